@@ -1,0 +1,159 @@
+"""Plain git pipes, for everything that is read in bulk (GitPython's part is clone and fetch, in `backends.clones`).
+
+`Repository` is a read-only view: it never touches a work tree or an index of the repository it reads, and it switches
+off what a repository or a user's configuration could make git run (filters, textconv, external diffs, hooks).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mergemill.errors import InputError
+
+EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+
+_SAFE_CONFIG = (
+    "core.quotepath=true",
+    "core.autocrlf=false",
+    "core.fsmonitor=false",
+    "core.hooksPath=/dev/null",
+    "diff.external=",
+    "diff.noprefix=false",
+    "diff.mnemonicPrefix=false",
+    "safe.directory=*",
+)
+
+
+class GitError(InputError):
+    """A git command failed; the message is git's own last line."""
+
+
+def git_environment() -> dict[str, str]:
+    """The environment git is run in: no user's or system's configuration, no prompt, bytes as they are."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in ("GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY")}
+    return kept | {
+        "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
+    }  # fmt: skip
+
+
+def git(
+    *arguments: str, cwd: Path | None = None, data: bytes | None = None, env: Mapping[str, str] | None = None
+) -> bytes:
+    """Run git with a safe configuration; its standard output.
+
+    Raises:
+        GitError: it exited with something else than 0.
+    """
+    config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
+    done = subprocess.run(
+        ["git", *config, *arguments], cwd=cwd, input=data, capture_output=True, check=False,
+        env=git_environment() | dict(env or {}),
+    )  # fmt: skip
+    if done.returncode != 0:
+        lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise GitError(f"git {arguments[0]}: {lines[-1]}")
+    return done.stdout
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeEntry:
+    """A file of a tree: `mode` such as `100644` (`160000` is a submodule, `120000` a link), object id, size in bytes."""
+
+    path: str
+    mode: str
+    oid: str
+    size: int
+
+
+class Repository:
+    """A git repository, bare or not, read by pipes. Paths that are not UTF-8 come with surrogate escapes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def git(self, *arguments: str, data: bytes | None = None, env: Mapping[str, str] | None = None) -> bytes:
+        """Run git in this repository; its standard output."""
+        return git(*arguments, cwd=self.path, data=data, env=env)
+
+    def stream(self, *arguments: str, data: Iterable[bytes] | None = None) -> Iterator[bytes]:
+        """Run git and yield its standard output in blocks as they come, feeding `data` to it from a spooled file."""
+        config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
+            for block in data or ():
+                stdin.write(block)
+            stdin.seek(0)
+            with subprocess.Popen(
+                ["git", *config, *arguments], cwd=self.path, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
+                env=git_environment(),
+            ) as process:  # fmt: skip
+                assert process.stdout is not None  # noqa: S101 - stdout=PIPE gives one
+                try:
+                    while block := process.stdout.read(1 << 20):
+                        yield block
+                except GeneratorExit:
+                    process.kill()
+                    raise
+            if process.returncode != 0:
+                stderr.seek(0)
+                lines = stderr.read().decode(errors="replace").strip().splitlines() or ["failed"]
+                raise GitError(f"git {arguments[0]}: {lines[-1]}")
+
+    def resolve(self, revision: str) -> str:
+        """The 40 hex digits of a commit.
+
+        Raises:
+            GitError: there is no such commit.
+        """
+        return self.git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
+
+    def has_commit(self, revision: str) -> bool:
+        """Whether the repository holds the commit."""
+        try:
+            self.resolve(revision)
+        except GitError:
+            return False
+        return True
+
+    def tree_id(self, revision: str) -> str:
+        """The tree of a commit."""
+        return self.git("rev-parse", "--verify", f"{revision}^{{tree}}").decode().strip()
+
+    def ls_tree(self, revision: str) -> list[TreeEntry]:
+        """All files of a commit, recursively, in git's order; submodules have size 0."""
+        entries = []
+        for row in self.git("ls-tree", "-r", "-z", "-l", "--full-tree", revision).split(b"\0")[:-1]:
+            head, _, path = row.partition(b"\t")
+            mode, _kind, oid, size = head.decode().split()
+            entries.append(
+                TreeEntry(path=os.fsdecode(path), mode=mode, oid=oid, size=0 if size == "-" else int(size))
+            )
+        return entries
+
+    def blobs(self, oids: Iterable[str]) -> Iterator[bytes]:
+        """The contents of blobs, in the order asked for, through one `cat-file --batch`."""
+        wanted = list(oids)
+        if not wanted:
+            return
+        raw = self.git("cat-file", "--batch", data="".join(f"{oid}\n" for oid in wanted).encode())
+        at = 0
+        for _ in wanted:
+            end = raw.index(b"\n", at)
+            header = raw[at:end].split()
+            if header[-1] == b"missing":
+                raise GitError(f"object {header[0].decode()} is missing")
+            size = int(header[2])
+            yield raw[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+
+    def read(self, revision: str, path: str) -> bytes | None:
+        """A file's content at a commit, or None when there is no such file."""
+        try:
+            return self.git("cat-file", "blob", f"{revision}:{path}")
+        except GitError:
+            return None

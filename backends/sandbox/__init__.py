@@ -1,0 +1,1 @@
+"""Boxes for foreign code: the protocol (`base`) and its Docker implementation (`docker`)."""

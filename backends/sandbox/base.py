@@ -1,0 +1,125 @@
+"""What a sandbox is: run a command in a fresh box and get its result, or make an image of it.
+
+A failed command is a result (`Ran`); a dead engine is an exception (`mergemill.errors.Transient`). Results come back
+as files the caller named, never by reading a screen. Everything that runs foreign code runs behind this protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import IO, Protocol
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a box may use. `seconds` wall time; `*_mb` mebibytes; `output_bytes` of stdout and stderr together kept."""
+
+    seconds: float
+    memory_mb: int
+    disk_mb: int
+    pids: int
+    cpus: float
+    output_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran:
+    """A command that ended. `killed_by` is `time`, `memory`, `disk` or None; then `exit_code` is the signal's."""
+
+    exit_code: int
+    output: str
+    """stdout and stderr as they came, head and tail when longer than the limit."""
+    files: Mapping[str, bytes]
+    """Of the files asked for, those that exist afterwards."""
+    seconds: float
+    killed_by: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImageInfo:
+    """An image as the engine knows it. `digest` is its id (`sha256:...`), `layer_bytes` the size of its last layer."""
+
+    name: str
+    digest: str
+    layer_bytes: int
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+class Sandbox(Protocol):
+    """One engine."""
+
+    def run(
+        self,
+        image: str,
+        command: Sequence[str],
+        *,
+        limits: Limits,
+        files: Mapping[str, bytes] | None = None,
+        collect: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+        user: str = "root",
+    ) -> Ran:
+        """Run `command` in a fresh container of `image`, which is gone afterwards.
+
+        `files`: absolute path -> content, there before the start (owner root, mode 0644).
+        `collect`: absolute paths of regular files to bring back.
+
+        Raises:
+            Transient: the engine is out of reach or its disk is full.
+            InputError: there is no such image.
+        """
+        ...
+
+    def build(
+        self,
+        base: str,
+        command: Sequence[str],
+        name: str,
+        *,
+        limits: Limits,
+        tree: IO[bytes] | None = None,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        keep_env: Mapping[str, str] | None = None,
+        workdir: str | None = None,
+        network: bool = True,
+        labels: Mapping[str, str] | None = None,
+    ) -> tuple[Ran, ImageInfo | None]:
+        """Run `command` as root in a container of `base` and keep what it left as image `name`.
+
+        `tree`: a tar stream unpacked at `/` before the start and kept. `files` and `env` are there while the command
+        runs and leave no trace in the image (`files` are removed, `env` is not kept); `keep_env` and `workdir` are
+        the image's configuration. The image is None when the command failed.
+        """
+        ...
+
+    def image(self, name: str) -> ImageInfo | None:
+        """The image of that name or digest, or None."""
+        ...
+
+    def images(self, label: str) -> list[ImageInfo]:
+        """All images that carry the label."""
+        ...
+
+    def pull(self, name: str, *, seconds: float) -> bool:
+        """Whether the registry answered and the image is here now."""
+        ...
+
+    def import_rootfs(self, tar: IO[bytes], name: str, *, env: Mapping[str, str], labels: Mapping[str, str]) -> None:
+        """Make a one-layer image of an uncompressed root file system."""
+        ...
+
+    def layers(self, name: str) -> AbstractContextManager[Iterator[tuple[str, IO[bytes]]]]:
+        """Each layer of the image, base first: (diff id, uncompressed tar stream), each readable once, in order."""
+        ...
+
+    def remove_image(self, name: str) -> None:
+        """Remove the image if it is there and nothing uses it."""
+        ...
+
+    def reap(self) -> int:
+        """Remove what dead drivers left behind; how many containers that were."""
+        ...

@@ -1,0 +1,1 @@
+"""The task database: records, artifacts, tables, the store and its queries."""

@@ -1,0 +1,77 @@
+"""Large texts beside the database: content-addressed, zstd-compressed, written once.
+
+An artifact's name is the sha256 of its uncompressed content, so the same log or patch lies there once, and a torn
+write cannot pass for a whole one: a file appears under its name only by an atomic rename.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+import zstandard
+
+from mergemill.errors import InputError, Transient
+
+
+class Artifacts:
+    """A folder of artifacts, `AB/CDEF....zst`. Safe for many writers, also of different processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def put(self, content: bytes) -> str:
+        """Keep `content`; its hash.
+
+        Raises:
+            Transient: the disk is full or not writable.
+        """
+        digest = hashlib.sha256(content).hexdigest()
+        path = self._path(digest)
+        if path.exists():
+            return digest
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
+                try:
+                    temporary.write(zstandard.ZstdCompressor(level=6).compress(content))
+                    temporary.flush()
+                    os.fsync(temporary.fileno())
+                    Path(temporary.name).replace(path)
+                except BaseException:
+                    Path(temporary.name).unlink(missing_ok=True)
+                    raise
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            advice = "free some space and run the same command again" if full else f"make {self.folder} writable"
+            raise Transient(f"cannot write to {self.folder}: {error.strerror}", advice=advice) from error
+        return digest
+
+    def put_text(self, text: str) -> str:
+        """Keep a text as UTF-8; its hash."""
+        return self.put(text.encode(errors="surrogateescape"))
+
+    def get(self, digest: str) -> bytes:
+        """The content of an artifact.
+
+        Raises:
+            InputError: it is not there or damaged.
+        """
+        path = self._path(digest)
+        try:
+            content = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+        except (OSError, zstandard.ZstdError) as error:
+            raise InputError(f"artifact {digest[:12]} is missing or damaged in {self.folder}") from error
+        if hashlib.sha256(content).hexdigest() != digest:
+            raise InputError(f"artifact {digest[:12]} is damaged in {self.folder}")
+        return content
+
+    def text(self, digest: str) -> str:
+        """An artifact as text."""
+        return self.get(digest).decode(errors="surrogateescape")
+
+    def _path(self, digest: str) -> Path:
+        return self.folder / digest[:2] / f"{digest[2:]}.zst"

@@ -1,0 +1,420 @@
+"""What mergemill knows, as frozen records. Read from top to bottom they are the data path.
+
+A record's `id` is the sha256 of its canonical JSON without the fields marked `Measured`: those (seconds, digests of
+images as built, log hashes, clock times) ride along and are stored, but two runs that found the same thing give the
+same id, so a rerun is a no-op. Every record names its parent's id, so every task can be traced to its change.
+
+Large texts (patches, reports, logs) lie in the artifact store; a record holds their sha256 ("artifact hash").
+Units: `*_seconds` are wall-clock seconds, `*_bytes` bytes, dates ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from enum import StrEnum
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Measured:
+    """Marks a field that was measured rather than found out: stored, but not part of the record's identity."""
+
+
+MEASURED = _Measured()
+Seconds = Annotated[float, MEASURED]
+ArtifactHash = str
+TestId = str
+
+
+class Stage(StrEnum):
+    """The stages, in the order of the data path."""
+
+    MINE = "mine"
+    BUILD = "build"
+    VERIFY = "verify"
+    DERIVE = "derive"
+    CERTIFY = "certify"
+
+
+class Record(BaseModel):
+    """Base of all records: frozen, keyword-only, identified by content."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
+    PREFIX: ClassVar[str] = ""
+
+    @cached_property
+    def id(self) -> str:
+        """Sha256 (hex) of the canonical JSON of the kind of record and its identifying fields."""
+        measured = {name for name, field in type(self).model_fields.items() if MEASURED in field.metadata}
+        body = self.model_dump(mode="json", exclude=measured)
+        text = json.dumps({"record": type(self).__name__, **body}, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Part(BaseModel):
+    """Base of the parts of records: frozen, with no identity of their own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+# ---------------------------------------------------------------------------------------------------- miner
+
+
+class Shape(StrEnum):
+    """How a change came into the history."""
+
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+    COMMIT = "commit"
+    RELEASE = "release"
+    INSTANCE = "instance"
+
+
+class Published(Part):
+    """The lists a published task came with (SWE-bench's fields)."""
+
+    fail_to_pass: tuple[TestId, ...]
+    pass_to_pass: tuple[TestId, ...]
+
+
+class PullRequest(Record):
+    """One merged change as its source tells it, before any rule was asked."""
+
+    source: str
+    """The source as the user named it: `git:...`, `pypi:...`, `instances:...`."""
+    repo: str
+    """`owner/name`; for a package its name twice, for a local path the best guess from its remote or folder."""
+    name: str
+    """What people see: `owner__repo-123`, `owner__repo-1a2b3c4d` for a commit, `name__name-1.2.3` for a release."""
+    number: int | None
+    shape: Shape
+    title: str
+    body: str
+    """What the source says of the change: the pull request's text, the commit message, the changelog entry."""
+    author: str
+    merged_at: str
+    """ISO 8601, UTC. For a release, the day it was uploaded."""
+    base_commit: str
+    """The first parent of the merge or squash commit (40 hex digits)."""
+    merge_commit: str
+    """The commit whose tree holds the change. Equal to `base_commit` for instances, which bring patches instead."""
+    problem_statement: str = ""
+    """A statement the source itself brings (changelog entry, published task); empty: title and body are it."""
+    hints: str = ""
+    patch: ArtifactHash | None = None
+    """For instances: the gold patch as published."""
+    test_patch: ArtifactHash | None = None
+    version: str = ""
+    """The project's version at the base commit where the source knows it, else empty."""
+    published: Published | None = None
+
+
+class Candidate(Record):
+    """A change that passed the miner's rules: base commit, gold patch, test patch, statement."""
+
+    parent: str
+    """Id of the PullRequest."""
+    source: str
+    repo: str
+    name: str
+    language: str
+    base_commit: str
+    merge_commit: str
+    created_at: str
+    """The change's own date (ISO 8601, UTC); packages are pinned to it."""
+    version: str
+    """As in PullRequest."""
+    problem_statement: str
+    hints: str
+    license: str
+    """SPDX expression found in the tree at the base commit, `NOASSERTION` when none was recognised."""
+    gold_patch: ArtifactHash
+    test_patch: ArtifactHash
+    gold_files: tuple[str, ...]
+    """Paths the gold patch touches (new names of renames), sorted."""
+    test_files: tuple[str, ...]
+    """Paths the test patch touches and leaves in place, sorted; fixtures and configuration among them."""
+    gold_lines: int
+    """Added and removed lines of the gold patch."""
+    test_lines: int
+    published: Published | None = None
+
+
+# -------------------------------------------------------------------------------------------------- builders
+
+
+class Evidence(Part):
+    """Where a choice of the plan comes from."""
+
+    choice: str
+    """The plan's field, such as `language_version`."""
+    value: str
+    path: str
+    """File in the repository, or `(default)`, `(date)`."""
+    line: int
+    """1-based; 0 when the whole file speaks."""
+    note: str = ""
+
+
+class TestCommand(Part):
+    """How a project's tests are run so that a report falls out."""
+
+    __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
+    framework: Literal["pytest", "unittest"]
+    argv: tuple[str, ...]
+    """The command without files and without report options, such as `("pytest", "-p", "no:cacheprovider")`."""
+    paths: tuple[str, ...] = ()
+    """What a whole-suite run is given: directories or files; empty leaves it to the project's configuration."""
+
+
+class BuildPlan(Record):
+    """Everything needed to make a box for one commit, each choice with its evidence. Pure data, no engine needed."""
+
+    language: str
+    language_version: str
+    """Such as `3.11`; a key of the catalog of bases."""
+    exclude_newer: str
+    """Date (ISO, UTC midnight) after which no package version is used."""
+    system_packages: tuple[str, ...]
+    dependency_steps: tuple[str, ...]
+    """Shell lines that need network and not the project's tree."""
+    source_steps: tuple[str, ...]
+    """Shell lines run in the tree after it was put in place, such as the editable install."""
+    test: TestCommand
+    workdir: str = "/testbed"
+    env: tuple[tuple[str, str], ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+    @cached_property
+    def dependency_key(self) -> str:
+        """Sha256 of the part that makes the dependency layer; commits with the same key share that layer."""
+        part = [self.language, self.language_version, self.exclude_newer, self.system_packages, self.dependency_steps]
+        return hashlib.sha256(json.dumps(part).encode()).hexdigest()
+
+
+class Counts(Part):
+    """How many tests of one run ended how."""
+
+    passed: int = 0
+    failed: int = 0
+    error: int = 0
+    skipped: int = 0
+    xfailed: int = 0
+
+
+class Environment(Record):
+    """A runnable image in which the tests of the base commit were seen to run."""
+
+    parent: str
+    """Id of the Candidate."""
+    name: str
+    plan: BuildPlan
+    attempt: int
+    """1 for the first plan tried; each later one is a fallback of the ladder."""
+    image: str
+    """Name and tag of the image, made from the content it is built from: the same everywhere."""
+    image_digest: Annotated[str, MEASURED]
+    image_bytes: Annotated[int, MEASURED]
+    """Bytes of the source layer, which this environment alone needs."""
+    collected_share: float
+    """Share of the discovered test files of which the report holds at least one test, 0..1."""
+    counts: Counts
+    """Of the first run at the base commit."""
+    base_report: Annotated[ArtifactHash, MEASURED]
+    """Outcomes at the base commit (artifact), of tests whose status was the same in both runs."""
+    log: Annotated[ArtifactHash, MEASURED]
+    seconds: Seconds
+    test_seconds: Seconds
+
+
+# ------------------------------------------------------------------------------------------------- verifiers
+
+
+class FailureKind(StrEnum):
+    """How a FAIL_TO_PASS test failed before the gold patch."""
+
+    ASSERTION = "assertion"
+    ERROR = "error"
+    COLLECTION = "collection"
+    """Its file could not be imported or collected."""
+    ABSENT = "absent"
+
+
+class RunKind(StrEnum):
+    """Which tree a run saw: B, B+T, B+T+G, or B+T'+G with sabotaged tests T'."""
+
+    BASE = "base"
+    TESTED = "tested"
+    SOLVED = "solved"
+    TWIN = "twin"
+
+
+class TestRun(Part):
+    """One run of the tests in one fresh container."""
+
+    __test__: ClassVar[bool] = False
+    kind: RunKind
+    seed: int
+    """0 keeps the project's order of files and hash seed 0; others shuffle both."""
+    script: str
+    """Sha256 of the evaluation script that ran."""
+    image_digest: str
+    report: ArtifactHash
+    log: ArtifactHash
+    exit_code: int
+    killed_by: str | None
+    """`time`, `memory`, `disk` or null."""
+    seconds: float
+    test_seconds: float
+    """Seconds inside the test process alone."""
+    counts: Counts
+
+
+class Verification(Record):
+    """What the tests say of one candidate: the lists, how each FAIL_TO_PASS failed, what was left out and why."""
+
+    parent: str
+    """Id of the Environment."""
+    candidate: str
+    name: str
+    FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
+    PASS_TO_PASS: tuple[TestId, ...]
+    flaky: tuple[tuple[TestId, str], ...]
+    """Tests left out because their status varied, each with its statuses, such as `solved: passed 2, failed 1`."""
+    twins: tuple[TestId, ...]
+    """FAIL_TO_PASS tests for which a sabotaged twin was seen to fail under the gold patch."""
+    eval_files: tuple[str, ...]
+    """Test files the evaluation runs; empty means the whole suite."""
+    eval_script: ArtifactHash
+    twin_patch: ArtifactHash | None
+    """Patch that replaces the test patch in a twin run; null when no twin could be made."""
+    repeats: int
+    runs: Annotated[tuple[TestRun, ...], MEASURED]
+    seconds: Seconds
+
+
+class ListDifference(Part):
+    """A published list against ours. `missing`: published, not ours; `extra`: ours, not published."""
+
+    missing: tuple[TestId, ...] = ()
+    extra: tuple[TestId, ...] = ()
+
+
+class PublishedVerdict(Part):
+    """How our lists differ from the published ones; the verdict speaks of the FAIL_TO_PASS set."""
+
+    verdict: Literal["exact", "superset", "subset", "different"]
+    fail_to_pass: ListDifference
+    pass_to_pass: ListDifference
+
+
+class Score(Part):
+    """What a submission is worth. `value` is null when the infrastructure failed: unscored is not zero."""
+
+    task: str
+    value: float | None
+    resolved: bool
+    f2p_rate: float
+    p2p_rate: float
+    tampering: tuple[str, ...] = ()
+    explanation: str = ""
+    infrastructure_error: str | None = None
+
+
+# -------------------------------------------------------------------------------------------------- derivers
+
+
+class Kind(StrEnum):
+    """Kinds of tasks that derivers make."""
+
+    BUGFIX = "bugfix"
+
+
+class Task(Record):
+    """A task as it leaves the house: self-contained, it needs its image and nothing else of the database."""
+
+    parent: str
+    """Id of the Verification."""
+    candidate: str
+    source: str
+    name: str
+    """`owner__repo-123.bugfix`."""
+    kind: Kind
+    repo: str
+    language: str
+    language_version: str
+    version: str
+    base_commit: str
+    created_at: str
+    """Date of the change."""
+    license: str
+    problem_statement: str
+    hints: str
+    gold_patch: ArtifactHash
+    test_patch: ArtifactHash
+    twin_patch: ArtifactHash | None
+    FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
+    PASS_TO_PASS: tuple[TestId, ...]
+    twins: tuple[TestId, ...]
+    eval_script: ArtifactHash
+    plan: BuildPlan
+    image: str
+    image_digest: Annotated[str, MEASURED]
+    test_seconds: Annotated[float, MEASURED]
+    """Longest `solved` run, for time limits of consumers."""
+    published: PublishedVerdict | None = None
+
+
+class Certificate(Record):
+    """Proof that a task holds, from its own image and script: gold 1 in every run, no-op 0."""
+
+    parent: str
+    """Id of the Task."""
+    name: str
+    gold: tuple[float, ...]
+    noop: float
+    image_digest: Annotated[str, MEASURED]
+    seconds: Seconds
+
+
+class Bundle(Record):
+    """An export that was written."""
+
+    format: str
+    tasks: tuple[str, ...]
+    """Ids of the tasks in it, sorted."""
+    manifest_sha256: str
+    out: Annotated[str, MEASURED]
+    at: Annotated[str, MEASURED]
+
+
+# ------------------------------------------------------------------------------------------- and all that fell
+
+
+class Rejection(Record):
+    """Why a record went no further. Stored, counted, shown by `funnel` and `why`."""
+
+    parent: str
+    """Id of the record that was rejected."""
+    name: str
+    """Name of the change, for people."""
+    source: str
+    stage: Stage
+    reason: str
+    """A value of the stage's own `Reason` enum, such as `no-tests`."""
+    detail: Annotated[str, MEASURED]
+    """One line for people."""
+    log: Annotated[ArtifactHash | None, MEASURED] = None
+    published: PublishedVerdict | None = None
+    """For instances whose tests ran: how the lists differ all the same."""
+    seconds: Seconds = 0.0
+
+
+def to_json(record: BaseModel) -> dict[str, Any]:
+    """The record as plain JSON data, its id first where it has one."""
+    data = record.model_dump(mode="json")
+    return {"id": record.id, **data} if isinstance(record, Record) else data
