@@ -1,0 +1,33 @@
+# The words a newcomer would guess. `just` alone lists them.
+
+default:
+    @just --list
+
+# Everything needed to work here: environment, Docker engine, base image
+setup:
+    scripts/setup
+
+# The tests: fast and docker tiers
+test:
+    scripts/test
+
+# Only what needs no engine
+test-fast:
+    scripts/test fast
+
+# Third parties' tools on our bundles, real packages: minutes
+test-slow:
+    scripts/test slow
+
+# The main job on real packages
+demo:
+    scripts/demo
+
+# Lint, types, architecture
+check:
+    scripts/test check
+
+# Write the code as the formatter likes it
+format:
+    .venv/bin/ruff format .
+    .venv/bin/ruff check --fix .
