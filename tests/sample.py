@@ -1,0 +1,77 @@
+"""A small real project with a history: what the documentation's examples and the end-to-end tests mine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.helpers import TinyRepo
+
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "greet"
+version = "1.0"
+requires-python = ">=3.9"
+license = {text = "MIT"}
+
+[project.optional-dependencies]
+test = ["pytest"]
+
+[tool.setuptools]
+packages = ["greet"]
+"""
+LICENSE = """\
+MIT License
+
+Copyright (c) 2024 Ada
+
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
+files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
+modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
+Software is furnished to do so, subject to the following conditions:
+
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
+WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT.
+"""
+GREET = 'def greet(name):\n    """A greeting for `name`."""\n    return "Hello " + name\n'
+GREET_POLITE = GREET.replace('return "Hello " + name', 'return "Hello, " + name.strip()')
+COUNT = "def count(words):\n    return len(words.split(' '))\n"
+COUNT_RIGHT = COUNT.replace("split(' ')", "split()")
+TEST_GREET = 'from greet import greet\n\n\ndef test_it_says_hello():\n    assert greet("Ada").startswith("Hello")\n'
+TEST_POLITE = TEST_GREET + '\n\ndef test_it_is_polite():\n    assert greet(" Ada ") == "Hello, Ada"\n'
+TEST_COUNT = 'from greet.words import count\n\n\ndef test_two_words():\n    assert count("a b") == 2\n'
+TEST_COUNT_RIGHT = TEST_COUNT + '\n\ndef test_wide_gaps():\n    assert count(" a   b ") == 2\n'
+
+
+def _pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]) -> None:
+    repo.git("checkout", "-q", "-b", f"change-{number}")
+    repo.commit(title, files)
+    repo.git("checkout", "-q", "main")
+    repo.minute += 1
+    repo.git("merge", "-q", "--no-ff", "-m", f"Merge pull request #{number} from ada/change-{number}\n\n{title}", "-")
+
+
+def make_sample(path: Path) -> TinyRepo:
+    """A repository `greet` at `path` with three merged pull requests, of which two are bug fixes with tests."""
+    repo = TinyRepo(path)
+    repo.commit(
+        "Begin",
+        {
+            "pyproject.toml": PYPROJECT, "LICENSE": LICENSE, "README.md": "# greet\n",
+            "greet/__init__.py": GREET, "greet/words.py": COUNT,
+            "tests/test_greet.py": TEST_GREET, "tests/test_words.py": TEST_COUNT,
+        },
+    )  # fmt: skip
+    polite = (
+        "Greetings lack a comma and keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
+    )
+    _pull_request(repo, 1, polite, {"greet/__init__.py": GREET_POLITE, "tests/test_greet.py": TEST_POLITE})
+    _pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})
+    gaps = "Words are miscounted when gaps are wide\n\ncount(' a   b ') gives 6, it should be 2: runs of blanks are one gap."
+    _pull_request(repo, 3, gaps, {"greet/words.py": COUNT_RIGHT, "tests/test_words.py": TEST_COUNT_RIGHT})
+    return repo
