@@ -28,15 +28,18 @@ MIT License
 
 Copyright (c) 2024 Ada
 
-Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation
-files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy,
-modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the
-Software is furnished to do so, subject to the following conditions:
+Permission is hereby granted, free of charge, to any person obtaining a copy of this software and
+associated documentation files (the "Software"), to deal in the Software without restriction,
+including without limitation the rights to use, copy, modify, merge, publish, distribute,
+sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is
+furnished to do so, subject to the following conditions:
 
-The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+The above copyright notice and this permission notice shall be included in all copies or substantial
+portions of the Software.
 
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE
-WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT.
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT
+NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
+NONINFRINGEMENT.
 """
 GREET = 'def greet(name):\n    """A greeting for `name`."""\n    return "Hello " + name\n'
 GREET_POLITE = GREET.replace('return "Hello " + name', 'return "Hello, " + name.strip()')
@@ -67,11 +70,9 @@ def make_sample(path: Path) -> TinyRepo:
             "tests/test_greet.py": TEST_GREET, "tests/test_words.py": TEST_COUNT,
         },
     )  # fmt: skip
-    polite = (
-        "Greetings lack a comma and keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
-    )
+    polite = "Greetings keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
     _pull_request(repo, 1, polite, {"greet/__init__.py": GREET_POLITE, "tests/test_greet.py": TEST_POLITE})
     _pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})
-    gaps = "Words are miscounted when gaps are wide\n\ncount(' a   b ') gives 6, it should be 2: runs of blanks are one gap."
+    gaps = "Words are miscounted\n\ncount(' a   b ') gives 6, it should be 2: a run of blanks is one gap."
     _pull_request(repo, 3, gaps, {"greet/words.py": COUNT_RIGHT, "tests/test_words.py": TEST_COUNT_RIGHT})
     return repo
