@@ -1,0 +1,64 @@
+"""Test suites that misbehave end as rejections with a reason; nothing hangs, nothing fills the machine."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli import mergemill
+from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
+
+LIMITS = {
+    "MERGEMILL_MEMORY_MB": "256",
+    "MERGEMILL_DISK_MB": "64",
+    "MERGEMILL_PIDS": "64",
+    "MERGEMILL_OUTPUT_MB": "1",
+}
+HOSTILE = {
+    "never ends": "import time\n\ndef test_hostile():\n    time.sleep(10_000)\n",
+    "forks without end": "import os\n\ndef test_hostile():\n    while True:\n        try:\n            os.fork()\n"
+    "        except OSError:\n            pass\n",
+    "eats memory": "def test_hostile():\n    kept = []\n    while True:\n        kept.append(bytearray(10_000_000))\n",
+    "fills the disk": "def test_hostile(tmp_path):\n    n = 0\n    while True:\n        n += 1\n"
+    "        (tmp_path / str(n)).write_bytes(b'x' * 10_000_000)\n",
+}
+HARMLESS = {
+    "prints a gigabyte": "import sys\n\ndef test_hostile(capfd):\n    with capfd.disabled():\n"
+    "        for _ in range(1024):\n            sys.stdout.write('x' * 1048576)\n",
+    "removes its own tests": "import pathlib, shutil\n\ndef test_hostile():\n"
+    "    shutil.rmtree(pathlib.Path(__file__).parent)\n",
+}
+
+
+def add_change(folder: Path, hostile: str) -> None:
+    repo = make_sample(folder / "greet")
+    text = {"greet/words.py": COUNT_RIGHT + "\n", "tests/test_words.py": TEST_COUNT_RIGHT + "\n\n" + hostile}
+    repo.commit("Make the count right once more (#9)\n\nIt was wrong for texts of many words, as everybody saw.", text)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_suite_is_rejected_with_its_reason(name: str, tmp_path: Path) -> None:
+    add_change(tmp_path, HOSTILE[name])
+    started = time.monotonic()
+    done = mergemill("run", "git:greet", "--only", "greet__greet-9", "--test-timeout", "8", cwd=tmp_path, **LIMITS)
+    why = mergemill("why", "greet__greet-9", "--json", cwd=tmp_path).json
+
+    assert done.code == 0, done.err
+    assert time.monotonic() - started < 240
+    assert why["events"][-1]["stage"] == "verify"
+    assert not why["events"][-1]["ok"]
+    assert why["events"][-1]["reason"], why
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_rude_suite_is_survived(name: str, tmp_path: Path) -> None:
+    add_change(tmp_path, HARMLESS[name])
+    done = mergemill("run", "git:greet", "--only", "greet__greet-9", cwd=tmp_path, **LIMITS)
+    why = mergemill("why", "greet__greet-9", "--json", cwd=tmp_path).json
+
+    assert done.code == 0, done.err
+    assert why["events"][-1]["stage"] in ("verify", "derive", "certify"), why

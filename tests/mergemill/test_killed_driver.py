@@ -1,0 +1,61 @@
+"""A driver that is killed at any moment costs only what it was doing."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli import environment, mergemill
+from tests.sample import make_sample
+
+KILLS = 10
+
+
+def certified(folder: Path) -> list[tuple[str, str, str]]:
+    rows = mergemill("tasks", "list", "--json", cwd=folder).lines
+    return sorted((row["id"], row["name"], row["status"]) for row in rows)
+
+
+@pytest.mark.docker
+def test_ten_kills_at_random_moments_change_no_task(tmp_path: Path) -> None:
+    for name in ("undisturbed", "killed"):
+        make_sample(tmp_path / name / "greet")
+    started = time.monotonic()
+    done = mergemill("run", "git:greet", cwd=tmp_path / "undisturbed")
+    whole = time.monotonic() - started
+    assert done.code == 0, done.err
+
+    seed = random.randrange(1 << 32)
+    moments = random.Random(seed)
+    for _ in range(KILLS):
+        with subprocess.Popen(
+            ["mergemill", "run", "git:greet"],
+            cwd=tmp_path / "killed", env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        ) as driver:  # fmt: skip
+            try:
+                driver.wait(moments.uniform(0, whole))
+            except subprocess.TimeoutExpired:
+                driver.send_signal(signal.SIGKILL)
+    last = mergemill("run", "git:greet", cwd=tmp_path / "killed")
+
+    assert last.code == 0, last.err
+    assert certified(tmp_path / "undisturbed"), "the sample gives no task: nothing was tested"
+    assert certified(tmp_path / "killed") == certified(tmp_path / "undisturbed"), f"seed {seed}"
+
+
+@pytest.mark.docker
+def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
+    make_sample(tmp_path / "greet")
+    first = mergemill("run", "git:greet", "--json", cwd=tmp_path)
+    tasks = certified(tmp_path)
+    again = mergemill("run", "git:greet", "--json", cwd=tmp_path)
+
+    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert first.lines[-1]["new"] > 0
+    assert again.lines[-1]["new"] == 0
+    assert certified(tmp_path) == tasks != []
