@@ -1,0 +1,51 @@
+"""A candidate with what became of it so far: what a stage is given when its own input is not enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from taskdb.records import Candidate, Environment, Record, Task, Verification
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """One change's chain of records. Ask for a record by `the_...` where the stage's place says that it is there."""
+
+    candidate: Candidate
+    environment: Environment | None = None
+    verification: Verification | None = None
+    task: Task | None = None
+
+    @property
+    def the_environment(self) -> Environment:
+        """The environment; only for stages after `build`."""
+        return _there(self.environment)
+
+    @property
+    def the_verification(self) -> Verification:
+        """The verification; only for stages after `verify`."""
+        return _there(self.verification)
+
+    @property
+    def the_task(self) -> Task:
+        """The task; only for stages after `derive`."""
+        return _there(self.task)
+
+    @property
+    def last(self) -> Candidate | Environment | Verification | Task:
+        """The record that the next stage starts from."""
+        return self.task or self.verification or self.environment or self.candidate
+
+    def then(self, record: Record) -> Lineage:
+        """The lineage with one record more."""
+        changes: dict[str, Any] = {type(record).__name__.lower(): record}
+        return replace(self, **changes)
+
+
+def _there(record: R | None) -> R:
+    if record is None:
+        raise LookupError("a stage was started before the one it builds on")
+    return record
