@@ -1,0 +1,150 @@
+"""What verification costs beyond the tests themselves, and what one more task of the same repository costs.
+
+    python -m benchmarks.verify_overhead [--suite-seconds 10] [--changes 3] [--repo git:PATH --limit N]
+
+Without `--repo` a repository is made whose suite computes for about `--suite-seconds`. One worker, so that seconds inside
+the test process and wall seconds can be compared. Printed per task:
+
+- overhead: (wall time of verification - time inside the test process) / time inside the test process;
+- marginal seconds: wall time of build, verification and certification without the time inside the test process;
+- marginal megabytes: the image layer that this task alone needs, and what its artifacts take beside the database.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from rich.console import Console
+from rich.table import Table
+
+from mergemill.config import Settings
+from mergemill.pipeline import run_sources
+from taskdb.records import Certificate, Environment, Task, Verification
+from taskdb.store import Store
+
+MODULE = (
+    "def burn(rounds):\n    total = {start}\n    for i in range(rounds):\n        total += i % 7\n    return total\n"
+)
+TEST = """\
+import time
+
+from burn import burn
+
+
+def test_burns():
+    end = time.perf_counter() + {seconds}
+    while time.perf_counter() < end:
+        burn(10_000)
+
+
+def test_starts_at_{start}():
+    assert burn(0) == {start}
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One task's cost; seconds of wall time, bytes on disk."""
+
+    name: str
+    inside: float
+    verification: float
+    around: float
+    image_bytes: int
+
+    @property
+    def overhead(self) -> float:
+        """Verification's wall time beyond the test process, relative to the test process."""
+        return (self.verification - self.inside) / self.inside
+
+
+def make_repository(path: Path, suite_seconds: float, changes: int) -> None:
+    """A repository with `changes` squash-merged bug fixes and a suite of `suite_seconds`."""
+    from tests.helpers import TinyRepo  # noqa: PLC0415 - only this default needs the tests' helper
+
+    def files(start: int) -> dict[str, str]:
+        return {
+            "burn.py": MODULE.format(start=start),
+            "tests/test_burn.py": TEST.format(seconds=suite_seconds, start=start),
+        }
+
+    repo = TinyRepo(path)
+    setup = "from setuptools import setup\nsetup(name='burn', version='1', py_modules=['burn'])\n"
+    repo.commit("Begin", files(0) | {"setup.py": setup, "LICENSE": "MIT License\n"})
+    for number in range(1, changes + 1):
+        repo.commit(f"Start burning at {number} (#{number})\n\nburn(0) has to be {number}, it is not.", files(number))
+
+
+def costs(store: Store) -> list[Cost]:
+    """The cost of each certified task of the database, in the order they were built."""
+    found = []
+    for certificate in store.all(Certificate):
+        task = store.get(certificate.parent, Task)
+        verification = store.get(task.parent, Verification)
+        environment = store.get(verification.parent, Environment)
+        inside = sum(run.test_seconds for run in verification.runs)
+        around = environment.seconds - environment.test_seconds + verification.seconds - inside + certificate.seconds
+        found.append(
+            Cost(
+                name=task.name,
+                inside=inside,
+                verification=verification.seconds,
+                around=around,
+                image_bytes=environment.image_bytes,
+            )
+        )
+    return sorted(found, key=lambda cost: -cost.around)
+
+
+def table(found: Sequence[Cost]) -> Table:
+    """The figures for people. The dearest task comes first: it paid for the layers the others share."""
+    result = Table("task", "in tests s", "verification s", "overhead", "around the tests s", "own layer MB")
+    for c in found:
+        result.add_row(
+            c.name,
+            f"{c.inside:.1f}",
+            f"{c.verification:.1f}",
+            f"{c.overhead:.2f}",
+            f"{c.around:.2f}",
+            f"{c.image_bytes / 1e6:.2f}",
+        )
+    return result
+
+
+def main() -> None:
+    """Run the pipeline on the repository in a database of its own and print the table and the medians."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite-seconds", type=float, default=10)
+    parser.add_argument("--changes", type=int, default=3)
+    parser.add_argument("--repo")
+    parser.add_argument("--limit", type=int, default=4)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        source = options.repo
+        if source is None:
+            make_repository(Path(folder) / "bench__burn", options.suite_seconds, options.changes)
+            source = f"git:{folder}/bench__burn"
+        settings = Settings(db=f"sqlite:///{folder}/bench.db", workers=1, limit=options.limit)
+        run_sources([source], settings)
+        artifacts = sum(p.stat().st_size for p in (settings.store_dir / "artifacts").rglob("*") if p.is_file())
+        with Store.open(settings.db) as store:
+            found = costs(store)
+    console = Console()
+    console.print(table(found))
+    rest = found[1:] or found
+    console.print(
+        f"overhead, median of all tasks: {median(c.overhead for c in found):.2f} (goal: at most 0.3 from 10 s)"
+    )
+    console.print(f"one more task: {median(c.around for c in rest):.2f} s around its tests (goal: at most 3 s)")
+    megabytes = median(c.image_bytes for c in rest) / 1e6
+    console.print(f"one more task: {megabytes:.2f} MB of image (goal: at most 5 MB); ", end="")
+    console.print(f"artifacts {artifacts / 1e6 / max(1, len(found)):.2f} MB a task")
+
+
+if __name__ == "__main__":
+    main()
