@@ -1,0 +1,210 @@
+"""One container from its start to its end, watched: time, disk, output, exit code, files.
+
+Clients are the docker SDK's APIClients; their errors are `requests.HTTPError`s and are told apart by status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http
+import logging
+import select
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import requests
+
+from backends.sandbox import archive
+from backends.sandbox.base import Limits, Ran
+from backends.sandbox.output import CappedOutput, Frames
+from mergemill.errors import Transient
+
+log = logging.getLogger(__name__)
+
+FIRST_LOOK = 1.0
+"""Seconds until the disk is looked at first; short runs are spared it."""
+LOOK_SHARE = 0.02
+"""Share of the time that may go into looking at the disk: the engine walks all new files each time."""
+GRACE = 30.0
+"""Seconds a killed container may take to end, and the engine to tell of an end."""
+NO_PATH = ("not a directory", "too many levels of symbolic links", "too many links")
+NO_COMMAND = ("executable file not found", "no such file or directory")
+
+
+@dataclass
+class Box:
+    """A created container. `clients` gives the calling thread's client; `waiters` run the request that waits."""
+
+    id: str
+    clients: Callable[[], Any]
+    waiters: ThreadPoolExecutor
+    limits: Limits
+
+    @property
+    def client(self) -> Any:
+        """The calling thread's client."""
+        return self.clients()
+
+    def put(self, tar: bytes | Iterable[bytes]) -> None:
+        """Unpack a tar at `/`."""
+        self.client.put_archive(self.id, "/", tar)
+
+    def execute(self, collect: Sequence[str]) -> Ran:
+        """Start the container, follow it to its end and bring the files back.
+
+        Raises:
+            Transient: it can be neither followed nor ended.
+        """
+        output = CappedOutput(self.limits.output_bytes)
+        with self._attached() as stream:
+            started = time.monotonic()
+            try:
+                self.client.start(self.id)
+            except requests.HTTPError as error:
+                return _not_started(error)
+            ended = self.waiters.submit(self._wait)
+            killed_by = Watch(self, stream, ended, started, Frames(output)).follow()
+        seconds = time.monotonic() - started
+        code = ended.result()
+        killed_by = killed_by or self._why_killed(code, seconds)
+        return Ran(
+            exit_code=code,
+            output=output.text(),
+            files={path: content for path in collect if (content := self._get(path)) is not None},
+            seconds=seconds,
+            killed_by=killed_by,
+        )
+
+    @contextlib.contextmanager
+    def _attached(self) -> Iterator[Any]:
+        stream = self.client.attach_socket(self.id, params={"stdout": 1, "stderr": 1, "stream": 1})
+        try:
+            yield stream
+        finally:
+            stream._response.close()
+            stream.close()
+
+    def _wait(self) -> int:
+        """The exit code. This request stays open all the time: that it breaks tells us of the engine's death."""
+        return int(self.client.wait(self.id, timeout=self.limits.seconds + 2 * GRACE)["StatusCode"])
+
+    def kill(self) -> bool:
+        """Whether it was still running and is told to die."""
+        try:
+            self.client.kill(self.id)
+        except requests.HTTPError as error:
+            if _status(error) in {http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND}:
+                return False
+            raise
+        return True
+
+    def written(self) -> int:
+        """Bytes in the container's own layer."""
+        found = self.client.containers(all=True, size=True, filters={"id": self.id})
+        return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def disk_is_full(self) -> bool:
+        """Whether it has written what it may."""
+        return self.written() >= self.limits.disk_mb * 1024 * 1024
+
+    def _why_killed(self, code: int, seconds: float) -> str | None:
+        """`memory` or `disk` when the kernel ended something in the box for that reason."""
+        if self.client.inspect_container(self.id)["State"]["OOMKilled"]:
+            return "memory"
+        # A single file stops growing at the limit without our doing; the program then fails by itself.
+        return "disk" if code and seconds > FIRST_LOOK and self.disk_is_full() else None
+
+    def _get(self, path: str) -> bytes | None:
+        try:
+            stream, _ = self.client.get_archive(self.id, path)
+        except requests.HTTPError as error:
+            if _status(error) < http.HTTPStatus.INTERNAL_SERVER_ERROR or any(words in str(error) for words in NO_PATH):
+                return None
+            raise
+        with contextlib.closing(stream):
+            return archive.first_file(stream)
+
+
+class Watch:
+    """Follows a running container: takes its output and ends it when its time or its disk is used up."""
+
+    def __init__(self, box: Box, stream: Any, ended: Future[int], started: float, frames: Frames) -> None:
+        self._box = box
+        self._stream = stream
+        self._ended = ended
+        self._frames = frames
+        self._deadline = started + box.limits.seconds
+        self._look_at = started + FIRST_LOOK
+        self._give_up = float("inf")
+        self._killed_by: str | None = None
+
+    def follow(self) -> str | None:
+        """Until the container has ended and its output is read; what it was killed for by us.
+
+        Raises:
+            Transient: it does not end though it was killed.
+        """
+        with contextlib.closing(select.epoll()) as poll:
+            poll.register(self._stream.fileno(), select.EPOLLIN)
+            reading = True
+            while reading or not self._ended.done():
+                self._check(time.monotonic())
+                pause = max(0.0, min(self._look_at, self._deadline, self._give_up) - time.monotonic())
+                if not reading:
+                    wait([self._ended], timeout=pause)
+                elif poll.poll(min(pause, 1.0)):
+                    reading = self._read()
+                elif self._ended.done():
+                    reading = False
+        return self._killed_by
+
+    def _read(self) -> bool:
+        """Take what is there; whether there can be more."""
+        try:
+            data = self._stream.read(1 << 18)
+        except ConnectionError:
+            return False
+        if data:
+            self._frames.feed(data)
+        return bool(data)
+
+    def _check(self, now: float) -> None:
+        if now >= self._give_up:
+            raise Transient(f"container {self._box.id[:12]} cannot be ended", advice="restart the Docker engine")
+        if self._killed_by or self._ended.done():
+            return
+        if now >= self._deadline:
+            self._end("time")
+        elif now >= self._look_at:
+            full = self._box.disk_is_full()
+            took = time.monotonic() - now
+            self._look_at = now + took + max(FIRST_LOOK, took / LOOK_SHARE)
+            if full:
+                self._end("disk")
+
+    def _end(self, reason: str) -> None:
+        if self._box.kill():
+            log.info("container %s ended: %s", self._box.id[:12], reason)
+            self._killed_by = reason
+        self._give_up = time.monotonic() + GRACE
+        self._deadline = self._look_at = float("inf")
+
+
+def _status(error: requests.HTTPError) -> int:
+    return error.response.status_code if error.response is not None else 0
+
+
+def _not_started(error: requests.HTTPError) -> Ran:
+    """What a shell would say of a command that is not there or cannot be run: 127 or 126.
+
+    Raises:
+        HTTPError: it is not the command's fault.
+    """
+    text = str(getattr(error, "explanation", error))
+    missing, forbidden = any(words in text for words in NO_COMMAND), "permission denied" in text
+    if "runtime create failed" not in text or not (missing or forbidden):
+        raise error
+    return Ran(exit_code=127 if missing else 126, output=text + "\n", files={}, seconds=0.0, killed_by=None)
