@@ -1,0 +1,80 @@
+"""How a record becomes a row and a row a record again: written once, for all tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Table
+from sqlmodel import SQLModel
+
+from taskdb import tables
+from taskdb.records import (
+    Bundle,
+    Candidate,
+    Certificate,
+    Environment,
+    PullRequest,
+    Record,
+    Rejection,
+    Task,
+    Verification,
+)
+
+Column = Callable[[Any], object]
+_OF_EVERY_ROW = ("seq", "id", "body", "added_at")
+
+
+def clean(value: object) -> object:
+    """A value as databases take it: no lone surrogates in texts."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+
+
+def _searchable(task: Task) -> str:
+    return f"{task.name} {task.repo} {task.problem_statement}".lower()
+
+
+_COUNTS: dict[str, Column] = {
+    "n_fail_to_pass": lambda record: len(record.FAIL_TO_PASS),
+    "n_pass_to_pass": lambda record: len(record.PASS_TO_PASS),
+}
+_TASK: dict[str, Column] = {
+    **_COUNTS,
+    "language_version": lambda task: task.plan.language_version,
+    "published": lambda task: task.published.verdict if task.published else None,
+    "words": _searchable,
+}
+
+KINDS: dict[type[Record], tuple[type[tables.Row], Mapping[str, Column]]] = {
+    PullRequest: (tables.PullRequestRow, {}),
+    Candidate: (tables.CandidateRow, {}),
+    Environment: (tables.EnvironmentRow, {"language_version": lambda e: e.plan.language_version}),
+    Verification: (tables.VerificationRow, {**_COUNTS, "n_flaky": lambda v: len(v.flaky)}),
+    Task: (tables.TaskRow, _TASK),
+    Certificate: (tables.CertificateRow, {}),
+    Rejection: (tables.RejectionRow, {}),
+    Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
+}
+"""Kind of record -> its table, and the columns that are not simply the field of the same name."""
+
+
+def table_of(row: type[SQLModel]) -> Table:
+    """The table behind a row class."""
+    return tables.METADATA.tables[str(row.__tablename__)]
+
+
+def rows_of(kind: type[Record], records: Sequence[Record], at: str) -> list[dict[str, object]]:
+    """Records of one kind as rows of their table."""
+    row, columns = KINDS[kind]
+    names = [column.name for column in table_of(row).columns if column.name not in _OF_EVERY_ROW]
+    return [
+        {"id": record.id, "body": to_body(record), "added_at": at}
+        | {name: clean(columns[name](record) if name in columns else getattr(record, name)) for name in names}
+        for record in records
+    ]
+
+
+def to_body(record: Record) -> str:
+    """A record as canonical JSON: sorted keys, ASCII, measured fields too."""
+    return json.dumps(record.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,199 @@
+"""Opening a database: the engine with its habits, the schema brought up to date, errors told in the project's words."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
+
+from mergemill.errors import InputError, MachineError, Transient, UsageError
+from taskdb.tables import REVISION
+from taskdb.views import FINGERPRINT, VIEWS
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_VIEWS_MADE = "SELECT value FROM meta WHERE key = 'views'"
+LOCK_SECONDS = 30
+"""How long one waits for another process that is writing."""
+
+
+def sqlite_path(url: str) -> Path | None:
+    """The file of an SQLite URL, or None for another kind of database."""
+    parsed = _parse(url)
+    return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
+
+
+def open_engine(url: str, *, create: bool) -> Engine:
+    """An engine for `url` with the newest schema.
+
+    Raises:
+        UsageError: the URL is none, or of a kind that is not supported.
+        InputError: there is no database (and `create` is false), the file is none, or not ours.
+        MachineError: the driver for this kind of database is not installed.
+        Transient: it is locked, full or not writable.
+    """
+    parsed = _parse(url)
+    with speaking(url):
+        if parsed.get_backend_name() == "sqlite":
+            engine = _sqlite(parsed, create=create)
+        else:
+            engine = create_engine(parsed, pool_pre_ping=True)
+        prepare(engine, url)
+        return engine
+
+
+def prepare(engine: Engine, url: str) -> None:
+    """Bring tables and views up to date; nothing is written when they are."""
+    with engine.connect() as connection:
+        if _state(connection) == (REVISION, FINGERPRINT):
+            return
+    with engine.connect().execution_options(write=True) as connection, connection.begin():
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(7245891)"))  # two first openings at once
+        revision, views = _state(connection)
+        if revision != REVISION:
+            _migrate(connection, revision, url)
+        if views != FINGERPRINT:
+            _make_views(connection)
+
+
+def _migrate(connection: Connection, revision: str | None, url: str) -> None:
+    from alembic import command  # noqa: PLC0415 - a quarter of a second that an up-to-date database need not pay
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if revision is not None and revision not in known:
+        raise InputError(f"{url} was written by a newer mergemill (schema {revision})", advice="update mergemill")
+    if revision is None and inspect(connection).get_table_names():
+        raise InputError(f"{url} is a database, but not mergemill's", advice="name another one with --db")
+    _drop_views(connection)
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _state(connection: Connection) -> tuple[str | None, str | None]:
+    """Revision of the tables and fingerprint of the views, each None where there is none."""
+    tables = inspect(connection).get_table_names()
+    known = (("alembic_version", "SELECT version_num FROM alembic_version"), ("meta", _VIEWS_MADE))
+    revision, views = (connection.execute(text(q)).scalar() if name in tables else None for name, q in known)
+    return revision, views
+
+
+def _drop_views(connection: Connection) -> None:
+    there = set(inspect(connection).get_view_names())
+    for name in [name for name in reversed(VIEWS) if name in there]:
+        connection.execute(text(f"DROP VIEW {name}"))
+
+
+def _make_views(connection: Connection) -> None:
+    _drop_views(connection)
+    for name, query in VIEWS.items():
+        connection.execute(text(f"CREATE VIEW {name} AS {query}"))
+    connection.execute(text("DELETE FROM meta WHERE key = 'views'"))
+    connection.execute(text("INSERT INTO meta (key, value) VALUES ('views', :views)"), {"views": FINGERPRINT})
+
+
+# ----------------------------------------------------------------------------------------------------- engines
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+        parsed.get_dialect()
+    except (ArgumentError, NoSuchModuleError, ValueError) as error:
+        raise UsageError(f"{url!r} is no database URL", advice="sqlite:///FILE or postgresql+psycopg://...") from error
+    except ImportError as error:
+        raise _driver_missing(error) from error
+    if parsed.get_backend_name() not in ("sqlite", "postgresql"):
+        raise UsageError(
+            f"{parsed.get_backend_name()} is not supported", advice="sqlite:///FILE or postgresql+psycopg://..."
+        )
+    if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise UsageError("the database must be a file", advice="sqlite:///FILE")
+    return parsed
+
+
+def _driver_missing(error: ImportError) -> MachineError:
+    return MachineError(f"the PostgreSQL driver is not installed: {error}", advice="pip install 'mergemill[postgres]'")
+
+
+def _sqlite(url: URL, *, create: bool) -> Engine:
+    path = Path(url.database or "")
+    if not path.exists():
+        if not create:
+            raise InputError(f"there is no database {path}", advice="mergemill run makes one; --db names another")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot make the folder {path.parent}: {error.strerror}") from error
+    elif path.is_dir():
+        raise InputError(f"{path} is a folder, not a database")
+    engine = create_engine(url, connect_args={"timeout": LOCK_SECONDS})
+    event.listen(engine, "connect", _sqlite_habits)
+    event.listen(engine, "begin", _sqlite_begin)
+    return engine
+
+
+def _sqlite_habits(connection: sqlite3.Connection, _record: object) -> None:
+    """Transactions are ours to begin; readers and the writer don't block each other; a kill leaves a whole database."""
+    connection.isolation_level = None
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+def _sqlite_begin(connection: Connection) -> None:
+    # A writer asks for the lock at once: a transaction that turns from reading to writing cannot wait for it.
+    writes = connection.get_execution_options().get("write")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+
+_SAID: tuple[tuple[str, type[InputError] | type[Transient], str, str], ...] = (
+    ("file is not a database", InputError, "is not a database", "name another file with --db"),
+    ("malformed", InputError, "is damaged", "restore it from a copy"),
+    ("disk is full", Transient, "cannot grow: the disk is full", "free some space and run the same command again"),
+    (
+        "disk i/o",
+        Transient,
+        "cannot be read or written: disk I/O error",
+        "free some space and run the same command again",
+    ),
+    ("locked", Transient, "is locked by another process", "wait for the other mergemill to end, then run this again"),
+    ("readonly", Transient, "is read-only", "make the file and its folder writable, then run this again"),
+    ("unable to open", Transient, "cannot be opened", "make the file and its folder writable, then run this again"),
+)
+"""What SQLite says, the error it is, and how it is told."""
+
+
+@contextmanager
+def speaking(url: str) -> Iterator[None]:
+    """Turn a database's errors into the project's own; those of the program itself (a bug) stay as they are."""
+    try:
+        yield
+    except ImportError as error:
+        raise _driver_missing(error) from error
+    except IntegrityError:
+        raise
+    except (DatabaseError, sqlite3.DatabaseError) as error:
+        raise _translate(url, error) from error
+
+
+def _translate(url: str, error: Exception) -> Exception:
+    cause: Any = getattr(error, "orig", None) or error
+    said = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    for words, kind, sentence, advice in _SAID:
+        if words in said.lower():
+            return kind(f"{url} {sentence}", advice=advice)
+    if type(cause).__name__ == "OperationalError" and not isinstance(cause, sqlite3.Error):
+        return Transient(f"no answer from the database: {said}", advice="start it or correct --db, then run this again")
+    return error

@@ -1,0 +1,260 @@
+"""What mergemill remembers, written and found again. The mapping between records and rows stands here, once.
+
+The database is the queue: what a stage has still to do are the records of its input that have neither child nor
+rejection (`pending`). Records are only ever added; of two chains of one change the miner's last word counts
+(`ChangeRow`), and a record that has a child is not rejected, whatever was said of it before (`--retry`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from sqlalchemy import Connection, Engine, Row, Table, bindparam, insert, select, text, update
+
+from mergemill.errors import InputError
+from taskdb import tables
+from taskdb.chains import STAGE_COLUMNS, Finished, Scope, next_stage
+from taskdb.lineage import Lineage
+from taskdb.mapping import KINDS, clean, rows_of, table_of
+from taskdb.records import (
+    Candidate,
+    Environment,
+    PullRequest,
+    Record,
+    Rejection,
+    Score,
+    Stage,
+    Task,
+    Verification,
+)
+from taskdb.schema import open_engine, speaking
+
+R = TypeVar("R", bound=Record)
+Column = Callable[[Any], object]
+
+
+@dataclass
+class Store:
+    """The database behind one URL. One writer at a time; any number of readers."""
+
+    url: str
+    engine: Engine
+    clock: Callable[[], str] = field(repr=False)
+
+    @classmethod
+    def open(cls, url: str, *, create: bool = True, clock: Callable[[], str] | None = None) -> Store:
+        """Open the database and bring its schema up to date; errors as in `taskdb.schema.open_engine`."""
+        return cls(url, open_engine(url, create=create), clock or _now)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one state of the database."""
+        with speaking(self.url), self.engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One transaction: all of it, or nothing."""
+        with speaking(self.url), self.engine.connect().execution_options(write=True) as connection, connection.begin():
+            yield connection
+
+    # -------------------------------------------------------------------------------------------------- writing
+
+    def add(self, *records: Record) -> list[Record]:
+        """Keep records, parents first; those that were new. One transaction."""
+        with self.writing() as connection:
+            return self._add(connection, records)
+
+    def finish(self, *finished: Finished) -> list[Finished]:
+        """Keep results of stages and what `why` tells of them; those that were new. One transaction."""
+        with self.writing() as connection:
+            new = {record.id for record in self._add(connection, [f.result for f in finished])}
+            fresh = [f for f in finished if f.result.id in new]
+            self._tell(connection, fresh)
+            return fresh
+
+    def mined(self, *pairs: tuple[PullRequest, Candidate | Rejection, float]) -> list[Finished]:
+        """Keep what the miner says of changes (change, verdict, seconds); verdicts that are new. One transaction."""
+        finished = [
+            Finished(stage=Stage.MINE, result=result, source=pull.source, name=pull.name, seconds=seconds, parent=pull)
+            for pull, result, seconds in pairs
+        ]
+        with self.writing() as connection:
+            self._add(connection, [pull for pull, _, _ in pairs])
+            self._add(connection, [result for _, result, _ in pairs])
+            changed = self._point(connection, pairs)
+            fresh = [f for f in finished if f.result.id in changed]
+            self._tell(connection, fresh)
+            return fresh
+
+    def add_score(self, score: Score, submission: str) -> str:
+        """Keep what a submission was worth; the row's id. `submission`: sha256 of its patch."""
+        body = score.model_dump_json()
+        key = hashlib.sha256(f"{submission} {body}".encode()).hexdigest()
+        row = {
+            "id": key, "body": body, "added_at": self.clock(), "task": score.task, "submission": submission,
+            "value": score.value, "resolved": score.resolved,
+        }  # fmt: skip
+        with self.writing() as connection:
+            table = table_of(tables.ScoreRow)
+            if not _known(connection, table, [key]):
+                connection.execute(insert(table), row)
+        return key
+
+    def _add(self, connection: Connection, records: Sequence[Record]) -> list[Record]:
+        added: list[Record] = []
+        for kind, (row, _) in KINDS.items():  # in the order of the data path: parents first
+            of_kind = {record.id: record for record in records if type(record) is kind}
+            if not of_kind:
+                continue
+            table = table_of(row)
+            known = _known(connection, table, list(of_kind))
+            new = [record for key, record in of_kind.items() if key not in known]
+            if new:
+                connection.execute(insert(table), rows_of(kind, new, self.clock()))
+            added += new
+        return added
+
+    def _point(
+        self, connection: Connection, pairs: Sequence[tuple[PullRequest, Candidate | Rejection, float]]
+    ) -> set[str]:
+        """Let each change point to its newest chain; ids of the results that were not pointed to before."""
+        table = table_of(tables.ChangeRow)
+        names = [pull.name for pull, _, _ in pairs]
+        found = _in_parts(connection, select(table).where(table.c.name.in_(bindparam("keys", expanding=True))), names)
+        old = {(row.source, row.name, row.merge_commit): (row.pull_request, row.result) for row in found}
+        changed: set[str] = set()
+        for pull, result, _ in pairs:
+            key = (pull.source, pull.name, pull.merge_commit)
+            before, now = old.get(key), (pull.id, result.id)
+            if before is None:
+                columns = ("source", "name", "merge_commit", "pull_request", "result")
+                connection.execute(insert(table), dict(zip(columns, key + now, strict=True)))
+            elif before != now:
+                here = (table.c.source == key[0]) & (table.c.name == key[1]) & (table.c.merge_commit == key[2])
+                connection.execute(update(table).where(here).values(pull_request=now[0], result=now[1]))
+            old[key] = now
+            if before is None or before[1] != result.id:
+                changed.add(result.id)
+        return changed
+
+    def _tell(self, connection: Connection, finished: Sequence[Finished]) -> None:
+        rows = [
+            {
+                "stage": f.stage.value, "name": f.name, "source": f.source, "record": f.result.id,
+                "parent": f.parent.id if f.parent else getattr(f.result, "parent", None), "ok": f.ok,
+                "reason": f.reason, "detail": clean(getattr(f.result, "detail", "")), "seconds": f.seconds,
+                "at": self.clock(),
+            }
+            for f in finished
+        ]  # fmt: skip
+        if rows:
+            connection.execute(insert(table_of(tables.EventRow)), rows)
+
+    # -------------------------------------------------------------------------------------------------- finding
+
+    def get(self, kind: type[R], key: str) -> R:
+        """A record by its full id.
+
+        Raises:
+            InputError: there is none.
+        """
+        with self.reading() as connection:
+            found = self._load(connection, kind, [key])
+        if key not in found:
+            raise InputError(f"there is no {kind.__name__} {key[:12]}")
+        return found[key]
+
+    def get_many(self, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
+        """Those of the records that exist, by id."""
+        with self.reading() as connection:
+            return self._load(connection, kind, keys)
+
+    def _load(self, connection: Connection, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
+        table = table_of(KINDS[kind][0])
+        query = select(table.c.id, table.c.body).where(table.c.id.in_(bindparam("keys", expanding=True)))
+        return {row.id: kind.model_validate_json(row.body) for row in _in_parts(connection, query, keys)}
+
+    def pending(self, stage: Stage, scope: Scope) -> Iterator[Lineage]:
+        """What a stage has still to do, newest first, read in parts: memory does not grow with the queue."""
+        takes, _ = STAGE_COLUMNS[stage]
+        rows = [
+            row
+            for row in self._chains(scope)
+            if getattr(row, takes) is not None and next_stage(row, scope.retry) is stage
+        ]
+        yield from self._lineages(rows)
+
+    def open_chains(self, scope: Scope) -> Iterator[Lineage]:
+        """Candidates that some stage has still to do, with what there is of them, newest first."""
+        yield from self._lineages([row for row in self._chains(scope) if next_stage(row, scope.retry)])
+
+    def open_chain(self, candidate: Candidate, retry: Sequence[str] = ()) -> Lineage | None:
+        """What became of a candidate so far, or None when nothing is left to do."""
+        with self.reading() as connection:
+            row = connection.execute(text(f"{_CHAIN} WHERE candidate = :id"), {"id": candidate.id}).first()
+        if row is None or next_stage(row, retry) is None:
+            return None
+        return next(self._lineages([row]))
+
+    def _chains(self, scope: Scope) -> list[Row[Any]]:
+        with self.reading() as connection:
+            rows = connection.execute(text(f"{_CHAIN} WHERE candidate IS NOT NULL ORDER BY merged_at DESC, name"))
+            return scope.choose(rows)
+
+    def _lineages(self, rows: Sequence[Row[Any]], part: int = 50) -> Iterator[Lineage]:
+        for start in range(0, len(rows), part):
+            some = rows[start : start + part]
+            with self.reading() as connection:
+                candidates = self._load(connection, Candidate, _ids(some, "candidate"))
+                environments = self._load(connection, Environment, _ids(some, "environment"))
+                verifications = self._load(connection, Verification, _ids(some, "verification"))
+                derived = self._load(connection, Task, _ids(some, "task"))
+            for row in some:
+                yield Lineage(
+                    candidate=candidates[row.candidate],
+                    environment=environments.get(row.environment),
+                    verification=verifications.get(row.verification),
+                    task=derived.get(row.task),
+                )
+
+
+_CHAIN = """SELECT source, name, merged_at, language, candidate, environment, verification, task, certificate,
+                   rejected_by, reason FROM changes"""
+
+
+def _ids(rows: Iterable[Row[Any]], column: str) -> list[str]:
+    return [key for row in rows if (key := getattr(row, column)) is not None]
+
+
+def _known(connection: Connection, table: Table, keys: Sequence[str]) -> set[str]:
+    query = select(table.c.id).where(table.c.id.in_(bindparam("keys", expanding=True)))
+    return {row.id for row in _in_parts(connection, query, keys)}
+
+
+def _in_parts(connection: Connection, query: Any, keys: Sequence[str], part: int = 500) -> Iterator[Row[Any]]:
+    """Run a query whose `keys` are many, some at a time: databases bound the number of parameters."""
+    for start in range(0, len(keys), part):
+        yield from connection.execute(query, {"keys": list(keys[start : start + part])})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,202 @@
+"""The tables. A row is a record's JSON (`body`) under its id, beside it only what people filter, join or sort by.
+
+Table names are singular (a row is a record); the documented views in `taskdb.views` have the plural names. `seq` counts
+up, so the newest row of a parent is the one with the largest. A new field of a record is no migration, a new column is.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import MetaData, UniqueConstraint
+from sqlmodel import Field, SQLModel
+
+REVISION = "0001"
+"""The newest migration; `tests/taskdb` compares it with the folder."""
+
+NAMING = {
+    "ix": "ix_%(column_0_label)s",
+    "uq": "uq_%(table_name)s_%(column_0_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "pk": "pk_%(table_name)s",
+}
+SQLModel.metadata.naming_convention = NAMING
+
+
+class Row(SQLModel):
+    """What every table of records has."""
+
+    seq: int | None = Field(default=None, primary_key=True)
+    id: str = Field(unique=True)
+    body: str
+    """Canonical JSON of the record, measured fields among them."""
+    added_at: str
+    """ISO 8601, UTC."""
+
+
+class PullRequestRow(Row, table=True):
+    """`PullRequest`."""
+
+    __tablename__ = "pull_request"
+    source: str = Field(index=True)
+    repo: str = Field(index=True)
+    name: str = Field(index=True)
+    number: int | None
+    shape: str
+    author: str
+    title: str
+    merged_at: str
+
+
+class CandidateRow(Row, table=True):
+    """`Candidate`."""
+
+    __tablename__ = "candidate"
+    parent: str = Field(foreign_key="pull_request.id", index=True)
+    source: str = Field(index=True)
+    repo: str = Field(index=True)
+    name: str = Field(index=True)
+    language: str
+    license: str
+    base_commit: str
+    created_at: str
+    gold_lines: int
+    test_lines: int
+
+
+class EnvironmentRow(Row, table=True):
+    """`Environment`."""
+
+    __tablename__ = "environment"
+    parent: str = Field(foreign_key="candidate.id", index=True)
+    name: str = Field(index=True)
+    language_version: str
+    image: str
+    image_digest: str
+    image_bytes: int
+    attempt: int
+    collected_share: float
+    seconds: float
+    test_seconds: float
+
+
+class VerificationRow(Row, table=True):
+    """`Verification`."""
+
+    __tablename__ = "verification"
+    parent: str = Field(foreign_key="environment.id", index=True)
+    candidate: str = Field(foreign_key="candidate.id", index=True)
+    name: str = Field(index=True)
+    n_fail_to_pass: int
+    n_pass_to_pass: int
+    n_flaky: int
+    repeats: int
+    seconds: float
+
+
+class TaskRow(Row, table=True):
+    """`Task`. `words`: name, repository and statement in lower case, for `tasks search`."""
+
+    __tablename__ = "task"
+    parent: str = Field(foreign_key="verification.id", index=True)
+    candidate: str = Field(foreign_key="candidate.id", index=True)
+    source: str = Field(index=True)
+    name: str = Field(index=True)
+    kind: str = Field(index=True)
+    repo: str = Field(index=True)
+    language: str
+    language_version: str
+    license: str
+    base_commit: str
+    created_at: str
+    n_fail_to_pass: int
+    n_pass_to_pass: int
+    published: str | None
+    words: str
+
+
+class CertificateRow(Row, table=True):
+    """`Certificate`."""
+
+    __tablename__ = "certificate"
+    parent: str = Field(foreign_key="task.id", index=True)
+    name: str = Field(index=True)
+    noop: float
+    seconds: float
+
+
+class RejectionRow(Row, table=True):
+    """`Rejection`. `parent` is a record of any kind."""
+
+    __tablename__ = "rejection"
+    parent: str = Field(index=True)
+    source: str = Field(index=True)
+    name: str = Field(index=True)
+    stage: str = Field(index=True)
+    reason: str = Field(index=True)
+    detail: str
+    seconds: float
+
+
+class BundleRow(Row, table=True):
+    """`Bundle`."""
+
+    __tablename__ = "bundle"
+    format: str
+    n_tasks: int
+    out: str
+    manifest_sha256: str
+
+
+class ScoreRow(Row, table=True):
+    """`Score` of one submission. `submission`: sha256 of its patch."""
+
+    __tablename__ = "score"
+    task: str = Field(index=True)
+    submission: str
+    value: float | None
+    resolved: bool
+
+
+class EventRow(SQLModel, table=True):
+    """One finished stage of one record. `parent`: the record it started from, `record`: what it made of it."""
+
+    __tablename__ = "event"
+    seq: int | None = Field(default=None, primary_key=True)
+    stage: str
+    name: str = Field(index=True)
+    source: str
+    parent: str | None = Field(index=True)
+    record: str = Field(index=True)
+    ok: bool
+    reason: str | None
+    detail: str
+    seconds: float
+    at: str
+
+
+class ChangeRow(SQLModel, table=True):
+    """What the miner last said of a change: the one table whose rows are updated.
+
+    `result` is the id of the candidate or of the rejection. A change that is mined again with other rules, or from a
+    source that tells it differently, begins a new chain of records; the old ones stay, this row points to the newest.
+    """
+
+    __tablename__ = "change"
+    __table_args__ = (UniqueConstraint("source", "name", "merge_commit"),)
+    seq: int | None = Field(default=None, primary_key=True)
+    source: str
+    name: str = Field(index=True)
+    merge_commit: str
+    """A number alone is no key: a fork keeps its parent's."""
+    pull_request: str = Field(foreign_key="pull_request.id")
+    result: str = Field(index=True)
+
+
+class MetaRow(SQLModel, table=True):
+    """Facts of the database itself, such as which views it holds."""
+
+    __tablename__ = "meta"
+    key: str = Field(primary_key=True)
+    value: str
+
+
+METADATA: MetaData = SQLModel.metadata

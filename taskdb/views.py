@@ -1,0 +1,100 @@
+"""The documented read-only views (docs/query.md): what `mergemill sql` and any database browser may rely on.
+
+Each is plain SQL that SQLite and PostgreSQL both understand. They are made anew when this file changes, so a view is
+no migration. Order matters: a view may use those before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+CHANGES = """
+SELECT h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_at,
+       CASE WHEN k.id IS NOT NULL THEN 'certified'
+            WHEN r.id IS NOT NULL THEN 'rejected'
+            WHEN t.id IS NOT NULL THEN 'derived'
+            WHEN v.id IS NOT NULL THEN 'verified'
+            WHEN e.id IS NOT NULL THEN 'built'
+            ELSE 'mined' END AS status,
+       r.stage AS rejected_by, r.reason, r.detail,
+       c.language, c.license,
+       p.id AS pull_request, c.id AS candidate, e.id AS environment, v.id AS verification, t.id AS task,
+       k.id AS certificate, r.id AS rejection
+FROM change h
+JOIN pull_request p ON p.id = h.pull_request
+LEFT JOIN candidate c ON c.id = h.result
+LEFT JOIN environment e ON e.seq = (SELECT max(x.seq) FROM environment x WHERE x.parent = c.id)
+LEFT JOIN verification v ON v.seq = (SELECT max(x.seq) FROM verification x WHERE x.parent = e.id)
+LEFT JOIN task t ON t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = v.id)
+LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
+LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
+    WHEN c.id IS NULL THEN (SELECT x.seq FROM rejection x WHERE x.id = h.result)
+    ELSE (SELECT max(x.seq) FROM rejection x WHERE x.parent = coalesce(t.id, v.id, e.id, c.id)) END
+"""
+
+CANDIDATES = """
+SELECT c.id, c.name, c.source, c.repo, c.language, c.license, c.base_commit, c.created_at, c.gold_lines, c.test_lines,
+       h.status
+FROM changes h JOIN candidate c ON c.id = h.candidate
+"""
+
+ENVIRONMENTS = """
+SELECT e.id, e.name, h.source, h.repo, h.candidate, e.language_version, e.image, e.image_digest, e.image_bytes,
+       e.attempt, e.collected_share, e.seconds, e.test_seconds
+FROM changes h JOIN environment e ON e.id = h.environment
+"""
+
+VERIFICATIONS = """
+SELECT v.id, v.name, h.source, h.repo, h.candidate, h.environment, v.n_fail_to_pass, v.n_pass_to_pass, v.n_flaky,
+       v.repeats, v.seconds
+FROM changes h JOIN verification v ON v.id = h.verification
+"""
+
+TASKS = """
+SELECT t.id, t.name, t.kind, t.repo, t.language, t.language_version, t.license, t.source,
+       CASE WHEN h.status IN ('certified', 'rejected') THEN h.status ELSE 'derived' END AS status,
+       t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published,
+       h.name AS change_name, h.candidate, h.verification, h.certificate
+FROM changes h JOIN task t ON t.id = h.task
+"""
+
+REJECTIONS = """
+SELECT r.id, r.name, h.source, h.repo, r.stage, r.reason, r.detail, r.seconds, r.parent
+FROM changes h JOIN rejection r ON r.id = h.rejection
+"""
+
+EVENTS = """
+SELECT seq, stage, name, source, parent, record, ok, reason, detail, seconds, at FROM event
+"""
+
+FUNNEL = """
+SELECT source, repo, count(*) AS mined, count(candidate) AS candidates, count(environment) AS environments,
+       count(verification) AS verified, count(task) AS tasks, count(certificate) AS certified,
+       count(rejection) AS rejected
+FROM changes GROUP BY source, repo
+"""
+
+SCORES = """
+SELECT s.id, s.task, t.name, s.submission, s.value, s.resolved, s.added_at
+FROM score s JOIN task t ON t.id = s.task
+"""
+
+BUNDLES = """
+SELECT id, format, n_tasks, out, manifest_sha256, added_at FROM bundle
+"""
+
+VIEWS: dict[str, str] = {
+    "changes": CHANGES,
+    "candidates": CANDIDATES,
+    "environments": ENVIRONMENTS,
+    "verifications": VERIFICATIONS,
+    "tasks": TASKS,
+    "rejections": REJECTIONS,
+    "events": EVENTS,
+    "funnel": FUNNEL,
+    "scores": SCORES,
+    "bundles": BUNDLES,
+}
+
+FINGERPRINT = hashlib.sha256(repr(VIEWS).encode()).hexdigest()
+"""Changes when a view does."""
