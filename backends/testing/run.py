@@ -7,7 +7,9 @@ nobody knows the name beforehand, and takes back the report, the times and the c
 from __future__ import annotations
 
 import hashlib
+import io
 import secrets
+import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
@@ -27,13 +29,17 @@ chmod 711 "$box" && chmod 600 "$box"/* && mkdir -p "$box/report" && cd "$workdir
 if [ -s "$box/submission.patch" ]; then
     git apply --whitespace=nowarn "$box/submission.patch" ||
     git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$box/submission.patch" ||
-    { touch "$box/report/unapplied"; exit 96; }
+    exit 96
 fi
 rm -f "$box/submission.patch"
 export MERGEMILL_REPORT_DIR="$box/report"
 [ ! -f "$box/files" ] || export MERGEMILL_FILES="$box/files"
 [ ! -f "$box/test.patch" ] || export MERGEMILL_TEST_PATCH="$box/test.patch"
-exec /bin/bash "$box/evaluate.sh"
+/bin/bash "$box/evaluate.sh"
+code=$?
+rm -rf "$box"/report/[0-9a-f]*[0-9a-f]  # the tests' own folder; what root found in it lies beside it
+tar -C "$box/report" -cf "$box/report.tar" . || exit 97
+exit $code
 """
 
 
@@ -90,20 +96,27 @@ def run_tests(
         given["test.patch"] = test_patch
     if files:
         given["files"] = "".join(f"{file}\n" for file in _ordered(files, seed)).encode()
-    left = [f"{box}/report/{name}" for name in ("junit.xml", "times", "canaries", "known", "error", "unapplied")]
     ran = services.sandbox.run(
         image, ["/bin/bash", "-c", _START, "mergemill", box, workdir],
         limits=services.test_limits(), files={f"{box}/{name}": content for name, content in given.items()},
-        collect=left, env={"MERGEMILL_SEED": str(seed)},
+        collect=[f"{box}/report.tar"], env={"MERGEMILL_SEED": str(seed)},
     )  # fmt: skip
-    names = {path.rpartition("/")[2]: content for path, content in ran.files.items()}
-    report = _report(names, known_files)
-    report, canaries = _without_canaries(report, names.get("canaries", b"").decode())
+    left = _unpacked(ran.files.get(f"{box}/report.tar", b""))
+    report, canaries = _without_canaries(_report(left, known_files), left.get("canaries", b"").decode())
     return TestResult(
-        ran=replace(ran, files={}), report=report, canaries=canaries, test_seconds=_test_seconds(names),
-        script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output, applied="unapplied" not in names,
-        infrastructure_error=names["error"].decode(errors="replace").strip() if "error" in names else None,
+        ran=replace(ran, files={}), report=report, canaries=canaries, test_seconds=_test_seconds(left),
+        script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output, applied=ran.exit_code != UNAPPLIED or bool(left),
+        infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
     )  # fmt: skip
+
+
+def _unpacked(tar: bytes) -> dict[str, bytes]:
+    """Regular files of the report folder, by name."""
+    if not tar:
+        return {}
+    with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
+        files = [(member, opened.extractfile(member)) for member in opened if member.isreg()]
+        return {member.name.rpartition("/")[2]: content.read() for member, content in files if content}
 
 
 def _ordered(files: Sequence[str], seed: int) -> list[str]:
