@@ -1,0 +1,1 @@
+"""Base images: the catalog and the script that finishes every base."""

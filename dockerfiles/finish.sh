@@ -1,0 +1,28 @@
+#!/bin/sh
+# Finishes a base, whether it came from debootstrap or from a registry. Runs as root inside it: finish.sh PYTHON
+# The command line of its Dockerfile twin is: COPY finish.sh uv /...; RUN sh finish.sh PYTHON
+set -eu
+python=$1
+
+# Tests run as this user; it owns /testbed and its home and nothing else.
+id mergemill >/dev/null 2>&1 || useradd --uid 1000 --user-group --create-home --shell /bin/bash mergemill
+git config --system --replace-all safe.directory '*'
+
+# Nothing reads manuals in a box. Licences stay.
+cat >/etc/dpkg/dpkg.cfg.d/mergemill <<'CFG'
+path-exclude=/usr/share/doc/*
+path-include=/usr/share/doc/*/copyright
+path-exclude=/usr/share/man/*
+path-exclude=/usr/share/info/*
+path-exclude=/usr/share/locale/*
+CFG
+find /usr/share/doc -depth -type f ! -name copyright -delete 2>/dev/null || true
+rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian
+rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/cache/debconf/*-old /var/log/*.log
+# Static libraries that no Python extension links to; the largest files of a compiler.
+find /usr/lib -name 'libpython*.a' -delete
+rm -f /usr/lib/gcc/*/*/lib*san.a
+
+"$python" -c 'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'
+setpriv --version >/dev/null
+bash --version >/dev/null
