@@ -11,7 +11,6 @@ import hashlib
 import io
 import json
 import logging
-import os
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import uv
 
-from backends.sandbox.base import ImageInfo, Limits
+from backends.sandbox.base import ImageInfo
 from backends.services import Services
 from builders import catalog, interpreters
 from builders.debootstrap import can_debootstrap, root_file_system
@@ -176,7 +175,7 @@ def _lock(folder: Path, name: str) -> Iterator[None]:
         yield
 
 
-# --- the three ways ----------------------------------------------------------------------------------------------------
+# --- the three ways --------------------------------------------------------------------------------
 
 
 def _official(way: Recipe, services: Services) -> ImageInfo | None:
@@ -195,7 +194,7 @@ def _official(way: Recipe, services: Services) -> ImageInfo | None:
 
 
 def _debian(way: Recipe, services: Services) -> ImageInfo:
-    """debootstrap the suite, finish it and import it as one layer."""
+    """Make the suite, finish it and import it as one layer."""
     packages = catalog.packages(way.language)
     finish = catalog.text("finish.sh")
     with root_file_system(way.source, packages, uv.find_uv_bin(), finish, way.python) as tar:
@@ -226,7 +225,7 @@ MAKERS = {"official": _official, "debian": _debian, "host": _host}
 def _built(way: Recipe, base: str, script: str, tree: io.BufferedRandom, services: Services) -> ImageInfo:
     """Run a finishing script on an image and keep the result under the recipe's name."""
     ran, info = services.sandbox.build(
-        base, ["sh", "-c", script], way.name, limits=_limits(services), tree=tree,
+        base, ["sh", "-c", script], way.name, limits=services.build_limits(), tree=tree,
         files={FINISH: catalog.text("finish.sh").encode()},
         env={"DEBIAN_FRONTEND": "noninteractive", **services.settings.inherited_environment()},
         keep_env=ENV, labels=way.labels, network=way.kind == "official",
@@ -234,10 +233,6 @@ def _built(way: Recipe, base: str, script: str, tree: io.BufferedRandom, service
     if info is None:
         raise Transient(f"the base {way.name} could not be finished: {ran.output[-400:].strip()}")
     return info
-
-
-def _limits(services: Services) -> Limits:
-    return services.build_limits()
 
 
 def _found(way: Recipe, services: Services) -> ImageInfo:

@@ -40,7 +40,7 @@ def can_debootstrap() -> str | None:
 
 @contextlib.contextmanager
 def root_file_system(suite: str, packages: Sequence[str], uv: str, finish: str, python: str) -> Iterator[IO[bytes]]:
-    """An uncompressed tar of the suite with `packages`, the `uv` binary and what the script `finish` does with `python`.
+    """An uncompressed tar of the suite: `packages`, the `uv` binary, and what the script `finish PYTHON` does.
 
     Takes about a minute. Proxy variables of this process are honoured.
 

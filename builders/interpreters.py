@@ -1,7 +1,7 @@
 """Python interpreters of this machine that a base can take in: those of pyenv and of uv.
 
-They are copied to the prefix they were built for. pyenv's are linked to libraries of this machine's Debian release and run
-on a base of that release only; it has the libraries, since Debian's own Python needs the same. uv's bring their own.
+They are copied to the prefix they were built for. pyenv's are linked to libraries of this machine's Debian release and
+run on a base of that release only; it has the libraries, since Debian's own Python needs the same. uv's bring theirs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 #!/bin/sh
 # Finishes a base, whether it came from debootstrap or from a registry. Runs as root inside it: finish.sh PYTHON
-# The command line of its Dockerfile twin is: COPY finish.sh uv /...; RUN sh finish.sh PYTHON
 set -eu
 python=$1
 
@@ -19,9 +18,9 @@ CFG
 find /usr/share/doc -depth -type f ! -name copyright -delete 2>/dev/null || true
 rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/cache/debconf/*-old /var/log/*.log
-# Static libraries that no Python extension links to; the largest files of a compiler.
+# The largest files of a compiler that no Python extension needs.
 find /usr/lib -name 'libpython*.a' -delete
-rm -f /usr/lib/gcc/*/*/lib*san.a
+rm -f /usr/bin/*lto-dump* /usr/lib/gcc/*/*/lib*san.a /usr/lib/*/libasan.so* /usr/lib/*/libtsan.so* /usr/lib/*/liblsan.so*
 
 "$python" -c 'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'
 setpriv --version >/dev/null

@@ -16,7 +16,7 @@ import jinja2
 if TYPE_CHECKING:
     from taskdb.records import BuildPlan
 
-UV_VERSION = "0.9.5"
+UV_VERSION = "0.13.9"
 """The uv that a rendered Dockerfile installs where its base has none."""
 
 
