@@ -28,7 +28,7 @@ class Item:
     @property
     def folder(self) -> str:
         """The task's folder in a bundle and its name with others: letters, digits, `.`, `_` and `-` only."""
-        return re.sub(r"[^A-Za-z0-9._-]", "-", self.task.name).lstrip("-.")
+        return re.sub(r"[^A-Za-z0-9._-]", "-", self.task.name).lstrip("-._")
 
 
 Notes = Mapping[str, Sequence[str]]
@@ -58,7 +58,9 @@ def write_bundle(format_name: str, writer: Writer, items: Sequence[Item], out: P
     """
     folders = [item.folder for item in items]
     if len(set(folders)) < len(folders):
-        raise InputError(f"two tasks would share a folder: {', '.join(sorted(f for f in folders if folders.count(f) > 1))}")
+        raise InputError(
+            f"two tasks would share a folder: {', '.join(sorted(f for f in folders if folders.count(f) > 1))}"
+        )
     out = out.resolve()
     if out.name == "":
         raise InputError(f"{out} cannot hold a bundle", advice="name a folder of its own")
@@ -75,7 +77,9 @@ def write_bundle(format_name: str, writer: Writer, items: Sequence[Item], out: P
         finally:
             shutil.rmtree(half, ignore_errors=True)
     except OSError as error:
-        raise Transient(f"cannot write {out}: {error.strerror}", advice="free some space or choose another folder") from error
+        raise Transient(
+            f"cannot write {out}: {error.strerror}", advice="free some space or choose another folder"
+        ) from error
     return hashlib.sha256(content).hexdigest()
 
 
@@ -99,7 +103,9 @@ def _move(half: Path, out: Path, content: bytes) -> None:
         if same and len(problems) == len(foreign):
             return
         if foreign:  # results that somebody left there: not ours to delete
-            raise InputError(f"{out} also holds {foreign[0]}, which is not of the bundle", advice="move it, or choose another --out")
+            raise InputError(
+                f"{out} also holds {foreign[0]}, which is not of the bundle", advice="move it, or choose another --out"
+            )
         out.rename(old)
     half.rename(out)
     shutil.rmtree(old, ignore_errors=True)

@@ -92,7 +92,7 @@ class PlainEngine(BaseEnvironment):  # type: ignore[misc]  # Harbor is not insta
         await docker("build", "--quiet", "--tag", tag, str(self.environment_dir), env={"DOCKER_BUILDKIT": "0"})
         return tag
 
-    async def start(self, force_build: bool) -> None:  # noqa: FBT001 - Harbor's signature
+    async def start(self, force_build: bool) -> None:
         """Start the container, fresh, with Harbor's log folders in it."""
         image = await self._image(force_build=force_build)
         await docker("rm", "--force", "--volumes", self.container, check=False)
@@ -109,7 +109,7 @@ class PlainEngine(BaseEnvironment):  # type: ignore[misc]  # Harbor is not insta
         await self.ensure_dirs(self._mount_targets(writable_only=True))
         await self._upload_environment_dir_after_start()
 
-    async def stop(self, delete: bool) -> None:  # noqa: FBT001 - Harbor's signature
+    async def stop(self, delete: bool) -> None:
         """Stop the container; `delete` removes it."""
         if delete:
             await docker("rm", "--force", "--volumes", self.container, check=False)
@@ -132,9 +132,7 @@ class PlainEngine(BaseEnvironment):  # type: ignore[misc]  # Harbor is not insta
         if where := cwd or self.task_env_config.workdir:
             options += ["--workdir", where]
         limit = ["timeout", "--kill-after=5", str(timeout_sec)] if timeout_sec else []
-        result = await docker(
-            "exec", *options, self.container, *limit, "bash", "-c", command, env=merged, check=False
-        )
+        result = await docker("exec", *options, self.container, *limit, "bash", "-c", command, env=merged, check=False)
         if limit and result.return_code == _TIMED_OUT:
             result.stderr = f"{result.stderr or ''}\ncommand timed out after {timeout_sec} seconds"
         return result

@@ -92,12 +92,14 @@ def read(folder: Path) -> dict[str, Any] | None:
 
 
 def check(out: Path) -> list[str]:
-    """What is wrong with the bundle in `out`, one line each: files missing, changed or foreign. Empty when it is whole."""
+    """What is wrong with the bundle in `out`, a line each: files missing, changed or foreign. Empty: it is whole."""
     manifest = read(out)
     if manifest is None:
         return [f"{out} holds no {NAME} of mergemill's"]
     listed: dict[str, str] = manifest["files"]
     present = {path.as_posix() for path in files_of(out)}
     missing = [f"missing: {path}" for path in sorted(listed.keys() - present)]
-    changed = [f"changed: {path}" for path in sorted(listed.keys() & present) if file_sha256(out / path) != listed[path]]
+    changed = [
+        f"changed: {path}" for path in sorted(listed.keys() & present) if file_sha256(out / path) != listed[path]
+    ]
     return missing + changed + [f"not of the bundle: {path}" for path in sorted(present - listed.keys())]

@@ -1,11 +1,11 @@
-# ruff: noqa: UP, FURB, T201, PTH - runs on the task's own Python, 3.6 or later, and talks by printing
-"""Grades what lies in the task's tree: runs eval.sh, reads its report, checks that nobody tampered. Standard library only.
+"""Grades what lies in the task's tree: runs eval.sh, reads its report, checks that nobody tampered.
 
     python3 -I -S grade.py [--patch FILE] --reward FILE     Harbor: the patch applied here, flat numbers written as JSON
     python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` and `FAILED id`, one line a test
 
-Runs as root in a container of the task's image. Beside this file lie task.json, eval.sh and, where the task has
-one, twin.patch. Exit code 0: resolved. 1: not resolved. 97: our fault, nothing was written.
+Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library alone. Beside this
+file lie task.json, eval.sh and, where the task has one, twin.patch. Exit code 0: resolved. 1: not resolved. 97: our
+fault, nothing was written.
 
 The run's verdict is not what the test process printed: only a JUnit report counts, every listed test must be in it,
 two canaries of unknown names must have come to what they must come to, and in a second run, whose tests were made to
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import xml.etree.ElementTree as ElementTree
+from xml.etree import ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HOME = "/home/mergemill"
@@ -39,7 +39,7 @@ APPLY = (
 )
 
 
-class OurFault(Exception):
+class OurFault(Exception):  # noqa: N818 - whose fault it is, not an error of the submission's
     """The evaluation itself failed: unscored is not zero."""
 
 
@@ -118,6 +118,7 @@ class Places:
 
     def __init__(self, tree, aside):
         # type: (str, str) -> None
+        os.mkdir(aside, 0o700)
         self.copies = [(place, os.path.join(aside, str(n))) for n, place in enumerate((tree, HOME))]
         for place, copy in self.copies:
             if os.path.isdir(place):
@@ -239,7 +240,7 @@ def read_report(report):
 
 def canaries_lie(report, found):
     # type: (str, dict) -> bool
-    """Whether a canary came to what it cannot have come to. One that is missing lies only when other tests are there."""
+    """Whether a canary came to what it cannot have come to, or is missing though other tests are there."""
     for line in lines_of(report, "canaries"):
         wanted, _, file = line.partition(" ")
         came_to = [status for test, status in found.items() if test.startswith(file + "::")]
@@ -264,7 +265,7 @@ def grade(task, work):
     """({test id: passed} of all listed tests, what was tampered with)."""
     listed = task["FAIL_TO_PASS"] + task["PASS_TO_PASS"]
     twin = os.path.join(HERE, "twin.patch")
-    places = Places(task["workdir"], work) if task["twins"] else None
+    places = Places(task["workdir"], os.path.join(work, "aside")) if task["twins"] else None
     real = os.path.join(work, "real")
     print(run_script(real, task["seconds"]).text())
     found = read_report(real)
@@ -305,10 +306,11 @@ def write_reward(path, task, passed, tampering, applied):
 def write_lines(path, task, passed, tampering):
     # type: (str, dict, dict, list) -> bool
     """Write what SWE-bench's log parser reads; whether the task is resolved. Who tampers has passed nothing."""
-    good = {test: passed[test] and not tampering for test in passed}
-    spelled = task.get("spelled", {})
-    lines = ["%s %s" % ("PASSED" if good[test] else "FAILED", spelled.get(test, test)) for test in good]
-    write(path, "".join(line + "\n" for line in lines))
+    good = {}  # type: dict
+    for test in passed:  # two ids that a parser cannot tell apart pass together or not at all
+        line = task["spelled"].get(test, test)
+        good[line] = good.get(line, True) and passed[test] and not tampering
+    write(path, "".join("%s %s\n" % ("PASSED" if good[line] else "FAILED", line) for line in good))
     return all(good.values())
 
 
@@ -332,7 +334,8 @@ def main(words):
     with open(os.path.join(HERE, "task.json"), encoding="utf-8") as file:
         task = json.load(file)
     os.chmod(HERE, 0o700)
-    work = tempfile.mkdtemp()
+    work = tempfile.mkdtemp(prefix="grade-", dir="/")
+    os.chmod(work, 0o711)  # noqa: S103 - the tests' user writes its report somewhere below
     try:
         applied = options.patch is None or apply(options.patch, task["workdir"])
         listed = task["FAIL_TO_PASS"] + task["PASS_TO_PASS"]

@@ -1,0 +1,27 @@
+"""How a task's image is made anew from a bundle alone: a Dockerfile, the base tree, the script that it copies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dockerfiles.render import official_image, render, text
+from exporters.bundle import put
+from exporters.tree import write_tree
+
+if TYPE_CHECKING:
+    from backends.services import Services
+    from taskdb.records import Task
+
+TREE = "tree.tar.gz"
+
+
+def write_recipe(task: Task, folder: Path, services: Services) -> None:
+    """Write `Dockerfile`, `tree.tar.gz` and `finish.sh` into `folder`.
+
+    Raises:
+        InputError: the clone of the task's source is gone.
+    """
+    put(folder / "Dockerfile", render(task.plan, name=task.name, base=official_image(task.plan), tree=TREE))
+    put(folder / "finish.sh", text("finish.sh"))
+    write_tree(services.clones.open(task.source, task.repo), task.base_commit, folder / TREE)
