@@ -38,7 +38,7 @@ def git_environment() -> dict[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in ("GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY")}
     return kept | {
         "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
+        "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
     }  # fmt: skip
 
 
@@ -125,13 +125,13 @@ class Repository:
         return self.git("rev-parse", "--verify", f"{revision}^{{tree}}").decode().strip()
 
     def ls_tree(self, revision: str) -> list[TreeEntry]:
-        """All files of a commit, recursively, in git's order; submodules have size 0."""
+        """All files of a commit, recursively, in git's order; submodules and objects the clone lacks have size 0."""
         entries = []
         for row in self.git("ls-tree", "-r", "-z", "-l", "--full-tree", revision).split(b"\0")[:-1]:
             head, _, path = row.partition(b"\t")
             mode, _kind, oid, size = head.decode().split()
             entries.append(
-                TreeEntry(path=os.fsdecode(path), mode=mode, oid=oid, size=0 if size == "-" else int(size))
+                TreeEntry(path=os.fsdecode(path), mode=mode, oid=oid, size=int(size) if size.isdigit() else 0)
             )
         return entries
 

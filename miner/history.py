@@ -1,0 +1,247 @@
+"""`git:` sources: a repository's history alone, without any forge, as a stream of changes.
+
+Along the first-parent line of HEAD, newest first:
+
+- a merge commit that names a pull request, or names none: one change, from its first parent;
+- a merge of a whole branch (`Merge stable into main`): the pull requests merged there first, one by one;
+- a commit whose subject ends in `(#N)`: a squash;
+- commits that `refs/pull/N/head` holds too, with the same patch ids: a rebase merge, one change for all of them;
+- anything else: a plain commit.
+
+The base commit is always the first parent. Which files each change touches comes from one `git diff-tree --stdin` for
+many changes; patches are only made of what the rules on paths let through.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from backends.clones import is_url, repo_of_url
+from backends.git import EMPTY_TREE, GitError, Repository
+from miner import messages
+from miner.changes import FileChange
+from miner.log import Commit, Step, first_parent_line
+from miner.rebases import Rebased, rebased_commits
+from taskdb.records import PullRequest, Shape
+
+_BATCH = 1000
+"""Changes handed to one `git diff-tree`: enough that its start costs nothing, few enough that `--limit` stays lazy."""
+
+_SHORT = 10
+"""Hex digits of a commit in a name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One change in a history, before its files are read."""
+
+    commit: Commit
+    base: str
+    number: int | None
+    shape: Shape
+    author: str
+    title: str
+    body: str
+    whole_branch: bool = False
+    """A merge of a branch whose pull requests are told one by one."""
+
+
+@dataclass
+class Naming:
+    """Gives each change a name of its own. The newest of several with one number has the plain name."""
+
+    repo: str
+    seen: set[str] = field(default_factory=set)
+
+    def name(self, unit: Unit) -> str:
+        """`owner__repo-123`, with the commit behind it when the number was there already; else by the commit."""
+        stem = self.repo.replace("/", "__")
+        short = unit.commit.sha[:_SHORT]
+        name = f"{stem}-{short}" if unit.number is None else f"{stem}-{unit.number}"
+        if name in self.seen:
+            name = f"{name}-{short}"
+        self.seen.add(name)
+        return name
+
+
+def repo_name(repository: Repository, place: str) -> str:
+    """`owner/name` of a `git:` source: by a folder named OWNER__NAME, else the remote's URL, else the folder's path."""
+    path = Path(place)
+    stem = path.name.removesuffix(".git")
+    owner, parted, name = stem.partition("__")
+    if is_url(place):
+        return repo_of_url(place)
+    if parted and owner and name:
+        return f"{owner}/{name}"
+    try:
+        url = repository.git("config", "--local", "--get", "remote.origin.url").decode(errors="replace").strip()
+    except GitError:
+        url = ""
+    if url and is_url(url):
+        return repo_of_url(url)
+    whole = path.resolve()
+    whole = whole.parent if whole.name == ".git" else whole
+    return f"{whole.parent.name or 'local'}/{whole.name.removesuffix('.git') or 'repository'}"
+
+
+def pull_requests(
+    repository: Repository, source: str, repo: str, wanted: Callable[[str], bool] = lambda _: True
+) -> Iterator[tuple[PullRequest, tuple[FileChange, ...], bool]]:
+    """All changes of the history, newest first: the record, the files it touches, whether it is a whole branch's merge.
+
+    Lazy: a caller who stops early has paid for the log and for at most `_BATCH` diffs.
+
+    Args:
+        repository: the history.
+        source: the source word, for the records.
+        repo: `owner/name`, for the records.
+        wanted: by its date (ISO 8601, UTC), whether a change is to be read at all.
+    """
+    naming = Naming(repo)
+    # A name is given before the choice, so that it does not depend on it.
+    found = ((unit, name) for unit in units(repository) for name in (naming.name(unit),) if wanted(unit.commit.when))
+    while batch := list(islice(found, _BATCH)):
+        files = raw_diffs(repository, ((unit.commit.sha, unit.base) for unit, _ in batch))
+        for (unit, name), changed in zip(batch, files, strict=True):
+            yield _record(unit, source, repo, name), changed, unit.whole_branch
+
+
+def units(repository: Repository) -> Iterator[Unit]:
+    """The changes along the first-parent line of HEAD, newest first."""
+    rebased = rebased_commits(repository)
+    steps = deque[Step]()
+    for step in first_parent_line(repository):
+        mark = rebased.get(step.commit.sha)
+        if steps and (mark is None or rebased[steps[-1].commit.sha].number != mark.number):
+            yield _rebase(steps, rebased)
+            steps.clear()
+        if mark is not None:
+            steps.append(step)
+        elif len(step.commit.parents) > 1:
+            yield from _merge(step)
+        else:
+            yield _single(step.commit)
+    if steps:
+        yield _rebase(steps, rebased)
+
+
+def _single(commit: Commit) -> Unit:
+    number = messages.pull_request_number(commit.message)
+    title, body = messages.text_of(commit.message)
+    return Unit(
+        commit=commit, base=commit.parents[0] if commit.parents else EMPTY_TREE, number=number,
+        shape=Shape.COMMIT if number is None else Shape.SQUASH, author=commit.author, title=title, body=body,
+    )  # fmt: skip
+
+
+def _merge(step: Step) -> Iterator[Unit]:
+    """A merge, and the pull requests inside when it merged a branch that had taken them before."""
+    commit, inside = step.commit, {brought.sha: brought for brought in step.brought}
+    tip = inside.get(commit.parents[1])
+    nested = list(_nested(tip, inside)) if tip and messages.merges_a_branch(commit.subject) else []
+    # The pull request's author wrote its commits; the merge is signed by whoever pressed the button.
+    author = tip.author if tip else commit.author
+    title, body = (commit.subject, "") if nested else messages.text_of(commit.message)
+    written = (
+        "" if nested else messages.story((brought.message for brought in reversed(step.brought)), told=commit.message)
+    )
+    if not title:
+        title, _, written = written.partition("\n")
+    yield Unit(
+        commit=commit, base=commit.parents[0], number=messages.pull_request_number(commit.message), shape=Shape.MERGE,
+        author=author, title=title.strip(), body="\n\n".join(part for part in (body, written.strip()) if part),
+        whole_branch=bool(nested),
+    )  # fmt: skip
+    yield from nested
+
+
+def _nested(tip: Commit, inside: dict[str, Commit]) -> Iterator[Unit]:
+    """The pull requests on the other branch's own first-parent line."""
+    at: Commit | None = tip
+    while at is not None:
+        if messages.pull_request_number(at.message) is not None and at.parents:
+            unit = _single(at)
+            second = inside.get(at.parents[1]) if len(at.parents) > 1 else None
+            yield Unit(
+                commit=at, base=unit.base, number=unit.number, shape=Shape.MERGE if second else Shape.SQUASH,
+                author=second.author if second else unit.author, title=unit.title, body=unit.body,
+            )  # fmt: skip
+        at = inside.get(at.parents[0]) if at.parents else None
+
+
+def _rebase(steps: Iterable[Step], rebased: dict[str, Rebased]) -> Unit:
+    """The commits of one rebase merge, newest first, as one change."""
+    run = [step.commit for step in steps]
+    texts = [messages.text_of(commit.message) for commit in reversed(run)]
+    title, body = texts[0]
+    rest = "\n\n".join(part for text in texts[1:] for part in text if part)
+    return Unit(
+        commit=run[0], base=run[-1].parents[0], number=rebased[run[0].sha].number, shape=Shape.REBASE,
+        author=run[0].author, title=title, body="\n\n".join(part for part in (body, rest) if part),
+    )  # fmt: skip
+
+
+def raw_diffs(repository: Repository, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[FileChange, ...]]:
+    """For each pair (commit, base) the files that changed, in the order given, from one `git diff-tree --stdin`.
+
+    A base that is the empty tree stands for none: the commit is compared with nothing.
+    """
+    asked = list(pairs)
+    rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in asked)
+    blocks = repository.stream(
+        "diff-tree",
+        "--stdin",
+        "-r",
+        "-z",
+        "--root",
+        "--raw",
+        "--no-abbrev",
+        "-M",
+        "-l400",
+        "--ignore-submodules=none",
+        data=map(str.encode, rows),
+    )
+    return _by_commit(_fields(blocks), [commit.encode() for commit, _ in asked])
+
+
+def _fields(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """The parts between NUL bytes."""
+    rest = b""
+    for block in blocks:
+        *parts, rest = (rest + block).split(b"\0")
+        yield from parts
+
+
+def _by_commit(fields: Iterator[bytes], asked: list[bytes]) -> Iterator[tuple[FileChange, ...]]:
+    """Parsed rows, grouped by commit; one without a difference shows nothing at all and gives an empty group."""
+    group: list[FileChange] = []
+    at = -1
+    for part in fields:
+        if part.startswith(b":"):
+            status = part[-4:].rpartition(b" ")[2][:1]
+            old = next(fields).decode(errors="surrogateescape")
+            new = next(fields).decode(errors="surrogateescape") if status in b"RC" else old
+            group.append(FileChange(status.decode(), part[1:7].decode(), part[8:14].decode(), old, new))
+            continue
+        if at >= 0:
+            yield tuple(group)
+            group = []
+        at += 1
+        while asked[at] != part:
+            yield ()
+            at += 1
+    if at >= 0:
+        yield tuple(group)
+    for _ in asked[at + 1 :]:
+        yield ()
+
+
+def _record(unit: Unit, source: str, repo: str, name: str) -> PullRequest:
+    return PullRequest(
+        source=source, repo=repo, name=name, number=unit.number, shape=unit.shape, title=unit.title, body=unit.body,
+        author=unit.author, merged_at=unit.commit.when, base_commit=unit.base, merge_commit=unit.commit.sha,
+    )  # fmt: skip

@@ -1,0 +1,236 @@
+"""`instances:` sources: published tasks in SWE-bench's fields, one JSON object a line, to be verified again.
+
+Gold and test patch are taken as published. A line that cannot be used is named by its number, and the others go on;
+Multi-SWE-bench's rows, which have fields of their own, are rejected like any task in another language than Python.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from mergemill.errors import InputError, Transient
+from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
+from miner.licenses import NONE, Licenses
+from miner.patches import Section, cut, split_published
+from miner.rules import language_of
+from miner.scratch import Scratch, scratch
+from taskdb.records import Published, PullRequest, Shape
+
+if TYPE_CHECKING:
+    from backends.services import Services
+
+
+def _listed(value: Any) -> Any:
+    """A list, also where it was published as a JSON text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+_TestIds = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+
+
+class Row(BaseModel):
+    """The fields of SWE-bench that are read; others are left alone."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    instance_id: str
+    repo: str
+    base_commit: str
+    patch: str
+    test_patch: str
+    problem_statement: str
+    FAIL_TO_PASS: _TestIds
+    PASS_TO_PASS: _TestIds = ()
+    hints_text: str | None = ""
+    created_at: str | int | None = ""
+    version: str | float | None = ""
+
+    @property
+    def created(self) -> str:
+        """The day of the change, ISO 8601 in UTC; the text as it is when it is no date."""
+        try:
+            when = (
+                datetime.fromtimestamp(self.created_at / (1000 if self.created_at > 1 << 36 else 1), UTC)
+                if isinstance(self.created_at, int)
+                else datetime.fromisoformat(self.created_at or "")
+            )
+        except ValueError:
+            return str(self.created_at)
+        return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
+
+
+class Bench:
+    """The clones that the rows of one file need, each opened once, with a scratch beside it."""
+
+    def __init__(self, source: str, services: Services, stack: ExitStack) -> None:
+        self.source = source
+        self.services = services
+        self.stack = stack
+        self._open: dict[str, tuple[Scratch, Licenses] | InputError | Transient] = {}
+
+    def of(self, repo: str) -> tuple[Scratch, Licenses]:
+        """Scratch and licences of `owner/name`.
+
+        Raises:
+            InputError: there is no usable clone.
+            Transient: it could not be made this time; said once, the others go on.
+        """
+        if repo not in self._open:
+            try:
+                repository = self.services.clones.open(self.source, repo)
+                self._open[repo] = (self.stack.enter_context(scratch(repository)), Licenses(repository))
+            except (InputError, Transient) as error:
+                self._open[repo] = error
+        found = self._open[repo]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+
+def changes_of_instances(source: str, services: Services) -> Iterator[Change | InputError]:
+    """The published tasks of a file, in its order; for a line that cannot be used, the error that names it.
+
+    Raises:
+        InputError: the file cannot be read.
+        Transient: after all others, when a clone could not be made this time.
+    """
+    path = Path(source.partition(":")[2])
+    unreachable: Transient | None = None
+    seen: dict[str, int] = {}
+    with ExitStack() as stack:
+        bench = Bench(source, services, stack)
+        for number, line in _lines(path):
+            try:
+                row = read(line)
+                _once(row, number, seen)
+                change = _multi(line, source) if row is None else _change(row, source, bench, services)
+            except InputError as error:
+                yield InputError(f"{path}:{number}: {error}", advice=error.advice)
+            except Transient as error:
+                unreachable = unreachable or error
+            else:
+                if within(services.settings, change.pull_request.merged_at):
+                    yield change
+    if unreachable:
+        raise unreachable
+
+
+def read(line: str) -> Row | None:
+    """One line as a task; None for a well-formed row of Multi-SWE-bench.
+
+    Raises:
+        InputError: it is not JSON, or a field is missing or malformed.
+    """
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}") from error
+    if not isinstance(data, dict):
+        raise InputError("not a JSON object")
+    if "instance_id" in data and "fix_patch" in data and "base" in data:
+        return None
+    try:
+        row = Row.model_validate(data)
+    except (ValidationError, ValueError) as error:
+        raise InputError(_first_fault(error)) from error
+    if not row.instance_id or row.repo.count("/") != 1 or not row.base_commit:
+        raise InputError("instance_id, repo (owner/name) and base_commit must not be empty")
+    return row
+
+
+def _once(row: Row | None, number: int, seen: dict[str, int]) -> None:
+    if row is not None and (first := seen.setdefault(row.instance_id, number)) != number:
+        raise InputError(f"{row.instance_id} stands in line {first} already")
+
+
+def _first_fault(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    return f"field {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines that hold something. A byte that is not UTF-8 makes its own line fail, not the file."""
+    try:
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if text := raw.decode(errors="replace").strip().lstrip("\ufeff"):
+                    yield number, text
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _change(row: Row, source: str, bench: Bench, services: Services) -> Change:
+    title = row.problem_statement.strip().partition("\n")[0].strip()
+    files, settled = _files(row)
+    if settled is None:  # only a task that can go further is worth a clone
+        _, licenses = bench.of(row.repo)
+        if not licenses.repository.has_commit(row.base_commit):
+            raise InputError(
+                f"{licenses.repository.path} does not hold commit {row.base_commit}", advice="fetch it there"
+            )
+    put = services.artifacts.put_text
+    request = PullRequest(
+        source=source, repo=row.repo, name=row.instance_id, number=None, shape=Shape.INSTANCE, title=title, body="",
+        author="", merged_at=row.created, base_commit=row.base_commit, merge_commit=row.base_commit,
+        problem_statement=row.problem_statement, hints=row.hints_text or "", patch=put(row.patch),
+        test_patch=put(row.test_patch), version=str(row.version or ""),
+        published=Published(fail_to_pass=row.FAIL_TO_PASS, pass_to_pass=row.PASS_TO_PASS),
+    )  # fmt: skip
+
+    def split() -> Split:
+        return split_published(bench.of(row.repo)[0], row.base_commit, row.patch, row.test_patch)
+
+    def license_() -> str:
+        return bench.of(row.repo)[1].of(row.base_commit)
+
+    return Change(pull_request=request, files=files, make_split=split, find_license=license_, settled=settled)
+
+
+def _files(row: Row) -> tuple[tuple[FileChange, ...], tuple[Reason, str] | None]:
+    """The files of both patches, and what these alone say against the task."""
+    try:
+        split = split_published(None, row.base_commit, row.patch, row.test_patch)
+        sections = [section for text in (row.patch, row.test_patch) for section in cut(text.encode())]
+    except Unparsable as fault:
+        return (), (Reason.UNPARSABLE, str(fault))
+    language = language_of((*split.gold.files, *split.test.files))
+    gold = language_of(split.gold.files)
+    other = next((name for name in (gold, language) if name not in ("python", "")), None)
+    return tuple(map(_file, sections)), (Reason.LANGUAGE, f"{other} is not supported yet") if other else None
+
+
+def _file(section: Section) -> FileChange:
+    status = "A" if section.old is None else "D" if section.new is None else "M" if section.old == section.new else "R"
+    submodule = b"Subproject commit" in section.body and b" 160000" in section.body
+    mode = "160000" if submodule else "100644"
+    return FileChange(status, mode, mode, section.old or section.path, section.path)
+
+
+def _nothing() -> Split:
+    raise Unparsable("not read")
+
+
+def _multi(line: str, source: str) -> Change:
+    """A row of Multi-SWE-bench, for its rejection: all of them are in other languages."""
+    data = json.loads(line)
+    base, name = data["base"] if isinstance(data["base"], dict) else {}, str(data["instance_id"])
+    sha, title = str(base.get("sha", "")), str(data.get("title", ""))
+    language = str(data.get("lang") or "its language")
+    request = PullRequest(
+        source=source, repo=f"{data.get('org', '')}/{data.get('repo', '')}", name=name, number=None,
+        shape=Shape.INSTANCE, title=title, body=str(data.get("body") or ""), author="", merged_at="", base_commit=sha,
+        merge_commit=sha,
+    )  # fmt: skip
+    return Change(
+        pull_request=request, files=(), make_split=_nothing, find_license=partial(str, NONE),
+        settled=(Reason.LANGUAGE, f"{language} is not supported yet (a row of Multi-SWE-bench)"),
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""What a commit message says: which pull request it closes, what its title and text are, and what is only trailer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_NUMBER: tuple[re.Pattern[str], ...] = (
+    re.compile(r"\AMerge pull request #(\d+) (?:from|in)\b"),  # GitHub, merge commit
+    re.compile(r"\AMerged in .*\(pull request #(\d+)\)\s*$", re.MULTILINE),  # Bitbucket
+    re.compile(r"\APull request #(\d+):"),  # Bitbucket Server
+    re.compile(r"\A[^\n]*\(#(\d+)\)\s*$", re.MULTILINE),  # GitHub, squash; the last number of the subject
+    re.compile(r"\A[^\n]*\(pull request #(\d+)\)\s*$", re.MULTILINE),
+    re.compile(r"^See merge request (?:[\w./-]+)?!(\d+)\s*$", re.MULTILINE),  # GitLab
+)
+_FRAME = re.compile(
+    r"\AMerge pull request #\d+ (?:from|in)\b[^\n]*\n?|\AMerged in [^\n]*\n?|\APull request #\d+:[ ]*|"
+    r"\AMerge (?:remote-tracking )?branch(?:es)? [^\n]*\n?"
+)
+_TRAILER = re.compile(
+    r"^\s*(Signed-off-by|Co-authored-by|Reviewed-by|Acked-by|Tested-by|Reported-by|Approved-by|Change-Id|Cc|"
+    r"See merge request|git-svn-id|\(cherry picked from commit|Pull-request|PR-URL|Reviewed-on|pre-commit-ci|"
+    r"updates?-dependencies)\b.*$",
+    re.IGNORECASE,
+)
+_CONFLICTS = re.compile(r"^#?\s*Conflicts:[ ]*\n(?:#?[ \t]+\S.*\n?)*", re.MULTILINE)
+_OWN_NUMBER = re.compile(r"\s*\((?:pull request )?#\d+\)\s*$")
+_BRANCH_MERGE = re.compile(
+    r"^Merge (?:remote-tracking )?branch(?:es)? '|^Merge (?:remote )?branch\b|^Merge (?:commit|tag) '|"
+    r"^(?:Merge|Merging|Merged)\s+\S*\s*(?:\S+\s+)?(?:branch )?(?:in)?to\s+\S+|^Merge \S+$",
+    re.IGNORECASE,
+)
+
+
+def pull_request_number(message: str) -> int | None:
+    """The number of the pull or merge request that this commit brought in, or None."""
+    return next((int(found[1]) for pattern in _NUMBER if (found := pattern.search(message))), None)
+
+
+def merges_a_branch(title: str) -> bool:
+    """Whether a merge's title speaks of a whole branch (`Merge stable into main`), not of a change."""
+    return _BRANCH_MERGE.search(title) is not None
+
+
+def text_of(message: str) -> tuple[str, str]:
+    """Title and body of a message, without git's and the forge's frame and without trailers."""
+    inner = _CONFLICTS.sub("", _FRAME.sub("", message, count=1))
+    kept = "\n".join(line.rstrip() for line in inner.splitlines() if not _TRAILER.match(line)).strip()
+    title, _, body = kept.partition("\n")
+    return _OWN_NUMBER.sub("", title).strip(), re.sub(r"\n{3,}", "\n\n", body).strip()
+
+
+def story(messages: Iterable[str], *, told: str) -> str:
+    """The messages of a branch's commits, oldest first, as one text; what `told` says already is left out."""
+    parts: list[str] = []
+    for message in messages:
+        title, body = text_of(message)
+        if not title or merges_a_branch(message) or title.startswith(("fixup!", "squash!")):
+            continue
+        parts += [part for part in (title, body) if part and part not in told and part not in parts]
+    return "\n\n".join(parts)

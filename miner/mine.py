@@ -1,0 +1,84 @@
+"""The first stage: from a source word to pull requests, each with a candidate or the reason why it is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mergemill.errors import InputError
+from miner.changes import Change
+from miner.commits import changes_of_commits
+from miner.instances import changes_of_instances
+from miner.releases import changes_of_releases
+from miner.rules import statement_of, verdict
+from miner.sources import parse
+from taskdb.records import Candidate, PullRequest, Rejection, Stage
+
+if TYPE_CHECKING:
+    from backends.services import Services
+
+SOURCES: dict[str, Callable[[str, Services], Iterator[Change | InputError]]] = {
+    "git": changes_of_commits,
+    "pypi": changes_of_releases,
+    "instances": changes_of_instances,
+}
+"""Who reads which scheme."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """A change as its source tells it, and what the rules say of it."""
+
+    pull_request: PullRequest
+    result: Candidate | Rejection
+
+
+def mine(source: str, services: Services) -> Iterator[Mined | InputError]:
+    """The changes of one source, newest first, one at a time; published tasks in the order of their file.
+
+    Stops after `settings.limit` candidates. Changes outside `settings.since` and `settings.until` are left out. Close
+    the generator to stop earlier.
+
+    Args:
+        source: one source word; lists (`@FILE`) are opened by `miner.sources.expand`.
+        services: settings, clones and artifacts are used; patches are kept as artifacts.
+
+    Yields:
+        What was mined; for a part of the input that cannot be used, such as a malformed line, the error that names it.
+
+    Raises:
+        UsageError: the word is not a source.
+        InputError: nothing of the source can be used.
+        Transient: the network or the disk failed.
+    """
+    scheme, _ = parse(source)
+    found = 0
+    for change in SOURCES[scheme](source, services):
+        if isinstance(change, InputError):
+            yield change
+            continue
+        mined = select(change, services)
+        yield mined
+        found += isinstance(mined.result, Candidate)
+        if services.settings.limit is not None and found >= services.settings.limit:
+            return
+
+
+def select(change: Change, services: Services) -> Mined:
+    """The miner's last step: a candidate, or the first rule that speaks against it."""
+    request = change.pull_request
+    if against := verdict(change, services.settings):
+        reason, detail = against
+        return Mined(request, Rejection(
+            parent=request.id, name=request.name, source=request.source, stage=Stage.MINE, reason=reason, detail=detail,
+        ))  # fmt: skip
+    split, keep = change.split, services.artifacts.put_text
+    return Mined(request, Candidate(
+        parent=request.id, source=request.source, repo=request.repo, name=request.name, language="python",
+        base_commit=request.base_commit, merge_commit=request.merge_commit, created_at=request.merged_at,
+        version=request.version, problem_statement=statement_of(change), hints=request.hints, license=change.license,
+        gold_patch=keep(split.gold.text), test_patch=keep(split.test.text),
+        gold_files=split.gold.files, test_files=split.test.left, gold_lines=split.gold.lines,
+        test_lines=split.test.lines, published=request.published,
+    ))  # fmt: skip
