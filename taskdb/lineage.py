@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from taskdb.records import Candidate, Environment, Record, Task, Verification
+from taskdb.records import Candidate, Certificate, Environment, Record, Task, Verification
 
 R = TypeVar("R", bound=Record)
 
@@ -18,6 +18,7 @@ class Lineage:
     environment: Environment | None = None
     verification: Verification | None = None
     task: Task | None = None
+    certificate: Certificate | None = None
 
     @property
     def the_environment(self) -> Environment:
@@ -33,11 +34,6 @@ class Lineage:
     def the_task(self) -> Task:
         """The task; only for stages after `derive`."""
         return _there(self.task)
-
-    @property
-    def last(self) -> Candidate | Environment | Verification | Task:
-        """The record that the next stage starts from."""
-        return self.task or self.verification or self.environment or self.candidate
 
     def then(self, record: Record) -> Lineage:
         """The lineage with one record more."""

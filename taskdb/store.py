@@ -97,6 +97,8 @@ class Store:
             Finished(stage=Stage.MINE, result=result, source=pull.source, name=pull.name, seconds=seconds, parent=pull)
             for pull, result, seconds in pairs
         ]
+        if not pairs:
+            return []
         with self.writing() as connection:
             self._add(connection, [pull for pull, _, _ in pairs])
             self._add(connection, [result for _, result, _ in pairs])
@@ -207,13 +209,11 @@ class Store:
         """Candidates that some stage has still to do, with what there is of them, newest first."""
         yield from self._lineages([row for row in self._chains(scope) if next_stage(row, scope.retry)])
 
-    def open_chain(self, candidate: Candidate, retry: Sequence[str] = ()) -> Lineage | None:
-        """What became of a candidate so far, or None when nothing is left to do."""
+    def open_chain(self, candidate: Candidate, retry: Sequence[str] = ()) -> Iterator[Lineage]:
+        """The candidate with what became of it so far; nothing when no stage is left to do."""
         with self.reading() as connection:
-            row = connection.execute(text(f"{_CHAIN} WHERE candidate = :id"), {"id": candidate.id}).first()
-        if row is None or next_stage(row, retry) is None:
-            return None
-        return next(self._lineages([row]))
+            rows = connection.execute(text(f"{_CHAIN} WHERE candidate = :id"), {"id": candidate.id}).all()
+        return self._lineages([row for row in rows if next_stage(row, retry)][:1])
 
     def _chains(self, scope: Scope) -> list[Row[Any]]:
         with self.reading() as connection:

@@ -1,0 +1,219 @@
+"""The data path, as a table, and what runs it.
+
+A row of `stages()` says which stage makes which record of what, and who makes it. The miner fills the queue in the
+driver; a change then goes through all its stages in one worker, and each result is written by the driver, the one
+writer, as it arrives. Nothing waits for a whole stage to end. `docs/pipeline.md` tells what is resumed, and how.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+
+from backends.cluster.base import Cluster
+from backends.services import Services
+from mergemill.errors import InputError, MachineError, MergemillError, Transient
+from mergemill.progress import Progress
+from taskdb.chains import Finished, Scope
+from taskdb.lineage import Lineage
+from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
+from taskdb.store import Store
+
+log = logging.getLogger(__name__)
+
+BATCH = 200
+"""Verdicts of the miner written in one transaction, at most."""
+DEAD = 4
+"""So many records in a row, beyond the number of workers, that failed for the engine or the network: it is gone."""
+PATIENCE = Retrying(
+    retry=retry_if_exception_type(Transient),
+    stop=stop_after_attempt(3),
+    wait=wait_exponential(multiplier=2, max=30),
+    reraise=True,
+)
+"""How often a stage is tried when the engine or the network fails, and how long one waits in between."""
+
+
+class Mined(Protocol):
+    """What the miner says of one change."""
+
+    @property
+    def pull_request(self) -> PullRequest:
+        """The change."""
+
+    @property
+    def result(self) -> Candidate | Rejection:
+        """What the rules made of it."""
+
+
+Miner = Callable[[str, Services], Iterator[Mined | InputError]]
+
+
+@dataclass(frozen=True)
+class Step:
+    """A row of the table: `by(takes(lineage), services)` makes the lineage's next record, or says why not."""
+
+    stage: Stage
+    makes: str
+    takes: Callable[[Lineage], Any]
+    by: Callable[[Any, Services], Record | Rejection]
+
+
+def stages() -> tuple[Step, ...]:
+    """The stages after the miner, in order."""
+    import builders  # noqa: PLC0415 - reading commands need none of them
+    import derivers  # noqa: PLC0415
+    import verifiers  # noqa: PLC0415
+
+    return (
+        Step(Stage.BUILD, "environment", lambda it: it.candidate, builders.build),
+        Step(Stage.VERIFY, "verification", lambda it: it, verifiers.verify),
+        Step(Stage.DERIVE, "task", lambda it: it, derivers.derive),
+        Step(Stage.CERTIFY, "certificate", lambda it: it.the_task, verifiers.certify),
+    )
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What came of one stage for one change: a record, a rejection, or what was raised."""
+
+    stage: Stage
+    lineage: Lineage
+    result: Record | Exception
+    seconds: float
+
+
+def advance(steps: Sequence[Step], services: Services, patience: Retrying, lineage: Lineage) -> Iterator[Attempt]:
+    """Take one change through those of the steps that it has still before it; in a worker."""
+    for step in steps:
+        if getattr(lineage, step.makes, None) is not None:
+            continue
+        started = time.perf_counter()
+        result: Record | Exception
+        try:
+            result = patience.copy()(step.by, step.takes(lineage), services)
+        except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
+            result = error
+        yield Attempt(step.stage, lineage, result, time.perf_counter() - started)
+        if isinstance(result, (Exception, Rejection)):
+            return
+        lineage = lineage.then(result)
+
+
+@dataclass
+class Run:
+    """One run over one store. Afterwards `new` says what was written and `exit_code` how it went."""
+
+    store: Store
+    services: Services
+    cluster: Cluster
+    progress: Progress
+    workers: int
+    patience: Retrying = PATIENCE
+    new: int = 0
+    failures: dict[int, int] = field(default_factory=dict)
+    """Exit code -> how many records, lines or sources failed that way."""
+    in_a_row: int = 0
+    """Failures of engine or network since the last verdict."""
+    cut_short: bool = False
+    """Whether the miner broke off in the source that is being mined."""
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the failure that matters most: 75 asks for the same command again, 1 for a bug report, 3 for you."""
+        return next((code for code in (Transient.exit_code, 1, InputError.exit_code) if code in self.failures), 0)
+
+    def work(self, steps: Sequence[Step], chains: Iterable[Lineage]) -> None:
+        """Take chains through steps, writing each result as it arrives.
+
+        Raises:
+            MachineError: the machine lacks what a stage needs.
+            Transient: the database cannot be written.
+        """
+        with closing(self.cluster.map(partial(advance, steps, self.services, self.patience), chains)) as attempts:
+            for attempt in attempts:
+                self._write(attempt)
+                if self.in_a_row >= self.workers + DEAD:
+                    self.progress.message("stopped: nothing answers any more; run the same command again later")
+                    return
+
+    def _write(self, attempt: Attempt) -> None:
+        candidate, result = attempt.lineage.candidate, attempt.result
+        if isinstance(result, Exception):
+            self._failed(attempt.stage, candidate.name, result)
+            return
+        self.in_a_row = 0
+        done = Finished(
+            stage=attempt.stage, result=result, source=candidate.source, name=candidate.name, seconds=attempt.seconds
+        )
+        self._tell(self.store.finish(done))
+
+    def _tell(self, finished: Iterable[Finished]) -> None:
+        for one in finished:
+            self.new += 1
+            self.progress.record(one)
+
+    def _failed(self, stage: Stage, name: str, error: Exception) -> None:
+        """Tell the kinds of failure apart: none of them is a verdict, and the run goes on."""
+        if isinstance(error, MachineError):
+            raise error
+        code = error.exit_code if isinstance(error, MergemillError) else 1
+        self.failures[code] = self.failures.get(code, 0) + 1
+        self.in_a_row = self.in_a_row + 1 if isinstance(error, Transient) else 0
+        if isinstance(error, MergemillError):
+            self.progress.message(f"{name}: {error.line()}")
+        else:
+            log.error("%s: %s failed through a bug", name, stage.value, exc_info=error)
+        self.progress.failed(stage, name, error)
+
+    # -------------------------------------------------------------------------------------------------- mining
+
+    def mine(self, miner: Miner, scope: Scope) -> Iterator[Lineage]:
+        """Mine the sources, write what the miner says, and yield each candidate that has a stage before it.
+
+        Where the miner breaks off (no network, say), the candidates that it found in earlier runs are yielded too.
+        """
+        for source in scope.sources:
+            seen: set[str] = set()
+            self.cut_short = False
+            for candidate in self._written(self._said(miner, source)):
+                seen.add(candidate.id)
+                at, language = candidate.created_at, candidate.language
+                if scope.admits(name=candidate.name, key=candidate.id, at=at, language=language):
+                    yield from self.store.open_chain(candidate, scope.retry)
+            if self.cut_short:
+                mined_before = self.store.open_chains(replace(scope, sources=[source]))
+                yield from (chain for chain in mined_before if chain.candidate.id not in seen)
+
+    def _said(self, miner: Miner, source: str) -> Iterator[Mined]:
+        """What the miner says of the changes of one source; its failures are told, and end the source."""
+        try:
+            for mined in miner(source, self.services):
+                if isinstance(mined, InputError):
+                    self._failed(Stage.MINE, source, mined)
+                else:
+                    yield mined
+        except Exception as error:  # noqa: BLE001 - told apart by kind; the other sources go on
+            self.cut_short = True
+            self._failed(Stage.MINE, source, error)
+
+    def _written(self, said: Iterable[Mined]) -> Iterator[Candidate]:
+        """The candidates among what was said, each when it and all before it were written."""
+        batch: list[tuple[PullRequest, Candidate | Rejection, float]] = []
+        started = time.perf_counter()
+        for mined in said:
+            batch.append((mined.pull_request, mined.result, time.perf_counter() - started))
+            if isinstance(mined.result, Candidate) or len(batch) == BATCH:
+                self._tell(self.store.mined(*batch))
+                batch.clear()
+            if isinstance(mined.result, Candidate):
+                yield mined.result
+            started = time.perf_counter()
+        self._tell(self.store.mined(*batch))

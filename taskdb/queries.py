@@ -1,0 +1,303 @@
+"""What people ask: tasks, funnel, why. Answers are plain JSON data with the keys of docs/cli.md."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, column, func, select, table, text
+
+from mergemill.errors import InputError
+from taskdb import tables
+from taskdb.artifacts import Artifacts
+from taskdb.mapping import KINDS, table_of
+from taskdb.records import Certificate, PublishedVerdict, PullRequest, Rejection, Stage, Task
+from taskdb.store import Store
+
+LISTED = (
+    "id", "name", "kind", "repo", "language", "status", "base_commit", "n_fail_to_pass", "n_pass_to_pass", "created_at",
+)  # fmt: skip
+"""Keys of a row of `tasks list`, in order."""
+
+_FILTERED = (*LISTED, "source", "license", "verification", "candidate", "certificate")
+_TASKS = table("tasks", *(column(name) for name in _FILTERED))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Which tasks; None means all. Texts are compared whole, letters' case aside."""
+
+    source: str | None = None
+    repo: str | None = None
+    language: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    license: str | None = None
+    min_f2p: int | None = None
+
+    def of(self, query: Select[Any]) -> Select[Any]:
+        """The query with these filters."""
+        for field in fields(self):
+            wanted = getattr(self, field.name)
+            if wanted is not None and field.name != "min_f2p":
+                query = query.where(func.lower(_TASKS.c[field.name]) == str(wanted).lower())
+        return query if self.min_f2p is None else query.where(_TASKS.c.n_fail_to_pass >= self.min_f2p)
+
+
+# ------------------------------------------------------------------------------------------------------- tasks
+
+
+def list_tasks(store: Store, filters: Filters, limit: int | None = None) -> list[dict[str, Any]]:
+    """Tasks of current chains, newest change first, with the keys LISTED."""
+    query = select(*(_TASKS.c[name] for name in LISTED)).order_by(_TASKS.c.created_at.desc(), _TASKS.c.name)
+    with store.reading() as connection:
+        return [dict(row) for row in connection.execute(filters.of(query).limit(limit)).mappings()]
+
+
+def search_tasks(store: Store, words: Sequence[str], filters: Filters) -> list[dict[str, Any]]:
+    """Tasks in whose name, repository or statement each of the words stands; keys as in `list_tasks`."""
+    whole = table_of(tables.TaskRow)
+    found = select(whole.c.id)
+    for word in words:
+        found = found.where(whole.c.words.contains(word.lower(), autoescape=True))
+    query = select(*(_TASKS.c[name] for name in LISTED)).where(_TASKS.c.id.in_(found))
+    with store.reading() as connection:
+        newest_first = filters.of(query).order_by(_TASKS.c.created_at.desc(), _TASKS.c.name)
+        return [dict(row) for row in connection.execute(newest_first).mappings()]
+
+
+def load_tasks(store: Store, filters: Filters) -> list[tuple[Task, Certificate | None]]:
+    """Tasks as records, each with its certificate; what `export` takes."""
+    query = select(_TASKS.c.id, _TASKS.c.certificate).order_by(_TASKS.c.name, _TASKS.c.id)
+    with store.reading() as connection:
+        rows = connection.execute(filters.of(query)).all()
+    tasks = store.get_many(Task, [row.id for row in rows])
+    certificates = store.get_many(Certificate, [row.certificate for row in rows if row.certificate])
+    return [(tasks[row.id], certificates.get(row.certificate)) for row in rows]
+
+
+def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
+    """Everything about a task, patches as text. `how_failed`: FAIL_TO_PASS test -> how it failed before."""
+    with store.reading() as connection:
+        query = select(*(_TASKS.c[name] for name in LISTED)).where(_TASKS.c.id == task.id)
+        row = connection.execute(query).mappings().first()
+        parents = _ancestors(connection, task.id)
+    listed = dict(row) if row else _superseded(task)
+    return listed | {
+        "problem_statement": task.problem_statement,
+        "hints": task.hints,
+        "patch": artifacts.text(task.gold_patch),
+        "test_patch": artifacts.text(task.test_patch),
+        "FAIL_TO_PASS": [test for test, _ in task.FAIL_TO_PASS],
+        "PASS_TO_PASS": list(task.PASS_TO_PASS),
+        "how_failed": {test: kind.value for test, kind in task.FAIL_TO_PASS},
+        "image": task.image,
+        "image_digest": task.image_digest,
+        "certified": listed["status"] == "certified",
+        "strength": {"twins": len(task.twins), "fail_to_pass": len(task.FAIL_TO_PASS)},
+        "license": task.license,
+        "source": task.source,
+        "parents": parents,
+        "published": _plain(task.published),
+    }
+
+
+def _superseded(task: Task) -> dict[str, Any]:
+    """The listed keys of a task whose chain is no longer the current one."""
+    counts = {"n_fail_to_pass": len(task.FAIL_TO_PASS), "n_pass_to_pass": len(task.PASS_TO_PASS)}
+    own = {name: getattr(task, name) for name in LISTED if name not in counts and name != "status"}
+    return {name: (own | counts | {"status": "superseded", "kind": task.kind.value})[name] for name in LISTED}
+
+
+def stats(store: Store, filters: Filters) -> dict[str, Any]:
+    """How many tasks there are: in all, and by status, kind, language, repository and licence."""
+    kinds = ("status", "kind", "language", "repo", "license")
+    with store.reading() as connection:
+        rows = connection.execute(filters.of(select(*(_TASKS.c[k] for k in kinds), _TASKS.c.n_fail_to_pass))).all()
+    tests = sorted(row.n_fail_to_pass for row in rows)
+    return {
+        "tasks": len(rows),
+        **{kind: dict(Counter(getattr(row, kind) for row in rows).most_common()) for kind in kinds},
+        "median_fail_to_pass": tests[len(tests) // 2] if tests else None,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------ funnel
+
+
+def summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]:
+    """What the database holds of the sources (of all, when none is named); the keys of `run`'s last line."""
+    with store.reading() as connection:
+        rows = [row for row in connection.execute(text(_OF_CHANGES)) if not sources or row.source in sources]
+        kinds = {row.id: row.kind for row in connection.execute(text("SELECT id, kind FROM task"))}
+        spent = connection.execute(text("SELECT source, stage, sum(seconds) AS s FROM event GROUP BY source, stage"))
+        seconds: Counter[str] = Counter()
+        for row in spent:
+            if not sources or row.source in sources:
+                seconds[row.stage] += row.s
+    return {
+        "mined": len(rows),
+        "candidates": sum(row.candidate is not None for row in rows),
+        "environments": sum(row.environment is not None for row in rows),
+        "verified": sum(row.verification is not None for row in rows),
+        "tasks": dict(sorted(Counter(kinds[row.task] for row in rows if row.task).items())),
+        "certified": sum(row.certificate is not None for row in rows),
+        "rejected": dict(Counter(row.reason for row in rows if row.reason).most_common()),
+        "seconds": {stage.value: round(seconds[stage], 1) for stage in Stage if stage in seconds},
+    }
+
+
+_OF_CHANGES = """SELECT source, repo, candidate, environment, verification, task, certificate, rejected_by, reason
+                 FROM changes"""
+_PASSED = {
+    Stage.MINE: "candidate",
+    Stage.BUILD: "environment",
+    Stage.VERIFY: "verification",
+    Stage.DERIVE: "task",
+    Stage.CERTIFY: "certificate",
+}
+
+
+def funnel(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> list[dict[str, Any]]:
+    """Per stage: how many records came in, passed, wait, and were rejected for which reasons, commonest first."""
+    with store.reading() as connection:
+        every = connection.execute(text(_OF_CHANGES)).all()
+    rows = [row for row in every if (not sources or row.source in sources) and repo in (None, row.repo)]
+    found, came = [], len(rows)
+    for stage, makes in _PASSED.items():
+        passed = sum(getattr(row, makes) is not None for row in rows)
+        reasons = Counter(row.reason for row in rows if row.rejected_by == stage)
+        waiting = came - passed - reasons.total()
+        rejected = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
+        found.append({"stage": stage.value, "in": came, "out": passed, "waiting": waiting, "rejected": rejected})
+        came = passed
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------ lookup
+
+
+def resolve_task(store: Store, word: str) -> Task:
+    """The task of an id, an unambiguous beginning of one, or a name.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    with store.reading() as connection:
+        found = {row.id: row.name for row in connection.execute(_MATCHING_TASKS, {"word": word, **_like(word)})}
+        current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})} if found else set()
+    if word not in found and len(current) == 1:
+        return store.get(Task, current.pop())  # older chains of the same change don't make its name ambiguous
+    return store.get(Task, _only_one(found, word, "task"))
+
+
+def resolve_change(store: Store, word: str) -> PullRequest:
+    """The change of a name (its own or a task's), of a record's id of any kind, or of an unambiguous beginning.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    with store.reading() as connection:
+        query = text("SELECT pull_request, source, name FROM changes WHERE name = :word")
+        found = {row.pull_request: f"{row.name} of {row.source}" for row in connection.execute(query, {"word": word})}
+        if not found:
+            named = connection.execute(_MATCHING_TASKS, {"word": word, **_like(word)})
+            found = {_ancestors(connection, row.id)[-1]: row.name for row in named}
+        if not found:
+            found = _changes_of_ids(connection, word)
+    return store.get(PullRequest, _only_one(found, word, "change"))
+
+
+_MATCHING_TASKS = text("SELECT id, name FROM task WHERE name = :word OR id LIKE :start ESCAPE '!'")
+_CURRENT_TASKS = text("SELECT id FROM tasks WHERE id IN :keys").bindparams(bindparam("keys", expanding=True))
+
+
+def _changes_of_ids(connection: Connection, word: str) -> dict[str, str]:
+    found = {}
+    for kind, (row, _) in KINDS.items():
+        whole = table_of(row)
+        if "parent" not in whole.c and kind is not PullRequest:
+            continue
+        ids = connection.execute(select(whole.c.id).where(whole.c.id.startswith(word, autoescape=True)).limit(9))
+        for key in ids.scalars().all():
+            oldest = [key, *_ancestors(connection, key)][-1]
+            found[oldest] = f"{kind.__name__} {key[:12]}"
+    return found
+
+
+def _like(word: str) -> dict[str, str]:
+    escaped = word.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return {"start": f"{escaped}%"}
+
+
+def _only_one(found: dict[str, str], word: str, what: str) -> str:
+    if not found:
+        raise InputError(
+            f"there is no {what} {word}", advice="mergemill tasks list and mergemill sql show which there are"
+        )
+    if word in found or len(found) == 1:
+        return word if word in found else next(iter(found))
+    matches = ", ".join(f"{key[:16]} ({told})" for key, told in sorted(found.items())[:5])
+    raise InputError(f"{word} may mean {len(found)} {what}s: {matches}")
+
+
+def _ancestors(connection: Connection, key: str) -> list[str]:
+    """Ids of the records above one, its parent first, its change last."""
+    above: list[str] = []
+    while True:
+        for row, _ in KINDS.values():
+            whole = table_of(row)
+            if "parent" not in whole.c:
+                continue
+            parent = connection.execute(select(whole.c.parent).where(whole.c.id == key)).scalar()
+            if parent is not None:
+                above.append(parent)
+                key = parent
+                break
+        else:
+            return above
+
+
+# --------------------------------------------------------------------------------------------------------- why
+
+
+def why(store: Store, change: PullRequest) -> dict[str, Any]:
+    """One change's whole story, oldest event first; also of chains that no longer count."""
+    with store.reading() as connection:
+        key = {"source": change.source, "name": change.name}
+        events = [dict(row) for row in connection.execute(_EVENTS, key).mappings()]
+        ids = [row.id for row in connection.execute(_TASK_IDS, key)]
+        published = connection.execute(_PUBLISHED, {"id": change.id}).first()
+    told: PublishedVerdict | None = None
+    if published and published.task:
+        told = store.get(Task, published.task).published
+    elif published and published.rejection:
+        told = store.get(Rejection, published.rejection).published
+    for event in events:
+        event["ok"] = bool(event["ok"])
+    return {
+        "name": change.name,
+        "source": change.source,
+        "events": events,
+        "tasks": ids,
+        "published": _plain(told),
+    }
+
+
+def log_of(store: Store, change: PullRequest) -> str | None:
+    """Artifact hash of the log of the rejection at which the change stands, or None."""
+    with store.reading() as connection:
+        row = connection.execute(_PUBLISHED, {"id": change.id}).first()
+    return store.get(Rejection, row.rejection).log if row and row.rejection else None
+
+
+_EVENTS = text("""SELECT stage, ok, reason, detail, seconds, at FROM event
+                  WHERE source = :source AND name = :name ORDER BY seq""")
+_TASK_IDS = text("SELECT id FROM tasks WHERE source = :source AND change_name = :name ORDER BY name, id")
+_PUBLISHED = text("SELECT task, rejection FROM changes WHERE pull_request = :id")
+
+
+def _plain(published: PublishedVerdict | None) -> dict[str, Any] | None:
+    return published.model_dump(mode="json") if published else None
