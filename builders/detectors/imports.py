@@ -1,0 +1,100 @@
+"""What the test files import, for what nobody declares. Files are parsed, never imported."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator, Sequence
+
+from builders.detectors.facts import Wanted
+from builders.tree import Tree
+from taskdb.paths import is_test_path
+
+DISTRIBUTIONS = {
+    "pytest": "pytest", "mock": "mock", "hypothesis": "hypothesis", "pytz": "pytz", "simplejson": "simplejson",
+    "nose": "nose", "six": "six", "yaml": "pyyaml", "dateutil": "python-dateutil", "attr": "attrs", "requests": "requests",
+    "numpy": "numpy", "pandas": "pandas", "scipy": "scipy", "freezegun": "freezegun", "pretend": "pretend",
+    "responses": "responses", "parameterized": "parameterized", "pytest_asyncio": "pytest-asyncio", "trio": "trio",
+    "html5lib": "html5lib", "testfixtures": "testfixtures", "flaky": "flaky", "pkg_resources": "setuptools",
+    "setuptools": "setuptools", "marshmallow": "marshmallow", "bs4": "beautifulsoup4", "lxml": "lxml", "PIL": "pillow",
+    "jsonschema": "jsonschema", "tomli": "tomli", "docutils": "docutils", "jinja2": "jinja2", "flask": "flask",
+    "django": "django", "sqlalchemy": "sqlalchemy", "faker": "faker", "factory": "factory-boy", "ddt": "ddt",
+    "mpmath": "mpmath", "pyfakefs": "pyfakefs", "syrupy": "syrupy", "time_machine": "time-machine",
+    "typing_extensions": "typing-extensions", "importlib_metadata": "importlib-metadata", "psutil": "psutil",
+    "pytest_mock": "pytest-mock", "pytest_benchmark": "pytest-benchmark", "testtools": "testtools", "sybil": "sybil",
+    "defusedxml": "defusedxml", "babel": "babel", "toml": "toml", "ujson": "ujson", "aiohttp": "aiohttp",
+}  # fmt: skip
+"""Import name -> distribution, for what tests commonly use. Others count only when a file of the project names them."""
+
+FIXTURES = {
+    "mocker": "pytest-mock", "benchmark": "pytest-benchmark", "httpbin": "pytest-httpbin", "requests_mock": "requests-mock",
+    "freezer": "pytest-freezer", "snapshot": "syrupy", "fs": "pyfakefs", "datadir": "pytest-datadir",
+    "httpserver": "pytest-httpserver", "subtests": "pytest-subtests", "aiohttp_client": "pytest-aiohttp",
+}  # fmt: skip
+"""Fixture name -> plugin that brings it."""
+
+
+def test_imports(tree: Tree) -> dict[str, Wanted]:
+    """Top-level module -> first place where a test file imports it; without the project's own and the standard library's.
+
+    Imports inside `try` or functions count as optional and are left out, as is what `importorskip` asks for.
+    """
+    own = {path.rpartition("/")[2].removesuffix(".py") for path in tree.entries if path.endswith(".py")}
+    own |= {part for folder in tree.folders for part in folder.split("/")}
+    paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
+    found: dict[str, Wanted] = {}
+    for path, text in tree.read_many(sorted(paths)).items():
+        for name, line in _top_level(text):
+            if name not in sys.stdlib_module_names and (name not in own or name in DISTRIBUTIONS):
+                found.setdefault(name, Wanted(text=name, path=path, line=line))
+    return found
+
+
+def fixtures_used(tree: Tree) -> dict[str, Wanted]:
+    """Plugin -> first place where a test asks for a fixture of it that no file of the project defines."""
+    paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
+    texts = tree.read_many(sorted(paths))
+    everything = "\n".join(texts.values())
+    found: dict[str, Wanted] = {}
+    for fixture, plugin in FIXTURES.items():
+        if re.search(rf"def {fixture}\(|name=[\"']{fixture}[\"']", everything):
+            continue
+        pattern = re.compile(rf"^\s*(?:async )?def test\w*\([^)]*\b{fixture}\b[^)]*\)", re.MULTILINE)
+        for path, text in texts.items():
+            if match := pattern.search(text):
+                found[plugin] = Wanted(text=plugin, path=path, line=text.count("\n", 0, match.start()) + 1)
+                break
+    return found
+
+
+def missing(
+    tree: Tree, project_name: str, have: Sequence[str], known: Sequence[Wanted]
+) -> Iterator[tuple[Wanted, str]]:
+    """(place, requirement) of what tests import and `have` (canonical names) lacks.
+
+    `known`: all requirements that any file of the project names; their version constraints are kept.
+    """
+    by_name = {wanted.name: wanted.text for wanted in reversed(known)}
+    for module, place in test_imports(tree).items():
+        name = DISTRIBUTIONS.get(module, module.lower().replace("_", "-"))
+        if name in have or name == project_name:
+            continue
+        if name in by_name or module in DISTRIBUTIONS:
+            yield place, by_name.get(name, name)
+    for plugin, place in fixtures_used(tree).items():
+        if plugin not in have:
+            yield place, by_name.get(plugin, plugin)
+
+
+def _top_level(text: str) -> Iterator[tuple[str, int]]:
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    for node in module.body:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name.partition(".")[0], node.lineno
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0], node.lineno

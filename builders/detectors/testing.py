@@ -1,0 +1,197 @@
+"""How the tests are run: pytest unless nothing in the repository knows it, and what of its options belongs here."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+from builders.detectors.facts import Fact, Kind, Wanted, line_of
+from builders.detectors.project import load_toml
+from builders.tree import Tree
+from taskdb.paths import is_test_file
+from taskdb.records import TestCommand
+
+DROPPED = re.compile(
+    r"--(no-)?cov\b|--cov-|-n$|-n\d|-nauto|--numprocesses|--dist\b|--maxprocesses|-x$|--exitfirst|--maxfail|--doctest|--flake8|--pep8"
+    r"|--isort|--black|--mypy|--ruff|--pylint|--flakes|--durations|--junit|--html|--self-contained|--color|--tb\b|--verbose|--quiet|-[vqs]+$"
+    r"|-r[a-zA-Z]*$|--strict-config|--randomly|--random-order|--ff\b|--lf\b|--failed-first|--last-failed|--nf\b|--sw\b|--stepwise"
+    r"|--showlocals|-l$|--reruns|--benchmark-(?!skip|disable)|--codspeed|--pdb|--no-summary|--no-header|--showfixtures|--forked|--boxed"
+)
+"""Options that report, hurry or check style: nothing of what a test says depends on them."""
+
+_TAKES_VALUE = re.compile(
+    r"^(-n|--numprocesses|--dist|--maxprocesses|--maxfail|--durations|--tb|--color|-r|--doctest-glob|--reruns|--cov-config|--cov-report)$"
+)
+
+OPTION_PLUGINS = {
+    "--mpl": "pytest-mpl", "--timeout": "pytest-timeout", "--benchmark": "pytest-benchmark", "--asyncio": "pytest-asyncio",
+    "--ds": "pytest-django", "--nomigrations": "pytest-django", "--reuse-db": "pytest-django", "--remote-data": "pytest-remotedata",
+    "--disable-socket": "pytest-socket", "--allow-hosts": "pytest-socket", "--import-mode": "pytest",
+}  # fmt: skip
+INI_PLUGINS = {
+    "asyncio_mode": "pytest-asyncio", "asyncio_default_fixture_loop_scope": "pytest-asyncio", "timeout": "pytest-timeout",
+    "timeout_method": "pytest-timeout", "env": "pytest-env", "django_settings_module": "pytest-django",
+    "django_find_project": "pytest-django", "qt_api": "pytest-qt", "trio_mode": "pytest-trio", "anyio_mode": "anyio",
+    "python_paths": "pytest-pythonpath", "remote_data_strict": "pytest-remotedata",
+}  # fmt: skip
+"""Options and settings -> plugin that knows them."""
+
+_DEFINES_TESTS = re.compile(r"^\s*(async\s+)?def test|^class \w*Test|TestCase\)", re.MULTILINE)
+
+
+class PytestConfig:
+    """The settings pytest would read, from the first file that has them (pytest's own order)."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.path, self.values = "", dict[str, str | list[str]]()
+        for path, section in (
+            ("pytest.ini", "pytest"),
+            (".pytest.ini", "pytest"),
+            ("pyproject.toml", ""),
+            ("tox.ini", "pytest"),
+            ("setup.cfg", "tool:pytest"),
+            ("setup.cfg", "pytest"),
+        ):
+            values = _toml_section(tree, path) if not section else _ini_section(tree.read(path), section)
+            if values is not None:
+                self.path, self.values = path, values
+                return
+
+    def words(self, name: str) -> list[str]:
+        """A setting as shell words."""
+        value = self.values.get(name, "")
+        if isinstance(value, list):
+            return [str(item) for item in value]
+        try:
+            return shlex.split(value, comments=True)
+        except ValueError:
+            return value.split()
+
+
+def _toml_section(tree: Tree, path: str) -> dict[str, str | list[str]] | None:
+    table = load_toml(tree, path).get("tool", {}).get("pytest", {})
+    table = table.get("ini_options", table)
+    return {k.lower(): v if isinstance(v, list) else str(v) for k, v in table.items()} if table else None
+
+
+def _ini_section(text: str, section: str) -> dict[str, str | list[str]] | None:
+    parser = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return None
+    return {k.lower(): v or "" for k, v in parser.items(section)} if parser.has_section(section) else None
+
+
+def kept_options(words: Sequence[str]) -> list[str]:
+    """`addopts` without the DROPPED options and their values."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif DROPPED.match(word):
+            skip = bool(_TAKES_VALUE.match(word))
+        else:
+            kept.append(word)
+    return kept
+
+
+def plugins(config: PytestConfig, options: Sequence[str], text: str) -> Iterator[Wanted]:
+    """Plugins that the kept options, `-p` and the settings need."""
+    for option in options:
+        for prefix, plugin in OPTION_PLUGINS.items():
+            if option.startswith(prefix):
+                yield Wanted(text=plugin, path=config.path, line=line_of(text, option))
+    for name in config.values:
+        if plugin_name := INI_PLUGINS.get(name):
+            yield Wanted(text=plugin_name, path=config.path, line=line_of(text.lower(), name))
+
+
+def holds_tests(text: str) -> bool:
+    """Whether a Python file seems to define a test."""
+    return _DEFINES_TESTS.search(text) is not None
+
+
+def test_files(tree: Tree, paths: Sequence[str] = ()) -> list[str]:
+    """Test files that define tests, below `paths` (all when empty), sorted."""
+    within = tuple(path.rstrip("/") for path in paths if path not in (".", "./"))
+    found = [
+        p
+        for p in tree.entries
+        if is_test_file(p) and (not within or any(p == w or p.startswith(f"{w}/") for w in within))
+    ]
+    return [path for path, text in tree.read_many(sorted(found)).items() if holds_tests(text)]
+
+
+def uses_pytest(tree: Tree, facts: Sequence[Fact], known: Sequence[Wanted], config: PytestConfig) -> Wanted | None:
+    """Where pytest is first spoken of, or None."""
+    for wanted in known:
+        if wanted.name == "pytest":
+            return wanted
+    for fact in facts:
+        if fact.kind is Kind.TEST_LINE and re.search(r"pytest|py\.test", fact.value):
+            return Wanted(text=fact.value, path=fact.path, line=fact.line)
+    if config.path:
+        return Wanted(text="pytest", path=config.path, line=0)
+    for path in test_files(tree):
+        if match := re.search(r"^\s*(import|from) (pytest|nose)\b", tree.read(path), re.MULTILINE):
+            return Wanted(text="pytest", path=path, line=tree.read(path).count("\n", 0, match.start()) + 1)
+    if not any("unittest" in tree.read(path) for path in test_files(tree)):
+        return Wanted(text="pytest", path="(default)", line=0)
+    return None
+
+
+def command(tree: Tree, facts: Sequence[Fact], config: PytestConfig, *, pytest: bool) -> tuple[TestCommand, Wanted]:
+    """The test command and where its paths come from."""
+    paths, place = _paths(tree, facts, config)
+    if not pytest:
+        return TestCommand(framework="unittest", argv=("python", "-m", "unittest"), paths=paths), place
+    words = config.words("addopts")
+    kept = kept_options(words)
+    argv = ["pytest"]
+    if kept != words:
+        argv += ["-o", f"addopts={shlex.join(kept)}"]
+    return TestCommand(framework="pytest", argv=tuple(argv), paths=paths), place
+
+
+def _paths(tree: Tree, facts: Sequence[Fact], config: PytestConfig) -> tuple[tuple[str, ...], Wanted]:
+    configured = [path for word in config.words("testpaths") for path in _expand(tree, word)]
+    configured = [path for path in configured if test_files(tree, [path])]
+    if configured:
+        text = tree.read(config.path)
+        return tuple(configured), Wanted(text="testpaths", path=config.path, line=line_of(text, "testpaths"))
+    for fact in facts:
+        if fact.kind is Kind.TEST_LINE and "$" not in fact.value:
+            words = [w for w in fact.value.split() if not w.startswith("-") and tree.exists(w.strip("'\"./"))]
+            named = tuple(dict.fromkeys(w.strip("'\"").removeprefix("./").rstrip("/") for w in words))
+            # One file named by some job is not the suite; half of all test files are.
+            if named and 2 * len(test_files(tree, named)) > len(test_files(tree)):
+                return named, Wanted(text=fact.value, path=fact.path, line=fact.line)
+    found = [
+        p
+        for p in test_files(tree)
+        if not re.search(r"(^|/)(examples?|docs?|benchmarks?|performance|asv_bench|tools|utils)/", p)
+    ]
+    tops = {_top(path) for path in found}
+    paths = tuple(sorted(top for top in tops if not any(top != o and top.startswith(f"{o}/") for o in tops)))
+    return paths, Wanted(text="test files", path=found[0] if found else "(default)", line=0)
+
+
+def _top(path: str) -> str:
+    """The outermost folder of tests that holds `path`, the folder it lies in without one, the file itself at the root."""
+    parts = path.split("/")
+    for at, part in enumerate(parts[:-1]):
+        if re.fullmatch(r"tests?|testing|unit_?tests?", part):
+            # Packages with tests in each subpackage are named once, by the package.
+            return "/".join(parts[: at + 1]) if at <= 1 else parts[0]
+    return parts[0]
+
+
+def _expand(tree: Tree, word: str) -> list[str]:
+    word = word.removeprefix("./").rstrip("/")
+    if "*" in word:
+        return [path for path in sorted(tree.folders) if re.fullmatch(re.escape(word).replace(r"\*", "[^/]*"), path)]
+    return [word] if word not in ("", ".") and tree.exists(word) else []

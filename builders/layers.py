@@ -1,0 +1,142 @@
+"""The two layers made here: dependencies, shared by all commits that ask for the same, and the tree of one commit.
+
+Names are made from what goes in, so an image that is there is the right one, and building in another order changes
+nothing. A lock per name lets one worker build while the others wait, across threads and processes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from backends.git import Repository
+from backends.sandbox.base import ImageInfo, Ran
+from backends.services import Services
+from builders import bases, seed
+from mergemill.errors import Transient
+from taskdb.records import BuildPlan
+
+CA_FILE = "/run/mergemill/ca.pem"
+CA_NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+PATH = "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LABEL = "mergemill.layer"
+
+FINISH = (
+    # What an install compiled or rewrote is not part of the base commit.
+    "find . -path ./.git -prune -o -name __pycache__ -type d -print0 | xargs -0 -r rm -rf",
+    "git checkout -q -f -- .",
+    "git ls-files --others --exclude-standard --directory -z | tr '\\0' '\\n' | sed 's|^|/|' >> .git/info/exclude",
+    "rm -rf .git/info/attributes /tmp/* /root/.cache",
+    "chown -R -h --from=0 1000:1000 .",
+    "setpriv --reuid=1000 --regid=1000 --clear-groups git update-index -q --refresh",
+    '[ -z "$(git status --porcelain)" ] || { git status --porcelain; exit 1; }',
+)
+"""Shell lines that leave a clean one-commit repository owned by the tests' user, whatever the install did to it."""
+
+_NETWORK_TROUBLE = re.compile(
+    r"error sending request|dns error|temporary failure in name resolution|connection (refused|reset)|timed out|"
+    r"could not resolve|50[234] (server error|bad gateway|service unavailable|gateway)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """An attempt at a layer. `image` is None when its command failed, `ran` is None when it was there before."""
+
+    image: ImageInfo | None
+    ran: Ran | None
+
+
+def dependencies(plan: BuildPlan, services: Services) -> Layer:
+    """The dependency layer of a plan, built when it is not there yet.
+
+    Raises:
+        Transient: engine or network failed.
+    """
+    name = f"mergemill/deps:{plan.dependency_key[:16]}"
+    with locked(services, name):
+        if found := services.sandbox.image(name):
+            return Layer(image=found, ran=None)
+        base = bases.ensure_base(plan.language, plan.language_version, services)
+        files, env = borrowed(services)
+        env |= {"MERGEMILL_PYTHON": base.labels[bases.PYTHON_LABEL], "UV_NO_CACHE": "1", "UV_LINK_MODE": "copy"}
+        ran, image = services.sandbox.build(
+            base.name, shell(plan.dependency_steps), name, limits=services.build_limits(), files=files, env=env,
+            keep_env={"PATH": PATH}, labels={LABEL: "dependencies", bases.LABEL: base.labels.get(bases.LABEL, "")},
+        )  # fmt: skip
+        return Layer(image=image, ran=_checked(ran, image))
+
+
+def source(plan: BuildPlan, clone: Repository, commit: str, repo: str, services: Services) -> Layer:
+    """The layer with the tree of `commit` on the plan's dependency layer, which must be there.
+
+    Raises:
+        Transient: engine or network failed.
+        IncompleteCloneError: the clone lacks objects of the tree.
+    """
+    name = source_name(plan, clone, commit, repo)
+    with locked(services, name):
+        if found := services.sandbox.image(name):
+            return Layer(image=found, ran=None)
+        files, env = borrowed(services)
+        env |= {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)}
+        with seed.tar_stream(clone, commit, at=plan.workdir) as tree:
+            ran, image = services.sandbox.build(
+                f"mergemill/deps:{plan.dependency_key[:16]}", shell((f"cd {plan.workdir}", *plan.source_steps, *FINISH)),
+                name, limits=services.build_limits(), tree=tree, files=files, env=env,
+                keep_env={"PATH": PATH, **dict(plan.env)}, workdir=plan.workdir, labels={LABEL: "source"},
+            )  # fmt: skip
+        return Layer(image=image, ran=_checked(ran, image))
+
+
+def source_name(plan: BuildPlan, clone: Repository, commit: str, repo: str) -> str:
+    """Name of the source layer's image: everything that goes into it, hashed."""
+    parts = [
+        plan.dependency_key, clone.tree_id(commit), seed.commit_date(clone, commit), plan.source_steps, FINISH,
+        plan.workdir, plan.env,
+    ]  # fmt: skip
+    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    word = re.sub(r"[^a-z0-9]+", "-", repo.rpartition("/")[2].lower()).strip("-") or "repo"
+    return f"mergemill/env:{word[:60]}-{key}"
+
+
+def shell(steps: tuple[str, ...]) -> list[str]:
+    """The steps as one command that stops at the first that fails."""
+    return ["/bin/bash", "-c", "set -e -o pipefail\numask 022\n" + "\n".join(steps)]
+
+
+def borrowed(services: Services) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Files and variables a build gets of this machine and no layer keeps: CA bundle, proxies, package index."""
+    bundle = services.settings.found_ca_bundle()
+    files = {CA_FILE: bundle.read_bytes()} if bundle else {}
+    env = dict.fromkeys(CA_NAMES, CA_FILE) if bundle else {}
+    inherited = services.settings.inherited_environment()
+    # uv has names of its own for what pip calls index.
+    if "PIP_INDEX_URL" in inherited:
+        inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])
+    return files, env | inherited
+
+
+@contextmanager
+def locked(services: Services, name: str) -> Iterator[None]:
+    """Hold the lock of that name; others of this store wait."""
+    folder = services.settings.store_dir / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / re.sub(r"[^\w.-]", "_", name)).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _checked(ran: Ran, image: ImageInfo | None) -> Ran:
+    """The run; where it failed for the network's sake, that is no verdict on the change."""
+    if image is None and (match := _NETWORK_TROUBLE.search(ran.output)):
+        raise Transient(
+            f"the network failed while building: {match.group()}", advice="run the same command again later"
+        )
+    return ran

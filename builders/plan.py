@@ -1,0 +1,293 @@
+"""From what a repository says to a BuildPlan: a pure function of tree, versions at hand, date and project version.
+
+`draft` gathers choices and their alternatives, `render` turns a draft into the plan. The ladder's fallbacks
+(`builders.fallbacks`) edit drafts, so every attempt is again data that a snapshot can show.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from packaging.version import InvalidVersion, Version
+
+from builders.detectors import ci, dependencies, testing, tox, versions
+from builders.detectors.dependencies import Dependency, Role
+from builders.detectors.facts import Detector, Fact, Kind, Wanted
+from builders.detectors.project import Project, read_project
+from builders.detectors.requirements import conda_python
+from builders.tree import Tree
+from taskdb.records import BuildPlan, Evidence, TestCommand
+
+DETECTORS: tuple[Detector, ...] = (
+    ci.github,
+    ci.travis,
+    ci.gitlab,
+    ci.circle,
+    conda_python,
+    tox.tox,
+    tox.nox,
+    tox.python_version,
+    tox.makefile,
+)
+"""In the order of trust: what CI runs is kept working, what a file merely says may be old."""
+
+VENV = "/opt/venv"
+PYTHON = f"{VENV}/bin/python"
+
+SYSTEM_PACKAGES = frozenset(
+    {
+        "graphviz", "libxml2-dev", "libxslt1-dev", "libxslt-dev", "libffi-dev", "libssl-dev", "libgeos-dev", "libyaml-dev",
+        "libhdf5-dev", "libnetcdf-dev", "libsqlite3-dev", "libpq-dev", "libmagic1", "libsndfile1", "libgmp-dev",
+        "zlib1g-dev", "libjpeg-dev", "ffmpeg", "imagemagick", "locales", "gettext", "subversion", "mercurial",
+    }
+)  # fmt: skip
+"""Of what CI installs, the packages that exist in Debian under this name and that tests may need."""
+
+LOCAL_SETTINGS = (("LANG", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONDONTWRITEBYTECODE", "1"))
+_INI_OVERRIDE_SINCE = date(2016, 8, 19)
+"""pytest 3.0, the first that knows `-o`."""
+
+
+class NoPlanError(Exception):
+    """Nothing in the tree can be planned for; the message says why, for a rejection."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A plan's choices before they are rendered, with their alternatives."""
+
+    name: str
+    pythons: tuple[Evidence, ...]
+    """Versions worth trying, best first; the first is the choice."""
+    day: date
+    """The change's date (UTC)."""
+    exclude_newer: date
+    """Packages uploaded from this day on don't exist for the build."""
+    dependencies: tuple[Dependency, ...]
+    packaged: bool
+    install_dependencies: bool
+    """Whether the install of the tree may bring further dependencies (metadata only running it would tell)."""
+    system_packages: tuple[Wanted, ...]
+    env: tuple[tuple[str, str], ...]
+    test: TestCommand
+    evidence: tuple[Evidence, ...]
+
+
+def plan(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], day: date, version: str = "") -> BuildPlan:
+    """The first plan for a commit; see `draft`."""
+    return render(draft(tree, available, day, version))
+
+
+def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], day: date, version: str = "") -> Draft:
+    """All choices for the tree.
+
+    `available`: Python versions this machine can provide; `day`: the change's date, UTC; `version`: the project's
+    version where its source knows it.
+
+    Raises:
+        NoPlanError: there is no Python project with tests, or no Python for it.
+    """
+    if not any(path.endswith(".py") for path in tree.entries):
+        raise NoPlanError("no Python file in the tree")
+    if not testing.test_files(tree):
+        raise NoPlanError("no file in the tree defines tests")
+    project = read_project(tree)
+    facts = [fact for detector in DETECTORS for fact in detector(tree)]
+    here = available() if callable(available) else available
+    pythons = versions.candidates([*facts, *project.facts], here, day)
+    if not pythons:
+        raise NoPlanError("this machine has no Python that fits")
+    config = testing.PytestConfig(tree)
+    pytest = testing.uses_pytest(tree, facts, dependencies.everything(tree, project, facts), config)
+    found = dependencies.collect(tree, project, facts, pytest=pytest is not None)
+    test, place = testing.command(tree, facts, config, pytest=pytest is not None)
+    if day < _INI_OVERRIDE_SINCE:
+        test = test.model_copy(update={"argv": test.argv[:1]} if pytest else {})
+    options = testing.kept_options(config.words("addopts"))
+    extra = [pytest] if pytest else []
+    extra += testing.plugins(config, options, tree.read(config.path) if config.path else "")
+    found += _plugins(found, extra)
+    return Draft(
+        name=project.name,
+        pythons=tuple(pythons),
+        day=day,
+        exclude_newer=day.replace(day=1),
+        dependencies=tuple(found),
+        packaged=project.packaged,
+        install_dependencies=False,
+        system_packages=_system_packages(facts),
+        env=(*LOCAL_SETTINGS, *_version_environment(tree, project, version), *_import_path(tree, project)),
+        test=test,
+        evidence=(*_test_evidence(test, place, pytest), *_submodules(tree)),
+    )
+
+
+def _plugins(found: Sequence[Dependency], extra: Sequence[Wanted]) -> list[Dependency]:
+    """pytest and its plugins, those missing so far."""
+    have = {d.wanted.name for d in found}
+    places = {("pytest" if w.name not in _plugin_names() else w.name): w for w in reversed(extra)}
+    return [
+        Dependency(role=Role.TEST, wanted=Wanted(text=name, path=w.path, line=w.line))
+        for name, w in reversed(places.items())
+        if name not in have
+    ]
+
+
+def _plugin_names() -> set[str]:
+    return set(testing.OPTION_PLUGINS.values()) | set(testing.INI_PLUGINS.values())
+
+
+def _system_packages(facts: Sequence[Fact]) -> tuple[Wanted, ...]:
+    found = {
+        fact.value: Wanted(text=fact.value, path=fact.path, line=fact.line)
+        for fact in reversed(facts)
+        if fact.kind is Kind.SYSTEM and fact.value in SYSTEM_PACKAGES
+    }
+    return tuple(found[name] for name in sorted(found))
+
+
+_SCM = re.compile(
+    r"setuptools[-_]scm|hatch[-_]vcs|versioningit|flit[-_]scm|use_scm_version|setuptools[-_]git[-_]versioning"
+)
+
+
+def _version_environment(tree: Tree, project: Project, version: str) -> list[tuple[str, str]]:
+    """Versions that are read off git tags, which the box's repository has none of."""
+    names = " ".join(w.text for w in project.build_requires) + tree.read("setup.py") + tree.read("pyproject.toml")
+    value = normal_version(version)
+    found = []
+    if _SCM.search(names):
+        found.append(("SETUPTOOLS_SCM_PRETEND_VERSION", value))
+    if re.search(r"\bpbr\b", names):
+        found.append(("PBR_VERSION", value))
+    if "poetry-dynamic-versioning" in names:
+        found.append(("POETRY_DYNAMIC_VERSIONING_BYPASS", value))
+    if "pdm" in names and "scm" in names:
+        found.append(("PDM_BUILD_SCM_VERSION", value))
+    return found
+
+
+def normal_version(text: str) -> str:
+    """The version in a tag or text such as `v1.2` or `release-1.2.0`; `0.0.0` when there is none."""
+    match = re.search(r"\d+(\.\d+)*((a|b|rc|\.?dev|\.?post)\d*)?", text)
+    try:
+        return str(Version(match.group())) if match else "0.0.0"
+    except InvalidVersion:
+        return "0.0.0"
+
+
+def _import_path(tree: Tree, project: Project) -> list[tuple[str, str]]:
+    """Where nothing can be installed, the tree itself is the import path."""
+    if project.packaged:
+        return []
+    return [("PYTHONPATH", "/testbed/src:/testbed" if "src" in tree.folders else "/testbed")]
+
+
+def _test_evidence(test: TestCommand, place: Wanted, pytest: Wanted | None) -> list[Evidence]:
+    first = pytest or Wanted(text="unittest", path="(default)")
+    return [
+        Evidence(choice="test.framework", value=test.framework, path=first.path, line=first.line),
+        Evidence(choice="test.paths", value=" ".join(test.paths) or ".", path=place.path, line=place.line),
+    ]
+
+
+def _submodules(tree: Tree) -> list[Evidence]:
+    note = "left empty: a submodule's content is not in the repository"
+    return [Evidence(choice="submodule", value=p, path=".gitmodules", line=0, note=note) for p in tree.submodules()]
+
+
+# ------------------------------------------------------------------------------------------------ rendering
+
+
+def render(made: Draft) -> BuildPlan:
+    """The plan of a draft."""
+    chosen = made.pythons[0]
+    until = made.exclude_newer.isoformat()
+    note = f"first day of the month of {made.day}" if made.exclude_newer.day == 1 else f"the day after {made.day}"
+    return BuildPlan(
+        language="python",
+        language_version=chosen.value,
+        exclude_newer=until,
+        system_packages=tuple(w.text for w in made.system_packages),
+        dependency_steps=_dependency_steps(made),
+        source_steps=_source_steps(made),
+        test=made.test,
+        env=made.env,
+        evidence=(
+            chosen,
+            Evidence(choice="exclude_newer", value=until, path="(date)", line=0, note=note),
+            *(_system_evidence(w) for w in made.system_packages),
+            *(_dependency_evidence(d) for d in made.dependencies),
+            *made.evidence,
+        ),
+    )
+
+
+def _system_evidence(wanted: Wanted) -> Evidence:
+    return Evidence(choice="system_packages", value=wanted.text, path=wanted.path, line=wanted.line)
+
+
+def _dependency_evidence(dependency: Dependency) -> Evidence:
+    wanted = dependency.wanted
+    return Evidence(
+        choice="dependency_steps", value=wanted.text, path=wanted.path, line=wanted.line, note=dependency.role.value
+    )
+
+
+def pip(made_until: date) -> str:
+    """`uv pip install` into the venv with nothing newer than the date."""
+    return f"uv pip install --no-progress --python {PYTHON} --exclude-newer {made_until.isoformat()}T00:00:00Z"
+
+
+def _dependency_steps(made: Draft) -> tuple[str, ...]:
+    # Sorted, so that the order in which files name them makes no second layer of the same packages.
+    texts = sorted({d.wanted.text for d in made.dependencies})
+    steps = []
+    if made.system_packages:
+        names = " ".join(shlex.quote(w.text) for w in made.system_packages)
+        steps.append(
+            "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "
+            f"{names} && rm -rf /var/lib/apt/lists/*"
+        )
+    steps.append(f'uv venv --quiet --python "$MERGEMILL_PYTHON" {VENV}')
+    if texts:
+        quoted = " ".join(shlex.quote(text) for text in texts)
+        steps.append(f"printf '%s\\n' {quoted} > /tmp/requirements.txt")
+        steps.append(
+            f"{pip(made.exclude_newer)} --compile-bytecode -r /tmp/requirements.txt && rm /tmp/requirements.txt"
+        )
+    if made.name and re.fullmatch(r"[\w.-]+", made.name):
+        # A dependency may depend on the project; its released self must not be what the tests import.
+        steps.append(f"uv pip uninstall --quiet --python {PYTHON} {made.name} 2>/dev/null || true")
+    return tuple(steps)
+
+
+def _source_steps(made: Draft) -> tuple[str, ...]:
+    """The editable install: offline with what is there, else the ways that older or unusual projects need."""
+    if not made.packaged:
+        return ()
+    offline = f"uv pip install --no-progress --python {PYTHON} --no-deps --offline --no-build-isolation -e ."
+    develop = f"([ -f setup.py ] && {PYTHON} setup.py -q develop --no-deps)"
+    isolated = f"{pip(made.exclude_newer)} --no-deps -e ."
+    if made.install_dependencies:
+        return (f"{pip(made.exclude_newer)} -e . || {pip(made.exclude_newer)} --no-build-isolation -e .",)
+    return (" || ".join((offline, develop, isolated, _linked_wheel(made.exclude_newer))),)
+
+
+def _linked_wheel(until: date) -> str:
+    """For backends too old for editable installs: a wheel's metadata and scripts, and the tree as import path."""
+    return (
+        f"({pip(until)} --no-deps --target /tmp/wheel . && site=$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
+        ' && rm -f /tmp/wheel/*.dist-info/RECORD && cp -r /tmp/wheel/*.dist-info "$site"'
+        f" && {{ [ ! -d /tmp/wheel/bin ] || cp /tmp/wheel/bin/* {VENV}/bin/; }}"
+        ' && { if [ -d src ]; then echo "$PWD/src"; else echo "$PWD"; fi; } > "$site/testbed.pth" && rm -rf /tmp/wheel)'
+    )
+
+
+def after_tomorrow(day: date) -> date:
+    """The first midnight after the day."""
+    return day + timedelta(days=1)

@@ -1,0 +1,115 @@
+"""The tree at the base commit as a git repository of one commit, and as a tar stream for a box.
+
+Only objects of exactly that tree leave the clone: no other commit, no tags, no remotes, no reflogs, no hooks.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from backends.git import GitError, Repository, git
+
+OWNER = 1000
+"""User and group of the tree in a box."""
+
+MESSAGE = "Base commit"
+_AUTHOR = "mergemill"
+_EMAIL = "mergemill@localhost"
+
+_CONFIG = f"""[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tlogallrefupdates = false
+\ttrustctime = false
+\tcheckStat = minimal
+[gc]
+\tauto = 0
+[user]
+\tname = {_AUTHOR}
+\temail = {_EMAIL}
+"""
+"""`trustctime` and `checkStat`: a layer of an image keeps times but not inodes, and git shall not read all files again."""
+
+
+class IncompleteCloneError(Exception):
+    """The clone lacks objects of the tree (a partial or filtered clone); the message names how many."""
+
+
+def commit_date(source: Repository, commit: str) -> int:
+    """Seconds since 1970 of a commit's committer date."""
+    return int(source.git("log", "-1", "--format=%ct", commit))
+
+
+def make(source: Repository, commit: str, folder: Path) -> str:
+    """Make the repository with its work tree in `folder` (new); its commit.
+
+    The same tree and date give the same commit, wherever it is made.
+
+    Raises:
+        IncompleteCloneError: the clone lacks objects of the tree.
+    """
+    tree, when = source.tree_id(commit), f"{commit_date(source, commit)} +0000"
+    try:
+        pack = source.git("pack-objects", "--revs", "--stdout", "--threads=1", "-q", data=f"{tree}\n".encode())
+    except GitError as error:
+        raise IncompleteCloneError(f"the clone lacks objects of the base commit's tree ({error})") from error
+    git("init", "-q", "--template=", "-b", "main", str(folder))
+    (folder / ".git" / "config").write_text(_CONFIG)
+    git("index-pack", "--stdin", cwd=folder, data=pack)
+    dated = {
+        "GIT_AUTHOR_NAME": _AUTHOR, "GIT_AUTHOR_EMAIL": _EMAIL, "GIT_AUTHOR_DATE": when,
+        "GIT_COMMITTER_NAME": _AUTHOR, "GIT_COMMITTER_EMAIL": _EMAIL, "GIT_COMMITTER_DATE": when,
+    }  # fmt: skip
+    made = git("commit-tree", tree, "-m", MESSAGE, cwd=folder, env=dated).decode().strip()
+    git("update-ref", "refs/heads/main", made, cwd=folder)
+    git("checkout", "-q", "-f", "main", cwd=folder)
+    (folder / ".git" / "info").mkdir(exist_ok=True)
+    return made
+
+
+def write_tar(folder: Path, into: IO[bytes], *, at: str, when: int) -> None:
+    """Write `folder` as a tar whose names begin with `at` (absolute), owned by the tests' user, all dated `when`.
+
+    Names are sorted, so equal trees give equal streams.
+    """
+    with tarfile.open(fileobj=into, mode="w|", format=tarfile.GNU_FORMAT) as tar:
+        for path in [folder, *sorted(folder.rglob("*"), key=os.fsencode)]:
+            inner = path.relative_to(folder)
+            member = tar.gettarinfo(path, arcname=os.path.normpath(f"{at.strip('/')}/{inner}"))
+            member.uid = member.gid = OWNER
+            member.uname = member.gname = "mergemill"
+            member.mtime = when
+            # A link count of a temporary folder's hard links means nothing elsewhere.
+            if member.islnk():
+                member.type, member.size = tarfile.REGTYPE, path.stat().st_size
+            if member.isreg() and not path.is_symlink():
+                member.mode = 0o755 if path.stat().st_mode & stat.S_IXUSR else 0o644
+                with path.open("rb") as content:
+                    tar.addfile(member, content)
+            else:
+                tar.addfile(member)
+
+
+@contextmanager
+def tar_stream(source: Repository, commit: str, *, at: str) -> Iterator[IO[bytes]]:
+    """The one-commit repository of `commit` as an uncompressed tar, to be unpacked at `/`.
+
+    Raises:
+        IncompleteCloneError: as `make`.
+    """
+    with tempfile.TemporaryDirectory(prefix="mergemill-seed-") as scratch, tempfile.TemporaryFile() as spool:
+        folder = Path(scratch) / "tree"
+        make(source, commit, folder)
+        write_tar(folder, spool, at=at, when=commit_date(source, commit))
+        shutil.rmtree(folder)
+        spool.seek(0)
+        yield spool
