@@ -146,9 +146,8 @@ def _merge(step: Step) -> Iterator[Unit]:
     # The pull request's author wrote its commits; the merge is signed by whoever pressed the button.
     author = tip.author if tip else commit.author
     title, body = (commit.subject, "") if nested else messages.text_of(commit.message)
-    written = (
-        "" if nested else messages.story((brought.message for brought in reversed(step.brought)), told=commit.message)
-    )
+    inner = () if nested else (brought.message for brought in reversed(step.brought))
+    written = messages.story(inner, told=commit.message)
     if not title:
         title, _, written = written.partition("\n")
     yield Unit(

@@ -73,25 +73,26 @@ class Bench:
         self.source = source
         self.services = services
         self.stack = stack
-        self._open: dict[str, tuple[Scratch, Licenses] | InputError | Transient] = {}
+        self._open: dict[str, tuple[Scratch, Licenses]] = {}
+        self._failed: dict[str, InputError | Transient] = {}
 
     def of(self, repo: str) -> tuple[Scratch, Licenses]:
         """Scratch and licences of `owner/name`.
 
         Raises:
             InputError: there is no usable clone.
-            Transient: it could not be made this time; said once, the others go on.
+            Transient: it could not be made this time; tried once a run, however many lines need it.
         """
+        if failure := self._failed.get(repo):
+            raise type(failure)(str(failure), advice=failure.advice)
         if repo not in self._open:
             try:
                 repository = self.services.clones.open(self.source, repo)
-                self._open[repo] = (self.stack.enter_context(scratch(repository)), Licenses(repository))
             except (InputError, Transient) as error:
-                self._open[repo] = error
-        found = self._open[repo]
-        if isinstance(found, Exception):
-            raise found
-        return found
+                self._failed[repo] = error
+                raise
+            self._open[repo] = (self.stack.enter_context(scratch(repository)), Licenses(repository))
+        return self._open[repo]
 
 
 def changes_of_instances(source: str, services: Services) -> Iterator[Change | InputError]:
@@ -102,7 +103,7 @@ def changes_of_instances(source: str, services: Services) -> Iterator[Change | I
         Transient: after all others, when a clone could not be made this time.
     """
     path = Path(source.partition(":")[2])
-    unreachable: Transient | None = None
+    waiting: list[Transient] = []
     seen: dict[str, int] = {}
     with ExitStack() as stack:
         bench = Bench(source, services, stack)
@@ -114,12 +115,12 @@ def changes_of_instances(source: str, services: Services) -> Iterator[Change | I
             except InputError as error:
                 yield InputError(f"{path}:{number}: {error}", advice=error.advice)
             except Transient as error:
-                unreachable = unreachable or error
+                waiting.append(error)
             else:
                 if within(services.settings, change.pull_request.merged_at):
                     yield change
-    if unreachable:
-        raise unreachable
+    if waiting:
+        raise Transient(f"{waiting[0]}; lines of {path} that wait: {len(waiting)}", advice=waiting[0].advice)
 
 
 def read(line: str) -> Row | None:

@@ -17,7 +17,7 @@ from mergemill.config import Settings
 from miner import messages
 from miner.changes import Change, Reason, Unparsable
 from miner.licenses import allows
-from taskdb.paths import is_source, is_test_file
+from taskdb.paths import is_protected, is_source, is_test_file
 from taskdb.records import Shape
 
 MIN_STATEMENT_WORDS = 3
@@ -35,6 +35,7 @@ _VERSION = (
     r"^(prepar\w+|cut|tag) .*\brelease\b|^release version\b"
 )
 _PORT = r"^\[?(back|forward)[- ]?port\b|^\[\d+\.[\dx.]+\]\s|\b(back|forward)[- ]?port of\b|\b(back|forward)port #?\d+"
+_CONVENTIONAL = re.compile(r"^\w+(\([^)]*\))?!?: +")
 _NOT_A_CHANGE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("reverts another change", re.compile(r"^revert(s|ed|ing)?\b", re.IGNORECASE)),
     ("is a backport", re.compile(_PORT, re.IGNORECASE)),
@@ -86,7 +87,8 @@ def is_a_change_of_its_own(change: Change, _: Settings) -> str | None:
     if change.pull_request.shape is Shape.RELEASE:
         return None
     title = change.pull_request.title
-    return next((f"{what}: {title[:80]}" for what, pattern in _NOT_A_CHANGE if pattern.search(title)), None)
+    plain = _CONVENTIONAL.sub("", title)
+    return next((f"{what}: {title[:80]}" for what, pattern in _NOT_A_CHANGE if pattern.search(plain)), None)
 
 
 def leaves_submodules_alone(change: Change, _: Settings) -> str | None:
@@ -97,7 +99,8 @@ def leaves_submodules_alone(change: Change, _: Settings) -> str | None:
 
 def touches_tests(change: Change, _: Settings) -> str | None:
     """A test file is added or changed; fixtures alone hold no test."""
-    if any(is_test_file(file.new_path) for file in change.files if file.status != "D"):
+    touched = (file.new_path for file in change.files if file.status != "D")
+    if any(is_test_file(path) and is_protected(path) for path in touched):
         return None
     other = language_of(change.paths)
     return "no test file is changed" if other in ("python", "") else f"no Python test file is changed ({other})"

@@ -36,7 +36,7 @@ _TEST = re.compile("|".join(TEST_PATTERNS))
 _PYTHON_TEST_FILE = re.compile(r"(^|/)(test_[^/]*|[^/]*_tests?|tests?)\.py$")
 _SOURCE = re.compile(r"\.(py|pyx|pxd|pyi|c|cc|cpp|h|hpp|rs)$")
 _NOT_SOURCE = re.compile(
-    r"(^|/)(docs?|documentation|examples?|benchmarks?|asv_bench|\.github)/|(^|/)(setup|conf)\.py$|(^|/)_?version\.py$"
+    r"(^|/)(docs?|documentation|examples?|benchmarks?|asv_bench|\.github)/|(^|/)(setup|conf)\.py$|(^|/)_version\.py$"
 )
 
 
