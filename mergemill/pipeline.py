@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 BATCH = 200
 """Verdicts of the miner written in one transaction, at most."""
+BATCH_SECONDS = 0.5
+"""How long a verdict of a slow miner may wait to be written."""
 DEAD = 4
 """So many records in a row, beyond the number of workers, that failed for the engine or the network: it is gone."""
 PATIENCE = Retrying(
@@ -183,11 +185,10 @@ class Run:
         for source in scope.sources:
             seen: set[str] = set()
             self.cut_short = False
-            for candidate in self._written(self._said(miner, source)):
-                seen.add(candidate.id)
-                at, language = candidate.created_at, candidate.language
-                if scope.admits(name=candidate.name, key=candidate.id, at=at, language=language):
-                    yield from self.store.open_chain(candidate, scope.retry)
+            for candidates in self._written(self._said(miner, source)):
+                seen.update(candidate.id for candidate in candidates)
+                meant = [c for c in candidates if scope.admits(c.name, c.id, c.created_at, c.language)]
+                yield from self.store.open_chains_of(meant, scope.retry)
             if self.cut_short:
                 mined_before = self.store.open_chains(replace(scope, sources=[source]))
                 yield from (chain for chain in mined_before if chain.candidate.id not in seen)
@@ -204,16 +205,21 @@ class Run:
             self.cut_short = True
             self._failed(Stage.MINE, source, error)
 
-    def _written(self, said: Iterable[Mined]) -> Iterator[Candidate]:
-        """The candidates among what was said, each when it and all before it were written."""
+    def _written(self, said: Iterable[Mined]) -> Iterator[list[Candidate]]:
+        """The candidates among what was said, some at a time, when they and all before them were written."""
         batch: list[tuple[PullRequest, Candidate | Rejection, float]] = []
-        started = time.perf_counter()
+        began = started = time.perf_counter()
         for mined in said:
-            batch.append((mined.pull_request, mined.result, time.perf_counter() - started))
-            if isinstance(mined.result, Candidate) or len(batch) == BATCH:
-                self._tell(self.store.mined(*batch))
-                batch.clear()
-            if isinstance(mined.result, Candidate):
-                yield mined.result
+            now = time.perf_counter()
+            batch.append((mined.pull_request, mined.result, now - started))
+            if len(batch) == BATCH or now - began > BATCH_SECONDS:
+                yield self._flush(batch)
+                began = time.perf_counter()
             started = time.perf_counter()
+        yield self._flush(batch)
+
+    def _flush(self, batch: list[tuple[PullRequest, Candidate | Rejection, float]]) -> list[Candidate]:
         self._tell(self.store.mined(*batch))
+        candidates = [result for _, result, _ in batch if isinstance(result, Candidate)]
+        batch.clear()
+        return candidates

@@ -35,7 +35,7 @@ class Scope:
     retry: Sequence[str] = ()
     """Reasons: what was rejected for one of them is done again."""
 
-    def admits(self, *, name: str, key: str, at: str, language: str) -> bool:
+    def admits(self, name: str, key: str, at: str, language: str) -> bool:
         """Whether a candidate (its name, id, date and language) is meant, sources and limit aside."""
         day = at[:10]
         return (
@@ -53,7 +53,7 @@ class Scope:
             full = self.limit is not None and taken[row.source] >= self.limit
             if full or (self.sources and row.source not in self.sources):
                 continue
-            if self.admits(name=row.name, key=row.candidate, at=row.merged_at, language=row.language):
+            if self.admits(row.name, row.candidate, row.merged_at, row.language):
                 taken[row.source] += 1
                 chosen.append(row)
         return chosen

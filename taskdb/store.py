@@ -209,11 +209,12 @@ class Store:
         """Candidates that some stage has still to do, with what there is of them, newest first."""
         yield from self._lineages([row for row in self._chains(scope) if next_stage(row, scope.retry)])
 
-    def open_chain(self, candidate: Candidate, retry: Sequence[str] = ()) -> Iterator[Lineage]:
-        """The candidate with what became of it so far; nothing when no stage is left to do."""
+    def open_chains_of(self, candidates: Sequence[Candidate], retry: Sequence[str] = ()) -> Iterator[Lineage]:
+        """Those of the candidates that some stage has still to do, in the order given."""
+        query = text(f"{_CHAIN} WHERE candidate IN :keys").bindparams(bindparam("keys", expanding=True))
         with self.reading() as connection:
-            rows = connection.execute(text(f"{_CHAIN} WHERE candidate = :id"), {"id": candidate.id}).all()
-        return self._lineages([row for row in rows if next_stage(row, retry)][:1])
+            rows = {row.candidate: row for row in _in_parts(connection, query, [c.id for c in candidates])}
+        return self._lineages([row for c in candidates if (row := rows.get(c.id)) and next_stage(row, retry)])
 
     def _chains(self, scope: Scope) -> list[Row[Any]]:
         with self.reading() as connection:
