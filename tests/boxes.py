@@ -1,4 +1,4 @@
-"""Small environments for tests that run in the engine: a venv with pytest and a tree of one commit, named by content."""
+"""Small environments for tests that run in the engine: a venv with pytest and a one-commit tree, named by content."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ cd /testbed
 git init -q . && git add -A -f
 git -c user.name=a -c user.email=a@example.org commit -q -m base
 chown -R 1000:1000 /testbed
-[ ! -f setup.py ] && [ ! -f greet/__init__.py ] || echo /testbed > $(echo /opt/venv/lib/python*/site-packages)/testbed.pth
+echo /testbed > $(echo /opt/venv/lib/python*/site-packages)/testbed.pth
 """
 
 
@@ -52,7 +52,7 @@ def make_services(tmp_path: Path, **settings: object) -> Services:
 
 def make_box(services: Services, files: Mapping[str, str | bytes], packages: str = "pytest==8.3.4") -> str:
     """Name of an image whose /testbed holds these files; made once per content."""
-    base = ensure_base("python", "3.11", services)
+    base = ensure_base("python", "3.11", services).name
     venv = f"mergemill-test/venv:{_hash([base, packages, _VENV])}"
     if services.sandbox.image(venv) is None:
         certificates = services.settings.found_ca_bundle()
