@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -32,7 +33,12 @@ class Settings(BaseSettings):
     """All settings of one run. `Settings(**options)` reads the rest from the environment and `mergemill.toml`."""
 
     model_config = SettingsConfigDict(
-        env_prefix="MERGEMILL_", toml_file="mergemill.toml", frozen=True, extra="forbid", env_ignore_empty=True
+        env_prefix="MERGEMILL_",
+        toml_file="mergemill.toml",
+        frozen=True,
+        extra="forbid",
+        env_ignore_empty=True,
+        use_attribute_docstrings=True,
     )
 
     db: str = "sqlite:///mergemill.db"
@@ -51,15 +57,18 @@ class Settings(BaseSettings):
     limit: int | None = Field(default=None, ge=1)
     """At most this many candidates of each source, newest first."""
     since: date | None = None
+    """Changes from this day on (YYYY-MM-DD)."""
     until: date | None = None
+    """Changes up to this day, that day included."""
 
     max_gold_lines: int = Field(default=1000, ge=1)
     """Changed lines of the gold patch allowed."""
     max_test_lines: int = Field(default=3000, ge=1)
+    """Changed lines of the test patch allowed."""
     max_files: int = Field(default=40, ge=1)
     """Files a change may touch."""
-    licenses: tuple[str, ...] = ()
-    """SPDX ids allowed; empty allows any, also none."""
+    licenses: Annotated[tuple[str, ...], NoDecode] = ()
+    """SPDX ids allowed, comma-separated; empty allows any, also none."""
 
     repeats: int = Field(default=3, ge=1)
     """How often the tested and the solved tree are run."""
@@ -72,10 +81,17 @@ class Settings(BaseSettings):
     disk_mb: int = Field(default=4096, ge=64)
     """What a container may write."""
     pids: int = Field(default=512, ge=16)
+    """Processes and threads of one container."""
     cpus: float = Field(default=1.0, gt=0)
     """CPUs of one test container."""
     output_mb: int = Field(default=8, ge=1)
     """Output kept of one command, head and tail; the rest is read and dropped."""
+
+    @field_validator("licenses", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """A list may be written with commas, on the command line and in the environment."""
+        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
 
     @property
     def store_dir(self) -> Path:
