@@ -1,0 +1,8 @@
+"""What the tests say of a candidate, what a submission is worth, and whether a task holds."""
+
+from verifiers.audit import Finding, audit_image
+from verifiers.certify import certify
+from verifiers.grade import grade
+from verifiers.verify import verify
+
+__all__ = ["Finding", "audit_image", "certify", "grade", "verify"]

@@ -105,7 +105,8 @@ def run_tests(
     report, canaries = _without_canaries(_report(left, known_files), left.get("canaries", b"").decode())
     return TestResult(
         ran=replace(ran, files={}), report=report, canaries=canaries, test_seconds=_test_seconds(left),
-        script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output, applied=ran.exit_code != UNAPPLIED or bool(left),
+        script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output,
+        applied=ran.exit_code != UNAPPLIED or bool(left),
         infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
     )  # fmt: skip
 

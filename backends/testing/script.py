@@ -7,6 +7,7 @@ It needs nothing but the task's image: patches and the unittest harness are embe
 from __future__ import annotations
 
 import base64
+import re
 import shlex
 from collections.abc import Sequence
 from functools import cache
@@ -27,6 +28,8 @@ CONFIG_PATTERNS: tuple[str, ...] = (r"(^|/)(pyproject\.toml|setup\.cfg)$",)
 """Files that may hold the runner's configuration beside other things. A submission's edits of them are put back too:
 nothing of them is read again after the environment was made, but for the tools' sections. Where the gold patch changes
 one, its version belongs to the tests' side (`config_patch`)."""
+
+_CONFIG = re.compile(rb"^diff --git .*[ /](pyproject\.toml|setup\.cfg)$")
 
 SHADOWING_PATTERNS: tuple[str, ...] = (
     r"^((src|lib)/)?(_?pytest|pluggy|py|iniconfig|xdist|unittest|junitxml|xml|sitecustomize|usercustomize|encodings)(\.[^/]*)?(/|$)",
@@ -72,6 +75,12 @@ def render(
         protected=PROTECTED_PATTERNS + CONFIG_PATTERNS, shadowing=SHADOWING_PATTERNS,
         canary_dir=canary_dir, canary_file=_canary_name(files), canary_text=_CANARY[test.framework],
     )  # fmt: skip
+
+
+def config_part(gold_patch: bytes) -> bytes:
+    """The gold patch's part on files that may hold the runner's configuration (CONFIG_PATTERNS)."""
+    sections = re.split(rb"(?m)^(?=diff --git )", gold_patch)
+    return b"".join(part for part in sections if _CONFIG.search(part.partition(b"\n")[0].rstrip(b'"')))
 
 
 def _canary_name(files: Sequence[str]) -> str:

@@ -1,0 +1,256 @@
+"""What the tests say of one candidate: B + T and B + T + G, each several times, each in a fresh box.
+
+All runs use the final image and evaluation script, so that certification can count them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from pathlib import PurePosixPath
+
+from backends.git import GitError, Repository
+from backends.services import Services
+from backends.testing.script import config_part, render
+from taskdb.lineage import Lineage
+from taskdb.paths import is_test_file
+from taskdb.published import compare
+from taskdb.records import Candidate, Environment, Rejection, RunKind, Stage, TestId, TestRun, Verification
+from verifiers import twins
+from verifiers.lists import Lists, make_lists
+from verifiers.runs import Bench, Done
+from verifiers.selection import eval_files
+
+
+class Reason(StrEnum):
+    """Why a candidate was not verified."""
+
+    NO_FAIL_TO_PASS = "no-fail-to-pass"  # noqa: S105 - PASS is no password
+    FLAKY = "flaky"
+    """No FAIL_TO_PASS test is reliable."""
+    GOLD_FAILS = "gold-fails"
+    """Tests of the change fail with the gold patch as well, and none is fixed by it."""
+    PATCH_DOES_NOT_APPLY = "patch-does-not-apply"
+    TESTS_CANNOT_BE_PUT = "tests-cannot-be-put"
+    """The test patch does not apply, or none of its files is there afterwards."""
+    KILLED_BY_TIME = "killed-by-time"
+    KILLED_BY_MEMORY = "killed-by-memory"
+    KILLED_BY_DISK = "killed-by-disk"
+    NO_REPORT = "no-report"
+    OUT_OF_BUDGET = "out-of-budget"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unfit:
+    """Why it ends here, with the run that showed it."""
+
+    reason: Reason
+    detail: str
+    log: str | None = None
+
+
+def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
+    """The verifiers' stage.
+
+    Args:
+        lineage: a candidate with its environment.
+        services: all of them are used.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    started = time.perf_counter()
+    trial = Trial(candidate=lineage.candidate, environment=lineage.the_environment, services=services, started=started)
+    found = trial.verified()
+    seconds = time.perf_counter() - started
+    if isinstance(found, Verification):
+        return found.model_copy(update={"seconds": seconds})
+    candidate, lists = lineage.candidate, trial.lists()
+    published = None
+    if candidate.published and lists:
+        published = compare(candidate.published, [test for test, _ in lists.fail_to_pass], lists.pass_to_pass)
+    return Rejection(
+        parent=lineage.the_environment.id, name=candidate.name, source=candidate.source, stage=Stage.VERIFY,
+        reason=found.reason, detail=found.detail, log=found.log, published=published, seconds=seconds,
+    )  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """One candidate's runs as they come in."""
+
+    candidate: Candidate
+    environment: Environment
+    services: Services
+    started: float
+    canary: bool = True
+    tested: list[Done] = field(default_factory=list)
+    solved: list[Done] = field(default_factory=list)
+    twin_runs: list[Done] = field(default_factory=list)
+
+    @cached_property
+    def gold(self) -> bytes:
+        """The gold patch."""
+        return self.services.artifacts.get(self.candidate.gold_patch)
+
+    @cached_property
+    def test_patch(self) -> bytes:
+        """The test patch."""
+        return self.services.artifacts.get(self.candidate.test_patch)
+
+    @cached_property
+    def tree(self) -> Repository:
+        """The history the candidate is from."""
+        return self.services.clones.open(self.candidate.source, self.candidate.repo)
+
+    @cached_property
+    def files(self) -> tuple[str, ...]:
+        """What the evaluation runs; empty means everything."""
+        return eval_files(self.candidate, self.environment, self.services.settings, self.tree)
+
+    @cached_property
+    def bench(self) -> Bench:
+        """The final image and script."""
+        plan = self.environment.plan
+        folders = [str(PurePosixPath(path).parent) for path in self.candidate.test_files if is_test_file(path)]
+        script = render(
+            plan.test, workdir=plan.workdir, test_patch=self.test_patch, files=self.files, env=plan.env,
+            canary_dir=folders[0] if folders and self.canary else None, config_patch=config_part(self.gold),
+        )  # fmt: skip
+        image, digest = self.environment.image, self.environment.image_digest
+        return Bench(services=self.services, image=image, image_digest=digest, workdir=plan.workdir, script=script)
+
+    def lists(self) -> Lists | None:
+        """The lists by the runs so far; None before the first pair."""
+        pairs = min(len(self.tested), len(self.solved))
+        return make_lists([d.report for d in self.tested], [d.report for d in self.solved]) if pairs else None
+
+    def verified(self) -> Verification | Unfit:
+        """All of it, in order."""
+        if unfit := self._first_pair() or self._repeats():
+            return unfit
+        lists = self.lists()
+        if lists is None or not lists.fail_to_pass:
+            return self._no_fail_to_pass()
+        twin_patch, confirmed = self._twins([test for test, _ in lists.fail_to_pass])
+        runs: list[TestRun] = [done.record for done in (*self.tested, *self.solved, *self.twin_runs)]
+        return Verification(
+            parent=self.environment.id, candidate=self.candidate.id, name=self.candidate.name,
+            FAIL_TO_PASS=lists.fail_to_pass, PASS_TO_PASS=lists.pass_to_pass, flaky=lists.flaky,
+            twins=tuple(confirmed), eval_files=self.files,
+            eval_script=self.services.artifacts.put_text(self.bench.script),
+            twin_patch=self.services.artifacts.put(twin_patch) if confirmed else None,
+            repeats=self.services.settings.repeats, runs=tuple(runs), seconds=0.0,
+        )  # fmt: skip
+
+    def _first_pair(self) -> Unfit | None:
+        """Seed 0 of both trees; nothing is repeated that is lost already."""
+        if unfit := self._add(RunKind.SOLVED, 0):
+            return unfit
+        if self.canary and self.solved[0].result.canaries in ("missing", "wrong"):  # this suite takes in no strangers
+            self.canary = False
+            del self.bench
+            self.solved.clear()
+            if unfit := self._add(RunKind.SOLVED, 0):
+                return unfit
+        if unfit := self._add(RunKind.TESTED, 0):
+            return unfit
+        lists = self.lists()
+        return None if lists and lists.fail_to_pass else self._no_fail_to_pass()
+
+    def _repeats(self) -> Unfit | None:
+        for seed in range(1, self.services.settings.repeats):
+            for kind in (RunKind.TESTED, RunKind.SOLVED):
+                if unfit := self._add(kind, seed):
+                    return unfit
+        return None
+
+    def _add(self, kind: RunKind, seed: int) -> Unfit | None:
+        """One run more of B + T or B + T + G, or why it must be the last."""
+        if time.perf_counter() - self.started > self.services.settings.budget_seconds:
+            budget = f"{self.services.settings.budget_seconds:g} s"
+            return Unfit(reason=Reason.OUT_OF_BUDGET, detail=f"verification took longer than {budget}")
+        patch = self.gold if kind is RunKind.SOLVED else b""
+        done = self.bench.run(kind, seed=seed, patch=patch, files=self._order() if seed else ())
+        if unfit := _unfit(kind, done):
+            return unfit
+        (self.solved if kind is RunKind.SOLVED else self.tested).append(done)
+        return None
+
+    def _order(self) -> list[str]:
+        """Files seen in the first pair, to be shuffled by the seed."""
+        reports = [self.tested[0].report, self.solved[0].report]
+        return sorted({file for report in reports for file in (*report.files(), *report.uncollected)})
+
+    def _no_fail_to_pass(self) -> Unfit:
+        lists, solved = self.lists(), self.solved[-1]
+        if lists and lists.flaky_fail_to_pass:
+            return Unfit(reason=Reason.FLAKY, detail=f"{lists.flaky[0][0]}: {lists.flaky[0][1]}", log=solved.record.log)
+        failing = [
+            test for test, outcome in solved.report.outcomes.items()
+            if outcome.status in ("failed", "error") and test.partition("::")[0] in self.candidate.test_files
+        ] + [file for file in solved.report.uncollected if file in self.candidate.test_files]  # fmt: skip
+        if failing:
+            detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
+            return Unfit(reason=Reason.GOLD_FAILS, detail=detail, log=solved.record.log)
+        passed = solved.record.counts.passed
+        detail = f"none of {passed} passing tests fails without the gold patch"
+        return Unfit(reason=Reason.NO_FAIL_TO_PASS, detail=detail, log=solved.record.log)
+
+    def _twins(self, fail_to_pass: Sequence[TestId]) -> tuple[bytes, list[TestId]]:
+        """The twin patch, and the tests it was seen to fail for under the gold patch; at most two runs."""
+        try:
+            sources = self._sources(fail_to_pass)
+        except GitError:
+            return b"", []
+        raise_in: set[TestId] = set()
+        patch, confirmed = b"", list[TestId]()
+        for _ in range(2):
+            changed = {
+                file: text for file, source in sources.items()
+                if (text := twins.sabotage(source, _bare(fail_to_pass, file), _bare(raise_in, file)))
+            }  # fmt: skip
+            if not changed:
+                break
+            patch = twins.twin_patch(self.tree, self.candidate.base_commit, self.test_patch, changed)
+            done = self.bench.run(RunKind.TWIN, patch=self.gold, test_patch=patch, files=sorted(sources))
+            self.twin_runs.append(done)
+            outcomes = done.report.outcomes
+            confirmed = [
+                test for test in fail_to_pass if test in outcomes and outcomes[test].status in ("failed", "error")
+            ]
+            raise_in = {test for test in fail_to_pass if test not in confirmed}
+            if not raise_in:
+                break
+        return patch, confirmed
+
+    def _sources(self, fail_to_pass: Sequence[TestId]) -> dict[str, bytes]:
+        """Python files of the F2P tests as they are at B + T."""
+        files = sorted({test.partition("::")[0] for test in fail_to_pass})
+        python = [file for file in files if file.endswith(".py")]
+        return twins.patched_files(self.tree, self.candidate.base_commit, self.test_patch, python)
+
+
+def _bare(tests: Sequence[TestId] | set[TestId], file: str) -> set[str]:
+    return {twins.bare(test) for test in tests if test.partition("::")[0] == file}
+
+
+def _unfit(kind: RunKind, done: Done) -> Unfit | None:
+    """Why nothing can be read from a run."""
+    result, log = done.result, done.record.log
+    where = f"in the {kind.value} tree"
+    if not result.applied:
+        return Unfit(reason=Reason.PATCH_DOES_NOT_APPLY, detail="the gold patch does not apply to the image", log=log)
+    if result.infrastructure_error:
+        return Unfit(reason=Reason.TESTS_CANNOT_BE_PUT, detail=f"{result.infrastructure_error} {where}", log=log)
+    if result.ran.killed_by:
+        seconds = f"after {result.ran.seconds:.0f} s {where}"
+        reason = Reason(f"killed-by-{result.ran.killed_by}")
+        return Unfit(reason=reason, detail=f"the tests were ended for {result.ran.killed_by} {seconds}", log=log)
+    if result.report is None and kind is RunKind.SOLVED:
+        detail = f"the runner left no report {where}, exit code {result.ran.exit_code}"
+        return Unfit(reason=Reason.NO_REPORT, detail=detail, log=log)
+    return None
