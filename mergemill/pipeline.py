@@ -78,7 +78,7 @@ def stages() -> tuple[Step, ...]:
         Step(Stage.BUILD, "environment", lambda it: it.candidate, builders.build),
         Step(Stage.VERIFY, "verification", lambda it: it, verifiers.verify),
         Step(Stage.DERIVE, "task", lambda it: it, derivers.derive),
-        Step(Stage.CERTIFY, "certificate", lambda it: it.the_task, verifiers.certify),
+        Step(Stage.CERTIFY, "certificate", lambda it: it, verifiers.certify),
     )
 
 
