@@ -111,8 +111,15 @@ class Box:
         return self.written() >= self.limits.disk_mb * 1024 * 1024
 
     def _why_killed(self, code: int, seconds: float) -> str | None:
-        """`memory` or `disk` when the kernel ended something in the box for that reason."""
-        if self.client.inspect_container(self.id)["State"]["OOMKilled"]:
+        """`memory` or `disk` when the kernel ended something in the box for that reason.
+
+        Raises:
+            Transient: it did not end by itself, somebody removed it.
+        """
+        state = self.client.inspect_container(self.id)["State"]
+        if state["Status"] in {"removing", "dead"}:
+            raise Transient(f"container {self.id[:12]} was removed by somebody else while it ran")
+        if state["OOMKilled"]:
             return "memory"
         # A single file stops growing at the limit without our doing; the program then fails by itself.
         return "disk" if code and seconds > FIRST_LOOK and self.disk_is_full() else None

@@ -14,6 +14,7 @@ import queue
 import shlex
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Any, cast
@@ -85,6 +86,9 @@ class DockerSandbox:
 
     def __init__(self) -> None:
         self._local = threading.local()
+        self._clients: list[docker.APIClient] = []
+        # Closed with this object or at exit, whichever comes first; whoever makes a sandbox need not think of it.
+        weakref.finalize(self, _close, self._clients)
         self._where = kwargs_from_env()
         self._version = "auto"
         try:
@@ -96,6 +100,7 @@ class DockerSandbox:
         self._version = client.api_version
         self._waiters = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
         self._removers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mergemill-remove")
+        self._left: list[str] = []
         self._unreachable: str | None = None
 
     def _client(self, seconds: int = SECONDS) -> docker.APIClient:
@@ -103,6 +108,7 @@ class DockerSandbox:
         clients: dict[int, docker.APIClient] = self._local.__dict__.setdefault("clients", {})
         if seconds not in clients:
             clients[seconds] = docker.APIClient(version=self._version, timeout=seconds, **self._where)
+            self._clients.append(clients[seconds])
         return clients[seconds]
 
     # --- running -------------------------------------------------------------------------------------------------
@@ -195,17 +201,23 @@ class DockerSandbox:
         return cast("dict[str, Any]", config)
 
     def _remove(self, container: str) -> bool:
-        """Remove a container, running or not; whether it is gone. Runs behind the caller's back, so it only logs."""
-        for attempt in range(3):
-            try:
-                self._client().remove_container(container, force=True, v=True)
-            except docker.errors.NotFound:
-                return True
-            except BROKEN as error:
-                log.log(logging.DEBUG if attempt < 2 else logging.WARNING, "container %s stays: %s", container, error)
-            else:
-                return True
-        return False
+        """Remove a container, running or not; whether it is gone.
+
+        Runs behind the caller's back, so it only logs. What stays, because the engine is away, is tried again after
+        the next removal that works.
+        """
+        try:
+            self._client().remove_container(container, force=True, v=True)
+        except BROKEN as error:
+            # 404: gone. 409: somebody else is at it.
+            status = getattr(error, "status_code", None)
+            if status not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT}:
+                log.info("container %s stays for now: %s", container[:12], error)
+                self._left.append(container)
+                return False
+        while self._left:
+            self._removers.submit(self._remove, self._left.pop())
+        return True
 
     def reap(self) -> int:
         """Remove containers of drivers of this machine that no longer live; how many."""
@@ -250,7 +262,7 @@ class DockerSandbox:
             try:
                 self._client(SLOW_SECONDS).remove_image(name)
             except docker.errors.APIError as error:
-                if error.status_code != http.client.CONFLICT:
+                if error.status_code != http.HTTPStatus.CONFLICT:
                     raise
                 log.info("image %s is in use and stays", name)
 
@@ -317,6 +329,12 @@ class DockerSandbox:
                     spool.write(piece)
             spool.seek(0)
             yield archive.saved_layers(spool)
+
+
+def _close(clients: list[docker.APIClient]) -> None:
+    for client in clients:
+        with contextlib.suppress(*BROKEN):
+            client.close()
 
 
 def _split(name: str) -> tuple[str, str]:
