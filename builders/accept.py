@@ -105,7 +105,7 @@ def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> 
 
     `neighbours`: up to so many further files of the same folders.
     """
-    known = testing.test_files(tree)
+    known = testing.defining_files(tree)
     own = [path for path in candidate.test_files if path in set(known)]
     folders = {posixpath.dirname(path) for path in candidate.test_files if path.endswith(".py")}
     beside = [path for path in known if posixpath.dirname(path) in folders and path not in own]
@@ -114,7 +114,7 @@ def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> 
 
 def discovered_files(plan: BuildPlan, tree: Tree) -> list[str]:
     """The test files that a whole run should collect."""
-    found = testing.test_files(tree, plan.test.paths)
+    found = testing.defining_files(tree, plan.test.paths)
     patterns = testing.PytestConfig(tree).words("python_files") or ["test_*.py", "*_test.py"]
     if plan.test.framework == "unittest":
         patterns = ["test*.py"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from backends.git import GitError, Repository
@@ -79,7 +79,9 @@ def _climb(
         refusals.append(result)
         if result.reason in HOPELESS:
             break
-    return attempt, max(refusals, key=lambda refused: list(Reason).index(refused.reason))
+    furthest = max(reversed(refusals), key=lambda refused: list(Reason).index(refused.reason))
+    logs = [f"===== attempt {n}: {r.reason}: {r.detail}\n{r.log}" for n, r in enumerate(refusals, 1)]
+    return attempt, replace(furthest, log="\n".join(logs))
 
 
 HOPELESS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})

@@ -86,10 +86,11 @@ def source(plan: BuildPlan, clone: Repository, commit: str, repo: str, services:
             return Layer(image=found, ran=None)
         files, env = borrowed(services)
         env |= {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)}
+        base = f"mergemill/deps:{plan.dependency_key[:16]}"
+        command = shell((f"cd {plan.workdir}", *plan.source_steps, *FINISH))
         with seed.tar_stream(clone, commit, at=plan.workdir) as tree:
             ran, image = services.sandbox.build(
-                f"mergemill/deps:{plan.dependency_key[:16]}", shell((f"cd {plan.workdir}", *plan.source_steps, *FINISH)),
-                name, limits=services.build_limits(), tree=tree, files=files, env=env,
+                base, command, name, limits=services.build_limits(), tree=tree, files=files, env=env,
                 keep_env={"PATH": PATH, **dict(plan.env)}, workdir=plan.workdir, labels={LABEL: "source"},
             )  # fmt: skip
         return Layer(image=image, ran=_checked(ran, image))
@@ -107,8 +108,8 @@ def source_name(plan: BuildPlan, clone: Repository, commit: str, repo: str) -> s
 
 
 def shell(steps: tuple[str, ...]) -> list[str]:
-    """The steps as one command that stops at the first that fails."""
-    return ["/bin/bash", "-c", "set -e -o pipefail\numask 022\n" + "\n".join(steps)]
+    """The steps as one command that stops at the first that fails (`set -e` passes over failures before `&&`)."""
+    return ["/bin/bash", "-c", "set -o pipefail\numask 022\n" + "".join(f"{{ {s}\n}} || exit 1\n" for s in steps)]
 
 
 def borrowed(services: Services) -> tuple[dict[str, bytes], dict[str, str]]:

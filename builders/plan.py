@@ -40,12 +40,17 @@ PYTHON = f"{VENV}/bin/python"
 
 SYSTEM_PACKAGES = frozenset(
     {
-        "graphviz", "libxml2-dev", "libxslt1-dev", "libxslt-dev", "libffi-dev", "libssl-dev", "libgeos-dev", "libyaml-dev",
+        "graphviz", "libxml2-dev", "libxslt1-dev", "libxslt-dev", "libffi-dev", "libssl-dev", "libgeos-dev",
+        "libyaml-dev",
         "libhdf5-dev", "libnetcdf-dev", "libsqlite3-dev", "libpq-dev", "libmagic1", "libsndfile1", "libgmp-dev",
         "zlib1g-dev", "libjpeg-dev", "ffmpeg", "imagemagick", "locales", "gettext", "subversion", "mercurial",
     }
 )  # fmt: skip
 """Of what CI installs, the packages that exist in Debian under this name and that tests may need."""
+
+NOT_BEFORE = {"atomicwrites": date(2022, 7, 9), "setuptools": date(2019, 3, 7)}
+"""Packages that are taken up to this day whatever the date: atomicwrites was deleted and uploaded again in 2022, and uv
+builds source distributions with no setuptools older than 40.8."""
 
 LOCAL_SETTINGS = (("LANG", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONDONTWRITEBYTECODE", "1"))
 _INI_OVERRIDE_SINCE = date(2016, 8, 19)
@@ -93,7 +98,7 @@ def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], da
     """
     if not any(path.endswith(".py") for path in tree.entries):
         raise NoPlanError("no Python file in the tree")
-    if not testing.test_files(tree):
+    if not testing.defining_files(tree):
         raise NoPlanError("no file in the tree defines tests")
     project = read_project(tree)
     facts = [fact for detector in DETECTORS for fact in detector(tree)]
@@ -127,7 +132,7 @@ def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], da
 
 
 def _plugins(found: Sequence[Dependency], extra: Sequence[Wanted]) -> list[Dependency]:
-    """pytest and its plugins, those missing so far."""
+    """Test runner and plugins that are missing so far."""
     have = {d.wanted.name for d in found}
     places = {("pytest" if w.name not in _plugin_names() else w.name): w for w in reversed(extra)}
     return [
@@ -240,7 +245,11 @@ def _dependency_evidence(dependency: Dependency) -> Evidence:
 
 def pip(made_until: date) -> str:
     """`uv pip install` into the venv with nothing newer than the date."""
-    return f"uv pip install --no-progress --python {PYTHON} --exclude-newer {made_until.isoformat()}T00:00:00Z"
+    anew = (f" --exclude-newer-package {name}={day}T00:00:00Z" for name, day in NOT_BEFORE.items() if day > made_until)
+    return (
+        f"uv pip install --no-progress --python {PYTHON} --exclude-newer {made_until.isoformat()}T00:00:00Z"
+        + "".join(anew)
+    )
 
 
 def _dependency_steps(made: Draft) -> tuple[str, ...]:
@@ -257,12 +266,13 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     if texts:
         quoted = " ".join(shlex.quote(text) for text in texts)
         steps.append(f"printf '%s\\n' {quoted} > /tmp/requirements.txt")
-        steps.append(
-            f"{pip(made.exclude_newer)} --compile-bytecode -r /tmp/requirements.txt && rm /tmp/requirements.txt"
-        )
+        steps.append(f"{pip(made.exclude_newer)} -r /tmp/requirements.txt")
+        steps.append("rm /tmp/requirements.txt")
     if made.name and re.fullmatch(r"[\w.-]+", made.name):
         # A dependency may depend on the project; its released self must not be what the tests import.
         steps.append(f"uv pip uninstall --quiet --python {PYTHON} {made.name} 2>/dev/null || true")
+    # The tests' user cannot write there. Not uv's own compilation, which fails on Python 3.6.
+    steps.append(f"{PYTHON} -m compileall -q {VENV}/lib > /dev/null || true")
     return tuple(steps)
 
 
@@ -281,7 +291,8 @@ def _source_steps(made: Draft) -> tuple[str, ...]:
 def _linked_wheel(until: date) -> str:
     """For backends too old for editable installs: a wheel's metadata and scripts, and the tree as import path."""
     return (
-        f"({pip(until)} --no-deps --target /tmp/wheel . && site=$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
+        f"({pip(until)} --no-deps --target /tmp/wheel . && "
+        f"site=$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
         ' && rm -f /tmp/wheel/*.dist-info/RECORD && cp -r /tmp/wheel/*.dist-info "$site"'
         f" && {{ [ ! -d /tmp/wheel/bin ] || cp /tmp/wheel/bin/* {VENV}/bin/; }}"
         ' && { if [ -d src ]; then echo "$PWD/src"; else echo "$PWD"; fi; } > "$site/testbed.pth" && rm -rf /tmp/wheel)'

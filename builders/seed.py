@@ -37,7 +37,7 @@ _CONFIG = f"""[core]
 \tname = {_AUTHOR}
 \temail = {_EMAIL}
 """
-"""`trustctime` and `checkStat`: a layer of an image keeps times but not inodes, and git shall not read all files again."""
+"""`trustctime` and `checkStat`: an image keeps times but not inodes, and git shall not read every file again."""
 
 
 class IncompleteCloneError(Exception):

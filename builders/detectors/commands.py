@@ -15,20 +15,20 @@ TEST_RUNNERS = re.compile(
 """A line that speaks of one of these belongs to the tests."""
 
 NOT_FOR_TESTS = frozenset(
-    (
+    (  # noqa: SIM905 - one word a line would hide the list
         "pip setuptools wheel virtualenv tox tox-gh-actions tox-travis tox-uv nox uv codecov coveralls codacy-coverage "
-        "python-coveralls twine build pre-commit flake8 black mypy isort pylint ruff pyright check-manifest invoke conda "
-        "mamba pipenv poetry pdm hatch zest-releaser bumpversion coverage cibuildwheel pytest-cov pytest-codspeed "
-        "pytest-mypy-plugins asv doctr restview pyodide-build slotscheck sphinx-lint readme-renderer flit pep8 pep8-naming"
-        " bindep pycodestyle"
+        "python-coveralls twine build pre-commit flake8 black mypy isort pylint ruff pyright check-manifest invoke "
+        "conda mamba pipenv poetry pdm hatch zest-releaser bumpversion coverage cibuildwheel pytest-cov "
+        "pytest-codspeed pytest-mypy-plugins asv doctr restview pyodide-build slotscheck sphinx-lint readme-renderer "
+        "flit pep8 pep8-naming bindep pycodestyle"
     ).split()
 )
 """Tools beside the tests: installing them only adds ways to fail."""
 
 _WITH_VALUE = frozenset(
-    (
-        "-c --constraint -i --index-url --extra-index-url -f --find-links -t --target --prefix --src --python --resolution "
-        "--upgrade-strategy --only-binary --no-binary --cache-dir --timeout --retries --root --platform"
+    (  # noqa: SIM905
+        "-c --constraint -i --index-url --extra-index-url -f --find-links -t --target --prefix --src --python "
+        "--resolution --upgrade-strategy --only-binary --no-binary --cache-dir --timeout --retries --root --platform"
     ).split()
 )
 _PIP = re.compile(r"(?:\bpip[0-9.]*|\$\{?PIP\}?)\s+install\s+(.*)")

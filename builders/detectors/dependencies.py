@@ -35,12 +35,13 @@ class Dependency:
 
 
 TEST_SETS = re.compile(
-    r"^(all[-_])?(unit)?tests?(ing)?([-_](base|core|deps|requires?|dependencies|requirements))?$|^pytest$", re.I
+    r"^(all[-_])?(unit)?tests?(ing)?([-_](base|core|deps|requires?|dependencies|requirements))?$|^pytest$",
+    re.IGNORECASE,
 )
 """Names of extras and groups that hold what the tests need."""
-DEV_SETS = re.compile(r"^(dev|develop|development|dev[-_]deps|all)$", re.I)
+DEV_SETS = re.compile(r"^(dev|develop|development|dev[-_]deps|all)$", re.IGNORECASE)
 """Asked when no other place names pytest."""
-OTHER_SETS = re.compile(r"doc|lint|typ|mypy|style|bench|release|publish|profil|gui|cuda|gpu", re.I)
+OTHER_SETS = re.compile(r"doc|lint|typ|mypy|style|bench|release|publish|profil|gui|cuda|gpu", re.IGNORECASE)
 """Never worth installing for the tests, whoever asks."""
 
 

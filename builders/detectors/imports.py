@@ -13,7 +13,8 @@ from taskdb.paths import is_test_path
 
 DISTRIBUTIONS = {
     "pytest": "pytest", "mock": "mock", "hypothesis": "hypothesis", "pytz": "pytz", "simplejson": "simplejson",
-    "nose": "nose", "six": "six", "yaml": "pyyaml", "dateutil": "python-dateutil", "attr": "attrs", "requests": "requests",
+    "nose": "nose", "six": "six", "yaml": "pyyaml", "dateutil": "python-dateutil", "attr": "attrs",
+    "requests": "requests",
     "numpy": "numpy", "pandas": "pandas", "scipy": "scipy", "freezegun": "freezegun", "pretend": "pretend",
     "responses": "responses", "parameterized": "parameterized", "pytest_asyncio": "pytest-asyncio", "trio": "trio",
     "html5lib": "html5lib", "testfixtures": "testfixtures", "flaky": "flaky", "pkg_resources": "setuptools",
@@ -25,10 +26,11 @@ DISTRIBUTIONS = {
     "pytest_mock": "pytest-mock", "pytest_benchmark": "pytest-benchmark", "testtools": "testtools", "sybil": "sybil",
     "defusedxml": "defusedxml", "babel": "babel", "toml": "toml", "ujson": "ujson", "aiohttp": "aiohttp",
 }  # fmt: skip
-"""Import name -> distribution, for what tests commonly use. Others count only when a file of the project names them."""
+"""Import name -> distribution, for what tests commonly use. Others count only when some file names them."""
 
 FIXTURES = {
-    "mocker": "pytest-mock", "benchmark": "pytest-benchmark", "httpbin": "pytest-httpbin", "requests_mock": "requests-mock",
+    "mocker": "pytest-mock", "benchmark": "pytest-benchmark", "httpbin": "pytest-httpbin",
+    "requests_mock": "requests-mock",
     "freezer": "pytest-freezer", "snapshot": "syrupy", "fs": "pyfakefs", "datadir": "pytest-datadir",
     "httpserver": "pytest-httpserver", "subtests": "pytest-subtests", "aiohttp_client": "pytest-aiohttp",
 }  # fmt: skip
@@ -36,7 +38,7 @@ FIXTURES = {
 
 
 def test_imports(tree: Tree) -> dict[str, Wanted]:
-    """Top-level module -> first place where a test file imports it; without the project's own and the standard library's.
+    """Top-level module -> first place where a test file imports it; not the project's own, not the standard library's.
 
     Imports inside `try` or functions count as optional and are left out, as is what `importorskip` asks for.
     """

@@ -27,7 +27,8 @@ DEV_FILES = re.compile(
 )
 """Names that say: what developers need; asked when nobody says what tests need."""
 
-CONDA_NAMES = {"pytables": "tables", "matplotlib-base": "matplotlib", "seaborn-base": "seaborn", "iris": "scitools-iris",
+CONDA_NAMES = {"pytables": "tables", "matplotlib-base": "matplotlib", "seaborn-base": "seaborn",
+               "iris": "scitools-iris",
                "dask-core": "dask", "py-opencv": "opencv-python-headless", "msgpack-python": "msgpack",
                "pytorch": "torch", "nc-time-axis": "nc-time-axis", "lz4-python": "lz4"}  # fmt: skip
 """What a conda package is called on PyPI, where the names differ."""
@@ -52,7 +53,7 @@ _NOT_ON_PYPI = frozenset(
 
 
 def requirements_file(tree: Tree, path: str, depth: int = 5) -> Iterator[Wanted]:
-    """The requirements of a pip file, `-r` includes followed relative to it; constraints and options are passed over."""
+    """The requirements of a pip file, `-r` includes followed relative to it; options are passed over."""
     for number, line in enumerate(tree.read(path).splitlines(), 1):
         if match := re.match(r"\s*(?:-r|--requirement)[ =]?\s*(\S+)", line):
             inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), match.group(1)))

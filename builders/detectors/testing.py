@@ -26,12 +26,15 @@ _TAKES_VALUE = re.compile(
 )
 
 OPTION_PLUGINS = {
-    "--mpl": "pytest-mpl", "--timeout": "pytest-timeout", "--benchmark": "pytest-benchmark", "--asyncio": "pytest-asyncio",
-    "--ds": "pytest-django", "--nomigrations": "pytest-django", "--reuse-db": "pytest-django", "--remote-data": "pytest-remotedata",
+    "--mpl": "pytest-mpl", "--timeout": "pytest-timeout", "--benchmark": "pytest-benchmark",
+    "--asyncio": "pytest-asyncio",
+    "--ds": "pytest-django", "--nomigrations": "pytest-django",
+    "--reuse-db": "pytest-django", "--remote-data": "pytest-remotedata",
     "--disable-socket": "pytest-socket", "--allow-hosts": "pytest-socket", "--import-mode": "pytest",
 }  # fmt: skip
 INI_PLUGINS = {
-    "asyncio_mode": "pytest-asyncio", "asyncio_default_fixture_loop_scope": "pytest-asyncio", "timeout": "pytest-timeout",
+    "asyncio_mode": "pytest-asyncio", "asyncio_default_fixture_loop_scope": "pytest-asyncio",
+    "timeout": "pytest-timeout",
     "timeout_method": "pytest-timeout", "env": "pytest-env", "django_settings_module": "pytest-django",
     "django_find_project": "pytest-django", "qt_api": "pytest-qt", "trio_mode": "pytest-trio", "anyio_mode": "anyio",
     "python_paths": "pytest-pythonpath", "remote_data_strict": "pytest-remotedata",
@@ -115,7 +118,7 @@ def holds_tests(text: str) -> bool:
     return _DEFINES_TESTS.search(text) is not None
 
 
-def test_files(tree: Tree, paths: Sequence[str] = ()) -> list[str]:
+def defining_files(tree: Tree, paths: Sequence[str] = ()) -> list[str]:
     """Test files that define tests, below `paths` (all when empty), sorted."""
     within = tuple(path.rstrip("/") for path in paths if path not in (".", "./"))
     found = [
@@ -136,10 +139,10 @@ def uses_pytest(tree: Tree, facts: Sequence[Fact], known: Sequence[Wanted], conf
             return Wanted(text=fact.value, path=fact.path, line=fact.line)
     if config.path:
         return Wanted(text="pytest", path=config.path, line=0)
-    for path in test_files(tree):
+    for path in defining_files(tree):
         if match := re.search(r"^\s*(import|from) (pytest|nose)\b", tree.read(path), re.MULTILINE):
             return Wanted(text="pytest", path=path, line=tree.read(path).count("\n", 0, match.start()) + 1)
-    if not any("unittest" in tree.read(path) for path in test_files(tree)):
+    if not any("unittest" in tree.read(path) for path in defining_files(tree)):
         return Wanted(text="pytest", path="(default)", line=0)
     return None
 
@@ -159,7 +162,7 @@ def command(tree: Tree, facts: Sequence[Fact], config: PytestConfig, *, pytest: 
 
 def _paths(tree: Tree, facts: Sequence[Fact], config: PytestConfig) -> tuple[tuple[str, ...], Wanted]:
     configured = [path for word in config.words("testpaths") for path in _expand(tree, word)]
-    configured = [path for path in configured if test_files(tree, [path])]
+    configured = [path for path in configured if defining_files(tree, [path])]
     if configured:
         text = tree.read(config.path)
         return tuple(configured), Wanted(text="testpaths", path=config.path, line=line_of(text, "testpaths"))
@@ -168,11 +171,11 @@ def _paths(tree: Tree, facts: Sequence[Fact], config: PytestConfig) -> tuple[tup
             words = [w for w in fact.value.split() if not w.startswith("-") and tree.exists(w.strip("'\"./"))]
             named = tuple(dict.fromkeys(w.strip("'\"").removeprefix("./").rstrip("/") for w in words))
             # One file named by some job is not the suite; half of all test files are.
-            if named and 2 * len(test_files(tree, named)) > len(test_files(tree)):
+            if named and 2 * len(defining_files(tree, named)) > len(defining_files(tree)):
                 return named, Wanted(text=fact.value, path=fact.path, line=fact.line)
     found = [
         p
-        for p in test_files(tree)
+        for p in defining_files(tree)
         if not re.search(r"(^|/)(examples?|docs?|benchmarks?|performance|asv_bench|tools|utils)/", p)
     ]
     tops = {_top(path) for path in found}
@@ -181,7 +184,7 @@ def _paths(tree: Tree, facts: Sequence[Fact], config: PytestConfig) -> tuple[tup
 
 
 def _top(path: str) -> str:
-    """The outermost folder of tests that holds `path`, the folder it lies in without one, the file itself at the root."""
+    """The outermost folder of tests that holds `path`, else the top folder, else the file itself."""
     parts = path.split("/")
     for at, part in enumerate(parts[:-1]):
         if re.fullmatch(r"tests?|testing|unit_?tests?", part):

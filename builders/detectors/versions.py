@@ -38,8 +38,8 @@ def key(version: str) -> tuple[int, ...]:
 def candidates(facts: Sequence[Fact], available: Iterable[str], day: date) -> list[Evidence]:
     """The versions worth trying, best first: those the evidence lists, file by file, then the default by date.
 
-    `facts` of kind PYTHON are in the order of trust; those of one file form a group, all workflows are one. Never empty when any version is
-    available.
+    `facts` of kind PYTHON are in the order of trust; those of one file form a group, all workflows are one.
+    Never empty when any version is available.
     """
     here = sorted(available, key=key)
     allowed = _allowed(facts, here)
