@@ -70,15 +70,15 @@ class Step:
 
 def stages() -> tuple[Step, ...]:
     """The stages after the miner, in order."""
-    import builders  # noqa: PLC0415 - reading commands need none of them
-    import derivers  # noqa: PLC0415
-    import verifiers  # noqa: PLC0415
+    from builders.build import build  # noqa: PLC0415 - reading commands need none of them
+    from derivers import derive  # noqa: PLC0415
+    from verifiers import verify  # noqa: PLC0415
 
     return (
-        Step(Stage.BUILD, "environment", lambda it: it.candidate, builders.build),
-        Step(Stage.VERIFY, "verification", lambda it: it, verifiers.verify),
-        Step(Stage.DERIVE, "task", lambda it: it, derivers.derive),
-        Step(Stage.CERTIFY, "certificate", lambda it: it, verifiers.certify),
+        Step(Stage.BUILD, "environment", lambda it: it.candidate, build),
+        Step(Stage.VERIFY, "verification", lambda it: it, verify),
+        Step(Stage.DERIVE, "task", lambda it: it, derive),
+        Step(Stage.CERTIFY, "certificate", lambda it: it, certify),
     )
 
 

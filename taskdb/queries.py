@@ -176,6 +176,13 @@ def funnel(store: Store, sources: Sequence[str] = (), repo: str | None = None) -
     return found
 
 
+def images_in_use(store: Store) -> set[str]:
+    """Names of images that a task or a change that still goes on needs."""
+    query = "SELECT e.image FROM changes h JOIN environment e ON e.id = h.environment WHERE h.status <> 'rejected'"
+    with store.reading() as connection:
+        return set(connection.execute(text(query)).scalars())
+
+
 # ------------------------------------------------------------------------------------------------------ lookup
 
 

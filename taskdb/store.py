@@ -107,12 +107,12 @@ class Store:
             self._tell(connection, fresh)
             return fresh
 
-    def add_score(self, score: Score, submission: str) -> str:
-        """Keep what a submission was worth; the row's id. `submission`: sha256 of its patch."""
+    def add_score(self, score: Score, task: str, submission: str) -> str:
+        """Keep what a submission was worth; the row's id. `task`: id; `submission`: sha256 of its patch."""
         body = score.model_dump_json()
-        key = hashlib.sha256(f"{submission} {body}".encode()).hexdigest()
+        key = hashlib.sha256(f"{task} {submission} {body}".encode()).hexdigest()
         row = {
-            "id": key, "body": body, "added_at": self.clock(), "task": score.task, "submission": submission,
+            "id": key, "body": body, "added_at": self.clock(), "task": task, "submission": submission,
             "value": score.value, "resolved": score.resolved,
         }  # fmt: skip
         with self.writing() as connection:

@@ -1,0 +1,147 @@
+"""Options that many commands share, written once.
+
+A command that takes `settings: Settings` and is decorated with `with_settings()` has an option for each setting (or for
+those named); `with_filters` does the same for `filters: Filters`. What the option is for stands where it is defined.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+
+from mergemill.config import Settings
+from mergemill.errors import InputError, UsageError
+from taskdb.queries import Filters
+from taskdb.records import Kind
+
+Command = Callable[..., None]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
+READING = ("db", "store")
+"""The settings that reading commands need."""
+
+
+class Status(StrEnum):
+    """How far a task came."""
+
+    DERIVED = "derived"
+    CERTIFIED = "certified"
+    REJECTED = "rejected"
+
+
+def with_settings(*names: str) -> Callable[[Command], Command]:
+    """Give a command an option for each of the settings named (all, when none is) instead of `settings`."""
+    chosen = names or tuple(Settings.model_fields)
+    options = {name: _setting(name, Settings.model_fields[name]) for name in chosen}
+    return functools.partial(_replacing, "settings", options, settings_of)
+
+
+def with_filters(command: Command) -> Command:
+    """Give a command the filters of `tasks list` instead of `filters`."""
+    options: dict[str, Any] = {
+        "source": Annotated[str | None, typer.Option("--source", help="Only of this source.")],
+        "repo": Annotated[str | None, typer.Option("--repo", help="Only of this repository, OWNER/NAME.")],
+        "language": Annotated[str | None, typer.Option("--language", help="Only in this language.")],
+        "kind": Annotated[Kind | None, typer.Option("--kind", help="Only of this kind.")],
+        "status": Annotated[Status | None, typer.Option("--status", help="Only those that came so far.")],
+        "license": Annotated[str | None, typer.Option("--license", help="Only under this licence (SPDX).")],
+        "min_f2p": Annotated[int | None, typer.Option("--min-f2p", min=0, help="At least so many FAIL_TO_PASS tests.")],
+    }
+    return _replacing("filters", options, lambda given: Filters(**given), command)
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """Settings from options, environment and mergemill.toml.
+
+    Raises:
+        UsageError: a value is not one the setting can have.
+        InputError: mergemill.toml is not TOML.
+    """
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        said = first["msg"][:1].lower() + first["msg"][1:]
+        where = f"--{_dashed(name)}, MERGEMILL_{name.upper()} or {name} in mergemill.toml"
+        raise UsageError(f"{where}: {said}, not {first['input']!r}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"mergemill.toml: {error}") from error
+
+
+def patch_of(path: Path) -> bytes:
+    """The content of a patch file.
+
+    Raises:
+        InputError: it cannot be read or is empty.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the patch {path}: {error.strerror}") from error
+    if not content.strip():
+        raise InputError(f"the patch {path} is empty", advice="--noop grades the empty submission")
+    return content
+
+
+def words(text: str | None) -> Sequence[str]:
+    """What stands between the commas."""
+    return [word.strip() for word in (text or "").split(",") if word.strip()]
+
+
+def _setting(name: str, field: FieldInfo) -> Any:
+    # Values go to pydantic as they were typed: it knows the types, and says the same for all three places.
+    option = typer.Option(
+        f"--{_dashed(name)}", help=f"{field.description} {_default(field)}".strip(), metavar=_metavar(field)
+    )
+    return Annotated[str | None, option]
+
+
+def _default(field: FieldInfo) -> str:
+    return "" if field.default in (None, ()) else f"Default: {field.default}."
+
+
+def _metavar(field: FieldInfo) -> str:
+    kinds = [field.annotation, *get_args(field.annotation)]
+    for kind in kinds:
+        if get_origin(kind) is Literal:
+            return "|".join(get_args(kind))
+    names = {int: "N", float: "N", Path: "PATH", date: "DATE", str: "TEXT"}
+    return next((names[kind] for kind in kinds if kind in names), "TEXT")
+
+
+def _dashed(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _replacing(
+    parameter: str, options: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any], command: Command
+) -> Command:
+    """A command whose `parameter` is built from the options, which stand behind its own in the signature."""
+    signature = inspect.signature(command, eval_str=True)
+    own = [p for p in signature.parameters.values() if p.name != parameter]
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in options.items()
+    ]
+
+    @functools.wraps(command)
+    def replaced(**given: Any) -> None:
+        built = build({name: given.pop(name) for name in options})
+        command(**given, **{parameter: built})
+
+    keyword_only = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    replaced.__signature__ = inspect.Signature([*keyword_only, *added])  # type: ignore[attr-defined]
+    replaced.__annotations__ = {p.name: p.annotation for p in [*own, *added]}
+    del replaced.__wrapped__  # its annotations are not those of this function
+    return replaced

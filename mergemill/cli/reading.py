@@ -1,0 +1,169 @@
+"""Commands that read the database: tasks, sql, funnel, why. None needs an engine."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from mergemill.cli import output
+from mergemill.cli.options import READING, Json, with_filters, with_settings
+from mergemill.config import Settings
+from mergemill.errors import InputError
+from mergemill.services import artifacts_of
+from taskdb import queries, readonly
+from taskdb.queries import Filters
+from taskdb.store import Store
+
+Word = Annotated[str, typer.Argument(metavar="ID", help="An id, an unambiguous beginning of one, or a name.")]
+SHOWN = ("name", "kind", "status", "repo", "n_fail_to_pass", "n_pass_to_pass", "created_at")
+NONE = "no task matches; `mergemill funnel` shows how far changes came"
+
+tasks = typer.Typer(help="Query the tasks.", no_args_is_help=False)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.add_typer(tasks, name="tasks")
+    app.command()(sql)
+    app.command()(funnel)
+    app.command()(why)
+
+
+@tasks.command("list")
+@with_settings(*READING)
+@with_filters
+def list_tasks(
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many.")] = None,
+    as_json: Json = False,
+    *,
+    settings: Settings,
+    filters: Filters,
+) -> None:
+    """List tasks, newest change first."""
+    with Store.open(settings.db, create=False) as store:
+        output.rows(queries.list_tasks(store, filters, limit), SHOWN, as_lines=as_json, nothing=NONE)
+
+
+@tasks.command("search")
+@with_settings(*READING)
+@with_filters
+def search_tasks(
+    words: Annotated[list[str], typer.Argument(metavar="WORD...", help="Words that must all be there.")],
+    as_json: Json = False,
+    *,
+    settings: Settings,
+    filters: Filters,
+) -> None:
+    """Find tasks by words in their name, repository and statement."""
+    with Store.open(settings.db, create=False) as store:
+        found = queries.search_tasks(store, words, filters)
+    output.rows(found, SHOWN, as_lines=as_json, nothing=NONE)
+
+
+@tasks.command("stats")
+@with_settings(*READING)
+@with_filters
+def stats(as_json: Json = False, *, settings: Settings, filters: Filters) -> None:
+    """Count tasks by status, kind, language, repository and licence."""
+    with Store.open(settings.db, create=False) as store:
+        found = queries.stats(store, filters)
+    if as_json:
+        output.as_json(found)
+    else:
+        output.fields(found.items())
+
+
+@tasks.command("show")
+@with_settings(*READING)
+def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
+    """Show one task: statement, patches, tests, image, where it comes from."""
+    with Store.open(settings.db, create=False) as store:
+        found = queries.show_task(store, artifacts_of(settings), queries.resolve_task(store, task))
+    if as_json:
+        output.as_json(found)
+        return
+    long = ("problem_statement", "hints", "patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "how_failed")
+    output.fields((name, value) for name, value in found.items() if name not in long)
+    for name in ("problem_statement", "hints", "patch", "test_patch"):
+        if found[name]:
+            output.text(f"\n--- {name}\n{found[name]}")
+    how = found["how_failed"]
+    output.text("\n--- FAIL_TO_PASS\n" + "\n".join(f"{test}  ({how[test]})" for test in found["FAIL_TO_PASS"]))
+    output.text("\n--- PASS_TO_PASS\n" + "\n".join(found["PASS_TO_PASS"]))
+
+
+@with_settings(*READING)
+def sql(
+    statement: Annotated[str, typer.Argument(metavar="SELECT", help="One SELECT over the views of docs/query.md.")],
+    as_json: Json = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Ask the database in SQL, read-only."""
+    with Store.open(settings.db, create=False) as store:
+        found = readonly.query(store, statement)
+        output.rows(found, (), as_lines=as_json, nothing="no rows")
+
+
+@with_settings(*READING)
+def funnel(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help="Only of these sources.")
+    ] = None,
+    repo: Annotated[str | None, typer.Option("--repo", help="Only of this repository, OWNER/NAME.")] = None,
+    as_json: Json = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Show how many changes came how far, and why the rest did not."""
+    with Store.open(settings.db, create=False) as store:
+        found = queries.funnel(store, sources or (), repo)
+    if as_json:
+        for row in found:
+            output.as_json(row)
+        return
+    output.rows(found, ("stage", "in", "out", "waiting"), as_lines=False, nothing="")
+    reasons: list[dict[str, Any]] = [
+        {"stage": row["stage"], "rejected": n, "reason": why} for row in found for why, n in row["rejected"].items()
+    ]
+    output.text("")
+    output.rows(reasons, ("stage", "rejected", "reason"), as_lines=False, nothing="nothing was rejected")
+
+
+@with_settings(*READING)
+def why(
+    change: Word,
+    log: Annotated[bool, typer.Option("--log", help="Print the log of the rejection instead.")] = False,
+    as_json: Json = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Tell one change's whole story: every stage, verdict, reason and second."""
+    with Store.open(settings.db, create=False) as store:
+        found = queries.resolve_change(store, change)
+        story = queries.why(store, found)
+        kept = queries.log_of(store, found)
+    if log:
+        if kept is None:
+            raise InputError(f"{story['name']} has no log of a rejection")
+        output.text(artifacts_of(settings).text(kept))
+    elif as_json:
+        output.as_json(story)
+    else:
+        _tell_story(story, has_log=kept is not None)
+
+
+def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
+    output.text(f"{story['name']} of {story['source']}\n")
+    events = [event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in story["events"]]
+    output.rows(events, ("at", "stage", "verdict", "seconds", "detail"), as_lines=False, nothing="nothing was done")
+    if story["tasks"]:
+        output.text(f"\ntasks: {', '.join(key[:16] for key in story['tasks'])}")
+    if story["published"]:
+        published = story["published"]
+        output.text(f"\npublished FAIL_TO_PASS: {published['verdict']}")
+        for name in ("fail_to_pass", "pass_to_pass"):
+            output.fields((f"{name} {what}", published[name][what]) for what in ("missing", "extra"))
+    if has_log:
+        output.text(f"\nlog: mergemill why {story['name']} --log")

@@ -1,0 +1,128 @@
+"""`run` and the commands of one stage."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from backends.cluster.local import LocalCluster
+from mergemill.cli import output
+from mergemill.cli.options import Command, Json, with_settings, words
+from mergemill.config import Settings
+from mergemill.errors import UsageError
+from mergemill.pipeline import Run, Step, stages
+from mergemill.progress import Lines, LiveTable, Quiet
+from mergemill.services import make_services
+from taskdb.chains import Scope
+from taskdb.lineage import Lineage
+from taskdb.queries import funnel, summary
+from taskdb.records import Kind, Stage
+from taskdb.store import Store
+
+SOURCES = "git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE (a list of them)."
+Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help=SOURCES)]
+Only = Annotated[str | None, typer.Option("--only", metavar="ID[,ID]", help="Only these changes: names or ids.")]
+Language = Annotated[str | None, typer.Option("--language", metavar="L", help="Only candidates in this language.")]
+Wanted = Annotated[Kind | None, typer.Option("--kind", help="Only tasks of this kind.")]
+Retry = Annotated[
+    str | None,
+    typer.Option("--retry", metavar="REASON[,REASON]", help="Do again what was rejected for one of these reasons."),
+]
+
+HELP = {
+    None: "Mine, build, verify, derive, certify: everything there is to do, and only that.",
+    Stage.MINE: "Read changes from sources and keep those that can become tasks.",
+    Stage.BUILD: "Make an environment for each candidate that has none.",
+    Stage.VERIFY: "Run the tests of each environment: what fails before, passes after, and holds.",
+    Stage.DERIVE: "Make tasks of what was verified.",
+    Stage.CERTIFY: "Prove each task from its own image and script: gold 1 each time, no-op 0.",
+}
+ENGINE = (None, Stage.BUILD, Stage.VERIFY, Stage.CERTIFY)
+"""Commands that need a Docker engine at the start."""
+
+
+def stage_command(stage: Stage | None) -> Command:
+    """The command of one stage, or `run` for None."""
+
+    def command(
+        *,
+        sources: Sources = None,
+        only: Only = None,
+        language: Language = None,
+        kind: Wanted = None,
+        retry: Retry = None,
+        as_json: Json = False,
+        settings: Settings,
+    ) -> None:
+        del kind  # there is one; an unknown one was refused when the option was read
+        scope = Scope(
+            sources=_expanded(sources or (), required=stage in (None, Stage.MINE)), only=words(only),
+            since=settings.since, until=settings.until, language=language, limit=settings.limit, retry=words(retry),
+        )  # fmt: skip
+        raise typer.Exit(_run(stage, scope, settings, as_json=as_json))
+
+    command.__doc__ = HELP[stage]
+    return with_settings()(command)
+
+
+def register(app: typer.Typer) -> None:
+    """Add `run` and one command per stage."""
+    for stage in (None, *Stage):
+        app.command(stage.value if stage else "run")(stage_command(stage))
+
+
+def _expanded(sources: list[str] | tuple[str, ...], *, required: bool) -> list[str]:
+    if required and not sources:
+        raise UsageError("no source is named", advice=f"a source is {SOURCES.removesuffix('.')}")
+    from miner.sources import expand  # noqa: PLC0415 - only these commands need the miner
+
+    return expand(sources)
+
+
+def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool) -> int:
+    """Do what is to do; the exit code."""
+    services = make_services(settings, engine=stage in ENGINE)
+    creates = stage in (None, Stage.MINE)
+    with Store.open(settings.db, create=creates, clock=services.clock) as store, _progress(as_json=as_json) as progress:
+        cluster = LocalCluster(workers=settings.workers, stop=_say_wait)
+        run = Run(store, services, cluster, progress, settings.workers)
+        _work(run, stage, scope)
+        held = summary(store, scope.sources)
+        passed = funnel(store, scope.sources)
+    if as_json:
+        output.as_json({"event": "summary", "new": run.new, **held})
+    elif logging.getLogger().isEnabledFor(logging.WARNING):
+        output.rows(passed, ("stage", "in", "out", "waiting", "rejected"), as_lines=False, nothing="nothing was mined")
+        output.text(f"{run.new} new; {held['certified']} certified of {held['candidates']} candidates")
+    return run.exit_code
+
+
+def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
+    if stage is Stage.MINE:
+        run.work((), _mined(run, scope))
+        return
+    steps: tuple[Step, ...] = tuple(step for step in stages() if stage in (None, step.stage))
+    run.work(steps, _mined(run, scope) if stage is None else run.store.pending(stage, scope))
+
+
+def _mined(run: Run, scope: Scope) -> Iterator[Lineage]:
+    from miner.mine import mine  # noqa: PLC0415
+
+    return run.mine(mine, scope)
+
+
+def _progress(*, as_json: bool) -> Quiet:
+    if as_json:
+        return Lines(out=sys.stdout)
+    if not logging.getLogger().isEnabledFor(logging.WARNING):
+        return Quiet()
+    return LiveTable(Console(stderr=True)) if sys.stderr.isatty() else Lines()
+
+
+def _say_wait() -> None:
+    output.tell("ending what runs; Ctrl-C once more leaves at once")

@@ -1,0 +1,53 @@
+"""The services of one run, made from its settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from backends.clones import Clones
+from backends.services import Services
+from taskdb.artifacts import Artifacts
+
+if TYPE_CHECKING:
+    from backends.sandbox.base import Sandbox
+    from mergemill.config import Settings
+
+
+class _Later:
+    """A sandbox that asks for the engine when it is first used: what needs none runs where there is none."""
+
+    def __init__(self) -> None:
+        self._made: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        if self._made is None:
+            self._made = _engine()
+        return getattr(self._made, name)
+
+
+def make_services(settings: Settings, *, engine: bool) -> Services:
+    """Services for a run; `engine`: whether a Docker engine must answer now.
+
+    Raises:
+        MachineError: none answers.
+    """
+    sandbox = _engine() if engine else cast("Sandbox", _Later())
+    if engine:
+        sandbox.reap()
+    return Services(
+        settings=settings,
+        sandbox=sandbox,
+        clones=Clones(settings.store_dir / "clones", settings.clones),
+        artifacts=artifacts_of(settings),
+    )
+
+
+def artifacts_of(settings: Settings) -> Artifacts:
+    """The artifact store beside the database."""
+    return Artifacts(settings.store_dir / "artifacts")
+
+
+def _engine() -> Sandbox:
+    from backends.sandbox.docker import DockerSandbox  # noqa: PLC0415 - reading commands don't pay for the SDK
+
+    return DockerSandbox()
