@@ -1,4 +1,4 @@
-"""Hand-made tasks on a tiny repository: one bug, its tests, an evaluation script, and an image when one is asked for."""
+"""Hand-made tasks on a tiny repository: one bug, its tests, a script, and an image when one is asked for."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ PLAN = BuildPlan(
 )
 
 
-def make_task(services: Services, folder: Path, *, image: str = "mergemill/env:words", name: str = "ada__words-1") -> Task:
+def make_task(
+    services: Services, folder: Path, *, image: str = "mergemill/env:words", name: str = "ada__words-1"
+) -> Task:
     """A bugfix task of the repository `folder` / name, which is made for it."""
     repo = TinyRepo(folder / name)
     base = repo.commit("Begin", BASE)
