@@ -72,7 +72,7 @@ def stages() -> tuple[Step, ...]:
     """The stages after the miner, in order."""
     from builders.build import build  # noqa: PLC0415 - reading commands need none of them
     from derivers import derive  # noqa: PLC0415
-    from verifiers import verify  # noqa: PLC0415
+    from verifiers import certify, verify  # noqa: PLC0415
 
     return (
         Step(Stage.BUILD, "environment", lambda it: it.candidate, build),
