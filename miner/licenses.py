@@ -37,7 +37,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("Unlicense", r"free and unencumbered software released into the public domain"),
     ("BSL-1.0", r"boost software license.{0,20}version 1\.0"),
     ("Zlib", r"altered source versions must be plainly marked"),
-    ("BSD-3-Clause", r"redistributions? of source code must retain.*(neither the names?|used to endorse)"),
+    ("BSD-3-Clause", r"redistributions? of source code must retain.{0,800}(neither the names?|used to endorse)"),
     ("BSD-2-Clause", r"redistributions? of source code must retain"),
     ("0BSD", r"permission to use, copy, modify, and/or distribute this software .{0,60}is hereby granted\. the soft"),
     ("ISC", r"permission to use, copy, modify,? and(/or)? distribute this software for any purpose with"),

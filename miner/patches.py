@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
@@ -72,7 +73,7 @@ def split_commit(scratch: Scratch, base: str, merge: str) -> Split:
     sections.sort(key=lambda s: (s.new is not None, s.path))
     gold = _patch([s for s in sections if not is_protected(s.path)])
     test = _patch([s for s in sections if is_protected(s.path)])
-    return Split(gold=gold, test=test, fault=_fault(scratch, base, merge, gold.text, test.text))
+    return Split(gold=gold, test=test, fault=_fault(scratch, (base, merge), sections, gold.text, test.text))
 
 
 def split_published(scratch: Scratch | None, base: str, gold: str, test: str) -> Split:
@@ -81,7 +82,7 @@ def split_published(scratch: Scratch | None, base: str, gold: str, test: str) ->
     Raises:
         Unparsable: one of them is no patch.
     """
-    sides = []
+    sides, names = [], set[str]()
     for text in (gold, test):
         whole = text if not text or text.endswith("\n") else text + "\n"
         try:
@@ -91,8 +92,9 @@ def split_published(scratch: Scratch | None, base: str, gold: str, test: str) ->
         if whole.strip() and not sections:
             raise Unparsable("a patch has no line that begins with `diff --git`")
         sides.append(_patch(sections))
+        names.update(*(section.names for section in sections))
     fault = ""
-    if scratch and scratch.applied(base, sides[1].text, sides[0].text) is None:
+    if scratch and scratch.applied(scratch.entries(base, names), sides[1].text, sides[0].text) is None:
         fault = f"the published patches do not apply to {base[:10]}"
     return Split(gold=sides[0], test=sides[1], fault=fault)
 
@@ -107,7 +109,7 @@ def cut(diff: bytes) -> list[Section]:
         Unparsable: a section's header tells no file name.
     """
     starts = [found.start() for found in _START.finditer(diff)]
-    return [_section(diff[start:end]) for start, end in zip(starts, [*starts[1:], len(diff)], strict=True)]
+    return [_section(diff[start:end]) for start, end in pairwise([*starts, len(diff)])]
 
 
 def printable(path: str) -> str:
@@ -202,14 +204,15 @@ def _side(name: str) -> str | None:
     return None if name == "/dev/null" else _unquoted(name.encode(errors="surrogateescape"))[2:]
 
 
-def _fault(scratch: Scratch, base: str, merge: str, gold: str, test: str) -> str:
-    """Why the patches are not the change, or empty."""
-    wanted = scratch.repository.tree_id(merge)
-    made = scratch.applied(base, test, gold)
+def _fault(scratch: Scratch, ends: tuple[str, str], sections: list[Section], gold: str, test: str) -> str:
+    """Why the patches are not the change, or empty. Files that no section names are the same before and after."""
+    paths = set().union(*(section.names for section in sections))
+    before, wanted = (scratch.entries(commit, paths) for commit in ends)
+    made = scratch.applied(before, test, gold)
     if made is None:
         return "test and gold patch do not apply one after the other"
-    if made != wanted:
-        return f"test and gold patch give the tree {made[:10]}, the merge's is {wanted[:10]}"
-    if scratch.applied(base, gold) is None:
+    if wrong := sorted(path for path in made.keys() | wanted if made.get(path) != wanted.get(path)):
+        return f"test and gold patch do not make {printable(wrong[0])} as it is in the merge"
+    if scratch.applied(before, gold) is None:
         return "the gold patch does not apply alone"
     return ""

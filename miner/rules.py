@@ -30,7 +30,8 @@ _BOT = re.compile(
 )
 _BOT_BRANCH = re.compile(r"from \S+/(dependabot|renovate|pyup|pre-commit-ci|snyk|greenkeeper)[-/]|\[pre-commit\.ci\]")
 _VERSION = (
-    r"^(bump|update|upgrade|pin|unpin)\b.*\b(versions?|from v?\d|to v?\d|requirements?|dependenc(y|ies))\b|"
+    r"^(bump|update|upgrade|pin|unpin)\b.*\b((from|to) [~=<>^]*v?\d|"
+    r"(versions?|version number|requirements?|dependenc(y|ies)|deps|changelog)$)|^bump\b.*\bversion\b|"
     r"^(release|version|prepare( for)?|start|begin|bump)\s+v?\d|^v?\d+(\.\d+)+$|"
     r"^(prepar\w+|cut|tag) .*\brelease\b|^release version\b"
 )
@@ -88,7 +89,10 @@ def is_a_change_of_its_own(change: Change, _: Settings) -> str | None:
         return None
     title = change.pull_request.title
     plain = _CONVENTIONAL.sub("", title)
-    return next((f"{what}: {title[:80]}" for what, pattern in _NOT_A_CHANGE if pattern.search(plain)), None)
+    return next(
+        (f"{what}: {title[:80]}" for what, pattern in _NOT_A_CHANGE if pattern.search(title) or pattern.search(plain)),
+        None,
+    )
 
 
 def leaves_submodules_alone(change: Change, _: Settings) -> str | None:

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from backends.git import GitError, Repository, git
+from tests.helpers import TinyRepo
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> TinyRepo:
+    repo = TinyRepo(tmp_path / "repo")
+    repo.commit("One", {"a.py": "x = 1\n", "b/c.bin": bytes(range(256)), "empty": ""})
+    return repo
+
+
+def test_files_are_listed_and_read(tiny: TinyRepo) -> None:
+    repository = Repository(tiny.path)
+    entries = {entry.path: entry for entry in repository.ls_tree("HEAD")}
+    assert {path: entry.size for path, entry in entries.items()} == {"a.py": 6, "b/c.bin": 256, "empty": 0}
+    contents = repository.blobs([entries["b/c.bin"].oid, entries["empty"].oid, entries["a.py"].oid])
+    assert list(contents) == [bytes(range(256)), b"", b"x = 1\n"]
+    assert repository.read("HEAD", "a.py") == b"x = 1\n"
+    assert repository.read("HEAD", "none") is None
+
+
+def test_a_failure_is_gits_own_last_line(tiny: TinyRepo) -> None:
+    with pytest.raises(GitError, match=r"git cat-file: .*nothing"):
+        git("cat-file", "blob", "nothing", cwd=tiny.path)
+
+
+def test_a_stream_feeds_and_yields(tiny: TinyRepo) -> None:
+    head = tiny.git("rev-parse", "HEAD")
+    blocks = Repository(tiny.path).stream("rev-list", "--stdin", data=[f"{head}\n".encode()])
+    assert b"".join(blocks).decode().strip() == head
+    with pytest.raises(GitError):
+        list(Repository(tiny.path).stream("rev-list", "nothing"))
+
+
+def test_a_stream_that_is_not_read_to_its_end_is_ended(tiny: TinyRepo) -> None:
+    blocks = Repository(tiny.path).stream("cat-file", "--batch-all-objects", "--batch")
+    assert next(blocks)
+    blocks.close()  # type: ignore[attr-defined]
+
+
+def test_what_a_user_configured_is_not_run(tiny: TinyRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = tmp_path / "ran"
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f'[alias]\n\tx = "!touch {mark}"\n')
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    with pytest.raises(GitError):
+        git("x", cwd=tiny.path)
+    assert not mark.exists()
+    assert Repository(tiny.path).has_commit("HEAD")
+
+
+def test_replaced_objects_are_seen_as_they_were(tiny: TinyRepo) -> None:
+    first = tiny.git("rev-parse", "HEAD")
+    second = tiny.commit("Two", {"a.py": "x = 2\n"})
+    tiny.git("replace", second, first)
+    assert Repository(tiny.path).read(second, "a.py") == b"x = 2\n"
+
+
+def test_names_that_are_not_utf8_survive(tiny: TinyRepo) -> None:
+    with open(os.fsencode(tiny.path) + b"/caf\xe9", "w", encoding="utf-8") as file:  # noqa: PTH123 - a name in bytes
+        file.write("x")
+    tiny.commit("Two", {})
+    assert "caf\udce9" in {entry.path for entry in Repository(tiny.path).ls_tree("HEAD")}

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from miner.licenses import allows, identify, read
+from miner.rules import RULES, language_of
+from tests.helpers import TinyRepo
+from tests.miner.conftest import FIX, MIT, Workshop
+
+Ask = Callable[..., str]
+SRC = {"pkg/core.py": FIX["pkg/core.py"]}
+TESTS = {"tests/test_core.py": FIX["tests/test_core.py"]}
+
+
+@pytest.mark.parametrize(
+    ("expected", "message", "files"),
+    [
+        ("candidate", "Make one() return one", FIX),
+        ("empty", "Nothing happens in here", {}),
+        ("no-tests", "Make one() return one", SRC),
+        ("no-tests", "Make one() return one", SRC | {"tests/data.json": "{}\n"}),
+        ("no-tests", "Make one() return one", SRC | {"pkg/tests.py": "x = 1\n"}),
+        ("no-source", "Test what one() returns", TESTS),
+        ("no-source", "Say what one() returns", TESTS | {"docs/conf.py": "x = 1\n", "README": "x\n"}),
+        ("not-a-change", 'Revert "Make one() return two"', FIX),
+        ("not-a-change", "revert: make one() return two", FIX),
+        ("not-a-change", "[2.x] Make one() return one", FIX),
+        ("not-a-change", "Backport of #12 to 2.x", FIX),
+        ("not-a-change", "Bump version to 1.2", FIX),
+        ("not-a-change", "Release 1.2.0 of the widget", FIX),
+        ("not-a-change", "chore(deps): bump foo from 1.0 to 2.0", FIX),
+        ("candidate", "Update the version check in one()", FIX),
+        ("candidate", "Reverse the order of results", FIX),
+        ("no-statement", "wip", FIX),
+        ("no-statement", "Fix #12", FIX),
+        ("vendored-or-generated", "Take a newer vendored library", TESTS | {"pkg/_vendor/lib/x.py": "x = 1\n"}),
+        ("language-not-supported", "Make main() return one", TESTS | {"a.go": "x\n", "b.go": "y\n"}),
+        ("version-bump", "Get ready for what comes", TESTS | {"pkg/about.py": '__version__ = "1.2"\n'}),
+        ("too-large", "Make one() return one at length", TESTS | {"pkg/core.py": "x = 1\n" * 1500}),
+        ("too-large", "Test what one() returns at length", SRC | {"tests/test_core.py": "x = 1\n" * 3500}),
+        ("too-many-files", "Add a lot of modules", FIX | {f"pkg/m{n}.py": "x = 1\n" for n in range(50)}),
+    ],
+)
+def test_the_first_rule_that_speaks_decides(
+    expected: str, message: str, files: dict[str, str], tiny: TinyRepo, reason: Ask
+) -> None:
+    tiny.commit(message, files)
+    assert reason() == expected
+
+
+@pytest.mark.parametrize("author", ["dependabot[bot] <x@y.z>", "pyup-bot <x@y.z>", "pre-commit-ci[bot] <x@y.z>"])
+def test_bots_make_no_candidates(author: str, tiny: TinyRepo, reason: Ask) -> None:
+    tiny.commit("Make one() return one", FIX, author=author)
+    assert reason() == "bot"
+
+
+def test_a_person_with_bot_in_the_name_is_a_person(tiny: TinyRepo, reason: Ask) -> None:
+    tiny.commit("Make one() return one", FIX, author="Bottomley Abbot <x@y.z>")
+    assert reason() == "candidate"
+
+
+def test_a_submodule_that_moves_is_rejected(tiny: TinyRepo, reason: Ask) -> None:
+    head = tiny.git("rev-parse", "HEAD")
+    tiny.write(FIX)
+    tiny.git("add", "-A")
+    tiny.git("update-index", "--add", "--cacheinfo", f"160000,{head},lib")
+    tiny.git("commit", "-q", "-m", "Make one() return one with a library")
+    assert reason() == "submodule"
+
+
+def test_the_first_commit_has_no_base(tiny: TinyRepo, workshop: Workshop) -> None:
+    oldest = workshop.mine(f"git:{tiny.path}")[-1]
+    assert getattr(oldest.result, "reason", "") == "no-base"
+
+
+def test_limits_are_settings(tiny: TinyRepo, reason: Ask) -> None:
+    tiny.commit("Make one() return one", FIX)
+    assert reason(max_gold_lines=1) == "too-large"
+    assert reason(max_gold_lines=2, max_test_lines=4, max_files=2) == "candidate"
+    assert reason(max_files=1) == "too-many-files"
+
+
+def test_only_licences_that_are_named_pass(tiny: TinyRepo, reason: Ask) -> None:
+    tiny.commit("Make one() return one", FIX)
+    assert reason(licenses=("Apache-2.0", "MIT")) == "candidate"
+    assert reason(licenses=("Apache-2.0",)) == "license"
+
+
+def test_the_licence_is_that_of_the_base(tiny: TinyRepo, workshop: Workshop) -> None:
+    tiny.commit("Make one() return one under no licence", FIX | {"LICENSE": None})
+    tiny.commit("Make one() return three", {"pkg/core.py": "x = 3\n", "tests/test_core.py": "x = 3\n"})
+    found = [getattr(item.result, "license", None) for item in workshop.mine(f"git:{tiny.path}")]
+    assert found[:2] == ["NOASSERTION", "MIT"]
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"LICENSE": MIT}, "MIT"),
+        ({"pyproject.toml": '[project]\nlicense = "MIT OR Apache-2.0"\n', "LICENSE": "?"}, "MIT OR Apache-2.0"),
+        ({"pyproject.toml": '[project]\nlicense = {file = "LICENSE"}\n', "LICENSE": MIT}, "MIT"),
+        ({"pyproject.toml": "broken = [", "LICENSE": MIT}, "MIT"),
+        ({"pyproject.toml": '[project]\nclassifiers = ["License :: OSI Approved :: MIT License"]\n'}, "MIT"),
+        ({"setup.py": "setup(classifiers=['License :: OSI Approved :: BSD License'])\n"}, "BSD-3-Clause"),
+        ({"setup.cfg": "[metadata]\nclassifiers =\n    License :: OSI Approved :: MIT License\n"}, "MIT"),
+        ({"LICENSE.apache": "Apache License\n   Version 2.0, January 2004", "LICENSE.mit": MIT}, "Apache-2.0 AND MIT"),
+        ({"README": "hello"}, "NOASSERTION"),
+        ({}, "NOASSERTION"),
+    ],
+)
+def test_a_tree_tells_its_licence(files: dict[str, str], expected: str) -> None:
+    assert read({name: text for name, text in files.items() if name != "README"}) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("GNU GENERAL PUBLIC LICENSE\n    Version 3, 29 June 2007", "GPL-3.0-only"),
+        ("GNU LESSER GENERAL PUBLIC LICENSE\n Version 3, 29 June 2007", "LGPL-3.0-only"),
+        ("Mozilla Public License Version 2.0", "MPL-2.0"),
+        ("Redistributions of source code must retain the above.\n Neither the name of X", "BSD-3-Clause"),
+        ("Redistributions of source code must retain the above.", "BSD-2-Clause"),
+        ("All rights reserved.", None),
+    ],
+)
+def test_a_licence_text_is_identified(text: str, expected: str | None) -> None:
+    assert identify(text) == expected
+
+
+def test_one_allowed_alternative_is_enough() -> None:
+    assert allows("MIT OR GPL-3.0-only", ("MIT",))
+    assert not allows("MIT AND GPL-3.0-only", ("MIT",))
+    assert not allows("(MIT OR GPL-3.0-only) AND BSD-3-Clause", ("MIT", "BSD-3-Clause"))
+    assert not allows("NOASSERTION", ("MIT",))
+
+
+def test_the_language_is_that_of_most_files() -> None:
+    assert language_of(("a.rs", "b.rs", "c.py")) == "rust"
+    assert language_of(("a.rs", "c.py")) == "python"
+    assert language_of(("README",)) == ""
+
+
+def test_every_rule_has_a_reason_of_its_own() -> None:
+    assert len({rule.reason for rule in RULES}) == len(RULES)

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mergemill.errors import InputError, UsageError
+from miner.sources import expand, parse
+
+
+def test_a_list_is_opened_and_each_source_comes_once(tmp_path: Path) -> None:
+    inner = tmp_path / "inner.txt"
+    inner.write_text("pypi:click\n")
+    outer = tmp_path / "outer.txt"
+    outer.write_text(f"# the small ones\n\ngit:/a/b#c   # a path with a hash\npypi:click\n@{inner}\n")
+    assert expand(["pypi:attrs", f"@{outer}", "pypi:attrs"]) == ["pypi:attrs", "git:/a/b#c", "pypi:click"]
+
+
+@pytest.mark.parametrize("word", ["svn:x", "click", "git:", "pypi:", "pypi:../x", "/some/path", "github:a/b", ""])
+def test_what_is_no_source_is_a_usage_error(word: str) -> None:
+    with pytest.raises(UsageError):
+        parse(word)
+
+
+def test_an_error_in_a_list_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text("pypi:click\n\nftp:x\n")
+    with pytest.raises(UsageError, match=r"list\.txt:3: 'ftp:x' is not a source"):
+        expand([f"@{path}"])
+
+
+def test_a_list_that_lists_itself_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(f"@{path}\n")
+    with pytest.raises(UsageError, match="lists itself"):
+        expand([f"@{path}"])
+
+
+def test_a_missing_list_is_unusable_input(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        expand([f"@{tmp_path / 'none'}"])
