@@ -16,7 +16,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import IO, Any, cast
 
 import docker
@@ -100,6 +100,7 @@ class DockerSandbox:
         self._version = client.api_version
         self._waiters = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
         self._removers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mergemill-remove")
+        self._removing: set[Future[bool]] = set()
         self._left: list[str] = []
         self._unreachable: str | None = None
 
@@ -184,7 +185,7 @@ class DockerSandbox:
         try:
             yield Box(id=made["Id"], clients=self._client, waiters=self._waiters, limits=limits)
         finally:
-            self._removers.submit(self._remove, made["Id"])
+            self._dispose(made["Id"])
 
     def _host_config(self, client: docker.APIClient, limits: Limits, network: bool) -> dict[str, Any]:
         memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
@@ -199,6 +200,12 @@ class DockerSandbox:
             extra_hosts={HOSTNAME: "127.0.0.1"},
         )  # fmt: skip
         return cast("dict[str, Any]", config)
+
+    def _dispose(self, container: str) -> None:
+        """Have the container removed in the background."""
+        future = self._removers.submit(self._remove, container)
+        self._removing.add(future)
+        future.add_done_callback(self._removing.discard)
 
     def _remove(self, container: str) -> bool:
         """Remove a container, running or not; whether it is gone.
@@ -216,7 +223,7 @@ class DockerSandbox:
                 self._left.append(container)
                 return False
         while self._left:
-            self._removers.submit(self._remove, self._left.pop())
+            self._dispose(self._left.pop())
         return True
 
     def reap(self) -> int:
@@ -228,8 +235,7 @@ class DockerSandbox:
 
     def flush(self) -> None:
         """Wait until the containers of finished runs are gone."""
-        for future in [self._removers.submit(threading.Event().wait, 0) for _ in range(2)]:
-            future.result()
+        wait(list(self._removing))
 
     # --- images --------------------------------------------------------------------------------------------------
 
@@ -275,12 +281,12 @@ class DockerSandbox:
             return False
         events: queue.Queue[dict[str, Any] | Exception | None] = queue.Queue()
         threading.Thread(target=self._pull, args=(name, events), daemon=True).start()
-        wait = seconds
+        patience = seconds
         while True:
             try:
-                event = events.get(timeout=wait)
+                event = events.get(timeout=patience)
             except queue.Empty:
-                event = TimeoutError(f"no answer in {wait:.0f} s")
+                event = TimeoutError(f"no answer in {patience:.0f} s")
             if event is None:
                 return self.image(name) is not None
             if isinstance(event, Exception) or "error" in event:
@@ -289,7 +295,7 @@ class DockerSandbox:
                     self._unreachable = said
                 log.info("%s cannot be pulled: %s", name, said)
                 return False
-            wait = SLOW_SECONDS
+            patience = SLOW_SECONDS
 
     def _pull(self, name: str, events: queue.Queue[dict[str, Any] | Exception | None]) -> None:
         try:
