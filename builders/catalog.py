@@ -27,7 +27,7 @@ class Release:
     @property
     def image(self) -> str:
         """The official image as it is pulled: by digest where there is one."""
-        return f"{self.official}@{self.digest}" if self.digest else self.official
+        return f"{self.official.partition(':')[0]}@{self.digest}" if self.digest else self.official
 
 
 @cache

@@ -1,0 +1,144 @@
+# Setting a machine up, step by step. Sourced by scripts/setup, scripts/demo and scripts/test.
+# Every step looks first and does nothing when all is there. What cannot be done is said in one line with the command that
+# will do it, and the script ends with 4.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+venv=$root/.venv
+dockerd_log=${MERGEMILL_DOCKERD_LOG:-/var/log/mergemill-dockerd.log}
+
+say() { printf '%s\n' "$*" >&2; }
+
+# lacks MESSAGE COMMAND: this machine lacks something
+lacks() {
+    say "$1. To mend it: $2"
+    exit 4
+}
+
+# apt PACKAGE...: install Debian packages, or say how
+apt() {
+    local line="apt-get update && apt-get install -y --no-install-recommends $*"
+    command -v apt-get >/dev/null || lacks "$* is missing and this is not Debian" "install $* with your package manager"
+    [ "$(id -u)" = 0 ] || lacks "$* is missing and only root can install it" "sudo sh -c '$line'"
+    say "installing $*"
+    # Only the Debian client's own paths: another tool of the same name may come first on PATH.
+    if ! (export DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin
+          apt-get install -y -qq --no-install-recommends "$@" || {
+              apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"
+          }) >/tmp/mergemill-apt.$$ 2>&1; then
+        tail -n 3 "/tmp/mergemill-apt.$$" >&2
+        rm -f "/tmp/mergemill-apt.$$"
+        lacks "$* could not be installed" "$line"
+    fi
+    rm -f "/tmp/mergemill-apt.$$"
+}
+
+# --- environment: .venv ---------------------------------------------------------------------------------------------
+
+# A Python >= 3.11 that can make environments; the system's own comes first.
+find_python() {
+    local candidate
+    for candidate in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do
+        if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+env_fingerprint() { cat "$root/pyproject.toml" "$root/uv.lock" 2>/dev/null | sha256sum | cut -d' ' -f1; }
+
+env_is_good() {
+    [ -x "$venv/bin/mergemill" ] && "$venv/bin/python" -c '' 2>/dev/null &&
+        [ "$(cat "$venv/mergemill-fingerprint" 2>/dev/null)" = "$(env_fingerprint)" ]
+}
+
+setup_env() {
+    if env_is_good; then return; fi
+    command -v git >/dev/null || apt git
+    local python
+    python=$(find_python) || { apt python3 python3-venv; python=$(find_python); } ||
+        lacks "there is no Python 3.11 or newer" "apt-get install -y python3 python3-venv"
+    if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        "$python" -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
+        say "making $venv"
+        "$python" -m venv --clear "$venv" || lacks "$python cannot make an environment" "apt-get install -y python3-venv"
+    fi
+    if [ ! -x "$venv/bin/uv" ]; then
+        "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip -q
+        "$venv/bin/python" -m pip install -q --disable-pip-version-check 'uv>=0.5' || no_index
+    fi
+    say "installing what pyproject.toml names"
+    if [ -f "$root/uv.lock" ]; then
+        # The lock names PyPI; a mirror set for pip or uv is asked for the same files by their hashes.
+        (cd "$root" && UV_PROJECT_ENVIRONMENT=$venv "$venv/bin/uv" sync --quiet --frozen --inexact) || no_index
+    else
+        (cd "$root" && "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -e . --group dev) || no_index
+    fi
+    env_fingerprint >"$venv/mergemill-fingerprint"
+}
+
+no_index() {
+    lacks "PyPI could not be reached or a package is missing" \
+        "set SSL_CERT_FILE, HTTPS_PROXY or PIP_INDEX_URL as your network needs, then: scripts/setup env"
+}
+
+# --- Docker engine ----------------------------------------------------------------------------------------------------
+
+# Whether an engine answers where DOCKER_HOST says. The client binary does not matter, so none is asked.
+engine_answers() {
+    local python
+    python=$(find_python) || python=$venv/bin/python
+    case ${DOCKER_HOST:-unix:///var/run/docker.sock} in
+        unix://*) "$python" - "${DOCKER_HOST:-unix:///var/run/docker.sock}" <<'PY' 2>/dev/null ;;
+import socket, sys
+with socket.socket(socket.AF_UNIX) as engine:
+    engine.settimeout(10)
+    engine.connect(sys.argv[1].removeprefix("unix://"))
+    engine.sendall(b"GET /_ping HTTP/1.0\r\n\r\n")
+    sys.exit(b" 200 " not in engine.recv(64))
+PY
+        *) "$venv/bin/python" -c 'import docker; docker.from_env(version="auto").ping()' 2>/dev/null ;;
+    esac
+}
+
+setup_docker() {
+    if engine_answers; then return; fi
+    if [ -n "${DOCKER_HOST:-}" ] && [ "$DOCKER_HOST" != unix:///var/run/docker.sock ]; then
+        lacks "no Docker engine answers at DOCKER_HOST=$DOCKER_HOST" "start it, or: unset DOCKER_HOST; scripts/setup docker"
+    fi
+    [ "$(id -u)" = 0 ] || lacks "no Docker engine answers and only root can start one" "sudo scripts/setup docker"
+    PATH=$PATH:/usr/sbin:/sbin command -v dockerd >/dev/null || apt docker.io iptables
+    if engine_answers; then return; fi
+    start_engine
+}
+
+start_engine() {
+    if [ -d /run/systemd/system ]; then
+        systemctl start docker || lacks "systemd cannot start Docker" "journalctl -u docker"
+    else
+        # A pid file left by a dead engine may name another process by now.
+        if [ -f /var/run/docker.pid ] && ! grep -qs dockerd "/proc/$(cat /var/run/docker.pid)/comm"; then
+            rm -f /var/run/docker.pid
+        fi
+        say "starting dockerd (log: $dockerd_log)"
+        PATH=/usr/local/sbin:/usr/sbin:/sbin:$PATH setsid dockerd >"$dockerd_log" 2>&1 </dev/null &
+    fi
+    local waited
+    for waited in $(seq 1 120); do
+        if engine_answers; then return; fi
+        sleep 0.5
+    done
+    grep -iE 'error|fail' "$dockerd_log" 2>/dev/null | tail -n 2 >&2
+    lacks "the Docker engine does not answer after $((waited / 2)) s" "look into $dockerd_log, then: scripts/setup docker"
+}
+
+# --- base image -------------------------------------------------------------------------------------------------------
+
+setup_base() {
+    # Where no registry answers, bases are made by debootstrap.
+    if [ "${MERGEMILL_BASE_SOURCE:-auto}" != registry ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        PATH=$PATH:/usr/sbin command -v debootstrap >/dev/null || apt debootstrap
+    fi
+    "$venv/bin/mergemill" images bootstrap || exit $?
+}
