@@ -283,9 +283,10 @@ def _source_steps(made: Draft) -> tuple[str, ...]:
     offline = f"uv pip install --no-progress --python {PYTHON} --no-deps --offline --no-build-isolation -e ."
     develop = f"([ -f setup.py ] && {PYTHON} setup.py -q develop --no-deps)"
     isolated = f"{pip(made.exclude_newer)} --no-deps -e ."
+    ways = [offline, develop, isolated, _linked_wheel(made.exclude_newer)]
     if made.install_dependencies:
-        return (f"{pip(made.exclude_newer)} -e . || {pip(made.exclude_newer)} --no-build-isolation -e .",)
-    return (" || ".join((offline, develop, isolated, _linked_wheel(made.exclude_newer))),)
+        ways = [f"{pip(made.exclude_newer)} -e .", f"{pip(made.exclude_newer)} --no-build-isolation -e .", *ways]
+    return (" || ".join(ways),)
 
 
 def _linked_wheel(until: date) -> str:

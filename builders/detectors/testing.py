@@ -151,13 +151,23 @@ def command(tree: Tree, facts: Sequence[Fact], config: PytestConfig, *, pytest: 
     """The test command and where its paths come from."""
     paths, place = _paths(tree, facts, config)
     if not pytest:
-        return TestCommand(framework="unittest", argv=("python", "-m", "unittest"), paths=paths), place
+        return TestCommand(framework="unittest", argv=("python", "-m", "unittest", *_discovery(tree, paths))), place
     words = config.words("addopts")
     kept = kept_options(words)
     argv = ["pytest"]
     if kept != words:
         argv += ["-o", f"addopts={shlex.join(kept)}"]
     return TestCommand(framework="pytest", argv=tuple(argv), paths=paths), place
+
+
+def _discovery(tree: Tree, paths: Sequence[str]) -> list[str]:
+    """Arguments of unittest's discovery, which knows one folder to start from and one pattern of names."""
+    start = paths[0] if len(paths) == 1 and paths[0] in tree.folders else "."
+    names = [path.rpartition("/")[2] for path in defining_files(tree, [start])]
+    pattern = "test*.py" if any(name.startswith("test") for name in names) else "*test*.py"
+    # The top is only importable by its own name when the folder is a package.
+    top = ["-t", "."] if start != "." and tree.is_file(f"{start}/__init__.py") else []
+    return ["discover", "-s", start, "-p", pattern, *top]
 
 
 def _paths(tree: Tree, facts: Sequence[Fact], config: PytestConfig) -> tuple[tuple[str, ...], Wanted]:

@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from backends.services import Services
+from backends.testing.outcomes import Report
+from builders.accept import Reason
+from builders.build import build, nearest_tag
+from mergemill.errors import Transient
+from taskdb.records import Candidate, Environment, Rejection
+from tests import records
+from tests.boxes import make_services
+from tests.helpers import TinyRepo
+
+PYPROJECT = """\
+[build-system]
+requires = ["setuptools>=61"]
+build-backend = "setuptools.build_meta"
+[project]
+name = "greet"
+version = "1.0"
+requires-python = ">=3.11"
+[project.optional-dependencies]
+test = ["pytest"]
+[tool.setuptools]
+packages = ["greet"]
+"""
+TEST = """\
+from importlib.metadata import version
+from greet import greet
+
+def test_greet():
+    assert greet() == "hello"
+
+def test_metadata():
+    assert version("greet") == "1.0"
+"""
+FILES: dict[str, str | bytes | None] = {
+    "pyproject.toml": PYPROJECT, "greet/__init__.py": "def greet():\n    return 'hello'\n", "tests/test_greet.py": TEST,
+}  # fmt: skip
+
+
+def candidate(repo: TinyRepo, base: str, **changes: object) -> Candidate:
+    pull = records.pull_request(source=f"git:{repo.path}", base_commit=base)
+    return records.candidate(pull, created_at="2024-03-17T12:00:00+00:00", version="", **changes)
+
+
+def environment(result: Environment | Rejection) -> Environment:
+    assert isinstance(result, Environment), result
+    return result
+
+
+def inside(services: Services, image: str, script: str) -> str:
+    ran = services.sandbox.run(image, ["/bin/bash", "-c", script], limits=services.test_limits())
+    assert ran.exit_code == 0, ran.output
+    return ran.output
+
+
+@pytest.mark.docker
+def test_a_candidate_becomes_a_box_that_runs_its_tests(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    base = repo.commit("base", FILES)
+    repo.commit("the fix", {"greet/__init__.py": "SECRET_OF_THE_FUTURE = 1\n"})
+    made = environment(build(candidate(repo, base), services))
+    assert made.attempt == 1
+    assert (made.counts.passed, made.collected_share) == (2, 1.0)
+    assert made.image_bytes < 1_000_000
+    stable = Report.from_bytes(services.artifacts.get(made.base_report))
+    assert sorted(stable.outcomes) == ["tests/test_greet.py::test_greet", "tests/test_greet.py::test_metadata"]
+
+    seen = inside(
+        services,
+        made.image,
+        "stat -c %U /testbed . .git/index; git status --porcelain --ignored; git log --oneline --all",
+    )
+    assert "__pycache__" not in seen
+    assert seen.count("Base commit") == 1
+    assert seen.split()[:3] == ["mergemill"] * 3
+    trace = "pwd; which python; ls -A /run/mergemill 2>/dev/null; env | grep -ci -e proxy -e cert -e index"
+    assert inside(services, made.image, f"{trace} || true").split() == ["/testbed", "/opt/venv/bin/python", "0"]
+    layers = 0
+    with services.sandbox.layers(made.image) as stream:
+        for _, layer in stream:
+            with tarfile.open(fileobj=io.BytesIO(layer.read())) as tar:
+                layers += 1
+                assert not [m.name for m in tar if "run/mergemill" in m.name and m.isfile() and "ca.pem" in m.name]
+    assert layers >= 3
+
+
+@pytest.mark.docker
+def test_a_second_build_finds_its_layers_and_the_same_record(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    base = repo.commit("base", FILES)
+    one = environment(build(candidate(repo, base), services))
+    other = environment(build(candidate(repo, base), services))
+    assert one.id == other.id
+    assert one.image_digest == other.image_digest
+
+
+@pytest.mark.docker
+def test_another_commit_shares_the_dependency_layer(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    first = repo.commit("base", FILES)
+    second = repo.commit("more", {"greet/more.py": "x = 1\n"})
+    one, other = (environment(build(candidate(repo, base), services)) for base in (first, second))
+    assert one.image != other.image
+    assert one.plan.dependency_key == other.plan.dependency_key
+
+
+@pytest.mark.docker
+def test_what_cannot_be_resolved_is_rejected_with_its_line_and_log(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    wrong = PYPROJECT.replace('["pytest"]', '["pytest==99.1"]')
+    base = repo.commit("base", FILES | {"pyproject.toml": wrong})
+    rejected = build(candidate(repo, base), services)
+    assert isinstance(rejected, Rejection)
+    assert rejected.reason == Reason.DEPENDENCIES_FAILED
+    assert "pytest==99.1" in rejected.detail
+    assert rejected.log is not None
+    assert "===== attempt 2" in services.artifacts.text(rejected.log)
+
+
+@pytest.mark.docker
+def test_tests_that_mostly_fail_reject_the_candidate(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    broken = "def test_a():\n    assert 0\n\ndef test_b():\n    assert 0\n"
+    base = repo.commit("base", {"a.py": "", "test_a.py": broken})
+    rejected = build(candidate(repo, base), services)
+    assert isinstance(rejected, Rejection)
+    assert rejected.reason == Reason.MOSTLY_FAILING
+
+
+@pytest.mark.docker
+def test_a_suite_that_is_too_long_is_tried_with_the_changes_own_files(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path, test_timeout=8), TinyRepo(tmp_path / "repo")
+    slow = "import time\n\ndef test_slow():\n    time.sleep(600)\n"
+    base = repo.commit("base", {"a.py": "", "quick/test_a.py": "def test_a():\n    pass\n", "slow/test_b.py": slow})
+    made = environment(build(candidate(repo, base, test_files=("quick/test_a.py",)), services))
+    assert made.counts.passed == 1
+
+
+@pytest.mark.docker
+def test_a_project_of_unittest_is_built_and_run(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    body = (
+        "import unittest\nimport a\nclass TestA(unittest.TestCase):\n    def test_one(self):\n        assert a.x == 1\n"
+    )
+    base = repo.commit("base", {"a.py": "x = 1\n", "tests/__init__.py": "", "tests/test_a.py": body})
+    made = environment(build(candidate(repo, base), services))
+    assert made.plan.test.framework == "unittest"
+    assert made.counts.passed == 1
+
+
+@pytest.mark.docker
+def test_a_tree_without_tests_is_rejected_without_building(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    rejected = build(candidate(repo, repo.commit("base", {"a.py": ""})), services)
+    assert isinstance(rejected, Rejection)
+    assert rejected.reason == Reason.NO_PLAN
+
+
+@pytest.mark.docker
+def test_a_network_that_fails_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    unseen = PYPROJECT.replace('["pytest"]', '["pytest", "pretend"]')
+    base = repo.commit("base", FILES | {"pyproject.toml": unseen})
+    with pytest.raises(Transient):
+        build(candidate(repo, base), services)
+
+
+def test_the_nearest_tag_is_one_the_commit_descends_from(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    first = repo.commit("one", {"a": "1"})
+    assert nearest_tag(Repository(repo.path), first) == ""
+    repo.git("tag", "v1.0")
+    second = repo.commit("two", {"a": "2"})
+    repo.git("tag", "v2.0")
+    assert nearest_tag(Repository(repo.path), first) == "v1.0"
+    assert nearest_tag(Repository(repo.path), second) == "v2.0"

@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from builders.fallbacks import ladder
+from builders.plan import NoPlanError, draft, normal_version, plan, render
+from builders.tree import Tree
+from taskdb.records import BuildPlan
+from tests.helpers import TinyRepo
+
+HERE = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
+DAY = date(2024, 3, 17)
+TEST = "def test_one():\n    assert True\n"
+
+
+def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
+    repo = TinyRepo(tmp_path / "repo")
+    return Tree(Repository(repo.path), repo.commit("first", files))
+
+
+def plan_of(tmp_path: Path, files: dict[str, str], day: date = DAY, version: str = "") -> BuildPlan:
+    return plan(tree_of(tmp_path, files), HERE, day, version)
+
+
+def requirements(made: BuildPlan) -> set[str]:
+    return {e.value for e in made.evidence if e.choice == "dependency_steps"}
+
+
+MODERN = {
+    "pyproject.toml": """\
+[build-system]
+requires = ["hatchling", "hatch-vcs"]
+build-backend = "hatchling.build"
+
+[project]
+name = "greet"
+requires-python = ">=3.8"
+dependencies = ["attrs>=22"]
+dynamic = ["version"]
+
+[project.optional-dependencies]
+tests = ["pytest", "simplejson"]
+docs = ["sphinx"]
+dev = ["greet[tests]", "tox"]
+
+[tool.pytest.ini_options]
+addopts = "-ra --cov=greet --strict-markers -n auto"
+testpaths = ["tests"]
+asyncio_mode = "auto"
+filterwarnings = ["error"]
+""",
+    ".github/workflows/ci.yml": """\
+on: push
+jobs:
+  tests:
+    strategy:
+      matrix:
+        python: ["3.8", "3.10", "3.12", "3.13-dev"]
+    steps:
+      - run: |
+          sudo apt-get install -y graphviz shellcheck
+          pip install -e '.[tests]' tox
+      - run: pytest tests
+  docs:
+    steps:
+      - uses: actions/setup-python@v5
+        with: {python-version: "3.11"}
+      - run: pip install sphinx
+""",
+    "greet/__init__.py": "",
+    "tests/test_greet.py": "import freezegun\nfrom greet import x\n\ndef test_one(mocker):\n    pass\n",
+}
+
+
+def test_a_modern_project_is_planned_from_its_ci_and_metadata(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, MODERN, version="v1.4.2")
+    assert made.language_version == "3.12"
+    assert made.exclude_newer == "2024-03-01"
+    assert made.system_packages == ("graphviz",)
+    assert requirements(made) == {
+        "attrs>=22", "hatchling", "hatch-vcs", "editables", "pytest", "simplejson", "freezegun", "pytest-mock",
+        "pytest-asyncio",
+    }  # fmt: skip
+    assert made.test.argv == ("pytest", "-o", "addopts=--strict-markers")
+    assert made.test.paths == ("tests",)
+    assert dict(made.env) == {
+        "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "SETUPTOOLS_SCM_PRETEND_VERSION": "1.4.2",
+    }  # fmt: skip
+
+
+def test_every_choice_names_its_file_and_line(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, MODERN)
+    places = {(e.choice, e.value): (e.path, e.line) for e in made.evidence}
+    assert places["language_version", "3.12"] == (".github/workflows/ci.yml", 6)
+    assert places["dependency_steps", "attrs>=22"] == ("pyproject.toml", 8)
+    assert places["dependency_steps", "freezegun"] == ("tests/test_greet.py", 1)
+    assert places["system_packages", "graphviz"] == (".github/workflows/ci.yml", 9)
+    assert places["test.paths", "tests"] == ("pyproject.toml", 18)
+
+
+def test_the_same_tree_and_date_give_the_same_plan(tmp_path: Path) -> None:
+    one, other = plan_of(tmp_path / "a", MODERN), plan_of(tmp_path / "b", MODERN)
+    assert one.id == other.id
+
+
+def test_commits_of_a_month_that_ask_for_the_same_share_their_dependency_layer(tmp_path: Path) -> None:
+    tree = tree_of(tmp_path, MODERN)
+    early, late, next_month = (plan(tree, HERE, day) for day in (date(2024, 3, 2), date(2024, 3, 30), date(2024, 4, 1)))
+    assert early.dependency_key == late.dependency_key != next_month.dependency_key
+
+
+LEGACY = {
+    "setup.py": """\
+import sys
+from setuptools import setup, find_packages
+
+REQUIRES = ["six>=1.5"]
+if sys.version_info[0] < 3:
+    raise SystemExit("this file must never run on the host")
+extras = {"fast": ["ujson"]}
+extras["tests"] = open("requirements-test.txt").read().splitlines()
+setup(name="old", install_requires=REQUIRES, extras_require=extras, tests_require=["mock"],
+      classifiers=["Programming Language :: Python :: 3.5"])
+""",
+    "requirements-test.txt": "# tests\npytest==3.2.1\n-r more.txt\n",
+    "more.txt": "pytz  # zones\n",
+    "tox.ini": """\
+[tox]
+envlist = py27,py3{5,6},docs
+[testenv]
+deps = -rrequirements-test.txt
+    flake8
+commands = pytest {posargs}
+""",
+    ".travis.yml": 'language: python\npython:\n  - "2.7"\n  - "3.6"\ninstall: pip install tox\nscript: tox\n',
+    "old.py": "",
+    "test_old.py": TEST,
+}
+
+
+def test_a_setup_py_is_read_and_never_run(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, LEGACY, date(2017, 9, 9))
+    assert made.language_version == "3.6"
+    assert requirements(made) == {"six>=1.5", "setuptools", "wheel", "pytest==3.2.1", "pytz", "mock"}
+    assert made.test.paths == ("test_old.py",)
+
+
+def test_a_python_that_was_not_released_yet_is_not_taken(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, MODERN, date(2023, 9, 1))
+    assert made.language_version == "3.10"
+
+
+def test_without_evidence_the_newest_settled_python_of_the_date_is_taken(tmp_path: Path) -> None:
+    files = {"a.py": "", "test_a.py": TEST}
+    assert plan_of(tmp_path, files, date(2023, 1, 1)).language_version == "3.10"
+
+
+def test_projects_older_than_every_python_here_get_the_nearest(tmp_path: Path) -> None:
+    files = {"a.py": "", "test_a.py": TEST, "tox.ini": "[tox]\nenvlist=py33,py34\n"}
+    made = plan(tree_of(tmp_path, files), ("3.9", "3.11"), date(2014, 6, 1))
+    assert made.language_version == "3.9"
+
+
+def test_a_project_that_knows_no_pytest_is_run_by_unittest(tmp_path: Path) -> None:
+    body = "import unittest\nclass TestA(unittest.TestCase):\n    def test_one(self):\n        pass\n"
+    made = plan_of(tmp_path, {"a.py": "", "tests/test_a.py": body})
+    assert made.test.framework == "unittest"
+    assert requirements(made) == {"setuptools", "wheel"}
+    assert ("PYTHONPATH", "/testbed") in made.env
+    assert made.source_steps == ()
+
+
+def test_poetry_constraints_become_pep_508(tmp_path: Path) -> None:
+    made = plan_of(
+        tmp_path,
+        {
+            "pyproject.toml": """\
+[tool.poetry]
+name = "p"
+[tool.poetry.dependencies]
+python = "^3.8"
+requests = "^2.25"
+tomli = {version = "~1.2", python = "<3.11"}
+[tool.poetry.group.test.dependencies]
+pytest = "^7.1"
+[build-system]
+requires = ["poetry-core"]
+build-backend = "poetry.core.masonry.api"
+""",
+            "p.py": "",
+            "test_p.py": TEST,
+        },
+    )
+    assert requirements(made) == {
+        "requests>=2.25,<3", "tomli>=1.2,<1.3; python_version < '3.11'", "pytest>=7.1,<8", "poetry-core",
+    }  # fmt: skip
+
+
+def test_dependency_groups_include_each_other(tmp_path: Path) -> None:
+    text = '[project]\nname="g"\n[dependency-groups]\nbase=["pytest>=8"]\ntests=[{include-group="base"},"pretend"]\n'
+    made = plan_of(tmp_path, {"pyproject.toml": text, "g.py": "", "tests/test_g.py": TEST})
+    assert requirements(made) == {"pytest>=8", "pretend", "setuptools", "wheel"}
+
+
+def test_nox_sessions_are_read_by_their_syntax_tree(tmp_path: Path) -> None:
+    nox = """\
+import nox
+@nox.session(python=["3.9", "3.11"])
+def tests(session):
+    session.install("-e", ".[extra]", "hypothesis")
+    session.run("python", "-m", "pytest", "tests/")
+@nox.session
+def lint(session):
+    session.install("pytest-pylint")
+    session.run("pytest", "--pylint")
+"""
+    made = plan_of(tmp_path, {"noxfile.py": nox, "n.py": "", "tests/test_n.py": TEST})
+    assert made.language_version == "3.11"
+    assert requirements(made) == {"hypothesis", "pytest", "setuptools", "wheel"}
+
+
+def test_of_a_conda_environment_only_what_is_imported_is_taken(tmp_path: Path) -> None:
+    files = {
+        "ci/requirements-py37.yml": "dependencies:\n- python=3.7\n- numpy=1.17\n- cartopy\n- pip:\n  - pretend\n",
+        "m.py": "import numpy\n",
+        "test_m.py": "import pretend\n" + TEST,
+    }
+    made = plan_of(tmp_path, files, date(2020, 1, 1))
+    assert made.language_version == "3.7"
+    assert requirements(made) >= {"numpy==1.17.*", "pretend"}
+    assert "cartopy" not in requirements(made)
+
+
+def test_optional_imports_of_tests_are_not_installed(tmp_path: Path) -> None:
+    body = "try:\n    import simplejson\nexcept ImportError:\n    simplejson = None\n" + TEST
+    made = plan_of(tmp_path, {"a.py": "", "test_a.py": body})
+    assert "simplejson" not in requirements(made)
+
+
+def test_broken_files_are_no_reason_to_fail(tmp_path: Path) -> None:
+    broken = {
+        "pyproject.toml": "[",
+        "setup.cfg": "x",
+        "tox.ini": "[",
+        "setup.py": "(",
+        ".travis.yml": "a: [",
+        "noxfile.py": "(",
+    }
+    made = plan_of(tmp_path, {**broken, ".github/workflows/a.yml": "- 1", "a.py": "", "test_a.py": TEST})
+    assert made.test.framework == "pytest"
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        ({"a.c": ""}, "no Python file"),
+        ({"a.py": "", "tests/test_a.py": "# later\n"}, "no file in the tree defines tests"),
+    ],
+)
+def test_a_tree_without_tests_has_no_plan(tmp_path: Path, files: dict[str, str], why: str) -> None:
+    with pytest.raises(NoPlanError, match=why):
+        plan_of(tmp_path, files)
+
+
+def test_submodules_are_left_empty_and_noted(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    repo.commit("first", {"a.py": "", "test_a.py": TEST})
+    repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor/x")
+    repo.git("commit", "-q", "-m", "submodule")
+    made = plan(Tree(Repository(repo.path), repo.git("rev-parse", "HEAD")), HERE, DAY)
+    assert [e.value for e in made.evidence if e.choice == "submodule"] == ["vendor/x"]
+
+
+def test_each_rung_of_the_ladder_is_another_plan(tmp_path: Path) -> None:
+    rungs = [render(d) for d in ladder(draft(tree_of(tmp_path, MODERN), HERE, DAY))]
+    assert len({r.id for r in rungs}) == len(rungs) == 4
+    assert [r.exclude_newer for r in rungs] == ["2024-03-01"] + ["2024-03-18"] * 3
+    assert [r.language_version for r in rungs] == ["3.12"] * 3 + ["3.10"]
+    assert "freezegun" not in requirements(rungs[2])
+
+
+@pytest.mark.parametrize(
+    ("tag", "version"), [("v1.2", "1.2"), ("release-2.0.0rc1", "2.0.0rc1"), ("latest", "0.0.0"), ("", "0.0.0")]
+)
+def test_tags_give_versions(tag: str, version: str) -> None:
+    assert normal_version(tag) == version
