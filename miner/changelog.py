@@ -2,7 +2,7 @@
 
 A changelog is a text with a heading for each version. A heading is a short line that holds the version, marked as a
 heading (`#`, underlined) or standing at the beginning of a line with little else than a date beside it. The entry goes
-from there to the heading of another version that is at least as high.
+from there to the heading of the next version, or to the next heading of its own level.
 """
 
 from __future__ import annotations
@@ -68,8 +68,15 @@ def section(text: str, name: str, version: Version) -> str:
     for at, heading in enumerate(headings):
         if any(_same(found, version) for found in heading.versions):
             end = headings[at + 1].line if at + 1 < len(headings) else len(lines)
-            return _trimmed(lines[heading.after : end])
+            return _trimmed(_own(lines[heading.line], lines[heading.after : end]))
     return ""
+
+
+def _own(heading: str, below: list[str]) -> list[str]:
+    """The lines below a `##` heading up to the next of its level, which need not name a version."""
+    marks = re.match(r"^#{2,5}(?=\s)", heading)
+    ends = (n for n, line in enumerate(below) if marks and line.startswith(f"{marks[0]} "))
+    return below[: next(ends, len(below))]
 
 
 def _headings(lines: list[str], name: str) -> list[_Heading]:

@@ -49,6 +49,8 @@ class FileChange:
     new_mode: str
     old_path: str
     new_path: str
+    blobs: str = ""
+    """Old and new blob, parted by a space."""
 
     @property
     def paths(self) -> tuple[str, ...]:

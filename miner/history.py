@@ -24,6 +24,7 @@ from backends.clones import is_url, repo_of_url
 from backends.git import EMPTY_TREE, GitError, Repository
 from miner import messages
 from miner.changes import FileChange
+from miner.diffs import raw_diffs
 from miner.log import Commit, Step, first_parent_line
 from miner.rebases import Rebased, rebased_commits
 from taskdb.records import PullRequest, Shape
@@ -112,9 +113,10 @@ def pull_requests(
 
 def units(repository: Repository) -> Iterator[Unit]:
     """The changes along the first-parent line of HEAD, newest first."""
-    rebased = rebased_commits(repository)
+    line = list(first_parent_line(repository))
+    rebased = rebased_commits(repository, [step.commit for step in line])
     steps = deque[Step]()
-    for step in first_parent_line(repository):
+    for step in line:
         mark = rebased.get(step.commit.sha)
         if steps and (mark is None or rebased[steps[-1].commit.sha].number != mark.number):
             yield _rebase(steps, rebased)
@@ -182,61 +184,6 @@ def _rebase(steps: Iterable[Step], rebased: dict[str, Rebased]) -> Unit:
         commit=run[0], base=run[-1].parents[0], number=rebased[run[0].sha].number, shape=Shape.REBASE,
         author=run[0].author, title=title, body="\n\n".join(part for part in (body, rest) if part),
     )  # fmt: skip
-
-
-def raw_diffs(repository: Repository, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[FileChange, ...]]:
-    """For each pair (commit, base) the files that changed, in the order given, from one `git diff-tree --stdin`.
-
-    A base that is the empty tree stands for none: the commit is compared with nothing.
-    """
-    asked = list(pairs)
-    rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in asked)
-    blocks = repository.stream(
-        "diff-tree",
-        "--stdin",
-        "-r",
-        "-z",
-        "--root",
-        "--raw",
-        "--no-abbrev",
-        "-M",
-        "-l400",
-        "--ignore-submodules=none",
-        data=map(str.encode, rows),
-    )
-    return _by_commit(_fields(blocks), [commit.encode() for commit, _ in asked])
-
-
-def _fields(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The parts between NUL bytes."""
-    rest = b""
-    for block in blocks:
-        *parts, rest = (rest + block).split(b"\0")
-        yield from parts
-
-
-def _by_commit(fields: Iterator[bytes], asked: list[bytes]) -> Iterator[tuple[FileChange, ...]]:
-    """Parsed rows, grouped by commit; one without a difference shows nothing at all and gives an empty group."""
-    group: list[FileChange] = []
-    at = -1
-    for part in fields:
-        if part.startswith(b":"):
-            status = part[-4:].rpartition(b" ")[2][:1]
-            old = next(fields).decode(errors="surrogateescape")
-            new = next(fields).decode(errors="surrogateescape") if status in b"RC" else old
-            group.append(FileChange(status.decode(), part[1:7].decode(), part[8:14].decode(), old, new))
-            continue
-        if at >= 0:
-            yield tuple(group)
-            group = []
-        at += 1
-        while asked[at] != part:
-            yield ()
-            at += 1
-    if at >= 0:
-        yield tuple(group)
-    for _ in asked[at + 1 :]:
-        yield ()
 
 
 def _record(unit: Unit, source: str, repo: str, name: str) -> PullRequest:

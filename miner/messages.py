@@ -34,6 +34,8 @@ _BRANCH_MERGE = re.compile(
 
 def pull_request_number(message: str) -> int | None:
     """The number of the pull or merge request that this commit brought in, or None."""
+    if "#" not in message and "!" not in message:
+        return None
     return next((int(found[1]) for pattern in _NUMBER if (found := pattern.search(message))), None)
 
 
@@ -44,7 +46,11 @@ def merges_a_branch(title: str) -> bool:
 
 def text_of(message: str) -> tuple[str, str]:
     """Title and body of a message, without git's and the forge's frame and without trailers."""
-    inner = _CONFLICTS.sub("", _FRAME.sub("", message, count=1))
+    inner = _FRAME.sub("", message, count=1)
+    if "Conflicts:" in inner:
+        inner = _CONFLICTS.sub("", inner)
+    if "\n" not in inner:  # most messages are one line
+        return ("" if _TRAILER.match(inner) else _OWN_NUMBER.sub("", inner).strip()), ""
     kept = "\n".join(line.rstrip() for line in inner.splitlines() if not _TRAILER.match(line)).strip()
     title, _, body = kept.partition("\n")
     return _OWN_NUMBER.sub("", title).strip(), re.sub(r"\n{3,}", "\n\n", body).strip()

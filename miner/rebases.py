@@ -7,12 +7,13 @@ under other ids. A rebase keeps author, date and subject, so those find the pair
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from backends.git import Repository
 from miner import messages
+from miner.diffs import raw_diffs
 from miner.log import Commit, commits
 
 _PULL = re.compile(r"^refs/pull/(\d+)/head$")
@@ -25,26 +26,37 @@ class Rebased:
     number: int
 
 
-def rebased_commits(repository: Repository) -> dict[str, Rebased]:
-    """Commits of the first-parent line (by id) that a rebase merge brought in; empty without `refs/pull/*/head`."""
+def rebased_commits(repository: Repository, line: Sequence[Commit]) -> dict[str, Rebased]:
+    """Which commits a rebase merge brought in, by id; empty without `refs/pull/*/head`.
+
+    Args:
+        repository: the history.
+        line: its first-parent line, newest first.
+    """
     heads = repository.git("for-each-ref", "--format=%(refname)", "refs/pull/").decode(errors="replace").split()
     pulls = [ref for ref in heads if _PULL.match(ref)]
     if not pulls:
         return {}
     # What stands in a pull request and not on the main line, by what a rebase leaves as it was.
-    outside: dict[tuple[str, int, str], Commit] = {}
+    unnamed = {_kept(commit): commit for commit in line if _unnamed(commit)}
+    pairs: dict[str, tuple[Commit, Commit]] = {}
     for commit in commits(repository, "--no-merges", revisions=(*pulls, "^HEAD")):
-        if _PULL.match(commit.source):
-            outside.setdefault(_kept(commit), commit)
-    line = list(commits(repository, "--first-parent", "HEAD"))
-    pairs = [(commit, other) for commit in line if _unnamed(commit) and (other := outside.get(_kept(commit)))]
-    ids = patch_ids(repository, [sha for commit, other in pairs for sha in (commit.sha, other.sha)])
-    proven = {
-        commit.sha: Rebased(_number(other))
-        for commit, other in pairs
-        if commit.sha in ids and ids[commit.sha] == ids.get(other.sha)
-    }
+        if (found := unnamed.get(_kept(commit))) and commit.parents and _PULL.match(commit.source):
+            pairs.setdefault(found.sha, (found, commit))
+    proven = {ours.sha: Rebased(_number(theirs)) for ours, theirs in _proven(repository, list(pairs.values()))}
     return dict(_in_one_run(line, proven))
+
+
+def _proven(repository: Repository, pairs: list[tuple[Commit, Commit]]) -> Iterator[tuple[Commit, Commit]]:
+    """The pairs that change the same: from and to the same blobs, else with the same patch id."""
+    asked = [(commit.sha, commit.parents[0]) for pair in pairs for commit in pair]
+    diffs = list(raw_diffs(repository, asked))
+    same = [ours == theirs and ours for ours, theirs in zip(diffs[::2], diffs[1::2], strict=True)]
+    unsure = [commit.sha for pair, sure in zip(pairs, same, strict=True) if not sure for commit in pair]
+    ids = patch_ids(repository, unsure)
+    for (ours, theirs), sure in zip(pairs, same, strict=True):
+        if sure or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha)):
+            yield ours, theirs
 
 
 def patch_ids(repository: Repository, shas: Iterable[str]) -> dict[str, str]:
@@ -70,7 +82,7 @@ def _number(commit: Commit) -> int:
     return int(found[1]) if found else 0
 
 
-def _in_one_run(line: list[Commit], proven: dict[str, Rebased]) -> Iterator[tuple[str, Rebased]]:
+def _in_one_run(line: Sequence[Commit], proven: dict[str, Rebased]) -> Iterator[tuple[str, Rebased]]:
     """A pull request is merged once: of several runs of its commits on the line, only the newest is it."""
     done: set[int] = set()
     for mark, run in groupby(line, key=lambda commit: proven.get(commit.sha)):

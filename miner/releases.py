@@ -21,7 +21,7 @@ from backends.git import EMPTY_TREE, GitError, Repository, git
 from mergemill.errors import InputError, Transient
 from miner import changelog, sdists
 from miner.changes import Change, Reason, Split, Unparsable, within
-from miner.history import raw_diffs
+from miner.diffs import raw_diffs
 from miner.index import Index, Sdist
 from miner.licenses import Licenses
 from miner.patches import split_commit
