@@ -45,7 +45,6 @@ class Reason(StrEnum):
     TIMEOUT = "timeout"
     OUT_OF_MEMORY = "out-of-memory"
     DISK_FULL = "disk-full"
-    OVER_BUDGET = "over-budget"
 
 
 KILLED = {"time": Reason.TIMEOUT, "memory": Reason.OUT_OF_MEMORY, "disk": Reason.DISK_FULL}

@@ -1,8 +1,7 @@
-"""What the test files import, for what nobody declares. Files are parsed, never imported."""
+"""What the test files import, for what nobody declares. Files are read, never imported."""
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -37,10 +36,15 @@ FIXTURES = {
 """Fixture name -> plugin that brings it."""
 
 
+_IMPORT = re.compile(r"^(?:from[ \t]+(?P<source>\w+)[\w.]*[ \t]+import\b|import[ \t]+(?P<names>.+))", re.MULTILINE)
+_DEFINED = re.compile(r"\bdef (\w+)\(")
+_ARGUMENTS = re.compile(r"^[ \t]*(?:async )?def test\w*\(([^)]+)\)", re.MULTILINE)
+
+
 def test_imports(tree: Tree) -> dict[str, Wanted]:
     """Top-level module -> first place where a test file imports it; not the project's own, not the standard library's.
 
-    Imports inside `try` or functions count as optional and are left out, as is what `importorskip` asks for.
+    Indented imports (inside `try`, `if` or functions) count as optional and are left out.
     """
     own = {path.rpartition("/")[2].removesuffix(".py") for path in tree.entries if path.endswith(".py")}
     own |= {part for folder in tree.folders for part in folder.split("/")}
@@ -57,16 +61,13 @@ def fixtures_used(tree: Tree) -> dict[str, Wanted]:
     """Plugin -> first place where a test asks for a fixture of it that no file of the project defines."""
     paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
     texts = tree.read_many(sorted(paths))
-    everything = "\n".join(texts.values())
+    defined = {name for text in texts.values() for name in _DEFINED.findall(text)}
     found: dict[str, Wanted] = {}
-    for fixture, plugin in FIXTURES.items():
-        if re.search(rf"def {fixture}\(|name=[\"']{fixture}[\"']", everything):
-            continue
-        pattern = re.compile(rf"^\s*(?:async )?def test\w*\([^)]*\b{fixture}\b[^)]*\)", re.MULTILINE)
-        for path, text in texts.items():
-            if match := pattern.search(text):
-                found[plugin] = Wanted(text=plugin, path=path, line=text.count("\n", 0, match.start()) + 1)
-                break
+    for path, text in texts.items():
+        for match in _ARGUMENTS.finditer(text):
+            for name in sorted(FIXTURES.keys() & set(re.findall(r"\w+", match[1])) - defined):
+                line = text.count("\n", 0, match.start()) + 1
+                found.setdefault(FIXTURES[name], Wanted(text=FIXTURES[name], path=path, line=line))
     return found
 
 
@@ -90,13 +91,11 @@ def missing(
 
 
 def _top_level(text: str) -> Iterator[tuple[str, int]]:
-    try:
-        module = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return
-    for node in module.body:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.name.partition(".")[0], node.lineno
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0], node.lineno
+    """(module, line) of imports in the first column; the syntax trees of a large suite would take half a minute."""
+    for match in _IMPORT.finditer(text):
+        line = text.count("\n", 0, match.start()) + 1
+        if match["source"]:
+            yield match["source"], line
+        else:
+            for part in match["names"].split("#")[0].split(","):
+                yield part.split(" as ")[0].strip().partition(".")[0], line
