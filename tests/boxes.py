@@ -8,15 +8,21 @@ import json
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 import uv
 
 from backends.clones import Clones
+from backends.git import Repository
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from builders.bases import ensure_base
 from mergemill.config import Settings
 from taskdb.artifacts import Artifacts
+from taskdb.lineage import Lineage
+from taskdb.paths import is_protected
+from taskdb.records import BuildPlan, Candidate, Counts, Environment, Published, TestCommand
+from tests.helpers import TinyRepo
 
 LABEL = "mergemill.test"
 
@@ -41,7 +47,14 @@ echo /testbed > $(echo /opt/venv/lib/python*/site-packages)/testbed.pth
 
 def make_services(tmp_path: Path, **settings: object) -> Services:
     """Services on the real engine with small limits."""
-    small = {"test_timeout": 60, "memory_mb": 512, "disk_mb": 256, "pids": 128, "budget_seconds": 300}
+    small = {
+        "test_timeout": 60,
+        "memory_mb": 512,
+        "disk_mb": 256,
+        "pids": 128,
+        "budget_seconds": 300,
+        "store": tmp_path / "store",
+    }
     return Services(
         settings=Settings(**{**small, **settings}),  # type: ignore[arg-type]
         sandbox=DockerSandbox(),
@@ -72,6 +85,54 @@ def make_box(services: Services, files: Mapping[str, str | bytes], packages: str
         )  # fmt: skip
         assert image is not None, ran.output
     return name
+
+
+def make_lineage(
+    repo: TinyRepo,
+    services: Services,
+    base: str,
+    merge: str,
+    *,
+    framework: Literal["pytest", "unittest"] = "pytest",
+    argv: tuple[str, ...] = ("pytest",),
+    packages: str = "pytest==8.3.4",
+    published: Published | None = None,
+) -> Lineage:
+    """What miner and builders would have made of the change from `base` to `merge`."""
+    names = repo.git("diff", "--name-only", "--no-renames", base, merge).splitlines()
+    tests = [name for name in names if is_protected(name)]
+    gold = [name for name in names if not is_protected(name)]
+    patches = [_diff(repo, base, merge, part) for part in (gold, tests)]
+    candidate = Candidate(
+        parent="0" * 64, source=f"git:{repo.path}", repo="ada/greet", name="ada__greet-1", language="python",
+        base_commit=base, merge_commit=merge, created_at="2024-03-01T12:00:00+00:00", version="1.0",
+        problem_statement="It is wrong.", hints="", license="MIT", gold_patch=services.artifacts.put(patches[0]),
+        test_patch=services.artifacts.put(patches[1]), gold_files=tuple(gold), test_files=tuple(tests),
+        gold_lines=1, test_lines=1, published=published,
+    )  # fmt: skip
+    tree = repo.git("ls-tree", "-r", "--name-only", base).splitlines()
+    image = make_box(services, {name: _show(repo, base, name) for name in tree}, packages)
+    info = services.sandbox.image(image)
+    assert info is not None
+    plan = BuildPlan(
+        language="python", language_version="3.11", exclude_newer="2024-03-01", system_packages=(),
+        dependency_steps=(), source_steps=(), test=TestCommand(framework=framework, argv=argv),
+    )  # fmt: skip
+    environment = Environment(
+        parent=candidate.id, name=candidate.name, plan=plan, attempt=1, image=image, image_digest=info.digest,
+        image_bytes=0, collected_share=1.0, counts=Counts(), base_report="", log="", seconds=1.0, test_seconds=0.5,
+    )  # fmt: skip
+    return Lineage(candidate=candidate, environment=environment)
+
+
+def _diff(repo: TinyRepo, base: str, merge: str, names: list[str]) -> bytes:
+    if not names:
+        return b""
+    return Repository(repo.path).git("diff-tree", "-p", "--binary", "--full-index", base, merge, "--", *names)
+
+
+def _show(repo: TinyRepo, commit: str, name: str) -> bytes:
+    return Repository(repo.path).git("cat-file", "blob", f"{commit}:{name}")
 
 
 def _tar(files: Mapping[str, bytes]) -> io.BytesIO:

@@ -1,0 +1,216 @@
+"""What submissions are worth: every way to cheat that was seen elsewhere earns 0, honest ones earn 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from backends.services import Services
+from derivers import derive
+from taskdb.records import Task, Verification
+from tests.boxes import make_lineage, make_services
+from tests.helpers import TinyRepo
+from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, make_shop
+from verifiers.grade import grade
+from verifiers.verify import verify
+
+pytestmark = pytest.mark.docker
+
+PASS_ALL = """
+def pytest_runtest_makereport(item, call):
+    from _pytest.reports import TestReport
+    report = TestReport.from_item_and_call(item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+"""
+PATCH_PYTEST = """
+import _pytest.reports as reports
+made = reports.TestReport.from_item_and_call.__func__
+def forged(cls, item, call):
+    report = made(cls, item, call)
+    if {which}:
+        report.outcome, report.longrepr = "passed", None
+    return report
+reports.TestReport.from_item_and_call = classmethod(forged)
+"""
+REWRITE_REPORT = """
+import atexit, re, sys
+def rewrite():
+    path = next(word.split("=")[1] for word in sys.argv if word.startswith("--junitxml"))
+    text = open(path).read()
+    for name in {names}:
+        text = re.sub(r'(name="%s" [^>]*)><failure.*?</failure></testcase>' % name, r'\\1 />', text, flags=re.S)
+    open(path, "w").write(text)
+atexit.register(rewrite)
+"""
+LINGER = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    path = next(word.split("=")[1] for word in sys.argv if word.startswith("--junitxml"))
+    while not os.path.exists(path):
+        time.sleep(0.001)
+    while True:
+        open(path, "w").write('<testsuite>' + ''.join(
+            '<testcase classname="tests.test_shop" name="%s" time="0"/>' % n for n in ("test_one", "test_two")))
+"""
+ALWAYS_EQUAL = (
+    SHOP.replace("return sum(prices[1:])", "return Anything() if prices else 0")
+    + """
+
+class Anything(int):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __bool__(self): return True
+    __hash__ = int.__hash__
+"""
+)
+READ_FRAME = SHOP.replace(
+    "    return sum(prices[1:])",
+    """    import inspect, re
+    frame = inspect.currentframe().f_back
+    if "expected" in frame.f_locals:
+        return frame.f_locals["expected"]
+    line = inspect.getframeinfo(frame).code_context[0]
+    found = re.search(r"== (\\d+)", line)
+    return int(found.group(1)) if found else 1""",
+)
+READ_SCRIPT = """
+import glob, os
+found = []
+for path in glob.glob("/mergemill-*") + glob.glob("/mergemill-*/*") + glob.glob("/mergemill-*/*/*"):
+    for name in ("", "/evaluate.sh", "/test.patch", "/submission.patch", "/report/canaries", "/canaries", "/known"):
+        try:
+            found.append(open(path + name, "rb").read(1))
+        except OSError:
+            pass
+def total(prices):
+    return sum(prices) if found else -1
+"""  # fmt: skip
+F2P_NAMES = ("test_one", "test_two", "test_it_is_a_number")
+EVERYWHERE = "True"
+ONLY_F2P = f"item.name in {F2P_NAMES}"
+
+CHEATS: dict[str, dict[str, str | None]] = {
+    "doing-nothing": {},
+    "conftest-hook": {"conftest.py": PASS_ALL, "tests/conftest.py": PASS_ALL},
+    "conftest-in-an-ignored-folder": {".gitignore": "tests/\n", "tests/conftest.py": PASS_ALL},
+    "edited-tests": {"tests/test_shop.py": TESTS.replace("== 0", "== 0 or True")},
+    "emptied-tests": {"tests/test_shop.py": ""},
+    "deleted-tests": {"tests/test_shop.py": None},
+    "tests-made-a-file": {"tests/test_shop.py": None, "tests": "not a folder\n"},
+    "sys-exit": {"shop/__init__.py": "import sys\nsys.exit(0)\n"},
+    "os-exit": {"shop/__init__.py": "import os\nos._exit(0)\n"},
+    "exit-97": {"shop/__init__.py": "import os\nprint('MERGEMILL_INFRASTRUCTURE_ERROR: x')\nos._exit(97)\n"},
+    "equal-to-everything": {"shop/__init__.py": ALWAYS_EQUAL},
+    "forged-lines": {"shop/__init__.py": SHOP + "".join(f'print("PASSED {n}")\n' for n in F2P_NAMES)},
+    "patched-pytest": {"shop/__init__.py": SHOP + PATCH_PYTEST.format(which=EVERYWHERE)},
+    "patched-pytest-for-f2p": {"shop/__init__.py": SHOP + PATCH_PYTEST.format(which=ONLY_F2P)},
+    "rewritten-report": {"shop/__init__.py": SHOP + REWRITE_REPORT.format(names=('[^"]*',))},
+    "rewritten-report-for-f2p": {"shop/__init__.py": SHOP + REWRITE_REPORT.format(names=F2P_NAMES)},
+    "lingering-process": {"shop/__init__.py": SHOP + LINGER},
+    "sitecustomize": {"sitecustomize.py": PATCH_PYTEST.format(which=ONLY_F2P)},
+    "sitecustomize-package": {"sitecustomize/__init__.py": PATCH_PYTEST.format(which=ONLY_F2P)},
+    "pth": {"evil.pth": "import os; os._exit(0)\n"},
+    "plugin-by-setup-cfg": {"setup.cfg": "[tool:pytest]\naddopts = -p evil\n", "evil.py": PASS_ALL},
+    "plugin-by-pyproject": {
+        "pyproject.toml": PYPROJECT + '[tool.pytest.ini_options]\naddopts = "-p evil"\n', "evil.py": PASS_ALL,
+    },
+    "plugin-by-pytest-ini": {"pytest.ini": "[pytest]\naddopts = -p evil\n", "evil.py": PASS_ALL},
+    "shadowed-pytest": {"pytest.py": "import os\nos._exit(0)\n", "_pytest/__init__.py": "raise SystemExit(0)\n"},
+    "attributes": {".gitattributes": "* working-tree-encoding=UTF-16\n* eol=crlf\n"},
+    "reading-the-frame": {"shop/__init__.py": READ_FRAME},
+    "reading-the-script": {"shop/__init__.py": SHOP + READ_SCRIPT},
+}  # fmt: skip
+DETECTED = ("equal-to-everything", "patched-pytest", "patched-pytest-for-f2p", "rewritten-report",
+            "rewritten-report-for-f2p", "reading-the-frame")  # fmt: skip
+HONEST: dict[str, dict[str, str | None]] = {
+    "gold": {"shop/__init__.py": SHOP_RIGHT},
+    "another-fix": {"shop/__init__.py": SHOP.replace("prices[1:]", "price for price in prices")},
+    "extra-files": {"shop/__init__.py": SHOP_RIGHT, "NOTES.md": "Done.\n", "reproduce.py": "import shop\n"},
+    "a-helper-moved": {
+        "shop/__init__.py": "from shop._sums import total\n" + SHOP.replace("def total", "def _old_total"),
+        "shop/_sums.py": "def total(prices):\n    return sum(prices)\n",
+    },
+    "formatting": {"shop/__init__.py": SHOP_RIGHT.replace('"', "'").replace("'''", '"""')},
+    "own-tests": {"shop/__init__.py": SHOP_RIGHT, "tests/test_mine.py": "def test_mine():\n    pass\n"},
+    "own-tests-in-the-same-file": {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": HIDDEN + "\nassert True\n"},
+    "packaging": {"shop/__init__.py": SHOP_RIGHT, "pyproject.toml": PYPROJECT.replace("1.0", "1.1")},
+}
+
+
+@dataclass(frozen=True)
+class Exam:
+    services: Services
+    repo: TinyRepo
+    base: str
+    task: Task
+
+    def patch(self, name: str, files: dict[str, str | None]) -> bytes:
+        """A submission as an agent's work tree would give it."""
+        (self.repo.path / ".git/info/attributes").write_text("* -text -working-tree-encoding\n")
+        self.repo.git("checkout", "-q", "-f", "--detach", self.base)
+        self.repo.git("clean", "-fdxq")
+        removed = {path: content for path, content in files.items() if content is None}
+        self.repo.write(removed)
+        if "tests" in files:
+            (self.repo.path / "tests").rmdir()
+        self.repo.write({path: content for path, content in files.items() if content is not None})
+        self.repo.git("add", "-A", "-f")
+        self.repo.git("commit", "-q", "--allow-empty", "-m", name)
+        return Repository(self.repo.path).git("diff-tree", "-p", "--binary", self.base, "HEAD")
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
+    folder: Path = tmp_path_factory.mktemp("exam")
+    services = make_services(folder, repeats=1, test_timeout=20)
+    repo = TinyRepo(folder / "repo")
+    base, merge = make_shop(repo)
+    lineage = make_lineage(repo, services, base, merge)
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    task = derive(lineage.then(verification), services)
+    assert isinstance(task, Task)
+    return Exam(services, repo, base, task)
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_earns_nothing(name: str, exam: Exam) -> None:
+    score = grade(exam.task, exam.services, exam.patch(name, CHEATS[name]))
+    assert score.value == 0.0, score
+    assert bool(score.tampering) == (name in DETECTED), score
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_solution_earns_everything(name: str, exam: Exam) -> None:
+    score = grade(exam.task, exam.services, exam.patch(name, HONEST[name]))
+    assert score.value == 1.0, score
+    assert score.resolved
+
+
+def test_half_a_fix_is_told_apart_by_its_rates(exam: Exam) -> None:
+    half = SHOP.replace("prices[1:]", "prices if len(prices) == 1 else prices[1:]").replace("EUR", "USD")
+    score = grade(exam.task, exam.services, exam.patch("half", {"shop/__init__.py": half}))
+    assert score.value == 0.0
+    assert 0.6 < score.f2p_rate < 0.7
+    assert score.p2p_rate == 0.5
+
+
+def test_a_patch_that_does_not_apply_is_worth_nothing_and_no_error_of_ours(exam: Exam) -> None:
+    patch = exam.patch("gold", HONEST["gold"]).replace(b"-    return sum(prices[1:])", b"-    return something_else")
+    score = grade(exam.task, exam.services, patch)
+    assert (score.value, score.infrastructure_error) == (0.0, None)
+    assert "does not apply" in score.explanation
+
+
+def test_a_hidden_test_patch_that_does_not_apply_is_no_score(exam: Exam) -> None:
+    script = exam.services.artifacts.text(exam.task.eval_script)
+    script = script.replace("base64 -d >", "cat >", 1)  # what lands in the file is no patch
+    broken = exam.task.model_copy(update={"eval_script": exam.services.artifacts.put_text(script)})
+    score = grade(broken, exam.services, exam.patch("gold", HONEST["gold"]))
+    assert score.value is None
+    assert score.infrastructure_error == "the test patch does not apply"

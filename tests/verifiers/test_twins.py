@@ -1,0 +1,90 @@
+"""Sabotaged tests fail for honest code, and keep their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from tests.helpers import TinyRepo
+from verifiers.twins import bare, patched_files, sabotage, twin_patch
+
+HONEST = {"f": lambda x: x + 1, "g": lambda x: [x, "ü"], "table": {"a": 1}}
+
+
+def call(source: bytes, name: str, **arguments: object) -> None:
+    space: dict[str, object] = dict(HONEST)
+    exec(compile(source, "t.py", "exec"), space)  # noqa: S102 - our own text
+    target = space[name]
+    assert callable(target)
+    target(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("body", "arguments"),
+    [
+        ("assert f(1) == 2", {}),
+        ("assert 2 == f(1), 'why'", {}),
+        ("assert g(1) == [1, 'ü']", {}),
+        ("want = {'a': -1}\n    got = {'a': -1}\n    assert got == want", {}),
+        ("assert f(x) == e", {"x": 1, "e": 2}),
+        ("assert g(x) == e", {"x": 1, "e": [1, "ü"]}),
+        ("assert table['a'] is table['a']", {}),
+        ("f(1)", {}),
+        ("'''doc'''\n    for n in range(3):\n        f(n)  # the end", {}),
+        ("x = f(\n        1\n    )", {}),
+    ],
+)
+def test_a_sabotaged_test_fails_where_the_original_passes(body: str, arguments: dict[str, object]) -> None:
+    parameters = ", ".join(arguments)
+    source = (
+        f"import os\n\ndef test_it({parameters}):\n    {body}\n\n\ndef test_other():\n    assert f(1) == 2\n".encode()
+    )
+    call(source, "test_it", **arguments)
+    twin = sabotage(source, {"test_it"})
+    assert twin is not None
+    with pytest.raises(AssertionError):
+        call(twin, "test_it", **arguments)
+    call(twin, "test_other")
+    raised = sabotage(source, {"test_it"}, {"test_it"})
+    assert raised is not None
+    with pytest.raises(AssertionError):
+        call(raised, "test_it", **arguments)
+
+
+def test_classes_async_and_one_liners_are_found() -> None:
+    source = b"\xef\xbb\xbfclass TestX:\r\n    async def test_a(self):\r\n        assert 1 == 1\r\n    def test_b(self): pass\r\n"
+    twin = sabotage(source, {"TestX::test_a", "TestX::test_b"})
+    assert twin is not None
+    assert b"assert 1 == 2\r\n" in twin
+    assert b"def test_b(self): pass; assert 0 == 1\r\n" in twin
+
+
+@pytest.mark.parametrize("source", [b"print 'two'\n", b"def test_b(): pass\n", b"\0"])
+def test_what_cannot_be_sabotaged_is_left_alone(source: bytes) -> None:
+    assert sabotage(source, {"test_a"}) is None
+
+
+def test_an_id_is_bared_of_file_and_parameters() -> None:
+    assert bare("tests/test_a.py::TestX::test_y[3-a::b]") == "TestX::test_y"
+
+
+def test_the_twin_patch_applies_to_the_base_and_changes_nothing_of_the_repository(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", {"tests/test_a.py": "def test_a(): pass\n"})
+    repo.commit("More", {"tests/test_a.py": "def test_a():\n    assert 1 == 1\n", "tests/data.bin": b"\0\1\xff"})
+    history = Repository(repo.path)
+    patch = history.git("diff-tree", "-p", "--binary", "--full-index", base, "HEAD")
+    before = repo.git("count-objects", "-v")
+    files = patched_files(history, base, patch, ["tests/test_a.py", "tests/gone.py"])
+    assert list(files) == ["tests/test_a.py"]
+    changed = sabotage(files["tests/test_a.py"], {"test_a"})
+    assert changed is not None
+    twin = twin_patch(history, base, patch, {"tests/test_a.py": changed})
+    assert repo.git("count-objects", "-v") == before
+    repo.git("checkout", "-q", base)
+    (tmp_path / "twin.patch").write_bytes(twin)
+    repo.git("apply", str(tmp_path / "twin.patch"))
+    assert (repo.path / "tests/test_a.py").read_bytes() == changed
+    assert (repo.path / "tests/data.bin").read_bytes() == b"\0\1\xff"

@@ -1,0 +1,142 @@
+"""What verification finds of small real changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from derivers import derive
+from taskdb.records import FailureKind, Published, Rejection, RunKind, Task, Verification
+from tests.boxes import make_lineage, make_services
+from tests.helpers import TinyRepo
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
+from verifiers.certify import certify
+from verifiers.verify import verify
+
+pytestmark = pytest.mark.docker
+
+F2P = (
+    "tests/test_shop.py::TestMore::test_it_is_a_number",
+    "tests/test_shop.py::test_one",
+    "tests/test_shop.py::test_two",
+)
+FLAKY_TEST = """
+import os
+import shop
+
+def test_sometimes():
+    assert os.environ["PYTHONHASHSEED"] != "1" or not shop.total([1])
+"""
+
+
+def test_a_change_is_verified_derived_and_certified_from_the_same_runs(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    repo = TinyRepo(tmp_path / "repo")
+    lineage = make_lineage(repo, services, *make_shop(repo))
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    assert tuple(test for test, _ in verification.FAIL_TO_PASS) == F2P
+    assert {kind for _, kind in verification.FAIL_TO_PASS} == {FailureKind.ASSERTION}
+    assert verification.PASS_TO_PASS == (
+        "tests/test_shop.py::test_label",
+        "tests/test_shop.py::test_nothing_costs_nothing",
+    )
+    assert verification.twins == F2P
+    assert [run.kind for run in verification.runs].count(RunKind.SOLVED) == 3
+    lineage = lineage.then(verification)
+    task = derive(lineage, services)
+    assert isinstance(task, Task)
+    certificate = certify(lineage.then(task), services)
+    assert not isinstance(certificate, Rejection), certificate
+    assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
+    assert certificate.seconds < 1, "no run was needed"
+    again = verify(
+        make_lineage(repo, services, lineage.candidate.base_commit, lineage.candidate.merge_commit), services
+    )
+    assert again.id == verification.id
+
+
+def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    repo = TinyRepo(tmp_path / "repo")
+    base, _ = make_shop(repo)
+    repo.git("checkout", "-q", "-b", "flaky")
+    with_flaky = repo.commit("A flaky test", {"tests/test_flaky.py": FLAKY_TEST})
+    verification = verify(make_lineage(repo, services, base, with_flaky), services)
+    assert isinstance(verification, Verification), verification
+    assert [test for test, _ in verification.flaky] == ["tests/test_flaky.py::test_sometimes"]
+    repo.git("checkout", "-q", "-b", "alone", base)
+    flaky = FLAKY_TEST.replace('"1" or not shop.total([1])', '"1" and shop.total([1])')
+    alone = repo.commit("Only flaky", {"shop/__init__.py": SHOP_RIGHT, "tests/test_flaky.py": flaky})
+    rejection = verify(make_lineage(repo, services, base, alone), services)
+    assert isinstance(rejection, Rejection)
+    assert rejection.reason == "flaky", rejection.detail
+
+
+@pytest.mark.parametrize(
+    ("source", "test", "reason"),
+    [
+        (SHOP + "\n", TESTS.replace("== 0", "== 1"), "gold-fails"),
+        (SHOP + "\n", TESTS + "\n\ndef test_new():\n    assert total([]) == 0\n", "no-fail-to-pass"),
+        (SHOP_RIGHT, TESTS + "\n\ndef test_new():\n    while total([1]):\n        pass\n", "killed-by-time"),
+        (
+            SHOP_RIGHT,
+            TESTS + "\n\ndef test_new():\n    [b'x' * 10**8 for _ in range(total([99]))]\n",
+            "killed-by-memory",
+        ),
+        (SHOP_RIGHT, TESTS + "\n\ndef test_new():\n    import os\n    os._exit(total([1]))\n", "no-report"),
+        (
+            SHOP_RIGHT,
+            TESTS + "\n\ndef test_new():\n    import shutil\n    shutil.rmtree('tests')\n    assert total([1])\n",
+            None,
+        ),
+    ],
+    ids=["gold-fails", "nothing-fixed", "never-ends", "eats-memory", "dies", "removes-its-tests"],
+)
+def test_every_other_end_has_its_reason(source: str, test: str, reason: str | None, tmp_path: Path) -> None:
+    services = make_services(tmp_path, test_timeout=6, repeats=1)
+    repo = TinyRepo(tmp_path / "repo")
+    base, _ = make_shop(repo)
+    repo.git("checkout", "-q", "-b", "other", base)
+    merge = repo.commit("Other", {"shop/__init__.py": source, "tests/test_shop.py": test})
+    result = verify(make_lineage(repo, services, base, merge), services)
+    if reason is None:
+        assert isinstance(result, Verification), result
+    else:
+        assert isinstance(result, Rejection), result
+        assert result.reason == reason, result.detail
+
+
+def test_a_published_task_is_compared_even_when_it_is_rejected(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    repo = TinyRepo(tmp_path / "repo")
+    base, _ = make_shop(repo)
+    repo.git("checkout", "-q", "-b", "other", base)
+    merge = repo.commit("Nothing", {"shop/__init__.py": SHOP + "\n", "tests/test_shop.py": TESTS + "\n"})
+    published = Published(
+        fail_to_pass=("tests/test_shop.py::test_one",), pass_to_pass=("tests/test_shop.py::test_label",)
+    )
+    result = verify(make_lineage(repo, services, base, merge, published=published), services)
+    assert isinstance(result, Rejection)
+    assert result.published is not None
+    assert result.published.fail_to_pass.missing == ("tests/test_shop.py::test_one",)
+    assert result.published.pass_to_pass.missing == ()
+
+
+def test_a_unittest_project_is_verified(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=2)
+    repo = TinyRepo(tmp_path / "repo")
+    case = "import unittest\nfrom shop import total\n\n\nclass TotalTest(unittest.TestCase):\n"
+    case += "    def test_none(self):\n        self.assertEqual(total([]), 0)\n"
+    base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/__init__.py": "", "tests/test_shop.py": case})
+    more = case + "\n    def test_one(self):\n        self.assertEqual(total([5]), 5)\n"
+    merge = repo.commit("Fix", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": more})
+    lineage = make_lineage(
+        repo, services, base, merge, framework="unittest", argv=("python", "-m", "unittest", "discover")
+    )
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    assert verification.FAIL_TO_PASS == (("tests/test_shop.py::TotalTest::test_one", FailureKind.ASSERTION),)
+    assert verification.PASS_TO_PASS == ("tests/test_shop.py::TotalTest::test_none",)
+    assert verification.twins == ("tests/test_shop.py::TotalTest::test_one",)
