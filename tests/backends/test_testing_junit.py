@@ -107,7 +107,7 @@ def test_what_is_no_report_is_refused(content: bytes) -> None:
 
 def test_the_worst_of_two_rows_of_a_test_counts() -> None:
     row = '<testcase classname="test_a" name="test_x" time="0.5">{}</testcase>'
-    content = f"<testsuite>{row.format('<error message=&quot;x&quot;/>'.replace('&quot;', chr(34)))}{row.format('')}</testsuite>"
+    content = "<testsuite>" + row.format('<error message="x"/>') + row.format("") + "</testsuite>"
     outcome = junit.parse(content.encode(), ["test_a.py"]).outcomes["test_a.py::test_x"]
     assert (outcome.status, outcome.seconds) == (Status.ERROR, 1.0)
 

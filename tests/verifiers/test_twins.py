@@ -54,7 +54,8 @@ def test_a_sabotaged_test_fails_where_the_original_passes(body: str, arguments: 
 
 
 def test_classes_async_and_one_liners_are_found() -> None:
-    source = b"\xef\xbb\xbfclass TestX:\r\n    async def test_a(self):\r\n        assert 1 == 1\r\n    def test_b(self): pass\r\n"
+    source = b"\xef\xbb\xbfclass TestX:\r\n    async def test_a(self):\r\n        assert 1 == 1\r\n"
+    source += b"    def test_b(self): pass\r\n"
     twin = sabotage(source, {"TestX::test_a", "TestX::test_b"})
     assert twin is not None
     assert b"assert 1 == 2\r\n" in twin
