@@ -16,6 +16,7 @@ import argparse
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from itertools import islice
@@ -65,13 +66,23 @@ def main() -> int:
     parser.add_argument("repo", type=Path)
     parser.add_argument("--limit", type=int, default=200, help="commits that PyDriller reads (default 200)")
     options = parser.parse_args()
-    repository = Repository(options.repo)
+    with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
+        # PyDriller wants a repository with a work tree; its objects are those of REPO.
+        clone = Path(folder) / "clone"
+        subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", options.repo.resolve(), clone], check=True)
+        compare(options.repo, clone, options.limit)
+    return 0
+
+
+def compare(repo: Path, clone: Path, limit: int) -> None:
+    """Measure all ways in turn and print their medians."""
+    repository = Repository(repo)
     pairs = [f"{u.commit.sha} {u.base}\n".replace(f" {EMPTY_TREE}", "") for u in units(repository)]
     ways: dict[str, Callable[[], int | None]] = {
-        "git diff-tree --stdin": lambda: by_git(options.repo, pairs, PATHS),
-        "the same with -p": lambda: by_git(options.repo, pairs, PATCHES),
-        "mergemill": lambda: by_mergemill(options.repo),
-        "PyDriller": lambda: by_pydriller(options.repo, options.limit),
+        "git diff-tree --stdin": lambda: by_git(repo, pairs, PATHS),
+        "the same with -p": lambda: by_git(repo, pairs, PATCHES),
+        "mergemill": lambda: by_mergemill(repo),
+        "PyDriller": lambda: by_pydriller(clone, limit),
     }
     rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(REPETITIONS):
@@ -79,12 +90,11 @@ def main() -> int:
             if (found := rate(measure)) is not None:
                 rates[name].append(found)
     medians = {name: statistics.median(found) for name, found in rates.items() if found}
-    print(f"{options.repo}: {len(pairs)} changes, medians of {REPETITIONS}")
+    print(f"{repo}: {len(pairs)} changes, medians of {REPETITIONS}")
     for name, found in medians.items():
         print(f"{name:<24}{found:>10.0f} changes/s {found / medians['git diff-tree --stdin']:>8.3f} of git")
     if "PyDriller" not in medians:
         print("PyDriller               not installed: pip install 'mergemill[benchmarks]'")
-    return 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from miner.changes import Reason
 from miner.licenses import allows, identify, read
 from miner.rules import RULES, language_of
 from tests.helpers import TinyRepo
@@ -144,3 +147,8 @@ def test_the_language_is_that_of_most_files() -> None:
 
 def test_every_rule_has_a_reason_of_its_own() -> None:
     assert len({rule.reason for rule in RULES}) == len(RULES)
+
+
+def test_the_documentation_names_every_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mine.md").read_text()
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == {str(reason) for reason in Reason}
