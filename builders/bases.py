@@ -122,7 +122,7 @@ def available(language: str, services: Services) -> tuple[str, ...]:
     return tuple(
         one.version
         for one in catalog.releases(language)
-        if any(registry or way.kind != "official" for way in recipes(one, source)) or _existing(one, services)
+        if any(registry or way.kind != "official" for way in recipes(one, source)) or existing(one, services)
     )
 
 
@@ -132,7 +132,8 @@ def _registry_answers(language: str, services: Services) -> bool:
     return sandbox.image(release.image) is not None or sandbox.pull(release.image, seconds=PULL_SECONDS)
 
 
-def _existing(release: catalog.Release, services: Services) -> ImageInfo | None:
+def existing(release: catalog.Release, services: Services) -> ImageInfo | None:
+    """The base for a release that is here already, or None."""
     ways = recipes(release, services.settings.base_source)
     return next((info for way in ways if (info := services.sandbox.image(way.name))), None)
 
@@ -151,10 +152,10 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
         Transient: the network or the engine failed.
     """
     release = catalog.release(language, version)
-    if here := _existing(release, services):
+    if here := existing(release, services):
         return here
     with _lock(services.settings.store_dir, f"base-{language}{version}"):
-        if here := _existing(release, services):
+        if here := existing(release, services):
             return here
         for way in recipes(release, services.settings.base_source):
             log.info("making the base for %s %s (%s: %s)", language, version, way.kind, way.source)

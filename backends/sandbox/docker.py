@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import docker
@@ -77,6 +78,15 @@ def engine_errors() -> Iterator[None]:
         raise known from error
 
 
+@dataclass(frozen=True, kw_only=True)
+class EngineInfo:
+    """What the engine says of itself; `root` is the folder of its images on its machine."""
+
+    version: str
+    storage_driver: str
+    root: str
+
+
 class DockerSandbox:
     """The engine that DOCKER_HOST names, or the local one. May be shared by threads.
 
@@ -111,6 +121,12 @@ class DockerSandbox:
             clients[seconds] = docker.APIClient(version=self._version, timeout=seconds, **self._where)
             self._clients.append(clients[seconds])
         return clients[seconds]
+
+    def about(self) -> EngineInfo:
+        """Version, storage driver and folder of the engine."""
+        with engine_errors():
+            info = self._client().info()
+        return EngineInfo(version=info["ServerVersion"], storage_driver=info["Driver"], root=info["DockerRootDir"])
 
     # --- running -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,82 @@
+"""The doctor says what is missing and the command that mends it."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+
+import pytest
+
+from mergemill.config import Settings
+from mergemill.doctor import CHECKS, checks
+
+
+def found(settings: Settings) -> dict:
+    return {check.name: check for check in checks(settings)}
+
+
+@pytest.fixture
+def no_engine(tmp_path, monkeypatch):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+
+
+@pytest.fixture
+def no_index(monkeypatch):
+    """An index address where nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield
+
+
+def test_without_an_engine_the_others_are_still_checked_and_the_command_is_named(tmp_path, no_engine, no_index):
+    seen = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))
+    assert len(seen) == len(CHECKS)
+    assert (seen["docker engine"].ok, seen["docker engine"].fix) == (False, "scripts/setup docker")
+    assert not seen["base images"].ok
+    assert seen["git"].ok
+    assert seen["python"].ok
+
+
+def test_a_silent_package_index_is_named(tmp_path, no_engine, no_index):
+    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["package index"]
+    assert not check.ok
+    assert "PIP_INDEX_URL" in check.fix
+
+
+def test_a_missing_database_is_fine_and_a_file_that_is_none_is_not(tmp_path, no_engine, no_index):
+    assert found(Settings(db=f"sqlite:///{tmp_path}/none.db"))["database"].ok
+    (tmp_path / "text.db").write_text("no database at all, but longer than a header of one hundred bytes " * 3)
+    assert not found(Settings(db=f"sqlite:///{tmp_path}/text.db"))["database"].ok
+
+
+def test_a_foreign_database_is_told(tmp_path, no_engine, no_index):
+    connection = sqlite3.connect(tmp_path / "other.db")
+    connection.execute("create table t (x)")
+    connection.commit()
+    connection.close()
+    assert not found(Settings(db=f"sqlite:///{tmp_path}/other.db"))["database"].ok
+
+
+def test_a_ca_bundle_that_is_not_there_is_told(tmp_path, no_engine, no_index):
+    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db", ca_bundle=tmp_path / "none.pem"))["network settings"]
+    assert not check.ok
+
+
+def test_the_foreign_package_verifiers_is_told(tmp_path, monkeypatch, no_engine, no_index):
+    info = tmp_path / "verifiers-0.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: verifiers\nVersion: 0.1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["environment"]
+    assert not check.ok
+    assert "environment of its own" in check.fix
+
+
+@pytest.mark.docker
+def test_with_an_engine_its_version_and_room_are_told(tmp_path, no_index):
+    seen = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))
+    assert seen["docker engine"].ok
+    assert "storage driver" in seen["docker engine"].detail
+    assert "MB free" in seen["docker disk"].detail or "not on this machine" in seen["docker disk"].detail
