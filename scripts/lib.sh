@@ -107,6 +107,9 @@ setup_docker() {
     if [ -n "${DOCKER_HOST:-}" ] && [ "$DOCKER_HOST" != unix:///var/run/docker.sock ]; then
         lacks "no Docker engine answers at DOCKER_HOST=$DOCKER_HOST" "start it, or: unset DOCKER_HOST; scripts/setup docker"
     fi
+    if [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ]; then
+        lacks "this user may not use the Docker engine" "sudo usermod -aG docker $(id -un), then log in anew"
+    fi
     [ "$(id -u)" = 0 ] || lacks "no Docker engine answers and only root can start one" "sudo scripts/setup docker"
     PATH=$PATH:/usr/sbin:/sbin command -v dockerd >/dev/null || apt docker.io iptables
     if engine_answers; then return; fi
