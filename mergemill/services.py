@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from backends.clones import Clones
 from backends.services import Services
 from taskdb.artifacts import Artifacts
 
@@ -31,6 +30,8 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
     Raises:
         MachineError: none answers.
     """
+    from backends.clones import Clones  # noqa: PLC0415 - reading commands don't pay for GitPython
+
     sandbox = _engine() if engine else cast("Sandbox", _Later())
     if engine:
         sandbox.reap()

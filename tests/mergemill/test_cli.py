@@ -1,0 +1,234 @@
+"""The command line as people and scripts meet it: words, exit codes, JSON keys, one clear line for a mistake."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from mergemill.cli import app
+from taskdb.artifacts import Artifacts
+from taskdb.records import Stage
+from taskdb.store import Store
+from tests.cli import environment, mergemill
+from tests.helpers import TinyRepo
+from tests.taskdb.chains import whole_chain
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a database of a certified, a derived and a rejected change."""
+    artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
+    patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        whole_chain(store, 1, **patches)
+        whole_chain(store, 2, to=Stage.DERIVE, **patches)
+        whole_chain(store, 3, to=Stage.BUILD, **patches)
+    return tmp_path
+
+
+def commands(group: Any = None, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command with its words."""
+    group = group or typer.main.get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*above, name))
+        else:
+            yield (*above, name), command
+
+
+# ------------------------------------------------------------------------------------------------------ reading
+
+
+def test_tasks_list_has_the_keys_scripts_depend_on(folder: Path) -> None:
+    done = mergemill("tasks", "list", "--json", cwd=folder)
+    assert done.code == 0
+    assert [list(line) for line in done.lines] == 2 * [
+        ["id", "name", "kind", "repo", "language", "status", "base_commit", "n_fail_to_pass", "n_pass_to_pass",
+         "created_at"]
+    ]  # fmt: skip
+    assert done.err == ""
+
+
+def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
+    shown = mergemill("tasks", "show", "ada__greet-1.bugfix", "--json", cwd=folder).json
+    wanted = (
+        "problem_statement patch test_patch FAIL_TO_PASS PASS_TO_PASS image image_digest certified strength license"
+        " source parents published"
+    )
+    assert set(wanted.split()) <= set(shown)
+    assert (shown["patch"], shown["certified"]) == ("gold\n", True)
+
+
+def test_people_get_tables(folder: Path) -> None:
+    listed = mergemill("tasks", "list", cwd=folder).out
+    assert "ada__greet-1.bugfix" in listed
+    assert "certified" in listed
+    assert "--- patch\ngold\n" in mergemill("tasks", "show", "ada__greet-1.bugfix", cwd=folder).out
+    assert "verify" in mergemill("funnel", cwd=folder).out
+    assert "certify" in mergemill("why", "ada__greet-1", cwd=folder).out
+    assert "status" in mergemill("tasks", "stats", cwd=folder).out
+    assert "ada__greet-2" in mergemill("sql", "SELECT * FROM changes", cwd=folder).out
+
+
+def test_filters_search_and_sql_answer_in_json(folder: Path) -> None:
+    def names(*words: str) -> list[str]:
+        return [line["name"] for line in mergemill(*words, "--json", cwd=folder).lines]
+
+    assert names("tasks", "list", "--status", "certified") == ["ada__greet-1.bugfix"]
+    assert names("tasks", "list", "--repo", "ada/other") == []
+    assert names("tasks", "search", "fix", "2") == ["ada__greet-2.bugfix"]
+    assert names("sql", "SELECT name FROM tasks ORDER BY name DESC LIMIT 1") == ["ada__greet-2.bugfix"]
+
+
+def test_why_and_funnel_have_their_keys(folder: Path) -> None:
+    story = mergemill("why", "ada__greet-1", "--json", cwd=folder).json
+    assert list(story) == ["name", "source", "events", "tasks", "published"]
+    assert list(story["events"][0]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
+    steps = mergemill("funnel", "--json", cwd=folder).lines
+    assert [(step["stage"], step["out"]) for step in steps] == [
+        ("mine", 3), ("build", 3), ("verify", 2), ("derive", 2), ("certify", 1),
+    ]  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------- wrong and missing
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["frob"], 2, "No such command 'frob'"),
+        (["tasks"], 2, "Missing command"),
+        (["tasks", "list", "--frob"], 2, "--frob"),
+        (["tasks", "list", "--kind", "frob"], 2, "'bugfix'"),
+        (["run"], 2, "no source"),
+        (["run", "frob:x"], 2, "is not a source"),
+        (["mine", "git:nowhere"], 3, "nowhere"),
+        (["mine", "git:.", "--limit", "0"], 2, "--limit"),
+        (["mine", "git:.", "--since", "tomorrow"], 2, "--since"),
+        (["tasks", "show", "frob"], 3, "there is no task frob"),
+        (["why", "frob"], 3, "there is no change frob"),
+        (["tasks", "list", "--db", "sqlite:///none.db"], 3, "there is no database"),
+        (["tasks", "list", "--db", "sqlite:///text"], 3, "is not a database"),
+        (["tasks", "list", "--db", "frob"], 2, "no database URL"),
+        (["sql", "DROP TABLE task"], 2, "only reading"),
+        (["sql", "SELECT frob FROM tasks"], 2, "no such column: frob"),
+        (["export", "--format", "frob", "--out", "out"], 2, "no format 'frob'"),
+        (["export", "--format", "swebench", "--out", "out", "--repo", "x/y"], 3, "no tasks"),
+        (["grade", "ada__greet-1.bugfix"], 2, "one of"),
+        (["grade", "ada__greet-1.bugfix", "--patch", "none"], 3, "cannot read the patch none"),
+        (["grade", "ada__greet-1.bugfix", "--patch", "empty"], 3, "is empty"),
+        (["grade", "frob", "--noop"], 3, "there is no task frob"),
+        (["why", "ada__greet-1", "--log"], 3, "no log"),
+        (["--quiet", "--verbose", "funnel"], 2, "exclude"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(folder: Path, words: list[str], code: int, said: str) -> None:
+    (folder / "text").write_text("no database, but long enough to be taken for one\n" * 99)
+    (folder / "empty").write_text("\n")
+    done = mergemill(*words, cwd=folder)
+    assert done.code == code, done
+    line = done.err.splitlines()[0]
+    assert line.startswith("mergemill: ")
+    assert said in line
+    assert "Traceback" not in done.err
+    assert done.code == 3 or len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "words", [["run", "git:greet"], ["grade", "ada__greet-1.bugfix", "--gold"], ["images", "list"]]
+)
+def test_without_docker_the_fix_is_named(folder: Path, words: list[str]) -> None:
+    done = mergemill(*words, cwd=folder, DOCKER_HOST="unix:///nowhere.sock")
+    assert done.code == 4
+    assert len(done.err.splitlines()) == 1
+    assert "(" in done.err
+
+
+def test_a_setting_is_an_option_a_variable_and_a_key_in_this_order(tmp_path: Path) -> None:
+    def asked(*words: str, **variables: str) -> str:
+        return mergemill("tasks", "list", *words, cwd=tmp_path, **variables).err
+
+    assert "mergemill.db" in asked()
+    (tmp_path / "mergemill.toml").write_text('db = "sqlite:///of-the-file.db"\n')
+    assert "of-the-file.db" in asked()
+    assert "of-the-variable.db" in asked(MERGEMILL_DB="sqlite:///of-the-variable.db")
+    assert "of-the-option.db" in asked("--db", "sqlite:///of-the-option.db", MERGEMILL_DB="sqlite:///v.db")
+    (tmp_path / "mergemill.toml").write_text("frob = 1\n")
+    assert "frob" in asked()
+    (tmp_path / "mergemill.toml").write_text("db = \n")
+    assert "mergemill.toml" in asked()
+
+
+# ------------------------------------------------------------------------------------------------------- mining
+
+
+def test_mining_prints_a_line_for_each_change_and_again_nothing(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "greet")
+    repo.commit("Begin", {"greet.py": "def hi():\n    return 'hi'\n", "LICENSE": "MIT License\n"})
+    repo.commit(
+        "Greet properly, as people expect it (#1)",
+        {"greet.py": "def hi():\n    return 'hello'\n", "tests/test_greet.py": "def test_hi():\n    assert True\n"},
+    )
+    first = mergemill("mine", "git:greet", "--json", cwd=tmp_path)
+    assert first.code == 0, first.err
+    assert first.lines[-1]["event"] == "summary"
+    assert list(first.lines[-1]) == [
+        "event", "new", "mined", "candidates", "environments", "verified", "tasks", "certified", "rejected", "seconds",
+    ]  # fmt: skip
+    told = [line for line in first.lines[:-1] if line["ok"]]
+    assert [(line["event"], line["stage"], line["reason"]) for line in told] == [("record", "mine", None)]
+    assert first.lines[-1]["new"] == len(first.lines) - 1
+    again = mergemill("mine", "git:greet", "--json", cwd=tmp_path)
+    assert (len(again.lines), again.lines[-1]["new"]) == (1, 0)
+
+
+def test_quiet_says_nothing(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "greet")
+    repo.commit("Begin", {"greet.py": "x = 1\n"})
+    repo.commit("Go on (#1)", {"greet.py": "x = 2\n"})
+    done = mergemill("--quiet", "mine", "git:greet", cwd=tmp_path)
+    assert (done.code, done.out, done.err) == (0, "", "")
+
+
+def test_one_bad_source_does_not_stop_the_others(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "greet")
+    repo.commit("Begin", {"greet.py": "x = 1\n"})
+    repo.commit("Go on (#1)", {"greet.py": "x = 2\n"})
+    (tmp_path / "list").write_text("git:nowhere  # not there\ngit:greet\n")
+    done = mergemill("mine", "@list", "--json", cwd=tmp_path)
+    assert done.code == 3
+    assert done.lines[-1]["mined"] > 0
+
+
+def test_the_log_of_errors_is_never_on_standard_output(folder: Path) -> None:
+    done = mergemill("mine", "git:nowhere", "--json", cwd=folder)
+    assert all(json.loads(line)["event"] in ("problem", "summary") for line in done.out.splitlines())
+
+
+def test_who_reads_only_the_beginning_is_not_bothered(folder: Path) -> None:
+    command = "mergemill sql 'SELECT a.seq FROM event a, event b, event c, event d' --json | head -1"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+
+
+# ---------------------------------------------------------------------------------------------------------- docs
+
+
+@pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
+def test_every_command_and_option_is_documented(words: tuple[str, ...]) -> None:
+    page = (DOCS / "cli.md").read_text()
+    assert f"`mergemill {' '.join(words)}" in page
+    command = dict(commands())[words]
+    options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
+    assert {option for option in options if not re.search(rf"[` ]{option}\b", page)} == set()

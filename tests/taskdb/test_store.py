@@ -1,0 +1,349 @@
+"""The task database: what is kept, found again, and said when it cannot be."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from mergemill.errors import InputError, MachineError, Transient, UsageError
+from taskdb import queries
+from taskdb.artifacts import Artifacts
+from taskdb.chains import Finished, Scope
+from taskdb.records import Candidate, PublishedVerdict, PullRequest, Stage, Task
+from taskdb.schema import MIGRATIONS
+from taskdb.store import Store
+from taskdb.tables import METADATA, REVISION
+from tests import records
+from tests.taskdb.chains import url, whole_chain
+
+ROOT = Path(__file__).parents[2]
+
+
+# ------------------------------------------------------------------------------------------------------ records
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        task = whole_chain(store)
+        again = store.get(Task, task.id)
+    assert again == task
+    assert again.id == task.id
+    assert again.image_digest == task.image_digest  # measured, and kept all the same
+
+
+def test_the_same_record_is_kept_once(tmp_path: Path) -> None:
+    pull = records.pull_request()
+    with Store.open(url(tmp_path)) as store:
+        assert store.add(pull) == [pull]
+        assert store.add(pull, pull) == []
+
+
+def test_a_record_without_its_parent_is_refused(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store, pytest.raises(Exception, match="FOREIGN KEY"):
+        store.add(records.candidate(records.pull_request()))
+
+
+def test_thousands_of_verdicts_are_written_at_once_and_but_once(tmp_path: Path) -> None:
+    pulls = [records.pull_request(n) for n in range(3000)]
+    verdicts = [(pull, records.rejection(pull, Stage.MINE), 0.0) for pull in pulls]
+    with Store.open(url(tmp_path)) as store:
+        assert len(store.mined(*verdicts)) == 3000
+        assert store.mined(*verdicts) == []
+        assert queries.summary(store)["rejected"] == {"no-tests": 3000}
+
+
+def test_two_changes_of_one_number_are_two(tmp_path: Path) -> None:
+    first, second = records.pull_request(), records.pull_request(merge_commit="f" * 40, title="Another")
+    with Store.open(url(tmp_path)) as store:
+        pairs = [(pull, records.candidate(pull), 0.0) for pull in (first, second)]
+        assert len(store.mined(*pairs)) == 2
+        assert store.mined(*pairs) == []
+        with pytest.raises(InputError, match="may mean 2 changes"):
+            queries.resolve_change(store, first.name)
+
+
+def test_texts_that_are_no_unicode_are_kept(tmp_path: Path) -> None:
+    pull = records.pull_request(title="a tab\t and \N{SNOWMAN} and \x00")
+    with Store.open(url(tmp_path)) as store:
+        store.add(pull)
+        assert store.get(PullRequest, pull.id) == pull
+
+
+# --------------------------------------------------------------------------------------------------- the queue
+
+
+def test_each_stage_waits_for_the_one_before(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        whole_chain(store, 1, to=Stage.BUILD)
+        whole_chain(store, 2, to=Stage.DERIVE)
+        whole_chain(store, 3)
+        waiting = {s: [it.candidate.name for it in store.pending(s, Scope())] for s in Stage if s is not Stage.MINE}
+    assert waiting == {
+        Stage.BUILD: [], Stage.VERIFY: ["ada__greet-1"], Stage.DERIVE: [], Stage.CERTIFY: ["ada__greet-2"],
+    }  # fmt: skip
+
+
+def test_what_was_rejected_waits_only_when_asked_for(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        whole_chain(store, 1, to=Stage.BUILD)
+        environment = next(store.pending(Stage.VERIFY, Scope())).the_environment
+        store.add(records.rejection(environment, Stage.VERIFY, "flaky"))
+        assert list(store.pending(Stage.VERIFY, Scope())) == []
+        assert list(store.pending(Stage.VERIFY, Scope(retry=["other"]))) == []
+        assert len(list(store.pending(Stage.VERIFY, Scope(retry=["flaky"])))) == 1
+
+
+def test_dates_names_and_ids_narrow_the_queue(tmp_path: Path) -> None:
+    pulls = [records.pull_request(n) for n in range(1, 6)]  # merged on March 2nd to 6th
+    with Store.open(url(tmp_path)) as store:
+        store.mined(*[(pull, records.candidate(pull), 0.0) for pull in pulls])
+
+        def names(**scope: object) -> str:
+            return "".join(it.candidate.name[-1] for it in store.pending(Stage.BUILD, Scope(**scope)))  # type: ignore[arg-type]
+
+        assert names() == "54321"
+        assert names(since=date(2024, 3, 4), until=date(2024, 3, 5)) == "43"
+        assert names(only=["ada__greet-2", records.candidate(pulls[3]).id[:12]]) == "42"
+        assert names(limit=2) == "54"
+        assert names(language="go") == ""
+
+
+# -------------------------------------------------------------------------------------------------------- names
+
+
+def test_a_word_means_an_id_its_beginning_or_a_name(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        task = whole_chain(store)
+        for word in (task.id, task.id[:10], task.name):
+            assert queries.resolve_task(store, word) == task
+        environment = records.environment(store.get(Candidate, task.candidate))
+        for word in (task.name, "ada__greet-1", environment.id, environment.id[:10], records.pull_request().id):
+            assert queries.resolve_change(store, word).name == "ada__greet-1"
+
+
+def test_an_unknown_or_ambiguous_word_is_told(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        tasks = [whole_chain(store, n) for n in range(1, 20)]
+        with pytest.raises(InputError, match="there is no task frob"):
+            queries.resolve_task(store, "frob")
+        with pytest.raises(InputError, match="there is no change 100%"):
+            queries.resolve_change(store, "100%")
+        beginning = next(c for c in "0123456789abcdef" if sum(task.id.startswith(c) for task in tasks) > 1)
+        with pytest.raises(InputError, match=f"{beginning} may mean .* tasks: .*ada__greet-"):
+            queries.resolve_task(store, beginning)
+
+
+def test_a_name_in_two_sources_is_ambiguous(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        whole_chain(store, source="git:greet")
+        whole_chain(store, source="git:/elsewhere/greet")
+        with pytest.raises(InputError, match="may mean 2 tasks"):
+            queries.resolve_task(store, "ada__greet-1.bugfix")
+        with pytest.raises(InputError, match="git:/elsewhere/greet"):
+            queries.resolve_change(store, "ada__greet-1")
+
+
+def test_a_name_means_the_newest_chain(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        old = whole_chain(store)
+        pull = records.pull_request()
+        candidate = records.candidate(pull, problem_statement="Told better")
+        store.mined((pull, candidate, 0.1))
+        assert queries.list_tasks(store, queries.Filters()) == []
+        verification = records.verification(records.environment(candidate))
+        new = records.task(verification, candidate)
+        store.add(records.environment(candidate), verification, new)
+        assert [row["id"] for row in queries.list_tasks(store, queries.Filters())] == [new.id]
+        assert queries.resolve_task(store, old.name) == new
+        assert queries.resolve_task(store, old.id) == old
+
+
+# ------------------------------------------------------------------------------------------------------ answers
+
+
+def test_tasks_are_listed_searched_and_counted(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        whole_chain(store, 1)
+        whole_chain(store, 2, to=Stage.DERIVE)
+        listed = queries.list_tasks(store, queries.Filters())
+        assert [(row["name"], row["status"]) for row in listed] == [
+            ("ada__greet-2.bugfix", "derived"),
+            ("ada__greet-1.bugfix", "certified"),
+        ]
+        assert list(listed[0]) == list(queries.LISTED)
+        assert len(queries.list_tasks(store, queries.Filters(status="certified", repo="Ada/Greet"))) == 1
+        assert queries.list_tasks(store, queries.Filters(min_f2p=2)) == []
+        assert queries.list_tasks(store, queries.Filters(license="GPL-3.0-only")) == []
+        assert [row["name"] for row in queries.search_tasks(store, ["GREETING", "fix 1"], queries.Filters())] == [
+            "ada__greet-1.bugfix"
+        ]
+        assert queries.search_tasks(store, ["gr%ting"], queries.Filters()) == []
+        counted = queries.stats(store, queries.Filters())
+        assert (counted["tasks"], counted["status"]) == (2, {"derived": 1, "certified": 1})
+
+
+def test_a_task_is_shown_with_its_patches_and_parents(tmp_path: Path) -> None:
+    artifacts = Artifacts(tmp_path / "artifacts")
+    gold, test = artifacts.put(b"gold\n"), artifacts.put(b"test \xff\n")
+    pull = records.pull_request()
+    candidate = records.candidate(pull, gold_patch=gold, test_patch=test)
+    environment = records.environment(candidate)
+    verification = records.verification(environment)
+    task = records.task(verification, candidate)
+    with Store.open(url(tmp_path)) as store:
+        store.mined((pull, candidate, 0.1))
+        store.add(environment, verification, task)
+        shown = queries.show_task(store, artifacts, task)
+    assert (shown["patch"], shown["test_patch"]) == ("gold\n", "test \udcff\n")
+    assert shown["FAIL_TO_PASS"] == ["tests/test_greet.py::test_new"]
+    assert shown["parents"] == [verification.id, environment.id, candidate.id, pull.id]
+    assert (shown["certified"], shown["published"]) == (False, None)
+
+
+def test_why_tells_a_rejected_change_with_what_its_tests_said(tmp_path: Path) -> None:
+    nothing: dict[str, tuple[str, ...]] = {"missing": (), "extra": ()}
+    verdict = PublishedVerdict.model_validate({"verdict": "subset", "fail_to_pass": nothing, "pass_to_pass": nothing})
+    with Store.open(url(tmp_path)) as store:
+        whole_chain(store, to=Stage.BUILD)
+        environment = next(store.pending(Stage.VERIFY, Scope())).the_environment
+        rejection = records.rejection(environment, Stage.VERIFY, "flaky", published=verdict)
+        done = Finished(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
+        store.finish(done)
+        story = queries.why(store, queries.resolve_change(store, "ada__greet-1"))
+    assert list(story) == ["name", "source", "events", "tasks", "published"]
+    assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [
+        ("mine", True, None), ("build", True, None), ("verify", False, "flaky"),
+    ]  # fmt: skip
+    assert list(story["events"][-1]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
+    assert (story["tasks"], story["published"]["verdict"]) == ([], "subset")
+
+
+def test_the_funnel_adds_up(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        whole_chain(store, 1)
+        whole_chain(store, 2, to=Stage.BUILD)
+        pull = records.pull_request(3)
+        store.mined((pull, records.rejection(pull, Stage.MINE), 0.0))
+        steps = queries.funnel(store)
+    assert [(s["stage"], s["in"], s["out"], s["waiting"], s["rejected"]) for s in steps] == [
+        ("mine", 3, 2, 0, {"no-tests": 1}), ("build", 2, 2, 0, {}), ("verify", 2, 1, 1, {}),
+        ("derive", 1, 1, 0, {}), ("certify", 1, 1, 0, {}),
+    ]  # fmt: skip
+
+
+# --------------------------------------------------------------------------------------------------- the schema
+
+
+def test_the_migrations_make_what_the_tables_say(tmp_path: Path) -> None:
+    assert f"{REVISION}_" in max(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
+    with Store.open(url(tmp_path)) as store, store.engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
+
+
+def test_opening_again_writes_nothing(tmp_path: Path) -> None:
+    Store.open(url(tmp_path)).close()
+    before = (tmp_path / "m.db").read_bytes()
+    Store.open(url(tmp_path)).close()
+    assert (tmp_path / "m.db").read_bytes() == before
+
+
+def test_views_that_changed_are_made_anew(tmp_path: Path) -> None:
+    Store.open(url(tmp_path)).close()
+    with sqlite3.connect(tmp_path / "m.db") as raw:
+        raw.execute("DROP VIEW funnel")
+        raw.execute("UPDATE meta SET value = 'of an older version'")
+    raw.close()
+    with Store.open(url(tmp_path)) as store, store.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM funnel").scalar() == 0
+
+
+def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
+    code = f"from taskdb.store import Store; Store.open({url(tmp_path)!r}).close()"
+    openers = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) for _ in range(4)]
+    assert [opener.wait() for opener in openers] == [0] * 4
+
+
+def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("not a database, but long enough to look like one\n" * 100)
+    with pytest.raises(InputError, match="is not a database"):
+        Store.open(f"sqlite:///{tmp_path}/text.db")
+    other = sqlite3.connect(tmp_path / "other.db")
+    other.execute("CREATE TABLE mine (x)")
+    other.close()
+    with pytest.raises(InputError, match="not mergemill's"):
+        Store.open(f"sqlite:///{tmp_path}/other.db")
+    with pytest.raises(InputError, match="is a folder"):
+        Store.open(f"sqlite:///{tmp_path}")
+    with pytest.raises(InputError, match="there is no database"):
+        Store.open(f"sqlite:///{tmp_path}/none.db", create=False)
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_database_of_a_newer_mergemill_is_refused(tmp_path: Path) -> None:
+    Store.open(url(tmp_path)).close()
+    raw = sqlite3.connect(tmp_path / "m.db")
+    raw.execute("UPDATE alembic_version SET version_num = '9999'")
+    raw.commit()
+    raw.close()
+    with pytest.raises(InputError, match="newer mergemill"):
+        Store.open(url(tmp_path))
+
+
+@pytest.mark.parametrize("word", ["frob", "mysql://x/y", "sqlite://", "frob://x"])
+def test_a_wrong_url_is_told(word: str) -> None:
+    with pytest.raises((UsageError, MachineError)):
+        Store.open(word)
+
+
+# --------------------------------------------------------------------------------------------------- bad weather
+
+
+def test_a_locked_database_is_tried_for_a_while_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("taskdb.schema.LOCK_SECONDS", 0.1)
+    with Store.open(url(tmp_path)) as store:
+        other = sqlite3.connect(tmp_path / "m.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(Transient, match="locked"):
+            store.add(records.pull_request())
+        other.execute("ROLLBACK")
+        other.close()
+        assert store.add(records.pull_request())
+
+
+FILLER = """
+import resource, signal, sys
+from taskdb.store import Store
+from mergemill.errors import Transient
+from tests import records
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+with Store.open(sys.argv[1]) as store:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    try:
+        for n in range(100_000):
+            store.add(records.pull_request(n, body="x" * 10_000))
+    except Transient as error:
+        print(n, error.line())
+"""
+
+
+def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FILLER, url(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    n, _, said = done.stdout.partition(" ")
+    assert "run the same command again" in said
+    with Store.open(url(tmp_path)) as store, store.reading() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM pull_request").scalar() == int(n) > 5
+        assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
