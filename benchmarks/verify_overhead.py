@@ -84,9 +84,9 @@ def costs(store: Store) -> list[Cost]:
     """The cost of each certified task of the database, in the order they were built."""
     found = []
     for certificate in store.all(Certificate):
-        task = store.get(certificate.parent, Task)
-        verification = store.get(task.parent, Verification)
-        environment = store.get(verification.parent, Environment)
+        task = store.get(Task, certificate.parent)
+        verification = store.get(Verification, task.parent)
+        environment = store.get(Environment, verification.parent)
         inside = sum(run.test_seconds for run in verification.runs)
         around = environment.seconds - environment.test_seconds + verification.seconds - inside + certificate.seconds
         found.append(

@@ -27,8 +27,8 @@ _OF_EVERY_ROW = ("seq", "id", "body", "added_at")
 
 
 def clean(value: object) -> object:
-    """A value as databases take it: no lone surrogates in texts."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else value
+    """A value as databases take it: no lone surrogates and, for PostgreSQL, no NUL in texts."""
+    return value.encode(errors="replace").decode().replace("\0", "?") if isinstance(value, str) else value
 
 
 def _searchable(task: Task) -> str:

@@ -185,6 +185,13 @@ class Store:
             raise InputError(f"there is no {kind.__name__} {key[:12]}")
         return found[key]
 
+    def all(self, kind: type[R]) -> list[R]:
+        """All records of a kind, in the order they were written; also of chains that no longer count."""
+        table = table_of(KINDS[kind][0])
+        with self.reading() as connection:
+            bodies = connection.execute(select(table.c.body).order_by(table.c.seq)).scalars()
+            return [kind.model_validate_json(body) for body in bodies]
+
     def get_many(self, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
         """Those of the records that exist, by id."""
         with self.reading() as connection:
