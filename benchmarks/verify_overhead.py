@@ -22,8 +22,8 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
+from mergemill.cli import run
 from mergemill.config import Settings
-from mergemill.pipeline import run_sources
 from taskdb.records import Certificate, Environment, Task, Verification
 from taskdb.store import Store
 
@@ -130,7 +130,8 @@ def main() -> None:
             make_repository(Path(folder) / "bench__burn", options.suite_seconds, options.changes)
             source = f"git:{folder}/bench__burn"
         settings = Settings(db=f"sqlite:///{folder}/bench.db", workers=1, limit=options.limit)
-        run_sources([source], settings)
+        limit = ["--limit", str(options.limit)] if options.limit else []
+        run(["run", source, "--db", settings.db, "--workers", "1", *limit])
         artifacts = sum(p.stat().st_size for p in (settings.store_dir / "artifacts").rglob("*") if p.is_file())
         with Store.open(settings.db) as store:
             found = costs(store)
