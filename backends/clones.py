@@ -21,7 +21,6 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from git import GitCommandError, Repo
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from backends.git import GitError, Repository, git, git_environment
@@ -109,6 +108,8 @@ class Clones:
 
     def _try(self, url: str, action: Callable[[], None]) -> None:
         """Run a network action, again after a failure that may pass."""
+        from git import GitCommandError  # noqa: PLC0415 - importing GitPython runs git, which need not be there
+
         retrying = Retrying(
             stop=stop_after_attempt(self.attempts), wait=wait_exponential(multiplier=self.first_wait, max=30),
             retry=retry_if_exception_type(Transient), reraise=True,
@@ -123,6 +124,8 @@ class Clones:
                     raise Transient(f"cannot write the clone of {url}: {error.strerror}") from error
 
     def _clone(self, url: str, path: Path) -> None:
+        from git import Repo  # noqa: PLC0415 - as above
+
         path.parent.mkdir(parents=True, exist_ok=True)
         half = Path(tempfile.mkdtemp(prefix=".half-", dir=path.parent))
         try:
@@ -137,6 +140,8 @@ class Clones:
             shutil.rmtree(half, ignore_errors=True)
 
     def _fetch(self, path: Path) -> None:
+        from git import Repo  # noqa: PLC0415 - as above
+
         with Repo(path) as repo, repo.git.custom_environment(**_environment()):
             repo.git.fetch("--quiet", "origin", "+refs/*:refs/*")
 

@@ -7,13 +7,14 @@ off what a repository or a user's configuration could make git run (filters, tex
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mergemill.errors import InputError
+from mergemill.errors import InputError, MachineError
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -35,10 +36,12 @@ class GitError(InputError):
 
 def git_environment() -> dict[str, str]:
     """The environment git is run in: no user's or system's configuration, no prompt, bytes as they are."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in ("GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY")}
+    ours = ("GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in ours}
     return kept | {
         "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0",
-        "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
+        "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
+        "LC_ALL": "C",
     }  # fmt: skip
 
 
@@ -49,12 +52,18 @@ def git(
 
     Raises:
         GitError: it exited with something else than 0.
+        MachineError: there is no git.
     """
     config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
-    done = subprocess.run(
-        ["git", *config, *arguments], cwd=cwd, input=data, capture_output=True, check=False,
-        env=git_environment() | dict(env or {}),
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            ["git", *config, *arguments], cwd=cwd, input=data, capture_output=True, check=False,
+            env=git_environment() | dict(env or {}),
+        )  # fmt: skip
+    except FileNotFoundError as error:
+        if shutil.which("git"):
+            raise GitError(f"git {arguments[0]}: there is no folder {cwd}") from error
+        raise MachineError("git is not installed", advice="apt-get install -y git") from error
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         raise GitError(f"git {arguments[0]}: {lines[-1]}")
@@ -63,7 +72,7 @@ def git(
 
 @dataclass(frozen=True, kw_only=True)
 class TreeEntry:
-    """A file of a tree: `mode` such as `100644` (`160000` is a submodule, `120000` a link), object id, size in bytes."""
+    """A file of a tree: `mode` such as `100644` (`160000`: a submodule, `120000`: a link), object id, size in bytes."""
 
     path: str
     mode: str

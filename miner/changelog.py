@@ -31,6 +31,9 @@ _BESIDE = re.compile(
 )
 _MOST_BESIDE = 30  # letters beside a version in a line that is a heading by its place alone
 _LONGEST_HEADING = 100
+_NOTHING = re.compile(
+    r"^\.\. (_|:changelog:)|^<a (id|name)=|^[\W_]*(release date|released|unreleased)\b[^\n]{0,40}$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +127,7 @@ def _same(found: str, version: Version) -> bool:
 def _trimmed(lines: list[str]) -> str:
     while lines and (not lines[-1].strip() or re.match(r"^\.\. _|^<a |^-{3,}$|^\[\S+\]: ", lines[-1])):
         lines = lines[:-1]
-    # An anchor or a date alone below a heading says nothing.
-    body = [line for line in lines if not re.match(r"^\.\. (_|:changelog:)|^<a (id|name)=", line)]
+    # An anchor or a date below a heading says nothing of the change.
+    body = [line for line in lines if not _NOTHING.match(line)]
     text = re.sub(r"\n{3,}", "\n\n", "\n".join(line.rstrip() for line in body)).strip("\n")
-    bare = re.sub(
-        r"^[\W_]*(release date|released|date|unreleased)\b[^\n]*$", "", text, flags=re.IGNORECASE | re.MULTILINE
-    )
-    return text if re.search(r"[^\W\d_]{2,}", bare) else ""
+    return text if re.search(r"[^\W\d_]{2,}", text) else ""

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import GitError, Repository, git
+from mergemill.errors import MachineError
 from tests.helpers import TinyRepo
 
 
@@ -70,3 +71,11 @@ def test_names_that_are_not_utf8_survive(tiny: TinyRepo) -> None:
         file.write("x")
     tiny.commit("Two", {})
     assert "caf\udce9" in {entry.path for entry in Repository(tiny.path).ls_tree("HEAD")}
+
+
+def test_no_git_is_said_with_the_command_that_provides_it(
+    tiny: TinyRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError, match="git is not installed"):
+        git("status", cwd=tiny.path)

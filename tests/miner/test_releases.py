@@ -164,7 +164,7 @@ RST = (
         (MARKDOWN, "1.2", ""),
         (PLAIN, "1.1", "  * One, as 1.10.0 will."),
         (PLAIN, "1.0.0", "  * Nought."),
-        (RST, "1.1.0", "Released 2023-01-01\n\n-   One in 1.0.0 style."),
+        (RST, "1.1.0", "-   One in 1.0.0 style."),
         ("## widget 1.1.0 / 2023-01-01\n\ntext\n", "1.1", "text"),
         ("1.1.0\n-----\n\nReleased 2023-01-01\n\n1.0\n---\n\n- x\n", "1.1", ""),
     ],
