@@ -238,8 +238,9 @@ class DockerSandbox:
                 log.info("container %s stays for now: %s", container[:12], error)
                 self._left.append(container)
                 return False
-        while self._left:
-            self._dispose(self._left.pop())
+        with contextlib.suppress(IndexError):  # another remover may have taken the last
+            while True:
+                self._dispose(self._left.pop())
         return True
 
     def reap(self) -> int:
