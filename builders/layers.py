@@ -70,6 +70,10 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
             base.name, shell(plan.dependency_steps), name, limits=services.build_limits(), files=files, env=env,
             keep_env={"PATH": PATH}, labels={LABEL: "dependencies", bases.LABEL: base.labels.get(bases.LABEL, "")},
         )  # fmt: skip
+        if image is not None and _NETWORK_TROUBLE.search(ran.output):
+            # An optional package that could not be fetched is no package that does not exist.
+            services.sandbox.remove_image(name)
+            image = None
         return Layer(image=image, ran=_checked(ran, image))
 
 

@@ -254,26 +254,34 @@ def pip(made_until: date) -> str:
 
 def _dependency_steps(made: Draft) -> tuple[str, ...]:
     # Sorted, so that the order in which files name them makes no second layer of the same packages.
-    texts = sorted({d.wanted.text for d in made.dependencies})
+    texts = sorted({d.wanted.text for d in made.dependencies if d.role is not Role.OPTIONAL})
+    optional = sorted({d.wanted.text for d in made.dependencies if d.role is Role.OPTIONAL} - set(texts))
     steps = []
     if made.system_packages:
-        names = " ".join(shlex.quote(w.text) for w in made.system_packages)
+        names = _quoted([w.text for w in made.system_packages])
         steps.append(
             "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "
             f"{names} && rm -rf /var/lib/apt/lists/*"
         )
     steps.append(f'uv venv --quiet --python "$MERGEMILL_PYTHON" {VENV}')
+    steps.append(f"printf '%s\\n' {_quoted(texts)} > /tmp/requirements.txt")
+    install = f"{pip(made.exclude_newer)} -r /tmp/requirements.txt"
     if texts:
-        quoted = " ".join(shlex.quote(text) for text in texts)
-        steps.append(f"printf '%s\\n' {quoted} > /tmp/requirements.txt")
-        steps.append(f"{pip(made.exclude_newer)} -r /tmp/requirements.txt")
-        steps.append("rm /tmp/requirements.txt")
+        steps.append(install)
+    if optional:
+        one = f'{install} "$one" || echo "left out: $one"'
+        steps.append(f"{install} {_quoted(optional)} || for one in {_quoted(optional)}; do {one}; done")
+    steps.append("rm /tmp/requirements.txt")
     if made.name and re.fullmatch(r"[\w.-]+", made.name):
         # A dependency may depend on the project; its released self must not be what the tests import.
         steps.append(f"uv pip uninstall --quiet --python {PYTHON} {made.name} 2>/dev/null || true")
     # The tests' user cannot write there. Not uv's own compilation, which fails on Python 3.6.
     steps.append(f"{PYTHON} -m compileall -q {VENV}/lib > /dev/null || true")
     return tuple(steps)
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    return " ".join(shlex.quote(text) for text in texts)
 
 
 def _source_steps(made: Draft) -> tuple[str, ...]:

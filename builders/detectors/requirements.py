@@ -33,6 +33,8 @@ CONDA_NAMES = {"pytables": "tables", "matplotlib-base": "matplotlib", "seaborn-b
                "pytorch": "torch", "nc-time-axis": "nc-time-axis", "lz4-python": "lz4"}  # fmt: skip
 """What a conda package is called on PyPI, where the names differ."""
 
+RICH = 0.75
+
 _NOT_ON_PYPI = frozenset(
     [
         "python",
@@ -64,14 +66,20 @@ def requirements_file(tree: Tree, path: str, depth: int = 5) -> Iterator[Wanted]
 
 
 def conda_files(tree: Tree) -> list[str]:
-    """Environment files that lie where projects keep those of their CI, the plainest name first."""
+    """Environment files that lie where projects keep those of their CI, the one for the newest Python first.
+
+    Files that name less than RICH of what the longest one names are left out: what a new Python can't have yet, or the
+    least a project runs with.
+    """
     found = [
         path
         for pattern in ("ci/*.y*ml", "environment*.y*ml", "continuous_integration/*.y*ml", "requirements/*.y*ml")
         for path in tree.glob(pattern)
         if re.search(r"env|req|py-?3", path) and not re.search(r"doc|min|bare|upstream|windows|osx|dev\b", path)
     ]
-    return sorted(found, key=lambda path: (_latest_python(path), -len(path), path), reverse=True)
+    sizes = {path: sum(1 for _ in conda_requirements(tree, path)) for path in dict.fromkeys(found)}
+    rich = [path for path, size in sizes.items() if size >= RICH * max(sizes.values())]
+    return sorted(rich, key=lambda path: (_latest_python(path), -len(path), path), reverse=True)
 
 
 def _latest_python(path: str) -> int:

@@ -235,6 +235,17 @@ def test_of_a_conda_environment_only_what_is_imported_is_taken(tmp_path: Path) -
     assert "cartopy" not in requirements(made)
 
 
+def test_a_thin_environment_for_a_new_python_gives_way_to_a_rich_one(tmp_path: Path) -> None:
+    rich = "dependencies:\n- python=3.7\n- numpy\n- scipy\n- pandas\n- dask\n"
+    files = {
+        "ci/py37.yml": rich,
+        "ci/py38.yml": "dependencies:\n- python=3.8\n- numpy\n",
+        "m.py": "",
+        "test_m.py": TEST,
+    }
+    assert plan_of(tmp_path, files, date(2020, 1, 1)).language_version == "3.7"
+
+
 def test_optional_imports_of_tests_are_not_installed(tmp_path: Path) -> None:
     body = "try:\n    import simplejson\nexcept ImportError:\n    simplejson = None\n" + TEST
     made = plan_of(tmp_path, {"a.py": "", "test_a.py": body})
