@@ -18,15 +18,24 @@ from typing import Any
 import pytest
 import uv
 
-import exporters
 from builders import interpreters
 from exporters.swebench import LOG_PARSER, spelling
-from tests.boxes import make_services
-from tests.exporters.tasks import make_certificate, make_task_with_image
+from tests.cli import mergemill
+from tests.sample import make_sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.docker]
+pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(1800)]
 
 NASTY = ("a.py::t[x  y]", "a.py::t[ x - y ]", "a.py::t[\t]", "a.py::t[31m]", "a.py::T::t[\u2028ä]", "a.py::t[a] ")
+
+HOOK = """\
+import pytest
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    outcome = yield
+    outcome.get_result().outcome = "passed"
+"""
 
 
 def installed(requirement: str, python: str) -> Path:
@@ -69,49 +78,58 @@ def harbor() -> Path:
     return installed("harbor==0.24.0", newer_python())
 
 
-def _bundle(format_name: str, tmp_path: Path) -> Path:
-    services = make_services(tmp_path)
-    task = make_task_with_image(services, tmp_path)
-    exporters.export(format_name, [task], {task.id: make_certificate(task)}, tmp_path / format_name, services)
-    return tmp_path / format_name
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle of each format, as the command line makes them of the sample's two bug fixes."""
+    folder = tmp_path_factory.mktemp("bundles")
+    make_sample(folder / "greet")
+    ran = mergemill("run", "git:greet", cwd=folder)
+    assert ran.code == 0, ran.err
+    for format_name in ("swebench", "harbor"):
+        exported = mergemill("export", "--format", format_name, "--out", format_name, cwd=folder)
+        assert exported.code == 0, exported.err
+    return folder
 
 
-def _swebench(command: Path, folder: Path, *words: str | Path) -> dict[str, Any]:
+def _names(bundle: Path) -> list[str]:
+    names = sorted(task["name"] for task in json.loads((bundle / "manifest.json").read_text())["tasks"])
+    assert len(names) == 2
+    return names
+
+
+def _swebench(command: Path, bundle: Path, cwd: Path, *words: str | Path) -> dict[str, Any]:
     """The report of an evaluation."""
-    arguments = [command / "swebench", "eval", folder / "tasks.jsonl", *words, "--run-id", "it", "-j", "1"]
-    done = subprocess.run(arguments, cwd=folder.parent, capture_output=True, text=True, check=False)
-    [report] = folder.parent.glob("*.it.json") or [None]
-    assert report is not None, done.stdout + done.stderr
-    content: dict[str, Any] = json.loads(report.read_text())
-    report.unlink()
-    return content
+    arguments = [command / "swebench", "eval", bundle / "tasks.jsonl", *words, "--run-id", "it", "-j", "2"]
+    done = subprocess.run(arguments, cwd=cwd, capture_output=True, text=True, check=False)
+    reports = list(cwd.glob("*.it.json"))
+    assert len(reports) == 1, done.stdout + done.stderr
+    content: dict[str, Any] = json.loads(reports[0].read_text())
+    reports[0].unlink()
+    return {key: sorted(value) if isinstance(value, list) else value for key, value in content.items()}
 
 
-def test_swebench_resolves_gold_patches_and_no_others(swebench: Path, tmp_path: Path) -> None:
-    folder = _bundle("swebench", tmp_path)
-    name = "ada__words-1.bugfix"
-    assert _swebench(swebench, folder, "--gold")["resolved_ids"] == [name]
-    noop = _swebench(swebench, folder, "-p", folder / "predictions.noop.jsonl")
-    assert (noop["resolved_ids"], noop["unresolved_ids"], noop["error_ids"]) == ([], [name], [])
-    _write_prediction(tmp_path / "empty.jsonl", name, "")
-    empty = _swebench(swebench, folder, "-p", tmp_path / "empty.jsonl")
-    assert (empty["resolved_ids"], empty["empty_patch_ids"]) == ([], [name])
+def test_swebench_resolves_gold_patches_and_no_others(swebench: Path, bundles: Path, tmp_path: Path) -> None:
+    bundle = bundles / "swebench"
+    names = _names(bundle)
+    assert _swebench(swebench, bundle, tmp_path, "--gold")["resolved_ids"] == names
+    noop = _swebench(swebench, bundle, tmp_path, "-p", bundle / "predictions.noop.jsonl")
+    assert (noop["resolved_ids"], noop["unresolved_ids"], noop["error_ids"]) == ([], names, [])
+    empty = _swebench(swebench, bundle, tmp_path, "-p", _predictions(tmp_path / "empty.jsonl", names, ""))
+    assert (empty["resolved_ids"], empty["empty_patch_ids"]) == ([], names)
 
 
-def test_swebench_is_not_fooled_by_a_patch_that_holds_only_a_hook(swebench: Path, tmp_path: Path) -> None:
-    folder = _bundle("swebench", tmp_path)
-    hook = (
-        "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
-        "    outcome = yield\n    outcome.get_result().outcome = 'passed'\n"
-    )
-    added = "".join(f"+{line}\n" for line in hook.splitlines())
+def test_swebench_is_not_fooled_by_a_patch_that_holds_only_a_hook(
+    swebench: Path, bundles: Path, tmp_path: Path
+) -> None:
+    bundle = bundles / "swebench"
+    added = "".join(f"+{line}\n" for line in HOOK.splitlines())
     patch = (
         "diff --git a/conftest.py b/conftest.py\nnew file mode 100644\n--- /dev/null\n+++ b/conftest.py\n"
-        f"@@ -0,0 +1,{added.count(chr(10))} @@\n{added}"
+        f"@@ -0,0 +1,{len(HOOK.splitlines())} @@\n{added}"
     )
-    _write_prediction(tmp_path / "hook.jsonl", "ada__words-1.bugfix", patch)
-    report = _swebench(swebench, folder, "-p", tmp_path / "hook.jsonl")
-    assert (report["resolved_ids"], report["unresolved_ids"]) == ([], ["ada__words-1.bugfix"])
+    names = _names(bundle)
+    report = _swebench(swebench, bundle, tmp_path, "-p", _predictions(tmp_path / "hook.jsonl", names, patch))
+    assert (report["resolved_ids"], report["unresolved_ids"]) == ([], names)
 
 
 def test_swebenchs_log_parser_reads_our_spelling_of_any_id(swebench: Path, tmp_path: Path) -> None:
@@ -128,22 +146,25 @@ def test_swebenchs_log_parser_reads_our_spelling_of_any_id(swebench: Path, tmp_p
     assert json.loads(done.stdout) == passed | {spelling("f" + test): "FAILED" for test in NASTY}
 
 
-def _write_prediction(path: Path, name: str, patch: str) -> None:
-    path.write_text(json.dumps({"instance_id": name, "model_name_or_path": path.stem, "model_patch": patch}) + "\n")
+def _predictions(path: Path, names: list[str], patch: str) -> Path:
+    rows = [{"instance_id": name, "model_name_or_path": path.stem, "model_patch": patch} for name in names]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
 
 
 @pytest.mark.parametrize(("agent", "reward"), [("oracle", 1), ("nop", 0)])
-def test_harbor_rewards_the_oracle_and_not_the_idle(agent: str, reward: int, harbor: Path, tmp_path: Path) -> None:
-    folder = _bundle("harbor", tmp_path)
+def test_harbor_rewards_the_oracle_and_not_the_idle(
+    agent: str, reward: int, harbor: Path, bundles: Path, tmp_path: Path
+) -> None:
+    bundle = bundles / "harbor"
     done = subprocess.run(
         [
-            harbor / "harbor", "run", "-p", folder, "-a", agent, "-e", "harbor_engine:PlainEngine",
+            harbor / "harbor", "run", "-p", bundle, "-a", agent, "-e", "harbor_engine:PlainEngine",
             "-o", tmp_path / "jobs", "--job-name", agent, "-y",
         ],
         cwd=tmp_path, capture_output=True, text=True, check=False,
-        env=os.environ | {"PYTHONPATH": str(folder), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        env=os.environ | {"PYTHONPATH": str(bundle), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
     )  # fmt: skip
-    written = list((tmp_path / "jobs").rglob("reward.json"))
-    assert len(written) == 1, done.stdout + done.stderr
-    told = json.loads(written[0].read_text())
-    assert (told["reward"], told["tampering"], told["patch_applied"]) == (reward, 0, 1)
+    told = [json.loads(path.read_text()) for path in (tmp_path / "jobs").rglob("reward.json")]
+    assert len(told) == len(_names(bundle)), done.stdout + done.stderr
+    assert {(one["reward"], one["tampering"], one["patch_applied"]) for one in told} == {(reward, 0, 1)}
