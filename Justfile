@@ -31,3 +31,8 @@ check:
 format:
     .venv/bin/ruff format .
     .venv/bin/ruff check --fix .
+
+# Resolve the dependencies anew
+lock:
+    .venv/bin/uv pip compile pyproject.toml --group dev --extra benchmarks --extra postgres --universal \
+        --python-version 3.11 --generate-hashes --upgrade -q -o requirements.lock --custom-compile-command "just lock"

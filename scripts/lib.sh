@@ -46,7 +46,7 @@ find_python() {
     return 1
 }
 
-env_fingerprint() { cat "$root/pyproject.toml" "$root/uv.lock" 2>/dev/null | sha256sum | cut -d' ' -f1; }
+env_fingerprint() { cat "$root/pyproject.toml" "$root/requirements.lock" | sha256sum | cut -d' ' -f1; }
 
 env_is_good() {
     [ -x "$venv/bin/mergemill" ] && "$venv/bin/python" -c '' 2>/dev/null &&
@@ -68,13 +68,9 @@ setup_env() {
         "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip -q
         "$venv/bin/python" -m pip install -q --disable-pip-version-check 'uv>=0.5' || no_index
     fi
-    say "installing what pyproject.toml names"
-    if [ -f "$root/uv.lock" ]; then
-        # The lock names PyPI; a mirror set for pip or uv is asked for the same files by their hashes.
-        (cd "$root" && UV_PROJECT_ENVIRONMENT=$venv "$venv/bin/uv" sync --quiet --frozen --inexact) || no_index
-    else
-        (cd "$root" && "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" -e . --group dev) || no_index
-    fi
+    say "installing what requirements.lock names"
+    "$venv/bin/uv" pip install -q --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock" || no_index
+    "$venv/bin/uv" pip install -q --python "$venv/bin/python" --no-deps -e "$root" || no_index
     env_fingerprint >"$venv/mergemill-fingerprint"
 }
 
