@@ -102,7 +102,6 @@ def metadata(item: Item) -> dict[str, Any]:
         "task_id": task.id,
         "certificate": item.certificate.id if item.certificate else "",
         "repo": task.repo,
-        "source": task.source,
         "base_commit": task.base_commit,
         "created_at": task.created_at,
         "version": task.version,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import os
+import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -98,7 +100,7 @@ def test_a_harbor_task_is_verified_in_a_sealed_container_of_its_own(tmp_path: Pa
     assert verifier["environment_mode"] == "separate"
     assert verifier["environment"]["network_mode"] == "no-network"
     assert "docker_image" not in verifier["environment"]  # Harbor would look for tests in that image
-    assert verifier["collect"][0]["command"].endswith("> /logs/artifacts/model.patch")
+    assert verifier["collect"][0]["command"].startswith("out=/logs/artifacts/model.patch;")
     assert config["metadata"]["FAIL_TO_PASS"] == list(FAIL_TO_PASS)
     assert (folder / "tests" / "eval.sh").read_bytes() == services.artifacts.get(task.eval_script)
     assert "Wide gaps are miscounted" in (folder / "instruction.md").read_text()
@@ -127,6 +129,18 @@ def test_the_work_of_an_agent_is_collected_with_new_files_and_commits_but_withou
     fresh.git("apply", str(tmp_path / "model.patch"))
     assert fresh.git("status", "--porcelain").split() == ["D", "README.md", "M", "words.py", "??", "new.bin"]
     assert (fresh.path / "words.py").read_text() == WORDS_RIGHT
+
+
+def test_an_agent_that_destroys_the_repository_has_done_nothing(tmp_path: Path) -> None:
+    tree = TinyRepo(tmp_path / "testbed")
+    tree.commit("Begin", BASE)
+    shutil.rmtree(tree.path / ".git")
+    (tmp_path / "model.patch").symlink_to(tmp_path / "elsewhere")
+    command = box_file("collect.sh").decode().replace("/testbed", str(tree.path))
+    environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
+    subprocess.run(["bash", "-c", command.replace("/logs/artifacts", str(tmp_path))], check=True, env=environment)
+    assert not (tmp_path / "model.patch").is_symlink()
+    assert (tmp_path / "model.patch").read_bytes() == b""
 
 
 def test_the_grader_needs_nothing_newer_than_python_3_6() -> None:
