@@ -22,7 +22,8 @@ pytestmark = pytest.mark.docker
 FIX = SHOP_RIGHT.replace("    return sum(prices)", "    return sum(prices, start=0)  # from the first one on")
 LEAKS = {
     "gold-in-a-dangling-object": "cd /testbed && git hash-object -w /run/gold.py && git gc -q --prune=never",
-    "a-later-commit": "cd /testbed && cp /run/gold.py shop/ && git add . && git commit -qm x && git reset -q --hard HEAD~",
+    "a-later-commit": "cd /testbed && cp /run/gold.py shop/ && git add . && git commit -qm x && "
+    "git reset -q --hard HEAD~",
     "a-stash": "cd /testbed && echo x >> shop/__init__.py && git stash -q",
     "a-tag": "cd /testbed && git tag v2",
     "a-remote": "cd /testbed && git remote add origin https://example.org/x.git",
