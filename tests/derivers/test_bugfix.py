@@ -1,0 +1,25 @@
+"""What becomes a bugfix task."""
+
+from __future__ import annotations
+
+import pytest
+
+from derivers.bugfix import is_bugfix
+from taskdb.records import FailureKind, Verification
+
+
+@pytest.mark.parametrize(
+    ("kinds", "bugfix"),
+    [
+        ((FailureKind.ASSERTION,), True),
+        ((FailureKind.ABSENT, FailureKind.ERROR), True),
+        ((FailureKind.COLLECTION, FailureKind.ABSENT), False),
+    ],
+)
+def test_a_bug_is_what_a_test_saw_going_wrong(kinds: tuple[FailureKind, ...], bugfix: bool) -> None:
+    verification = Verification(
+        parent="", candidate="", name="a__b-1", PASS_TO_PASS=(), flaky=(), twins=(), eval_files=(), eval_script="",
+        FAIL_TO_PASS=tuple((f"t.py::test_{n}", kind) for n, kind in enumerate(kinds)), twin_patch=None, repeats=1,
+        runs=(), seconds=0,
+    )  # fmt: skip
+    assert (is_bugfix(verification) is None) == bugfix

@@ -1,0 +1,57 @@
+"""Which test files an evaluation runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from mergemill.config import Settings
+from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
+from tests.helpers import TinyRepo
+from verifiers.selection import eval_files
+
+FILES = {
+    "src/shop/__init__.py": "", "src/shop/sums.py": "", "src/shop/tags.py": "",
+    "tests/test_sums.py": "from shop.sums import total\n", "tests/test_tags.py": "from shop import tags\n",
+    "tests/test_both.py": "def test_x():\n    import shop.sums as s\n", "tests/helper.py": "import shop.sums\n",
+    "tests/test_odd.py": "print 'two'\n",
+}  # fmt: skip
+
+
+def make(repo: TinyRepo, base: str, source: str, test_seconds: float) -> tuple[Candidate, Environment]:
+    candidate = Candidate(
+        parent="", source=source, repo="a/b", name="a__b-1", language="python", base_commit=base, merge_commit=base,
+        created_at="2024-03-01", version="", problem_statement="", hints="", license="MIT", gold_patch="",
+        test_patch="", gold_files=("src/shop/sums.py",), test_files=("tests/data.txt", "tests/test_new.py"),
+        gold_lines=1, test_lines=1,
+    )  # fmt: skip
+    plan = BuildPlan(
+        language="python", language_version="3.11", exclude_newer="", system_packages=(), dependency_steps=(),
+        source_steps=(), test=TestCommand(framework="pytest", argv=("pytest",)),
+    )  # fmt: skip
+    environment = Environment(
+        parent="", name="a__b-1", plan=plan, attempt=1, image="", image_digest="", image_bytes=0, collected_share=1,
+        counts=Counts(), base_report="", log="", seconds=1, test_seconds=test_seconds,
+    )  # fmt: skip
+    return candidate, environment
+
+
+@pytest.mark.parametrize(
+    ("source", "test_seconds", "files"),
+    [
+        ("git:.", 5, ()),
+        ("git:.", 50, ("tests/test_both.py", "tests/test_new.py", "tests/test_sums.py")),
+        ("instances:x.jsonl", 5, ("tests/test_new.py",)),
+    ],
+    ids=["whole-suite", "by-patch-and-imports", "published"],
+)
+def test_the_whole_suite_runs_where_the_budget_allows_it(
+    source: str, test_seconds: float, files: tuple[str, ...], tmp_path: Path
+) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", FILES)
+    candidate, environment = make(repo, base, source, test_seconds)
+    settings = Settings(budget_seconds=100, test_timeout=100, repeats=3)
+    assert eval_files(candidate, environment, settings, Repository(repo.path)) == files
