@@ -20,8 +20,8 @@ class Lists:
     fail_to_pass: tuple[tuple[TestId, FailureKind], ...]
     pass_to_pass: tuple[TestId, ...]
     flaky: tuple[tuple[TestId, str], ...]
-    flaky_fail_to_pass: int
-    """How many of the flaky tests would have been FAIL_TO_PASS by the first pair of runs."""
+    flaky_fail_to_pass: tuple[TestId, ...]
+    """The flaky tests that would have been FAIL_TO_PASS by the first pair; not those whose very name varies."""
 
 
 def make_lists(tested: Sequence[Report], solved: Sequence[Report]) -> Lists:
@@ -29,18 +29,19 @@ def make_lists(tested: Sequence[Report], solved: Sequence[Report]) -> Lists:
 
     A test is in a list when every repeat says the same of it. Skipped and xfailed is neither failing nor passing.
     """
-    f2p, p2p, flaky, lost = [], [], [], 0
+    f2p, p2p, flaky, lost = [], [], [], []
     for test in sorted({test for report in (*tested, *solved) for test in report.outcomes}):
         before = [_word(report, test) for report in tested]
         after = [_word(report, test) for report in solved]
         if len(set(before)) > 1 or len(set(after)) > 1:
             flaky.append((test, f"tested: {_tally(tested, test)}; solved: {_tally(solved, test)}"))
-            lost += before[0] == "fails" and after[0] == "passes"
+            if before[0] == "fails" and after[0] == "passes" and all(test in report.outcomes for report in solved):
+                lost.append(test)
         elif after[0] == "passes" and before[0] == "fails":
             f2p.append((test, failure_kind(tested[0], test)))
         elif after[0] == before[0] == "passes":
             p2p.append(test)
-    return Lists(fail_to_pass=tuple(f2p), pass_to_pass=tuple(p2p), flaky=tuple(flaky), flaky_fail_to_pass=lost)
+    return Lists(fail_to_pass=tuple(f2p), pass_to_pass=tuple(p2p), flaky=tuple(flaky), flaky_fail_to_pass=tuple(lost))
 
 
 def failure_kind(report: Report, test: TestId) -> FailureKind:

@@ -188,7 +188,8 @@ class Trial:
     def _no_fail_to_pass(self) -> Unfit:
         lists, solved = self.lists(), self.solved[-1]
         if lists and lists.flaky_fail_to_pass:
-            return Unfit(reason=Reason.FLAKY, detail=f"{lists.flaky[0][0]}: {lists.flaky[0][1]}", log=solved.record.log)
+            test = lists.flaky_fail_to_pass[0]
+            return Unfit(reason=Reason.FLAKY, detail=f"{test}: {dict(lists.flaky)[test]}", log=solved.record.log)
         failing = [
             test for test, outcome in solved.report.outcomes.items()
             if outcome.status in ("failed", "error") and test.partition("::")[0] in self.candidate.test_files

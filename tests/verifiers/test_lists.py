@@ -43,8 +43,16 @@ def test_a_test_that_varies_is_left_out_with_its_counts() -> None:
     once, twice = report(a="failed", b="passed"), report(a="passed", b="passed")
     lists = make_lists([once, once, once], [twice, once, twice])
     assert lists.flaky == (("t.py::a", "tested: failed 3; solved: passed 2, failed 1"),)
-    assert lists.flaky_fail_to_pass == 1
+    assert lists.flaky_fail_to_pass == ("t.py::a",)
     assert lists.fail_to_pass == ()
+
+
+def test_a_test_whose_very_name_varies_is_no_lost_fail_to_pass() -> None:
+    lists = make_lists(
+        [report(b="passed"), report(b="passed")], [report(b="passed", at_12="passed"), report(b="passed")]
+    )
+    assert [test for test, _ in lists.flaky] == ["t.py::at_12"]
+    assert lists.flaky_fail_to_pass == ()
 
 
 def test_published_ids_are_met_cut_at_a_space_or_bare() -> None:
