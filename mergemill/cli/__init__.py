@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -64,22 +64,28 @@ def run(arguments: list[str]) -> int:
         output.tell(error.line())
         return error.exit_code
     except typer.Exit as error:
-        return int(error.exit_code)
+        code = error.exit_code
     except wrong as error:
         where = f"{error.ctx.command_path} --help" if error.ctx else "mergemill --help"
         output.tell(f"{' '.join(error.format_message().split()).rstrip('.')} (see {where})")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        output.tell("stopped; the same command goes on from here")
-        _leave(INTERRUPTED)
+        _interrupted()
     except OSError as error:
         if error.errno != errno.EPIPE:
             raise
         _leave(0)  # whoever read the output has seen enough
+    if code == INTERRUPTED:  # what newer typers make of Ctrl-C
+        _interrupted()
     return int(code or 0)
 
 
-def _leave(code: int) -> None:
+def _interrupted() -> NoReturn:
+    output.tell("stopped; the same command goes on from here")
+    _leave(INTERRUPTED)
+
+
+def _leave(code: int) -> NoReturn:
     """Leave at once: workers that still run end with the process, their containers with the next `mergemill run`."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

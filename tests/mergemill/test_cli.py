@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,31 @@ def test_every_command_and_option_is_documented(words: tuple[str, ...]) -> None:
     command = dict(commands())[words]
     options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
     assert {option for option in options if not re.search(rf"[` ]{option}\b", page)} == set()
+
+
+# -------------------------------------------------------------------------------------------------------- Ctrl-C
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from mergemill import cli
+from taskdb import queries
+
+def slow(*_):
+    ThreadPoolExecutor(1).submit(time.sleep, 60)  # what a worker leaves behind must not hold up the end
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+queries.list_tasks = slow
+sys.argv[1:] = ["tasks", "list"]
+cli.main()
+"""
+
+
+def test_ctrl_c_leaves_at_once_with_130(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], cwd=folder, env=environment(), capture_output=True, text=True, timeout=30,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 130
+    assert done.stderr == "mergemill: stopped; the same command goes on from here\n"
