@@ -2,8 +2,8 @@
 
     python -m benchmarks.verify_overhead [--suite-seconds 10] [--changes 3] [--repo git:PATH --limit N]
 
-Without `--repo` a repository is made whose suite computes for about `--suite-seconds`. One worker, so that seconds inside
-the test process and wall seconds can be compared. Printed per task:
+Without `--repo` a repository is made whose suite computes for about `--suite-seconds`. One worker, so that seconds
+inside the test process and wall seconds can be compared. Printed per task:
 
 - overhead: (wall time of verification - time inside the test process) / time inside the test process;
 - marginal seconds: wall time of build, verification and certification without the time inside the test process;
