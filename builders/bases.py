@@ -41,6 +41,8 @@ ENV = {
     "LANG": "C.UTF-8",
     "PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 }
+MOVING_SUITES = frozenset({"sid"})
+"""Debian releases that change from day to day."""
 PULL_SECONDS = 10.0
 """How long a registry may take to give its first answer."""
 
@@ -117,13 +119,21 @@ def available(language: str, services: Services) -> tuple[str, ...]:
 
     Whether a registry answers is tried once, by asking for the default version's image.
     """
-    source = services.settings.base_source
-    registry = source == "registry" or (source == "auto" and _registry_answers(language, services))
     return tuple(
-        one.version
-        for one in catalog.releases(language)
-        if any(registry or way.kind != "official" for way in recipes(one, source)) or existing(one, services)
+        one.version for one in catalog.releases(language) if _open_ways(one, services) or existing(one, services)
     )
+
+
+def moving(language: str, services: Services) -> frozenset[str]:
+    """Versions that this machine can only take from a Debian release that changes from day to day."""
+    ways = {one.version: _open_ways(one, services) for one in catalog.releases(language)}
+    return frozenset(v for v, open_ways in ways.items() if open_ways and open_ways[0].source in MOVING_SUITES)
+
+
+def _open_ways(release: catalog.Release, services: Services) -> list[Recipe]:
+    source = services.settings.base_source
+    registry = source == "registry" or (source == "auto" and _registry_answers(release.language, services))
+    return [way for way in recipes(release, source) if registry or way.kind != "official"]
 
 
 def _registry_answers(language: str, services: Services) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,11 +13,13 @@ from backends.sandbox.base import ImageInfo
 from backends.services import Services
 from builders import bases, layers
 from builders.accept import Accepted, Reason, Refused, accept, best_line
-from builders.fallbacks import ladder
+from builders.fallbacks import ladder, settled_first
 from builders.plan import Draft, NoPlanError, draft, render
 from builders.seed import IncompleteCloneError
 from builders.tree import Tree
 from taskdb.records import BuildPlan, Candidate, Environment, Rejection, Stage
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +46,7 @@ def build(candidate: Candidate, services: Services) -> Environment | Rejection:
             tree, lambda: bases.available("python", services), date.fromisoformat(candidate.created_at[:10]),
             candidate.version or nearest_tag(clone, candidate.base_commit),
         )  # fmt: skip
+        first = settled_first(first, bases.moving("python", services))
         attempt, result = _climb(first, tree, candidate, services, lambda: time.monotonic() - started)
     except NoPlanError as error:
         attempt, result = 0, Refused(reason=Reason.NO_PLAN, detail=str(error), log="")
@@ -75,13 +79,19 @@ def _climb(
             break
         result = _try(render(rung), tree, candidate, services)
         if isinstance(result, _Built):
-            return attempt, result
+            accepted = replace(result.accepted, log=_told(refusals) + result.accepted.log)
+            return attempt, replace(result, accepted=accepted)
+        log.info("%s: attempt %d refused: %s: %s", candidate.name, attempt, result.reason, result.detail)
         refusals.append(result)
         if result.reason in HOPELESS:
             break
     furthest = max(reversed(refusals), key=lambda refused: list(Reason).index(refused.reason))
-    logs = [f"===== attempt {n}: {r.reason}: {r.detail}\n{r.log}" for n, r in enumerate(refusals, 1)]
-    return attempt, replace(furthest, log="\n".join(logs))
+    return attempt, replace(furthest, log=_told(refusals))
+
+
+def _told(refusals: list[Refused]) -> str:
+    """The logs of refused attempts, each below a line that says why."""
+    return "".join(f"===== attempt {n}: {r.reason}: {r.detail}\n{r.log}\n" for n, r in enumerate(refusals, 1))
 
 
 HOPELESS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})

@@ -6,13 +6,19 @@ changes anything, applied to the result of the one before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from builders.detectors.dependencies import Role
 from builders.plan import Draft, after_tomorrow
 
 Fallback = Callable[[Draft], Draft]
+
+
+def settled_first(draft: Draft, moving: Collection[str]) -> Draft:
+    """Of the versions that the evidence lists, those whose base stays as it is before the `moving` ones."""
+    ordered = sorted(draft.pythons, key=lambda one: (one.path == "(date)", one.value in moving))
+    return replace(draft, pythons=tuple(ordered))
 
 
 def exact_date(draft: Draft) -> Draft:

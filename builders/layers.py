@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from backends.git import Repository
 from backends.sandbox.base import ImageInfo, Ran
 from backends.services import Services
-from builders import bases, seed
+from builders import bases, failures, seed
 from mergemill.errors import Transient
 from taskdb.records import BuildPlan
 
@@ -54,7 +54,7 @@ class Layer:
 
 
 def dependencies(plan: BuildPlan, services: Services) -> Layer:
-    """The dependency layer of a plan, built when it is not there yet.
+    """The dependency layer of a plan, built when it is not there yet; a failure is remembered (`builders.failures`).
 
     Raises:
         Transient: engine or network failed.
@@ -64,6 +64,8 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
         if found := services.sandbox.image(name):
             return Layer(image=found, ran=None)
         base = bases.ensure_base(plan.language, plan.language_version, services)
+        if failed := failures.recall(services, name, base.name):
+            return Layer(image=None, ran=failed)
         files, env = borrowed(services)
         env |= {"MERGEMILL_PYTHON": base.labels[bases.PYTHON_LABEL], "UV_NO_CACHE": "1", "UV_LINK_MODE": "copy"}
         ran, image = services.sandbox.build(
@@ -74,7 +76,10 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
             # An optional package that could not be fetched is no package that does not exist.
             services.sandbox.remove_image(name)
             image = None
-        return Layer(image=image, ran=_checked(ran, image))
+        ran = _checked(ran, image)
+        if image is None:
+            failures.remember(services, name, base.name, ran)
+        return Layer(image=image, ran=ran)
 
 
 def source(plan: BuildPlan, clone: Repository, commit: str, repo: str, services: Services) -> Layer:

@@ -9,6 +9,7 @@ import pytest
 from backends.git import Repository
 from backends.services import Services
 from backends.testing.outcomes import Report
+from builders import failures, layers
 from builders.accept import Reason
 from builders.build import build, nearest_tag
 from mergemill.errors import Transient
@@ -83,13 +84,13 @@ def test_a_candidate_becomes_a_box_that_runs_its_tests(tmp_path: Path) -> None:
     assert seen.split()[:3] == ["mergemill"] * 3
     trace = "pwd; which python; ls -A /run/mergemill 2>/dev/null; env | grep -ci -e proxy -e cert -e index"
     assert inside(services, made.image, f"{trace} || true").split() == ["/testbed", "/opt/venv/bin/python", "0"]
-    layers = 0
+    seen_layers = 0
     with services.sandbox.layers(made.image) as stream:
         for _, layer in stream:
             with tarfile.open(fileobj=io.BytesIO(layer.read())) as tar:
-                layers += 1
+                seen_layers += 1
                 assert not [m.name for m in tar if "run/mergemill" in m.name and m.isfile() and "ca.pem" in m.name]
-    assert layers >= 3
+    assert seen_layers >= 3
 
 
 @pytest.mark.docker
@@ -123,6 +124,38 @@ def test_what_cannot_be_resolved_is_rejected_with_its_line_and_log(tmp_path: Pat
     assert "pytest==99.1" in rejected.detail
     assert rejected.log is not None
     assert "===== attempt 2" in services.artifacts.text(rejected.log)
+
+
+@pytest.mark.docker
+def test_a_dependency_layer_that_failed_is_not_tried_again_until_it_is_forgotten(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    plan = records.PLAN.model_copy(update={"dependency_steps": (f"echo {tmp_path}; false",)})
+    first, second = layers.dependencies(plan, services), layers.dependencies(plan, services)
+    assert first.image is second.image is None
+    assert first.ran is not None
+    assert second.ran is not None
+    assert first.ran.seconds > 0.0
+    assert (second.ran.seconds, second.ran.output) == (0.0, first.ran.output)
+    failures.forget(services.settings.store_dir)
+    again = layers.dependencies(plan, services).ran
+    assert again is not None
+    assert again.seconds > 0.0
+
+
+@pytest.mark.docker
+def test_the_log_of_a_box_begins_with_the_attempts_that_were_refused(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    # Uploaded in the month of the change, so that the first attempt, dated on its first day, cannot have it.
+    later = PYPROJECT.replace('["pytest"]', '["pytest==8.1.1"]')
+    with caplog.at_level("INFO", logger="builders.build"):
+        made = environment(build(candidate(repo, repo.commit("base", FILES | {"pyproject.toml": later})), services))
+    assert made.attempt == 2
+    log = services.artifacts.text(made.log)
+    assert log.startswith("===== attempt 1: dependencies-failed")
+    assert "2 passed" in log
+    assert "attempt 1 refused: dependencies-failed" in caplog.text
 
 
 @pytest.mark.docker

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.fallbacks import ladder
+from builders.fallbacks import ladder, settled_first
 from builders.plan import NoPlanError, draft, normal_version, plan, render
 from builders.tree import Tree
 from taskdb.records import BuildPlan
@@ -299,3 +299,13 @@ def test_each_rung_of_the_ladder_is_another_plan(tmp_path: Path) -> None:
 )
 def test_tags_give_versions(tag: str, version: str) -> None:
     assert normal_version(tag) == version
+
+
+def test_a_base_that_changes_from_day_to_day_is_used_only_when_no_other_version_is_listed(tmp_path: Path) -> None:
+    made = draft(tree_of(tmp_path, MODERN), HERE, DAY)
+    versions = [one.value for one in made.pythons]
+    assert len(versions) > 1
+    moved = settled_first(made, {versions[0]})
+    assert moved.pythons[0].value == versions[1]
+    assert sorted(one.value for one in moved.pythons) == sorted(versions)
+    assert settled_first(moved, set(versions)).pythons == moved.pythons
