@@ -15,6 +15,8 @@ path-exclude=/usr/share/man/*
 path-exclude=/usr/share/info/*
 path-exclude=/usr/share/locale/*
 CFG
+# Mirrors that stand still serve lists beyond their date; signatures are checked all the same.
+echo 'Acquire::Check-Valid-Until "false";' >/etc/apt/apt.conf.d/80mergemill
 find /usr/share/doc -depth -type f ! -name copyright -delete 2>/dev/null || true
 rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/cache/debconf/*-old /var/log/*.log
