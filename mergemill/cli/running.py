@@ -87,6 +87,10 @@ def _expanded(sources: list[str] | tuple[str, ...], *, required: bool) -> list[s
 def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool) -> int:
     """Do what is to do; the exit code."""
     services = make_services(settings, engine=stage in ENGINE)
+    if scope.retry:
+        from builders.failures import forget  # noqa: PLC0415 - only a retry needs the builders here
+
+        forget(settings.store_dir)
     creates = stage in (None, Stage.MINE)
     with Store.open(settings.db, create=creates, clock=services.clock) as store, _progress(as_json=as_json) as progress:
         cluster = LocalCluster(workers=settings.workers, stop=_say_wait)
