@@ -47,6 +47,12 @@ class Settings(BaseSettings):
     """Folder of artifacts and clones; default `mergemill-store/` beside the database."""
     workers: int = Field(default=2, ge=1)
     """Records worked on side by side."""
+    cluster: Literal["local"] = "local"
+    """Where the workers are: threads of this machine."""
+    llm: Literal["off"] = "off"
+    """Whether a model takes part; none does."""
+    language: Literal["python"] | None = None
+    """Only candidates in this language."""
     clones: Path | None = None
     """Folder of local clones read instead of cloning, as OWNER__NAME or OWNER__NAME.git."""
     base_source: Literal["auto", "registry", "debian"] = "auto"

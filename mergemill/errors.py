@@ -6,7 +6,8 @@
     ├── UsageError              2   the command's words are wrong
     ├── InputError              3   what was given cannot be used (not a repository, unknown package, unknown task)
     ├── MachineError            4   this machine lacks something; the advice is the command that provides it
-    └── Transient              75   the network, the disk or the engine failed; the same command goes on later
+    ├── Transient              75   the network, the disk or the engine failed; the same command goes on later
+    └── Stopped               130   Ctrl-C ended what a worker was at
 
 An unsuitable change is none of these: it is a `taskdb.records.Rejection`, a result. Any other exception is a bug.
 This module and `mergemill.config` are the only two of the application that the stages may import.
@@ -14,6 +15,7 @@ This module and `mergemill.config` are the only two of the application that the 
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -53,3 +55,17 @@ class Transient(MergemillError):  # noqa: N818 - the word of the architecture: a
     """Network, disk or engine failed in mid-run. Retried with backoff, then left for the next run; never a verdict."""
 
     exit_code = 75
+
+
+class Stopped(MergemillError):  # noqa: N818 - nothing failed
+    """The user stopped the run while a container was at work. Not tried again, never a verdict."""
+
+    exit_code = 130
+
+
+def disk_full(error: BaseException) -> Transient | None:
+    """What a full disk is told as, wherever it was met; None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    where = f" at {error.filename}" if error.filename else ""
+    return Transient(f"the disk is full{where}", advice="free some space, then the same command again")

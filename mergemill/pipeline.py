@@ -19,7 +19,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from backends.cluster.base import Cluster
 from backends.services import Services
-from mergemill.errors import InputError, MachineError, MergemillError, Transient
+from mergemill.errors import InputError, MachineError, MergemillError, Transient, disk_full
 from mergemill.progress import Progress
 from taskdb.chains import Finished, Scope
 from taskdb.lineage import Lineage
@@ -102,7 +102,7 @@ def advance(steps: Sequence[Step], services: Services, patience: Retrying, linea
         try:
             result = patience.copy()(step.by, step.takes(lineage), services)
         except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
-            result = error
+            result = disk_full(error) or error
         yield Attempt(step.stage, lineage, result, time.perf_counter() - started)
         if isinstance(result, (Exception, Rejection)):
             return
@@ -203,7 +203,7 @@ class Run:
                     yield mined
         except Exception as error:  # noqa: BLE001 - told apart by kind; the other sources go on
             self.cut_short = True
-            self._failed(Stage.MINE, source, error)
+            self._failed(Stage.MINE, source, disk_full(error) or error)
 
     def _written(self, said: Iterable[Mined]) -> Iterator[list[Candidate]]:
         """The candidates among what was said, some at a time, when they and all before them were written."""

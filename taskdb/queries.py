@@ -13,7 +13,7 @@ from mergemill.errors import InputError
 from taskdb import tables
 from taskdb.artifacts import Artifacts
 from taskdb.mapping import KINDS, table_of
-from taskdb.records import Certificate, PublishedVerdict, PullRequest, Rejection, Stage, Task
+from taskdb.records import Certificate, Environment, PublishedVerdict, PullRequest, Rejection, Stage, Task
 from taskdb.store import Store
 
 LISTED = (
@@ -176,11 +176,31 @@ def funnel(store: Store, sources: Sequence[str] = (), repo: str | None = None) -
     return found
 
 
-def images_in_use(store: Store) -> set[str]:
-    """Names of images that a task or a change that still goes on needs."""
-    query = "SELECT e.image FROM changes h JOIN environment e ON e.id = h.environment WHERE h.status <> 'rejected'"
+def examples(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> dict[tuple[str, str], str]:
+    """The newest change that was rejected, for each stage and reason."""
     with store.reading() as connection:
-        return set(connection.execute(text(query)).scalars())
+        rows = connection.execute(text(_REJECTED)).all()
+    chosen = [row for row in rows if (not sources or row.source in sources) and repo in (None, row.repo)]
+    return {(row.rejected_by, row.reason): row.name for row in chosen}
+
+
+_REJECTED = "SELECT source, repo, name, rejected_by, reason FROM changes WHERE reason IS NOT NULL ORDER BY merged_at"
+
+
+def environments(store: Store) -> tuple[list[Environment], set[str]]:
+    """Every environment that was ever accepted here, and the ids of those whose image is still needed.
+
+    Needed is the image of every task, also of one that was rejected or whose chain counts no more, and of every change
+    that still goes on.
+    """
+    with store.reading() as connection:
+        going_on = set(connection.execute(text(_GOING_ON)).scalars())
+    every = store.all(Environment)
+    kept = {task.image for task in store.all(Task)} | {e.image for e in every if e.id in going_on}
+    return every, {environment.id for environment in every if environment.image in kept}
+
+
+_GOING_ON = "SELECT environment FROM changes WHERE status <> 'rejected' AND environment IS NOT NULL"
 
 
 # ------------------------------------------------------------------------------------------------------ lookup

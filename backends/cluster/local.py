@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -17,6 +18,8 @@ Result = TypeVar("Result")
 
 AHEAD = 2
 """Records taken for each worker, the one worked on among them, so that none waits for the next to be mined."""
+PATIENCE = 10.0
+"""Seconds the workers have to end what they are at when a map is left early."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,14 @@ class _Ended:
 
 @dataclass(frozen=True, kw_only=True)
 class LocalCluster:
-    """`workers` threads. `stop` is called when a map is left early, to end what the workers are waiting for."""
+    """`workers` threads. `stop` is called when a map is left early, to end what the workers are waiting for.
+
+    `patience`: seconds they are then waited for. Whoever is later works for nothing: nobody takes what it brings.
+    """
 
     workers: int
     stop: Callable[[], object] = lambda: None
+    patience: float = PATIENCE
 
     def map(
         self, function: Callable[[Record], Iterator[Result]], records: Iterable[Record]
@@ -39,8 +46,8 @@ class LocalCluster:
         """Everything that `function(record)` yields, over all records, in the order of completion.
 
         Records are taken lazily, in the caller's thread, a few ahead of the workers. An exception of the function is a
-        bug of it: the map ends with it. Leaving the generator (Ctrl-C, `close`) hands out nothing more, lets each
-        worker end the step it is at, and returns when all have.
+        bug of it: the map ends with it. Leaving the generator (Ctrl-C, `close`) hands out nothing more, calls `stop`,
+        and returns when each worker has ended the step it is at, or after `patience`.
         """
         inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -51,10 +58,12 @@ class LocalCluster:
         ]
         for thread in threads:
             thread.start()
+        wait_until = float("inf")
         try:
             yield from _drive(iter(records), inbox, outbox, self.workers * AHEAD)
         except BaseException:
             leaving.set()
+            wait_until = time.monotonic() + self.patience
             self.stop()
             raise
         finally:
@@ -62,7 +71,7 @@ class LocalCluster:
             for _ in threads:
                 inbox.put(None)
             for thread in threads:
-                thread.join()
+                thread.join(max(0.0, wait_until - time.monotonic()) if wait_until < float("inf") else None)
 
 
 def _drive(

@@ -120,6 +120,10 @@ class Sandbox(Protocol):
         """Remove the image if it is there and nothing uses it."""
         ...
 
+    def stop(self) -> None:
+        """End what runs and start nothing more: `run` and `build`, in all threads, raise `mergemill.errors.Stopped`."""
+        ...
+
     def reap(self) -> int:
         """Remove what dead drivers left behind; how many containers that were."""
         ...

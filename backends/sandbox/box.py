@@ -9,6 +9,7 @@ import contextlib
 import http
 import logging
 import select
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -20,7 +21,7 @@ import requests
 from backends.sandbox import archive
 from backends.sandbox.base import Limits, Ran
 from backends.sandbox.output import CappedOutput, Frames
-from mergemill.errors import Transient
+from mergemill.errors import Stopped, Transient
 
 log = logging.getLogger(__name__)
 
@@ -28,6 +29,8 @@ FIRST_LOOK = 1.0
 """Seconds until the disk is looked at first; short runs are spared it."""
 LOOK_SHARE = 0.02
 """Share of the time that may go into looking at the disk: the engine walks all new files each time."""
+LISTEN = 1.0
+"""Seconds after which one looks up from a silent container, to see whether it is to be stopped."""
 GRACE = 30.0
 """Seconds a killed container may take to end, and the engine to tell of an end."""
 NO_PATH = ("not a directory", "too many levels of symbolic links", "too many links")
@@ -36,12 +39,16 @@ NO_COMMAND = ("executable file not found", "no such file or directory")
 
 @dataclass
 class Box:
-    """A created container. `clients` gives the calling thread's client; `waiters` run the request that waits."""
+    """A created container. `clients` gives the calling thread's client; `waiters` run the request that waits.
+
+    `stopping`: once it is set, the container is ended, and what it says counts no more.
+    """
 
     id: str
     clients: Callable[[], Any]
     waiters: ThreadPoolExecutor
     limits: Limits
+    stopping: threading.Event
 
     @property
     def client(self) -> Any:
@@ -57,6 +64,7 @@ class Box:
 
         Raises:
             Transient: it can be neither followed nor ended.
+            Stopped: `stopping` was set meanwhile.
         """
         output = CappedOutput(self.limits.output_bytes)
         with self._attached() as stream:
@@ -69,6 +77,8 @@ class Box:
             killed_by = Watch(self, stream, ended, started, Frames(output)).follow()
         seconds = time.monotonic() - started
         code = ended.result()
+        if self.stopping.is_set():
+            raise Stopped("stopped")
         killed_by = killed_by or self._why_killed(code, seconds)
         return Ran(
             exit_code=code,
@@ -161,8 +171,8 @@ class Watch:
                 self._check(time.monotonic())
                 pause = max(0.0, min(self._look_at, self._deadline, self._give_up) - time.monotonic())
                 if not reading:
-                    wait([self._ended], timeout=pause)
-                elif poll.poll(min(pause, 1.0)):
+                    wait([self._ended], timeout=min(pause, LISTEN))
+                elif poll.poll(min(pause, LISTEN)):
                     reading = self._read()
                 elif self._ended.done():
                     reading = False
@@ -183,7 +193,9 @@ class Watch:
             raise Transient(f"container {self._box.id[:12]} cannot be ended", advice="restart the Docker engine")
         if self._killed_by or self._ended.done():
             return
-        if now >= self._deadline:
+        if self._box.stopping.is_set():
+            self._end("stopped")
+        elif now >= self._deadline:
             self._end("time")
         elif now >= self._look_at:
             full = self._box.disk_is_full()

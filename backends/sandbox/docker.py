@@ -29,7 +29,7 @@ from docker.utils import kwargs_from_env
 from backends.sandbox import archive, owner
 from backends.sandbox.base import ImageInfo, Limits, Ran
 from backends.sandbox.box import Box
-from mergemill.errors import InputError, MachineError, MergemillError, Transient
+from mergemill.errors import InputError, MachineError, MergemillError, Stopped, Transient
 
 log = logging.getLogger(__name__)
 
@@ -113,6 +113,7 @@ class DockerSandbox:
         self._removing: set[Future[bool]] = set()
         self._left: list[str] = []
         self._unreachable: str | None = None
+        self._stopping = threading.Event()
 
     def _client(self, seconds: int = SECONDS) -> docker.APIClient:
         """This thread's client that waits so long."""
@@ -193,13 +194,15 @@ class DockerSandbox:
     def _box(
         self, image: str, command: Sequence[str], limits: Limits, *, env: Mapping[str, str], network: bool, user: str
     ) -> Iterator[Box]:
+        if self._stopping.is_set():
+            raise Stopped("stopped")
         client = self._client()
         made = client.create_container(
             image, list(command[1:]), entrypoint=[command[0]], environment=dict(env), user=user, hostname=HOSTNAME,
             name=owner.new_name(), use_config_proxy=False, host_config=self._host_config(client, limits, network),
         )  # fmt: skip
         try:
-            yield Box(id=made["Id"], clients=self._client, waiters=self._waiters, limits=limits)
+            yield Box(made["Id"], self._client, self._waiters, limits, self._stopping)
         finally:
             self._dispose(made["Id"])
 
@@ -249,6 +252,10 @@ class DockerSandbox:
             found = self._client().containers(all=True, filters={"name": owner.PREFIX})
         dead = [c["Id"] for c in found if any(owner.is_orphan(name) for name in c["Names"] or ())]
         return sum(self._remove(container) for container in dead)
+
+    def stop(self) -> None:
+        """End what runs and start nothing more: `run` and `build`, in all threads, raise Stopped within seconds."""
+        self._stopping.set()
 
     def flush(self) -> None:
         """Wait until the containers of finished runs are gone."""

@@ -13,7 +13,7 @@ import typer
 
 from mergemill import __version__
 from mergemill.cli import making, output, reading, running
-from mergemill.errors import MergemillError, UsageError
+from mergemill.errors import MergemillError, UsageError, disk_full
 
 INTERRUPTED = 130
 
@@ -72,6 +72,9 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _interrupted()
     except OSError as error:
+        if full := disk_full(error):
+            output.tell(full.line())
+            return full.exit_code
         if error.errno != errno.EPIPE:
             raise
         _leave(0)  # whoever read the output has seen enough

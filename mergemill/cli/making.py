@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from backends.sandbox.base import ImageInfo
-from backends.services import Services
 from mergemill.cli import output
-from mergemill.cli.options import Json, Status, patch_of, with_filters, with_settings
+from mergemill.cli.options import GRADING, IMAGES, READING, Json, Status, patch_of, with_filters, with_settings
 from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Transient, UsageError
 from mergemill.services import artifacts_of, make_services
@@ -20,6 +18,9 @@ from taskdb import queries
 from taskdb.queries import Filters
 from taskdb.records import Task, to_json
 from taskdb.store import Store
+
+if TYPE_CHECKING:
+    from mergemill.images import Image
 
 images = typer.Typer(help="Base and environment images.", no_args_is_help=False)
 Named = Annotated[str, typer.Argument(metavar="TASK", help="An id, an unambiguous beginning of one, or a name.")]
@@ -33,7 +34,7 @@ def register(app: typer.Typer) -> None:
     app.command()(doctor)
 
 
-@with_settings()
+@with_settings(*READING, "clones")
 @with_filters
 def export(
     formats: Annotated[str, typer.Option("--format", metavar="F", help="swebench or harbor.")],
@@ -71,7 +72,7 @@ def _one_of_each_name(chosen: list[Task]) -> None:
         raise InputError(f"{len(twice[1])} tasks are named {twice[0]}: of {', '.join(twice[1])}", advice=advice)
 
 
-@with_settings()
+@with_settings(*GRADING)
 def grade(
     task: Named,
     patch: Annotated[Path | None, typer.Option("--patch", metavar="FILE", help="A patch to grade.")] = None,
@@ -105,7 +106,7 @@ def grade(
 
 
 @images.command("bootstrap")
-@with_settings()
+@with_settings(*IMAGES)
 def bootstrap(
     versions: Annotated[
         list[str] | None, typer.Argument(metavar="VERSION...", show_default=False, help="Such as 3.11; else the usual.")
@@ -116,43 +117,46 @@ def bootstrap(
     settings: Settings,
 ) -> None:
     """Make base images, where they are missing."""
-    from builders import bases  # noqa: PLC0415 - only this command needs it
+    from builders import bases  # noqa: PLC0415 - only these commands need them
+    from mergemill.images import described  # noqa: PLC0415
 
     services = make_services(settings, engine=True)
     made = bases.bootstrap(language, tuple(versions) if versions else None, services)
-    _list([_described(info) for info in made], as_json=as_json)
+    _list([described(info) for info in made], as_json=as_json)
 
 
 @images.command("list")
-@with_settings()
+@with_settings(*READING)
 def list_images(as_json: Json = False, *, settings: Settings) -> None:
     """List mergemill's images on this engine."""
-    services = make_services(settings, engine=True)
-    _list(_all_images(services), as_json=as_json)
+    from mergemill.images import ours  # noqa: PLC0415
+
+    _list(ours(make_services(settings, engine=True).sandbox), as_json=as_json)
 
 
 @images.command("prune")
-@with_settings()
+@with_settings(*READING)
 def prune(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also images this database does not know: leftovers, other databases'.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
     as_json: Json = False,
     *,
     settings: Settings,
 ) -> None:
     """Remove environment images that no task and no waiting change of this database needs. Bases stay."""
-    services = make_services(settings, engine=True)
+    from mergemill.images import remove, unused  # noqa: PLC0415
+
+    sandbox = make_services(settings, engine=True).sandbox
     with Store.open(settings.db, create=False) as store:
-        needed = queries.images_in_use(store)
-    unused = [row for row in _all_images(services) if row["layer"] != "base" and row["name"] not in needed]
-    for row in sorted(unused, key=lambda row: row["layer"] != "source"):  # what stands on a layer goes before it
-        if not dry_run:
-            services.sandbox.remove_image(row["name"])
-    gone = [row for row in unused if dry_run or services.sandbox.image(row["name"]) is None]
-    _list(gone, as_json=as_json, nothing="every image is in use")
+        found = unused(sandbox, store, everything=everything)
+    gone = found if dry_run else remove(sandbox, found)
+    _list(gone, as_json=as_json, nothing="nothing to remove; --all also looks at images this database does not know")
 
 
 @images.command("audit")
-@with_settings()
+@with_settings(*IMAGES)
 def audit(
     tasks: Annotated[
         list[str] | None, typer.Argument(metavar="TASK...", show_default=False, help="Tasks; all certified when none.")
@@ -177,34 +181,22 @@ def audit(
         if as_json:
             output.as_json({"task": task.name, "image": task.image, "clean": not found, "findings": found})
         else:
-            output.text(f"{task.name}: {'clean' if not found else f'{len(found)} findings'}")
+            verdict = f"{len(found)} findings" if found else "clean, nothing of gold patch, tests or later commits"
+            output.text(f"{task.name}: {verdict} ({task.image})")
             output.rows(found, ("path", "what", "layer"), as_lines=False, nothing="") if found else None
     if leaks:
         raise InputError(f"{leaks} findings: an agent could read the future in these images")
 
 
-def _all_images(services: Services) -> list[dict[str, Any]]:
-    from builders import bases, layers  # noqa: PLC0415 - only these commands need it
-
-    found = {info.name: info for label in (bases.LABEL, layers.LABEL) for info in services.sandbox.images(label)}
-    return [_described(info) for _, info in sorted(found.items())]
-
-
-def _described(info: ImageInfo) -> dict[str, Any]:
-    from builders import layers  # noqa: PLC0415
-
-    layer = info.labels.get(layers.LABEL, "base")
-    return {"name": info.name, "layer": layer, "digest": info.digest, "layer_mb": round(info.layer_bytes / 2**20, 1)}
-
-
-def _list(found: list[dict[str, Any]], *, as_json: bool, nothing: str = "there are none") -> None:
-    output.rows(found, ("name", "layer", "layer_mb", "digest"), as_lines=as_json, nothing=nothing)
+def _list(found: list[Image], *, as_json: bool, nothing: str = "there are none") -> None:
+    rows = [image.row() if as_json else image.row() | {"digest": image.digest[:19]} for image in found]
+    output.rows(rows, ("name", "layer", "layer_mb", "digest"), as_lines=as_json, nothing=nothing)
 
 
 # ------------------------------------------------------------------------------------------------------ doctor
 
 
-@with_settings()
+@with_settings(*IMAGES, "clones")
 def doctor(as_json: Json = False, *, settings: Settings) -> None:
     """Say what is missing on this machine, and the command that fixes it."""
     from mergemill.doctor import checks  # noqa: PLC0415 - only this command needs it

@@ -29,6 +29,10 @@ Command = Callable[..., None]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 READING = ("db", "store")
 """The settings that reading commands need."""
+IMAGES = (*READING, "base_source", "ca_bundle", "budget_seconds", "memory_mb", "disk_mb", "pids", "cpus", "output_mb")
+"""Those of commands that work on images."""
+GRADING = (*IMAGES, "test_timeout")
+"""Those of a command that runs tests."""
 
 
 class Status(StrEnum):

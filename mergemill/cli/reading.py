@@ -7,12 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from mergemill.cli import output
+from mergemill.cli.funnel import tell_funnel
 from mergemill.cli.options import READING, Json, with_filters, with_settings
 from mergemill.config import Settings
 from mergemill.errors import InputError
 from mergemill.services import artifacts_of
 from taskdb import queries, readonly
 from taskdb.queries import Filters
+from taskdb.records import Stage
 from taskdb.store import Store
 
 Word = Annotated[str, typer.Argument(metavar="ID", help="An id, an unambiguous beginning of one, or a name.")]
@@ -119,16 +121,12 @@ def funnel(
     """Show how many changes came how far, and why the rest did not."""
     with Store.open(settings.db, create=False) as store:
         found = queries.funnel(store, sources or (), repo)
+        such_as = queries.examples(store, sources or (), repo)
     if as_json:
         for row in found:
             output.as_json(row)
-        return
-    output.rows(found, ("stage", "in", "out", "waiting"), as_lines=False, nothing="")
-    reasons: list[dict[str, Any]] = [
-        {"stage": row["stage"], "rejected": n, "reason": why} for row in found for why, n in row["rejected"].items()
-    ]
-    output.text("")
-    output.rows(reasons, ("stage", "rejected", "reason"), as_lines=False, nothing="nothing was rejected")
+    else:
+        tell_funnel(found, such_as)
 
 
 @with_settings(*READING)
@@ -155,15 +153,26 @@ def why(
 
 
 def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
-    output.text(f"{story['name']} of {story['source']}\n")
+    output.text(f"{story['name']} of {story['source']}: {_stands(story['events'])}\n")
     events = [event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in story["events"]]
     output.rows(events, ("at", "stage", "verdict", "seconds", "detail"), as_lines=False, nothing="nothing was done")
-    if story["tasks"]:
-        output.text(f"\ntasks: {', '.join(key[:16] for key in story['tasks'])}")
+    output.text("")
+    for key in story["tasks"]:
+        output.text(f"task: mergemill tasks show {key[:16]}")
     if story["published"]:
         published = story["published"]
-        output.text(f"\npublished FAIL_TO_PASS: {published['verdict']}")
+        output.text(f"published FAIL_TO_PASS: {published['verdict']}")
         for name in ("fail_to_pass", "pass_to_pass"):
             output.fields((f"{name} {what}", published[name][what]) for what in ("missing", "extra"))
     if has_log:
-        output.text(f"\nlog: mergemill why {story['name']} --log")
+        output.text(f"log:  mergemill why {story['name']} --log")
+
+
+def _stands(events: list[dict[str, Any]]) -> str:
+    """Where a change stands, in words: what its last event says."""
+    if not events:
+        return "nothing was done"
+    last = events[-1]
+    if not last["ok"]:
+        return f"rejected by {last['stage']}, {last['reason']}" + (f": {last['detail']}" if last["detail"] else "")
+    return "certified" if last["stage"] == Stage.CERTIFY else f"has passed {last['stage']}, the next stage is to be run"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from backends.cluster.local import LocalCluster
+from backends.services import Services
 from mergemill.cli import output
+from mergemill.cli.funnel import tell_funnel
 from mergemill.cli.options import Command, Json, with_settings, words
 from mergemill.config import Settings
 from mergemill.errors import UsageError
@@ -20,14 +23,13 @@ from mergemill.progress import Lines, LiveTable, Quiet
 from mergemill.services import make_services
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
-from taskdb.queries import funnel, summary
+from taskdb.queries import examples, funnel, summary
 from taskdb.records import Kind, Stage
 from taskdb.store import Store
 
 SOURCES = "git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE (a list of them)."
 Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help=SOURCES)]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID[,ID]", help="Only these changes: names or ids.")]
-Language = Annotated[str | None, typer.Option("--language", metavar="L", help="Only candidates in this language.")]
 Wanted = Annotated[Kind | None, typer.Option("--kind", help="Only tasks of this kind.")]
 Retry = Annotated[
     str | None,
@@ -53,7 +55,6 @@ def stage_command(stage: Stage | None) -> Command:
         *,
         sources: Sources = None,
         only: Only = None,
-        language: Language = None,
         kind: Wanted = None,
         retry: Retry = None,
         as_json: Json = False,
@@ -62,7 +63,8 @@ def stage_command(stage: Stage | None) -> Command:
         del kind  # there is one; an unknown one was refused when the option was read
         scope = Scope(
             sources=_expanded(sources or (), required=stage in (None, Stage.MINE)), only=words(only),
-            since=settings.since, until=settings.until, language=language, limit=settings.limit, retry=words(retry),
+            since=settings.since, until=settings.until, language=settings.language, limit=settings.limit,
+            retry=words(retry),
         )  # fmt: skip
         raise typer.Exit(_run(stage, scope, settings, as_json=as_json))
 
@@ -93,16 +95,16 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
         forget(settings.store_dir)
     creates = stage in (None, Stage.MINE)
     with Store.open(settings.db, create=creates, clock=services.clock) as store, _progress(as_json=as_json) as progress:
-        cluster = LocalCluster(workers=settings.workers, stop=_say_wait)
+        cluster = LocalCluster(workers=settings.workers, stop=partial(_stop, services if stage in ENGINE else None))
         run = Run(store, services, cluster, progress, settings.workers)
         _work(run, stage, scope)
         held = summary(store, scope.sources)
-        passed = funnel(store, scope.sources)
+        passed, such_as = funnel(store, scope.sources), examples(store, scope.sources)
     if as_json:
         output.as_json({"event": "summary", "new": run.new, **held})
     elif logging.getLogger().isEnabledFor(logging.WARNING):
-        output.rows(passed, ("stage", "in", "out", "waiting", "rejected"), as_lines=False, nothing="nothing was mined")
-        output.text(f"{run.new} new; {held['certified']} certified of {held['candidates']} candidates")
+        tell_funnel(passed, such_as)
+        output.text(f"this run: {run.new} new results")
     return run.exit_code
 
 
@@ -128,5 +130,7 @@ def _progress(*, as_json: bool) -> Quiet:
     return LiveTable(Console(stderr=True)) if sys.stderr.isatty() else Lines()
 
 
-def _say_wait() -> None:
+def _stop(services: Services | None) -> None:
     output.tell("ending what runs; Ctrl-C once more leaves at once")
+    if services is not None:
+        services.sandbox.stop()

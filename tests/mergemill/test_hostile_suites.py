@@ -33,7 +33,7 @@ HARMLESS = {
 
 
 def add_change(folder: Path, hostile: str) -> None:
-    repo = make_sample(folder / "greet")
+    repo = make_sample(folder / "ada__greet")
     text = {"greet/words.py": COUNT_RIGHT + "\n", "tests/test_words.py": TEST_COUNT_RIGHT + "\n\n" + hostile}
     repo.commit("Make the count right once more (#9)\n\nIt was wrong for texts of many words, as everybody saw.", text)
 
@@ -43,8 +43,8 @@ def add_change(folder: Path, hostile: str) -> None:
 def test_a_hostile_suite_is_rejected_with_its_reason(name: str, tmp_path: Path) -> None:
     add_change(tmp_path, HOSTILE[name])
     started = time.monotonic()
-    done = mergemill("run", "git:greet", "--only", "greet__greet-9", "--test-timeout", "8", cwd=tmp_path, **LIMITS)
-    why = mergemill("why", "greet__greet-9", "--json", cwd=tmp_path).json
+    done = mergemill("run", "git:ada__greet", "--only", "ada__greet-9", "--test-timeout", "8", cwd=tmp_path, **LIMITS)
+    why = mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
 
     assert done.code == 0, done.err
     assert time.monotonic() - started < 240
@@ -57,8 +57,8 @@ def test_a_hostile_suite_is_rejected_with_its_reason(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", HARMLESS)
 def test_a_rude_suite_is_survived(name: str, tmp_path: Path) -> None:
     add_change(tmp_path, HARMLESS[name])
-    done = mergemill("run", "git:greet", "--only", "greet__greet-9", cwd=tmp_path, **LIMITS)
-    why = mergemill("why", "greet__greet-9", "--json", cwd=tmp_path).json
+    done = mergemill("run", "git:ada__greet", "--only", "ada__greet-9", cwd=tmp_path, **LIMITS)
+    why = mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
 
     assert done.code == 0, done.err
     assert why["events"][-1]["stage"] in ("verify", "derive", "certify"), why

@@ -24,9 +24,9 @@ def certified(folder: Path) -> list[tuple[str, str, str]]:
 @pytest.mark.docker
 def test_ten_kills_at_random_moments_change_no_task(tmp_path: Path) -> None:
     for name in ("undisturbed", "killed"):
-        make_sample(tmp_path / name / "greet")
+        make_sample(tmp_path / name / "ada__greet")
     started = time.monotonic()
-    done = mergemill("run", "git:greet", cwd=tmp_path / "undisturbed")
+    done = mergemill("run", "git:ada__greet", cwd=tmp_path / "undisturbed")
     whole = time.monotonic() - started
     assert done.code == 0, done.err
 
@@ -34,14 +34,14 @@ def test_ten_kills_at_random_moments_change_no_task(tmp_path: Path) -> None:
     moments = random.Random(seed)
     for _ in range(KILLS):
         with subprocess.Popen(
-            ["mergemill", "run", "git:greet"],
+            ["mergemill", "run", "git:ada__greet"],
             cwd=tmp_path / "killed", env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         ) as driver:  # fmt: skip
             try:
                 driver.wait(moments.uniform(0, whole))
             except subprocess.TimeoutExpired:
                 driver.send_signal(signal.SIGKILL)
-    last = mergemill("run", "git:greet", cwd=tmp_path / "killed")
+    last = mergemill("run", "git:ada__greet", cwd=tmp_path / "killed")
 
     assert last.code == 0, last.err
     assert certified(tmp_path / "undisturbed"), "the sample gives no task: nothing was tested"
@@ -50,10 +50,10 @@ def test_ten_kills_at_random_moments_change_no_task(tmp_path: Path) -> None:
 
 @pytest.mark.docker
 def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
-    make_sample(tmp_path / "greet")
-    first = mergemill("run", "git:greet", "--json", cwd=tmp_path)
+    make_sample(tmp_path / "ada__greet")
+    first = mergemill("run", "git:ada__greet", "--json", cwd=tmp_path)
     tasks = certified(tmp_path)
-    again = mergemill("run", "git:greet", "--json", cwd=tmp_path)
+    again = mergemill("run", "git:ada__greet", "--json", cwd=tmp_path)
 
     assert (first.code, again.code) == (0, 0), first.err + again.err
     assert first.lines[-1]["new"] > 0
