@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mergemill.errors import InputError, MachineError
+from mergemill.errors import InputError, MachineError, Transient
 
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
@@ -52,6 +52,7 @@ def git(
 
     Raises:
         GitError: it exited with something else than 0.
+        Transient: it was killed (Ctrl-C, no memory).
         MachineError: there is no git.
     """
     config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
@@ -64,6 +65,8 @@ def git(
         if shutil.which("git"):
             raise GitError(f"git {arguments[0]}: there is no folder {cwd}") from error
         raise MachineError("git is not installed", advice="apt-get install -y git") from error
+    if done.returncode < 0:
+        raise Transient(f"git {arguments[0]} was ended by signal {-done.returncode}")
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or [f"exit code {done.returncode}"]
         raise GitError(f"git {arguments[0]}: {lines[-1]}")
