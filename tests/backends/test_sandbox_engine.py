@@ -3,74 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
-import selectors
 import socket
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from backends.sandbox import owner
 from backends.sandbox.base import Limits
 from backends.sandbox.docker import DockerSandbox
-from mergemill.errors import MachineError, Transient
+from mergemill.errors import MachineError, Stopped, Transient
+from tests.cable import Cable
 
 LIMITS = Limits(seconds=30, memory_mb=256, disk_mb=100, pids=64, cpus=1, output_bytes=100_000)
-ENGINE = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock").removeprefix("unix://")
-
-
-class Cable:
-    """A Unix socket that leads to the engine until it is cut; then nobody answers."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._listening = socket.socket(socket.AF_UNIX)
-        self._listening.bind(str(path))
-        self._listening.listen()
-        self._ends: list[socket.socket] = []
-        self._threads = [threading.Thread(target=self._accept)]
-        self._threads[0].start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                client = self._listening.accept()[0]
-            except OSError:
-                return
-            engine = socket.socket(socket.AF_UNIX)
-            engine.connect(ENGINE)
-            self._ends += [client, engine]
-            thread = threading.Thread(target=self._pump, args=(client, engine))
-            self._threads.append(thread)
-            thread.start()
-
-    @staticmethod
-    def _pump(client: socket.socket, engine: socket.socket) -> None:
-        with client, engine, selectors.DefaultSelector() as both, contextlib.suppress(OSError):
-            both.register(client, selectors.EVENT_READ, engine)
-            both.register(engine, selectors.EVENT_READ, client)
-            while True:
-                for key, _ in both.select():
-                    data = key.fileobj.recv(65536)
-                    if not data:
-                        return
-                    key.data.sendall(data)
-
-    def cut(self) -> None:
-        self.path.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            self._listening.shutdown(socket.SHUT_RDWR)
-        self._listening.close()
-        self._threads[0].join()
-        for end in self._ends:
-            with contextlib.suppress(OSError):
-                end.shutdown(socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join()
 
 
 @pytest.fixture
@@ -151,3 +98,18 @@ def test_an_engine_that_dies_while_a_file_is_sent_is_transient(cable, base):
     threading.Timer(0.3, cable.cut).start()
     with pytest.raises(Transient):
         sandbox.run(base, ["true"], limits=LIMITS, files={"/tmp/large": bytes(400_000_000)})
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("command", [["sleep", "60"], ["sh", "-c", "exec >&- 2>&-; sleep 60"]])
+def test_what_is_stopped_ends_at_once_and_is_no_result(base, command):
+    sandbox = DockerSandbox()
+    threading.Timer(1.0, sandbox.stop).start()
+    started = time.monotonic()
+    with pytest.raises(Stopped):
+        sandbox.run(base, command, limits=LIMITS)
+    with pytest.raises(Stopped):
+        sandbox.build(base, ["true"], "mergemill-sandbox-test/never:made", limits=LIMITS)
+    assert time.monotonic() - started < 8
+    assert sandbox.image("mergemill-sandbox-test/never:made") is None
+    sandbox.flush()
