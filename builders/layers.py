@@ -23,6 +23,8 @@ from taskdb.records import BuildPlan
 
 CA_FILE = "/run/mergemill/ca.pem"
 CA_NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+CACHE = "/run/mergemill/uv"
+"""uv's cache while a dependency layer is made, for its several installs; the sandbox removes the folder afterwards."""
 PATH = "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LABEL = "mergemill.layer"
 
@@ -67,7 +69,7 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
         if failed := failures.recall(services, name, base.name):
             return Layer(image=None, ran=failed)
         files, env = borrowed(services)
-        env |= {"MERGEMILL_PYTHON": base.labels[bases.PYTHON_LABEL], "UV_NO_CACHE": "1", "UV_LINK_MODE": "copy"}
+        env |= {"MERGEMILL_PYTHON": base.labels[bases.PYTHON_LABEL], "UV_CACHE_DIR": CACHE}
         ran, image = services.sandbox.build(
             base.name, shell(plan.dependency_steps), name, limits=services.build_limits(), files=files, env=env,
             keep_env={"PATH": PATH}, labels={LABEL: "dependencies", bases.LABEL: base.labels.get(bases.LABEL, "")},
