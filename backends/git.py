@@ -6,11 +6,14 @@ off what a repository or a user's configuration could make git run (filters, tex
 
 from __future__ import annotations
 
+import fcntl
+import io
 import os
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +31,9 @@ _SAFE_CONFIG = (
     "diff.mnemonicPrefix=false",
     "safe.directory=*",
 )
+
+_AHEAD = 1 << 20
+"""Bytes that git may be ahead of its reader: the longest pipe that Linux gives to everybody."""
 
 
 class GitError(InputError):
@@ -94,7 +100,10 @@ class Repository:
         return git(*arguments, cwd=self.path, data=data, env=env)
 
     def stream(self, *arguments: str, data: Iterable[bytes] | None = None) -> Iterator[bytes]:
-        """Run git and yield its standard output in blocks as they come, feeding `data` to it from a spooled file."""
+        """Run git and yield its standard output in blocks as they come, feeding `data` to it from a spooled file.
+
+        Git starts with the first block asked for, and then works ahead as far as its pipe is long.
+        """
         config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
             for block in data or ():
@@ -104,9 +113,11 @@ class Repository:
                 ["git", *config, *arguments], cwd=self.path, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
                 env=git_environment(),
             ) as process:  # fmt: skip
-                assert process.stdout is not None  # noqa: S101 - stdout=PIPE gives one
+                assert isinstance(process.stdout, io.BufferedReader)  # noqa: S101 - stdout=PIPE gives one
+                with suppress(OSError, AttributeError):  # where a long pipe cannot be had, git waits for its reader
+                    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _AHEAD)
                 try:
-                    while block := process.stdout.read(1 << 20):
+                    while block := process.stdout.read1(_AHEAD):
                         yield block
                 except GeneratorExit:
                     process.kill()

@@ -1,18 +1,21 @@
-"""How fast histories are read: `python -m benchmarks.mine_speed REPO`.
+"""How fast histories are read: `python -m benchmarks.mine_speed REPO...`.
 
-Compared over the changes of REPO's first-parent line:
+Compared over the changes that the miner finds in REPO, by wall-clock time and by CPU time (user and system, git's too):
 
-- git alone: one `git diff-tree --stdin` over the same commits with the same kind of output (raw rows), thrown away;
-- git alone with patches, which is what PyDriller reads too;
-- mergemill: the miner's reading of the history, from `git log` to parsed records with the files each change touches;
-- PyDriller (an extra: `pip install mergemill[benchmarks]`): the files of each commit of the same line, at most LIMIT.
+- `diff-tree --raw`: one `git diff-tree --stdin -r --raw -M` over the changes' commits and bases, which it is given;
+  what it prints is thrown away. It reads no message, and finds no change by itself;
+- `diff-tree -p`: the same with patches, which is what PyDriller has git make too;
+- `mergemill`: all that is done before the rules have a change: the log of HEAD and of all `refs/pull/*/head`, merges
+  and the commits they brought in, detection of rebase merges, names, the files each change touches, records;
+- `PyDriller` (an extra: `pip install mergemill[benchmarks]`): commits with their modified files, at most LIMIT.
 
-Three repetitions of each in turn; medians. The goal is at least half the speed of git alone.
+Three repetitions of each in turn; medians. The goal is at least half the speed of the first row.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import subprocess
 import sys
@@ -53,48 +56,64 @@ def by_pydriller(path: Path, limit: int) -> int | None:
     return sum(1 for commit in commits if sum(len(file.filename) for file in commit.modified_files) >= 0)
 
 
-def rate(measure: Callable[[], int | None]) -> float | None:
-    """Changes a second."""
-    start = time.perf_counter()
+def measured(measure: Callable[[], int | None]) -> tuple[float, float] | None:
+    """Wall-clock and CPU seconds for a thousand changes."""
+    cpu, start = _cpu_seconds(), time.perf_counter()
     n = measure()
-    return None if n is None else n / (time.perf_counter() - start)
+    wall = time.perf_counter() - start
+    return None if n is None else (1000 * wall / n, 1000 * (_cpu_seconds() - cpu) / n)
+
+
+def _cpu_seconds() -> float:
+    """User and system time of this process and of those it has waited for."""
+    own, ended = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
 
 
 def main() -> int:
     """Measure and print ratios."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("repo", type=Path)
+    parser.add_argument("repos", type=Path, nargs="+", metavar="REPO")
     parser.add_argument("--limit", type=int, default=200, help="commits that PyDriller reads (default 200)")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
-        # PyDriller wants a repository with a work tree; its objects are those of REPO.
-        clone = Path(folder) / "clone"
-        subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", options.repo.resolve(), clone], check=True)
-        compare(options.repo, clone, options.limit)
+    for repo in options.repos:
+        with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
+            # PyDriller wants a repository with a work tree; its objects are those of REPO.
+            clone = Path(folder) / "clone"
+            subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", repo.resolve(), clone], check=True)
+            compare(repo, clone, options.limit)
     return 0
 
 
 def compare(repo: Path, clone: Path, limit: int) -> None:
     """Measure all ways in turn and print their medians."""
     repository = Repository(repo)
-    pairs = [f"{u.commit.sha} {u.base}\n".replace(f" {EMPTY_TREE}", "") for u in units(repository)]
+    pairs = [
+        f"{u.commit.sha} {u.base}\n".replace(f" {EMPTY_TREE}", "")
+        for u in units(repository, repository.resolve("HEAD"))
+    ]
     ways: dict[str, Callable[[], int | None]] = {
-        "git diff-tree --stdin": lambda: by_git(repo, pairs, PATHS),
-        "the same with -p": lambda: by_git(repo, pairs, PATCHES),
+        "diff-tree --raw": lambda: by_git(repo, pairs, PATHS),
+        "diff-tree -p": lambda: by_git(repo, pairs, PATCHES),
         "mergemill": lambda: by_mergemill(repo),
         "PyDriller": lambda: by_pydriller(clone, limit),
     }
-    rates: dict[str, list[float]] = {name: [] for name in ways}
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
     for _ in range(REPETITIONS):
         for name, measure in ways.items():
-            if (found := rate(measure)) is not None:
-                rates[name].append(found)
-    medians = {name: statistics.median(found) for name, found in rates.items() if found}
-    print(f"{repo}: {len(pairs)} changes, medians of {REPETITIONS}")
-    for name, found in medians.items():
-        print(f"{name:<24}{found:>10.0f} changes/s {found / medians['git diff-tree --stdin']:>8.3f} of git")
+            if (found := measured(measure)) is not None:
+                seconds[name].append(found)
+    medians = {
+        name: [statistics.median(column) for column in zip(*found, strict=True)]
+        for name, found in seconds.items() if found
+    }  # fmt: skip
+    print(f"{repo.name}: {len(pairs)} changes, medians of {REPETITIONS}; ratios to the first row")
+    print(f"{'':<16}{'changes/s':>10}{'ratio':>8}{'per CPU s':>12}{'ratio':>8}")
+    wall_of_git, cpu_of_git = medians["diff-tree --raw"]
+    for name, (wall, cpu) in medians.items():
+        print(f"{name:<16}{1000 / wall:>10.0f}{wall_of_git / wall:>8.2f}{1000 / cpu:>12.0f}{cpu_of_git / cpu:>8.2f}")
     if "PyDriller" not in medians:
-        print("PyDriller               not installed: pip install 'mergemill[benchmarks]'")
+        print("PyDriller       not installed: pip install 'mergemill[benchmarks]'")
 
 
 if __name__ == "__main__":

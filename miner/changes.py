@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from mergemill.config import Settings
 from taskdb.records import PullRequest
@@ -40,8 +41,7 @@ def within(settings: Settings, when: str) -> bool:
     return (first is None or first.isoformat() <= when[:10]) and (last is None or when[:10] <= last.isoformat())
 
 
-@dataclass(frozen=True, slots=True)
-class FileChange:
+class FileChange(NamedTuple):
     """One row of a raw diff. `status` is git's letter (A, D, M, R, T); modes are such as `100644`, `000000`: none."""
 
     status: str

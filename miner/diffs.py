@@ -1,4 +1,4 @@
-"""Which files many changes touch, from one `git diff-tree --stdin`."""
+"""Which files many changes touch, from one git process: of a whole first-parent line, or of any pairs of commits."""
 
 from __future__ import annotations
 
@@ -7,58 +7,61 @@ from collections.abc import Iterable, Iterator
 from backends.git import EMPTY_TREE, Repository
 from miner.changes import FileChange
 
+_RAW = ("-r", "-z", "--root", "--raw", "--no-abbrev", "-M", "-l400", "--ignore-submodules=none")
 
-def raw_diffs(repository: Repository, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[FileChange, ...]]:
+Files = tuple[FileChange, ...]
+
+
+def first_parent_diffs(repository: Repository, head: str) -> Iterator[tuple[str, Files]]:
+    """The commits of the first-parent line of `head`, newest first, each with the files that it changed."""
+    # `log` would otherwise follow the order of files that a repository's configuration names.
+    order = ("-O/dev/null", "--no-relative", "--no-ext-diff")
+    line = ("--first-parent", "--diff-merges=first-parent", "--no-show-signature", "--format=%H")
+    return _by_commit(repository.stream("log", *line, *_RAW, *order, head))
+
+
+def raw_diffs(repository: Repository, pairs: Iterable[tuple[str, str]]) -> Iterator[Files]:
     """For each pair (commit, base) the files that changed, in the order given, from one `git diff-tree --stdin`.
 
     A base that is the empty tree stands for none: the commit is compared with nothing.
     """
     asked = list(pairs)
+    if not asked:
+        return
     rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in asked)
-    blocks = repository.stream(
-        "diff-tree",
-        "--stdin",
-        "-r",
-        "-z",
-        "--root",
-        "--raw",
-        "--no-abbrev",
-        "-M",
-        "-l400",
-        "--ignore-submodules=none",
-        data=map(str.encode, rows),
-    )
-    return _by_commit(_fields(blocks), [commit.encode() for commit, _ in asked])
+    found = _by_commit(repository.stream("diff-tree", "--stdin", *_RAW, data=map(str.encode, rows)))
+    at = next(found, None)
+    for commit, _ in asked:
+        if at is None or at[0] != commit:  # git says nothing of a commit without a difference
+            yield ()
+        else:
+            yield at[1]
+            at = next(found, None)
 
 
-def _fields(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """The parts between NUL bytes."""
+def _by_commit(blocks: Iterable[bytes]) -> Iterator[tuple[str, Files]]:
+    """Raw rows, grouped by the commit whose id stands before them."""
+    commit, group = "", list[FileChange]()
+    fields = _fields(blocks)
+    for field in fields:
+        row = field.lstrip("\n")  # `log` puts a line's end between a commit and its rows
+        if row[0] != ":":
+            if commit:
+                yield commit, tuple(group)
+            commit, group = row, []
+            continue
+        old_mode, new_mode, old_blob, new_blob, status = row.split(" ")
+        old = next(fields)
+        new = next(fields) if status[0] in "RC" else old
+        group.append(FileChange(status[0], old_mode[1:], new_mode, old, new, f"{old_blob} {new_blob}"))
+    if commit:
+        yield commit, tuple(group)
+
+
+def _fields(blocks: Iterable[bytes]) -> Iterator[str]:
+    """The texts between NUL bytes."""
     rest = b""
     for block in blocks:
-        *parts, rest = (rest + block).split(b"\0")
-        yield from parts
-
-
-def _by_commit(fields: Iterator[bytes], asked: list[bytes]) -> Iterator[tuple[FileChange, ...]]:
-    """Parsed rows, grouped by commit; one without a difference shows nothing at all and gives an empty group."""
-    group: list[FileChange] = []
-    at = -1
-    for part in fields:
-        if part.startswith(b":"):
-            status = part[-4:].rpartition(b" ")[2][:1]
-            old = next(fields).decode(errors="surrogateescape")
-            new = next(fields).decode(errors="surrogateescape") if status in b"RC" else old
-            row = part.decode()
-            group.append(FileChange(status.decode(), row[1:7], row[8:14], old, new, row[15:96]))
-            continue
-        if at >= 0:
-            yield tuple(group)
-            group = []
-        at += 1
-        while asked[at] != part:
-            yield ()
-            at += 1
-    if at >= 0:
-        yield tuple(group)
-    for _ in asked[at + 1 :]:
-        yield ()
+        whole, nul, rest = (rest + block).rpartition(b"\0")
+        if nul:
+            yield from whole.decode(errors="surrogateescape").split("\0")

@@ -8,8 +8,9 @@ Along the first-parent line of HEAD, newest first:
 - commits that `refs/pull/N/head` holds too, with the same patch ids: a rebase merge, one change for all of them;
 - anything else: a plain commit.
 
-The base commit is always the first parent. Which files each change touches comes from one `git diff-tree --stdin` for
-many changes; patches are only made of what the rules on paths let through.
+The base commit is always the first parent. One `git log` tells all commits, another one at the same time which files
+each commit of the line touches; changes that lie beside the line are asked for many at a time. Patches are only made of
+what the rules on paths let through.
 """
 
 from __future__ import annotations
@@ -17,27 +18,28 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from backends.clones import is_url, repo_of_url
 from backends.git import EMPTY_TREE, GitError, Repository
 from miner import messages
-from miner.changes import FileChange
-from miner.diffs import raw_diffs
-from miner.log import Commit, Step, first_parent_line
+from miner.diffs import Files, first_parent_diffs, raw_diffs
+from miner.log import Commit, Step, read
 from miner.rebases import Rebased, rebased_commits
 from taskdb.records import PullRequest, Shape
 
+_T = TypeVar("_T")
+
 _BATCH = 1000
-"""Changes handed to one `git diff-tree`: enough that its start costs nothing, few enough that `--limit` stays lazy."""
+"""Changes looked at together: enough that starting git costs nothing, few enough that `--limit` stays lazy."""
 
 _SHORT = 10
 """Hex digits of a commit in a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unit:
+class Unit(NamedTuple):
     """One change in a history, before its files are read."""
 
     commit: Commit
@@ -49,6 +51,8 @@ class Unit:
     body: str
     whole_branch: bool = False
     """A merge of a branch whose pull requests are told one by one."""
+    beside: bool = False
+    """Not one commit of the first-parent line against the one before it."""
 
 
 @dataclass
@@ -91,10 +95,10 @@ def repo_name(repository: Repository, place: str) -> str:
 
 def pull_requests(
     repository: Repository, source: str, repo: str, wanted: Callable[[str], bool] = lambda _: True
-) -> Iterator[tuple[PullRequest, tuple[FileChange, ...], bool]]:
+) -> Iterator[tuple[PullRequest, Files, bool]]:
     """All changes of the history, newest first: the record, the files it touches, whether it is a whole branch's merge.
 
-    Lazy: a caller who stops early has paid for the log and for at most `_BATCH` diffs.
+    Lazy: a caller who stops early has paid for the log and for little more than the diffs it took.
 
     Args:
         repository: the history.
@@ -102,21 +106,31 @@ def pull_requests(
         repo: `owner/name`, for the records.
         wanted: by its date (ISO 8601, UTC), whether a change is to be read at all.
     """
-    naming = Naming(repo)
-    # A name is given before the choice, so that it does not depend on it.
-    found = ((unit, name) for unit in units(repository) for name in (naming.name(unit),) if wanted(unit.commit.when))
+    head = repository.resolve("HEAD")  # once, for it may move while we read
+    along = _begun(first_parent_diffs(repository, head))
+    found = _chosen(units(repository, head), repo, wanted)
     while batch := list(islice(found, _BATCH)):
-        files = raw_diffs(repository, ((unit.commit.sha, unit.base) for unit, _ in batch))
-        for (unit, name), changed in zip(batch, files, strict=True):
-            yield _record(unit, source, repo, name), changed, unit.whole_branch
+        beside = _begun(raw_diffs(repository, [(unit.commit.sha, unit.base) for unit, _, _ in batch if unit.beside]))
+        for unit, name, when in batch:
+            files = next(beside) if unit.beside else next(rows for sha, rows in along if sha == unit.commit.sha)
+            yield _record(unit, source, repo, name, when), files, unit.whole_branch
 
 
-def units(repository: Repository) -> Iterator[Unit]:
-    """The changes along the first-parent line of HEAD, newest first."""
-    line = list(first_parent_line(repository))
-    rebased = rebased_commits(repository, [step.commit for step in line])
+def _chosen(found: Iterable[Unit], repo: str, wanted: Callable[[str], bool]) -> Iterator[tuple[Unit, str, str]]:
+    """The changes of a wanted date, with name and date."""
+    naming = Naming(repo)
+    for unit in found:
+        name, when = naming.name(unit), unit.commit.when  # named before the choice, so that names don't depend on it
+        if wanted(when):
+            yield unit, name, when
+
+
+def units(repository: Repository, head: str) -> Iterator[Unit]:
+    """The changes along the first-parent line of the commit `head`, newest first."""
+    history = read(repository, head)
+    rebased = rebased_commits(repository, [step.commit for step in history.line], history.unmerged)
     steps = deque[Step]()
-    for step in line:
+    for step in history.line:
         mark = rebased.get(step.commit.sha)
         if steps and (mark is None or rebased[steps[-1].commit.sha].number != mark.number):
             yield _rebase(steps, rebased)
@@ -129,6 +143,12 @@ def units(repository: Repository) -> Iterator[Unit]:
             yield _single(step.commit)
     if steps:
         yield _rebase(steps, rebased)
+
+
+def _begun(items: Iterator[_T]) -> Iterator[_T]:
+    """The same items. Git is at work on them from now on, beside us, as far ahead as the pipe is long."""
+    first = list(islice(items, 1))
+    return chain(first, items)
 
 
 def _single(commit: Commit) -> Unit:
@@ -170,6 +190,7 @@ def _nested(tip: Commit, inside: dict[str, Commit]) -> Iterator[Unit]:
             yield Unit(
                 commit=at, base=unit.base, number=unit.number, shape=Shape.MERGE if second else Shape.SQUASH,
                 author=second.author if second else unit.author, title=unit.title, body=unit.body,
+                beside=True,
             )  # fmt: skip
         at = inside.get(at.parents[0]) if at.parents else None
 
@@ -183,11 +204,12 @@ def _rebase(steps: Iterable[Step], rebased: dict[str, Rebased]) -> Unit:
     return Unit(
         commit=run[0], base=run[-1].parents[0], number=rebased[run[0].sha].number, shape=Shape.REBASE,
         author=run[0].author, title=title, body="\n\n".join(part for part in (body, rest) if part),
+        beside=len(run) > 1,
     )  # fmt: skip
 
 
-def _record(unit: Unit, source: str, repo: str, name: str) -> PullRequest:
+def _record(unit: Unit, source: str, repo: str, name: str, when: str) -> PullRequest:
     return PullRequest(
         source=source, repo=repo, name=name, number=unit.number, shape=unit.shape, title=unit.title, body=unit.body,
-        author=unit.author, merged_at=unit.commit.when, base_commit=unit.base, merge_commit=unit.commit.sha,
+        author=unit.author, merged_at=when, base_commit=unit.base, merge_commit=unit.commit.sha,
     )  # fmt: skip

@@ -10,7 +10,6 @@ from mergemill.errors import InputError
 from miner.changes import Change
 from miner.commits import changes_of_commits
 from miner.instances import changes_of_instances
-from miner.releases import changes_of_releases
 from miner.rules import statement_of, verdict
 from miner.sources import parse
 from taskdb.records import Candidate, PullRequest, Rejection, Stage
@@ -18,9 +17,16 @@ from taskdb.records import Candidate, PullRequest, Rejection, Stage
 if TYPE_CHECKING:
     from backends.services import Services
 
+
+def _changes_of_releases(source: str, services: Services) -> Iterator[Change | InputError]:
+    from miner.releases import changes_of_releases  # noqa: PLC0415 - only these sources pay for HTTP and HTML
+
+    return changes_of_releases(source, services)
+
+
 SOURCES: dict[str, Callable[[str, Services], Iterator[Change | InputError]]] = {
     "git": changes_of_commits,
-    "pypi": changes_of_releases,
+    "pypi": _changes_of_releases,
     "instances": changes_of_instances,
 }
 """Who reads which scheme."""

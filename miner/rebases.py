@@ -13,8 +13,8 @@ from itertools import groupby
 
 from backends.git import Repository
 from miner import messages
-from miner.diffs import raw_diffs
-from miner.log import Commit, commits
+from miner.diffs import Files, raw_diffs
+from miner.log import Commit
 
 _PULL = re.compile(r"^refs/pull/(\d+)/head$")
 
@@ -26,22 +26,20 @@ class Rebased:
     number: int
 
 
-def rebased_commits(repository: Repository, line: Sequence[Commit]) -> dict[str, Rebased]:
+def rebased_commits(repository: Repository, line: Sequence[Commit], unmerged: Iterable[Commit]) -> dict[str, Rebased]:
     """Which commits a rebase merge brought in, by id; empty without `refs/pull/*/head`.
 
     Args:
         repository: the history.
         line: its first-parent line, newest first.
+        unmerged: what stands in pull requests and not in the history.
     """
-    heads = repository.git("for-each-ref", "--format=%(refname)", "refs/pull/").decode(errors="replace").split()
-    pulls = [ref for ref in heads if _PULL.match(ref)]
-    if not pulls:
-        return {}
-    # What stands in a pull request and not on the main line, by what a rebase leaves as it was.
-    unnamed = {_kept(commit): commit for commit in line if _unnamed(commit)}
+    unnamed: dict[tuple[str, str, str], Commit] | None = None
     pairs: dict[str, tuple[Commit, Commit]] = {}
-    for commit in commits(repository, "--no-merges", revisions=(*pulls, "^HEAD")):
-        if (found := unnamed.get(_kept(commit))) and commit.parents and _PULL.match(commit.source):
+    for commit in unmerged:
+        if unnamed is None:  # by what a rebase leaves as it was
+            unnamed = {_kept(commit): commit for commit in line if _unnamed(commit)}
+        if len(commit.parents) == 1 and (found := unnamed.get(_kept(commit))) and _PULL.match(commit.source):
             pairs.setdefault(found.sha, (found, commit))
     proven = {ours.sha: Rebased(_number(theirs)) for ours, theirs in _proven(repository, list(pairs.values()))}
     return dict(_in_one_run(line, proven))
@@ -49,13 +47,12 @@ def rebased_commits(repository: Repository, line: Sequence[Commit]) -> dict[str,
 
 def _proven(repository: Repository, pairs: list[tuple[Commit, Commit]]) -> Iterator[tuple[Commit, Commit]]:
     """The pairs that change the same: from and to the same blobs, else with the same patch id."""
-    asked = [(commit.sha, commit.parents[0]) for pair in pairs for commit in pair]
-    diffs = list(raw_diffs(repository, asked))
-    same = [ours == theirs and ours for ours, theirs in zip(diffs[::2], diffs[1::2], strict=True)]
-    unsure = [commit.sha for pair, sure in zip(pairs, same, strict=True) if not sure for commit in pair]
-    ids = patch_ids(repository, unsure)
-    for (ours, theirs), sure in zip(pairs, same, strict=True):
-        if sure or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha)):
+    diffs = list(raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs for commit in pair)))
+    both = list(zip(diffs[::2], diffs[1::2], strict=True))
+    unsure = [pair for pair, (a, b) in zip(pairs, both, strict=True) if a != b and _touched(a) == _touched(b)]
+    ids = patch_ids(repository, (commit.sha for pair in unsure for commit in pair))
+    for (ours, theirs), (a, b) in zip(pairs, both, strict=True):
+        if (a and a == b) or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha)):
             yield ours, theirs
 
 
@@ -73,7 +70,11 @@ def _unnamed(commit: Commit) -> bool:
     return len(commit.parents) == 1 and messages.pull_request_number(commit.message) is None
 
 
-def _kept(commit: Commit) -> tuple[str, int, str]:
+def _touched(files: Files) -> set[str]:
+    return {path for file in files for path in file.paths}
+
+
+def _kept(commit: Commit) -> tuple[str, str, str]:
     return commit.email, commit.authored, commit.subject
 
 
