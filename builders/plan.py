@@ -52,6 +52,9 @@ NOT_BEFORE = {"atomicwrites": date(2022, 7, 9), "setuptools": date(2019, 3, 7)}
 """Packages that are taken up to this day whatever the date: atomicwrites was deleted and uploaded again in 2022, and uv
 builds source distributions with no setuptools older than 40.8."""
 
+NO_COMPILER = "CC=false CXX=false"
+"""For optional packages: worth a download, not compiling them and theirs; pure sources install all the same."""
+
 LOCAL_SETTINGS = (("LANG", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONDONTWRITEBYTECODE", "1"))
 _INI_OVERRIDE_SINCE = date(2016, 8, 19)
 """pytest 3.0, the first that knows `-o`."""
@@ -270,7 +273,8 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
         steps.append(install)
     if optional:
         one = f'{install} "$one" || echo "left out: $one"'
-        steps.append(f"{install} {_quoted(optional)} || for one in {_quoted(optional)}; do {one}; done")
+        tries = f"{install} {_quoted(optional)} || for one in {_quoted(optional)}; do {one}; done"
+        steps.append(f"(export {NO_COMPILER}; {tries})")
     steps.append("rm /tmp/requirements.txt")
     if made.name and re.fullmatch(r"[\w.-]+", made.name):
         # A dependency may depend on the project; its released self must not be what the tests import.
