@@ -26,7 +26,7 @@ class Rebased:
     number: int
 
 
-def rebased_commits(repository: Repository, line: Sequence[Commit], unmerged: Iterable[Commit]) -> dict[str, Rebased]:
+def rebased_commits(repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, Rebased]:
     """Which commits a rebase merge brought in, by id; empty without `refs/pull/*/head`.
 
     Args:
@@ -34,11 +34,11 @@ def rebased_commits(repository: Repository, line: Sequence[Commit], unmerged: It
         line: its first-parent line, newest first.
         unmerged: what stands in pull requests and not in the history.
     """
-    unnamed: dict[tuple[str, str, str], Commit] | None = None
+    if not unmerged:
+        return {}
+    unnamed = {_kept(commit): commit for commit in line if _unnamed(commit)}  # by what a rebase leaves as it was
     pairs: dict[str, tuple[Commit, Commit]] = {}
     for commit in unmerged:
-        if unnamed is None:  # by what a rebase leaves as it was
-            unnamed = {_kept(commit): commit for commit in line if _unnamed(commit)}
         if len(commit.parents) == 1 and (found := unnamed.get(_kept(commit))) and _PULL.match(commit.source):
             pairs.setdefault(found.sha, (found, commit))
     proven = {ours.sha: Rebased(_number(theirs)) for ours, theirs in _proven(repository, list(pairs.values()))}
