@@ -309,3 +309,12 @@ def test_a_base_that_changes_from_day_to_day_is_used_only_when_no_other_version_
     assert moved.pythons[0].value == versions[1]
     assert sorted(one.value for one in moved.pythons) == sorted(versions)
     assert settled_first(moved, set(versions)).pythons == moved.pythons
+
+
+def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> None:
+    steps = plan(tree_of(tmp_path, MODERN), HERE, DAY).dependency_steps
+    optional = [step for step in steps if "left out" in step]
+    assert len(optional) == 1
+    assert "freezegun" in optional[0]
+    assert optional[0].startswith("(export CC=false CXX=false;")
+    assert not [step for step in steps if "CC=" in step and step not in optional]
