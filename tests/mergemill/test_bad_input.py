@@ -253,7 +253,7 @@ def test_a_disk_that_is_full_in_mid_run_costs_nothing(what: str, tmp_path: Path)
     with small_disk(tmp_path / "disk") as disk:
         place = "disk/store" if what == "--store" else f"sqlite:///{disk}/tasks.db"
         assert mergemill("mine", SOURCE, what, place, cwd=tmp_path).code == 0
-        fill(disk, leave=12 * 1024)
+        fill(disk, leave=12 * 1024 if what == "--store" else 120 * 1024)
         full = mergemill("run", SOURCE, what, place, cwd=tmp_path)
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         before = mergemill("funnel", "--json", what, place, cwd=tmp_path).lines
@@ -261,7 +261,7 @@ def test_a_disk_that_is_full_in_mid_run_costs_nothing(what: str, tmp_path: Path)
         done = certified(tmp_path, what, place)
 
     assert full.code == 75, full.err
-    assert "the disk is full" in full.err or "No space left" in full.err
+    assert "free some space" in full.err
     assert "Traceback" not in full.err
     assert (before[0]["in"], before[0]["out"]) == (4, 2)
     assert sum(sum(row["rejected"].values()) for row in before) == 2
