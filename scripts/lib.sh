@@ -69,7 +69,7 @@ setup_env() {
         "$venv/bin/python" -m pip install -q --disable-pip-version-check 'uv>=0.5' || no_index
     fi
     say "installing what requirements.lock names"
-    "$venv/bin/uv" pip install -q --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock" || no_index
+    "$venv/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock" || no_index
     "$venv/bin/uv" pip install -q --python "$venv/bin/python" --no-deps -e "$root" || no_index
     env_fingerprint >"$venv/mergemill-fingerprint"
 }
