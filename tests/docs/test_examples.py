@@ -1,8 +1,8 @@
 """The examples of the documentation are run, page by page, in the order they stand there.
 
 In a ```console block each line that begins with `$ ` is a command; one that ends with `# exit N` must exit with N, the
-others with 0. A page's commands share a folder that holds a sample repository `greet/` and, when an engine is needed
-(`<!-- needs: docker -->` on the page), a database in which the sample was run.
+others with 0. A page's commands share a folder `ada` with a sample repository `greet`, whose changes therefore are named
+`ada__greet-3` and so on. Pages whose commands need an engine carry `<!-- needs: docker -->`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def run_page(page: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER not in p.read_text()], ids=lambda p: p.name)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    make_sample(tmp_path / "greet")
-    run_page(page, tmp_path)
+    make_sample(tmp_path / "ada" / "greet")
+    run_page(page, tmp_path / "ada")
 
 
 @pytest.mark.docker
 @pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER in p.read_text()], ids=lambda p: p.name)
 def test_the_examples_of_a_page_that_needs_docker_run(page: Path, tmp_path: Path) -> None:
-    make_sample(tmp_path / "greet")
-    run_page(page, tmp_path)
+    make_sample(tmp_path / "ada" / "greet")
+    run_page(page, tmp_path / "ada")
