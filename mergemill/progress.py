@@ -97,11 +97,11 @@ class LiveTable(Quiet):
     def __init__(self, console: Console, rows: int = 6) -> None:
         super().__init__(console.file)
         self.console = console
-        self.live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
         self.passed: Counter[Stage] = Counter()
         self.rejected: Counter[Stage] = Counter()
         self.broken: Counter[Stage] = Counter()
         self.last: deque[str] = deque(maxlen=rows)
+        self.live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
 
     def __enter__(self) -> Self:
         self.live.start()
@@ -133,4 +133,5 @@ class LiveTable(Quiet):
         for stage in Stage:
             counts = (self.passed[stage], self.rejected[stage], self.broken[stage])
             table.add_row(stage.value, *(str(n) if n else "" for n in counts))
-        return Group(table, *(Text(line, overflow="ellipsis", no_wrap=True, style="dim") for line in self.last))
+        last = list(self.last)  # at once: rich draws in a thread of its own
+        return Group(table, *(Text(line, overflow="ellipsis", no_wrap=True, style="dim") for line in last))

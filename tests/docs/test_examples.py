@@ -1,8 +1,8 @@
 """The examples of the documentation are run, page by page, in the order they stand there.
 
 In a ```console block each line that begins with `$ ` is a command; one that ends with `# exit N` must exit with N, the
-others with 0. A page's commands share a folder `ada` with a sample repository `greet`, whose changes therefore are named
-`ada__greet-3` and so on. Pages whose commands need an engine carry `<!-- needs: docker -->`.
+others with 0. A page's commands share a folder `ada` with a sample repository `greet`, whose changes therefore have
+names such as `ada__greet-3`. Pages whose commands need an engine carry `<!-- needs: docker -->`.
 """
 
 from __future__ import annotations

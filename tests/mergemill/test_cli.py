@@ -192,6 +192,17 @@ def test_mining_prints_a_line_for_each_change_and_again_nothing(tmp_path: Path) 
     assert (len(again.lines), again.lines[-1]["new"]) == (1, 0)
 
 
+def test_a_terminal_shows_a_table_and_no_json(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "greet")
+    repo.commit("Begin", {"greet.py": "x = 1\n"})
+    command = ["script", "-qec", "mergemill mine git:greet; NO_COLOR=1 mergemill funnel", "/dev/null"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "passed" in done.stdout  # the live table
+    assert '"event"' not in done.stdout
+    assert "\x1b[3" not in done.stdout.rpartition("this run:")[2]
+
+
 def test_quiet_says_nothing(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "greet")
     repo.commit("Begin", {"greet.py": "x = 1\n"})
