@@ -48,9 +48,9 @@ SYSTEM_PACKAGES = frozenset(
 )  # fmt: skip
 """Of what CI installs, the packages that exist in Debian under this name and that tests may need."""
 
-NOT_BEFORE = {"atomicwrites": date(2022, 7, 9), "setuptools": date(2019, 3, 7)}
+NOT_BEFORE = {"atomicwrites": date(2022, 7, 9), "setuptools": date(2019, 3, 7), "wheel": date(2019, 3, 7)}
 """Packages that are taken up to this day whatever the date: atomicwrites was deleted and uploaded again in 2022, and uv
-builds source distributions with no setuptools older than 40.8."""
+builds source distributions with no setuptools older than 40.8, which the wheel of its time must go with."""
 
 NO_COMPILER = "CC=false CXX=false"
 """For optional packages: worth a download, not compiling them and theirs; pure sources install all the same."""
@@ -264,7 +264,7 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
         names = _quoted([w.text for w in made.system_packages])
         steps.append(
             "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "
-            f"{names} && rm -rf /var/lib/apt/lists/*"
+            f"{names} > /dev/null && rm -rf /var/lib/apt/lists/*"
         )
     steps.append(f'uv venv --quiet --python "$MERGEMILL_PYTHON" {VENV}')
     steps.append(f"printf '%s\\n' {_quoted(texts)} > /tmp/requirements.txt")
