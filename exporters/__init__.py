@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exporters import harbor, swebench
-from exporters.bundle import Item, Writer, write_bundle
+from exporters.bundle import Writer, write_bundle
+from exporters.item import Item
 from mergemill.errors import InputError, UsageError
 from taskdb.records import Bundle
 

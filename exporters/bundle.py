@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from exporters import manifest
+from exporters.item import Item
 from mergemill.errors import InputError, Transient
 
 if TYPE_CHECKING:
     from backends.services import Services
-    from taskdb.records import Certificate, Task
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """One task on its way out, with its certificate where it has one."""
-
-    task: Task
-    certificate: Certificate | None
-
-    @property
-    def folder(self) -> str:
-        """The task's folder in a bundle and its name with others: letters, digits, `.`, `_` and `-` only."""
-        return re.sub(r"[^A-Za-z0-9._-]", "-", self.task.name).lstrip("-._")
 
 
 Notes = Mapping[str, Sequence[str]]

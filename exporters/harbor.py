@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import tomli_w
 
 from exporters import parts
-from exporters.bundle import Item, put
+from exporters.bundle import put
+from exporters.item import Item
 from exporters.recipe import write_recipe
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from exporters.bundle import Item
+from exporters.item import Item
 
 NAME = "manifest.json"
 KIND = "mergemill-bundle"

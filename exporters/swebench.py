@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exporters import parts
-from exporters.bundle import Item, put
+from exporters.bundle import put
+from exporters.item import Item
 from exporters.recipe import write_recipe
 from mergemill.errors import InputError
 

@@ -1,0 +1,21 @@
+"""What is exported: a task and its certificate."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from taskdb.records import Certificate, Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Item:
+    """One task on its way out, with its certificate where it has one."""
+
+    task: Task
+    certificate: Certificate | None
+
+    @property
+    def folder(self) -> str:
+        """The task's folder in a bundle and its name with others: letters, digits, `.`, `_` and `-` only."""
+        return re.sub(r"[^A-Za-z0-9._-]", "-", self.task.name).lstrip("-._")
