@@ -24,6 +24,9 @@ TESTS_UID = 1000
 REPORT_BYTES = 128 * 1024 * 1024
 """What is read of a JUnit report at most."""
 
+LINGER_SECONDS = 20
+"""How long a runner may take to end once its report is written."""
+
 CONFIG_PATTERNS: tuple[str, ...] = (r"(^|/)(pyproject\.toml|setup\.cfg)$",)
 """Files that may hold the runner's configuration beside other things. A submission's edits of them are put back too:
 nothing of them is read again after the environment was made, but for the tools' sections. Where the gold patch changes
@@ -71,6 +74,7 @@ def render(
     return _template().render(
         framework=test.framework, argv=argv, paths=test.paths, python=python, harness=_base64(_harness()),
         workdir=workdir, files=files, env=env, uid=TESTS_UID, report_bytes=REPORT_BYTES,
+        linger=LINGER_SECONDS,
         test_patch=_base64(test_patch), config_patch=_base64(config_patch),
         protected=PROTECTED_PATTERNS + CONFIG_PATTERNS, shadowing=SHADOWING_PATTERNS,
         canary_dir=canary_dir, canary_file=_canary_name(files), canary_text=_CANARY[test.framework],

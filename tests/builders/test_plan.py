@@ -246,6 +246,16 @@ def test_a_thin_environment_for_a_new_python_gives_way_to_a_rich_one(tmp_path: P
     assert plan_of(tmp_path, files, date(2020, 1, 1)).language_version == "3.7"
 
 
+def test_a_folded_script_holds_commands_of_their_own(tmp_path: Path) -> None:
+    workflow = (
+        "jobs:\n  test:\n    steps:\n    - run:\n        python -m pip install --upgrade pip\n"
+        "        pip install simplejson pytest\n    - run: pytest\n"
+    )
+    made = plan_of(tmp_path, {".github/workflows/a.yml": workflow, "a.py": "", "test_a.py": TEST})
+    assert "simplejson" in requirements(made)
+    assert not {"install", "pip"} & set(requirements(made))
+
+
 def test_optional_imports_of_tests_are_not_installed(tmp_path: Path) -> None:
     body = "try:\n    import simplejson\nexcept ImportError:\n    simplejson = None\n" + TEST
     made = plan_of(tmp_path, {"a.py": "", "test_a.py": body})

@@ -108,6 +108,25 @@ def test_every_other_end_has_its_reason(source: str, test: str, reason: str | No
         assert result.reason == reason, result.detail
 
 
+def test_a_thread_that_outlives_the_tests_does_not_cost_their_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("backends.testing.script.LINGER_SECONDS", 1)
+    services = make_services(tmp_path, test_timeout=20, repeats=1)
+    repo = TinyRepo(tmp_path / "repo")
+    base, _ = make_shop(repo)
+    repo.git("checkout", "-q", "-b", "thread", base)
+    lingering = (
+        "\n\ndef test_new():\n    import threading, time\n"
+        "    threading.Thread(target=time.sleep, args=(900,)).start()\n"
+        "    assert total([1]) == 1\n"
+    )
+    merge = repo.commit("Thread", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": TESTS + lingering})
+    verification = verify(make_lineage(repo, services, base, merge), services)
+    assert isinstance(verification, Verification), verification
+    assert "tests/test_shop.py::test_new" in [test for test, _ in verification.FAIL_TO_PASS]
+
+
 def test_a_published_task_is_compared_even_when_it_is_rejected(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
