@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -51,6 +52,9 @@ def _before(
 
 def main() -> None:
     """The `mergemill` command: exit codes as in docs/cli.md; a user's mistake never shows a traceback."""
+    # What stops services (SIGTERM) is Ctrl-C to us, also where a shell started us in the background without one.
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -256,7 +256,7 @@ from taskdb import queries
 
 def slow(*_):
     ThreadPoolExecutor(1).submit(time.sleep, 60)  # what a worker leaves behind must not hold up the end
-    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.{name})
     time.sleep(60)
 
 queries.list_tasks = slow
@@ -265,9 +265,10 @@ cli.main()
 """
 
 
-def test_ctrl_c_leaves_at_once_with_130(folder: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_ctrl_c_or_a_service_that_is_stopped_leaves_at_once_with_130(name: str, folder: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], cwd=folder, env=environment(), capture_output=True, text=True, timeout=30,
+        [sys.executable, "-c", INTERRUPTED.replace("{name}", name)], cwd=folder, env=environment(), capture_output=True, text=True, timeout=30,
         check=False,
     )  # fmt: skip
     assert done.returncode == 130
