@@ -267,8 +267,9 @@ cli.main()
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_ctrl_c_or_a_service_that_is_stopped_leaves_at_once_with_130(name: str, folder: Path) -> None:
+    script = INTERRUPTED.replace("{name}", name)
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED.replace("{name}", name)], cwd=folder, env=environment(), capture_output=True, text=True, timeout=30,
+        [sys.executable, "-c", script], cwd=folder, env=environment(), capture_output=True, text=True, timeout=30,
         check=False,
     )  # fmt: skip
     assert done.returncode == 130
