@@ -113,6 +113,7 @@ setup_docker() {
 }
 
 start_engine() {
+    local engine=
     if [ -d /run/systemd/system ]; then
         systemctl start docker || lacks "systemd cannot start Docker" "journalctl -u docker"
     else
@@ -122,14 +123,16 @@ start_engine() {
         fi
         say "starting dockerd (log: $dockerd_log)"
         PATH=/usr/local/sbin:/usr/sbin:/sbin:$PATH setsid dockerd >"$dockerd_log" 2>&1 </dev/null &
+        engine=$!
     fi
     local waited
     for waited in $(seq 1 120); do
         if engine_answers; then return; fi
+        if [ -n "$engine" ] && ! kill -0 "$engine" 2>/dev/null; then break; fi  # it gave up
         sleep 0.5
     done
     grep -iE 'error|fail' "$dockerd_log" 2>/dev/null | tail -n 2 >&2
-    lacks "the Docker engine does not answer after $((waited / 2)) s" "look into $dockerd_log, then: scripts/setup docker"
+    lacks "the Docker engine does not answer ($((waited / 2)) s)" "look into $dockerd_log, then: scripts/setup docker"
 }
 
 # --- base image -------------------------------------------------------------------------------------------------------
