@@ -137,10 +137,14 @@ start_engine() {
 
 # --- base image -------------------------------------------------------------------------------------------------------
 
-setup_base() {
-    # Where no registry answers, bases are made by debootstrap.
+# What making a base image takes, where no registry answers: debootstrap.
+setup_debian() {
     if [ "${MERGEMILL_BASE_SOURCE:-auto}" != registry ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         PATH=$PATH:/usr/sbin command -v debootstrap >/dev/null || apt debootstrap
     fi
+}
+
+setup_base() {
+    setup_debian
     "$venv/bin/mergemill" images bootstrap || exit $?
 }
