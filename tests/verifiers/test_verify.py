@@ -95,7 +95,7 @@ def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) 
     ids=["gold-fails", "nothing-fixed", "never-ends", "eats-memory", "dies", "removes-its-tests"],
 )
 def test_every_other_end_has_its_reason(source: str, test: str, reason: str | None, tmp_path: Path) -> None:
-    services = make_services(tmp_path, test_timeout=6, repeats=1)
+    services = make_services(tmp_path, test_timeout=12, memory_mb=512, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     base, _ = make_shop(repo)
     repo.git("checkout", "-q", "-b", "other", base)
