@@ -61,7 +61,7 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
     Raises:
         Transient: engine or network failed.
     """
-    name = f"mergemill/deps:{plan.dependency_key[:16]}"
+    name = plan.dependency_image
     with locked(services, name):
         if found := services.sandbox.image(name):
             return Layer(image=found, ran=None)
@@ -97,7 +97,7 @@ def source(plan: BuildPlan, clone: Repository, commit: str, repo: str, services:
             return Layer(image=found, ran=None)
         files, env = borrowed(services)
         env |= {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)}
-        base = f"mergemill/deps:{plan.dependency_key[:16]}"
+        base = plan.dependency_image
         command = shell((f"cd {plan.workdir}", *plan.source_steps, *FINISH))
         with seed.tar_stream(clone, commit, at=plan.workdir) as tree:
             ran, image = services.sandbox.build(

@@ -71,4 +71,4 @@ def remove(sandbox: Sandbox, images: list[Image]) -> list[Image]:
 
 def _stands_on(image: str, plan: BuildPlan) -> tuple[str, str]:
     """The names of an environment's own layer and of the dependency layer below (as `builders.layers` names it)."""
-    return image, f"{OURS}deps:{plan.dependency_key[:16]}"
+    return image, plan.dependency_image

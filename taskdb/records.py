@@ -195,6 +195,11 @@ class BuildPlan(Record):
         part = [self.language, self.language_version, self.exclude_newer, self.system_packages, self.dependency_steps]
         return hashlib.sha256(json.dumps(part).encode()).hexdigest()
 
+    @property
+    def dependency_image(self) -> str:
+        """Name of the image with the dependency layer."""
+        return f"mergemill/deps:{self.dependency_key[:16]}"
+
 
 class Counts(Part):
     """How many tests of one run ended how."""
