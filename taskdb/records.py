@@ -16,17 +16,12 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-
-class _Measured:
-    """Marks a field that was measured rather than found out: stored, but not part of the record's identity."""
-
-
-MEASURED = _Measured()
-Seconds = Annotated[float, MEASURED]
-ArtifactHash = str
-TestId = str
+from taskdb.base import MEASURED, ArtifactHash, Part, Seconds
+from taskdb.base import Record as Record
+from taskdb.base import TestId as TestId
+from taskdb.discussion import AuthorKind, IssueLink
 
 
 class Stage(StrEnum):
@@ -37,27 +32,6 @@ class Stage(StrEnum):
     VERIFY = "verify"
     DERIVE = "derive"
     CERTIFY = "certify"
-
-
-class Record(BaseModel):
-    """Base of all records: frozen, keyword-only, identified by content."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", ignored_types=(cached_property,))
-    PREFIX: ClassVar[str] = ""
-
-    @cached_property
-    def id(self) -> str:
-        """Sha256 (hex) of the canonical JSON of the kind of record and its identifying fields."""
-        measured = {name for name, field in type(self).model_fields.items() if MEASURED in field.metadata}
-        body = self.model_dump(mode="json", exclude=measured)
-        text = json.dumps({"record": type(self).__name__, **body}, sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-class Part(BaseModel):
-    """Base of the parts of records: frozen, with no identity of their own."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 # ---------------------------------------------------------------------------------------------------- miner
@@ -111,6 +85,21 @@ class PullRequest(Record):
     version: str = ""
     """The project's version at the base commit where the source knows it, else empty."""
     published: Published | None = None
+    author_kind: AuthorKind = AuthorKind.UNKNOWN
+    labels: tuple[str, ...] = ()
+    """As the forge spells them, sorted."""
+    links: tuple[IssueLink, ...] = ()
+    """Issues it speaks of, in the order of `LinkOrigin` and of the text."""
+    discussion: ArtifactHash | None = None
+    """Canonical JSON of `Discussion`; null when nobody said anything, or the source does not tell."""
+    head_commit: str | None = None
+    """Tip of the pull request's branch."""
+    first_commit_at: str | None = None
+    """When the first commit of the branch was made (ISO 8601, UTC); what was said later may know the solution."""
+    base_ref: str | None = None
+    """Name of the branch it was merged into, as the forge remembers it."""
+    checks: Literal["success", "failure", "error", "pending", "expected"] | None = None
+    """What the checks of its last commit came to, where the forge tells."""
 
 
 class Candidate(Record):
