@@ -18,9 +18,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from mergemill.errors import InputError, Transient
 from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
+from miner.languages import language_of
 from miner.licenses import NONE, Licenses
 from miner.patches import Section, cut, split_published
-from miner.rules import language_of
 from miner.scratch import Scratch, scratch
 from taskdb.records import Published, PullRequest, Shape
 

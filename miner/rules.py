@@ -7,15 +7,14 @@ patches are made, at the end the licence and the round trip.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 
 from backends.git import EMPTY_TREE
 from mergemill.config import Settings
 from miner import messages
 from miner.changes import Change, Reason, Unparsable
+from miner.languages import language_of
 from miner.licenses import allows
 from taskdb.paths import is_protected, is_source, is_test_file
 from taskdb.records import Shape
@@ -46,12 +45,6 @@ _GENERATED = re.compile(
     r"(^|/)(_?vendor(ed)?|_?vendored_packages|third_?party|extern(al)?s?|node_modules|site-packages)/|"
     r"_pb2(_grpc)?\.pyi?$|(^|/)(_?parsetab|_?lextab|_version)\.py$|\.min\.(js|css)$|\.lock$"
 )
-_LANGUAGES = {
-    ".py": "python", ".pyx": "python", ".pxd": "python", ".pyi": "python", ".c": "c", ".h": "c", ".cc": "c++",
-    ".cpp": "c++", ".hpp": "c++", ".rs": "rust", ".go": "go", ".java": "java", ".kt": "kotlin", ".js": "javascript",
-    ".jsx": "javascript", ".mjs": "javascript", ".ts": "typescript", ".tsx": "typescript", ".vue": "typescript",
-    ".rb": "ruby", ".php": "php", ".cs": "c#", ".swift": "swift", ".scala": "scala", ".jl": "julia", ".lua": "lua",
-}  # fmt: skip
 _VERSION_LINE = re.compile(r"^\s*$|\bversion(_info)?\b|^\s*#|\b\d+\.\d+", re.IGNORECASE)
 
 
@@ -220,9 +213,3 @@ def statement_of(change: Change) -> str:
         return request.problem_statement.strip()
     title = "" if messages.merges_a_branch(request.title) else request.title
     return f"{title}\n\n{request.body}".strip()
-
-
-def language_of(paths: tuple[str, ...]) -> str:
-    """The language of most program files among `paths`; of equally many Python first; empty when there are none."""
-    counted = Counter(_LANGUAGES[end] for path in paths if (end := PurePosixPath(path).suffix.lower()) in _LANGUAGES)
-    return min(counted, key=lambda name: (-counted[name], name != "python", name), default="")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from miner.changes import Reason
+from miner.languages import language_of
 from miner.licenses import allows, identify, read
-from miner.rules import RULES, language_of
+from miner.rules import RULES
 from tests.helpers import TinyRepo
 from tests.miner.conftest import FIX, MIT, Workshop
 
