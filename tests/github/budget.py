@@ -1,0 +1,187 @@
+"""Tokens and what each may still ask: points, requests, concurrency, points per minute; and who broke the rules.
+
+The clock is the server's own: `Clock.advance` lets an hour pass at once, `Clock(speed=60)` makes a minute of a second.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+TOLERANCE = 0.1  # seconds: a client that sleeps exactly as told is not too early for a rounding
+
+
+class Clock:
+    """Seconds since the epoch, as this server believes. `advance` and `speed` move it on."""
+
+    def __init__(self, start: float | None = None, speed: float = 1.0) -> None:
+        self.speed = speed
+        self._began = time.monotonic()
+        self._start = time.time() if start is None else start
+        self._jumped = 0.0
+
+    def now(self) -> float:
+        return self._start + self._jumped + (time.monotonic() - self._began) * self.speed
+
+    def advance(self, seconds: float) -> None:
+        """Let this time pass at once; a test hands it to the client as its `sleep`."""
+        self._jumped += seconds
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a token may ask. `window` is GitHub's hour, in seconds of the server's clock."""
+
+    requests: int = 5000  # REST, in a window
+    points: int = 5000  # GraphQL, in a window
+    search: int = 30  # in a minute
+    concurrent: int = 100
+    rest_per_minute: int = 900
+    graphql_per_minute: int = 2000
+    window: float = 3600.0
+    retry_after: int = 60  # what a secondary limit asks to wait
+
+
+ANONYMOUS = Limits(requests=60, points=0, search=10)
+
+
+@dataclass(eq=False)
+class Token:
+    """A credential. `private` are the private repositories (full names) it opens."""
+
+    value: str
+    login: str = "octo-reader"
+    limits: Limits = field(default_factory=Limits)
+    private: frozenset[str] = frozenset()
+    installation: int | None = None
+    expires_at: float | None = None  # the server's clock
+    revoked: bool = False
+
+
+@dataclass
+class Account:
+    """What a token has asked so far."""
+
+    limits: Limits
+    used: dict[str, int] = field(default_factory=dict)
+    reset: dict[str, int] = field(default_factory=dict)
+    running: int = 0
+    most_at_once: int = 0
+    recent: dict[str, deque[float]] = field(default_factory=dict)
+    told: dict[str, Told] = field(default_factory=dict)
+
+    def limit(self, resource: str) -> int:
+        chosen = {"graphql": self.limits.points, "search": self.limits.search}
+        return chosen.get(resource, self.limits.requests)
+
+    def remaining(self, resource: str) -> int:
+        return max(0, self.limit(resource) - self.used.get(resource, 0))
+
+    def refill(self, resource: str, now: float) -> None:
+        """Begin a new window when the last one is over."""
+        if now >= self.reset.get(resource, 0):
+            window = 60.0 if resource == "search" else self.limits.window
+            self.used[resource] = 0
+            self.reset[resource] = math.ceil(now + window)
+
+    def crowded(self, kind: str, now: float) -> bool:
+        """Whether this request is one too many within a minute; counted in any case."""
+        times = self.recent.setdefault(kind, deque())
+        while times and times[0] <= now - 60:
+            times.popleft()
+        times.append(now)
+        allowed = self.limits.graphql_per_minute if kind == "graphql" else self.limits.rest_per_minute
+        return len(times) > allowed
+
+
+@dataclass
+class Told:
+    """What a client was told to wait for: until then nothing more of that resource ("*": of anything)."""
+
+    until: float  # the server's clock
+    connection: int  # over which it was told: there the next request knows it for sure
+    at: float  # real seconds; other connections may have had a request under way
+    why: str
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A rule of GitHub's that a client broke."""
+
+    request: int
+    token: str
+    rule: str  # remaining-0, retry-after, concurrency, per-minute, unanswered
+    detail: str
+
+
+class Books:
+    """The accounts of all tokens, and the violations."""
+
+    def __init__(self, clock: Clock, anonymous: Limits = ANONYMOUS, grace: float = 0.5) -> None:
+        self.clock = clock
+        self.grace = grace
+        self.anonymous = anonymous
+        self.accounts: dict[str, Account] = {}
+        self.violations: list[Violation] = []
+        self.lock = threading.RLock()
+
+    def account(self, token: Token | None) -> Account:
+        key = token.value if token else ""
+        with self.lock:
+            if key not in self.accounts:
+                self.accounts[key] = Account(token.limits if token else self.anonymous)
+            return self.accounts[key]
+
+    def blame(self, request: int, token: Token | None, rule: str, detail: str) -> None:
+        with self.lock:
+            self.violations.append(Violation(request, token.value if token else "", rule, detail))
+
+    def tell(self, token: Token | None, resource: str, until: float, connection: int, why: str) -> None:
+        """Remember that an answer told this client to wait."""
+        account = self.account(token)
+        with self.lock:
+            before = account.told.get(resource)
+            if not before or before.until < until:
+                account.told[resource] = Told(until, connection, time.monotonic(), why)
+
+    def check_waited(self, request: int, token: Token | None, resource: str, connection: int) -> None:
+        """Note a violation when this request comes before the time that an earlier answer named."""
+        account, now = self.account(token), self.clock.now()
+        with self.lock:
+            for scope in ("*", resource):
+                told = account.told.get(scope)
+                if not told or now >= told.until - TOLERANCE:
+                    account.told.pop(scope, None)
+                elif connection == told.connection or time.monotonic() - told.at > self.grace:
+                    self.blame(request, token, told.why, f"{resource}: {told.until - now:.1f} s too early")
+
+    def enter(self, token: Token | None) -> int:
+        account = self.account(token)
+        with self.lock:
+            account.running += 1
+            account.most_at_once = max(account.most_at_once, account.running)
+            return account.running
+
+    def leave(self, token: Token | None) -> None:
+        with self.lock:
+            self.account(token).running -= 1
+
+    def charge(self, token: Token | None, resource: str, points: int) -> None:
+        account = self.account(token)
+        with self.lock:
+            account.used[resource] = account.used.get(resource, 0) + points
+
+    def headers(self, token: Token | None, resource: str) -> dict[str, str]:
+        account = self.account(token)
+        with self.lock:
+            account.refill(resource, self.clock.now())
+            return {
+                "X-RateLimit-Limit": str(account.limit(resource)),
+                "X-RateLimit-Remaining": str(account.remaining(resource)),
+                "X-RateLimit-Used": str(account.used.get(resource, 0)),
+                "X-RateLimit-Reset": str(account.reset[resource]),
+                "X-RateLimit-Resource": resource,
+            }

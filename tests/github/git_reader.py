@@ -1,0 +1,112 @@
+"""What the API reads from the real clone: commits, files and diffs of pull requests, branches."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tests.github.world import PullRequest
+
+CHANGES = {"A": "ADDED", "D": "DELETED", "M": "MODIFIED", "R": "RENAMED", "C": "COPIED", "T": "CHANGED"}
+
+
+@dataclass(slots=True, frozen=True)
+class ChangedFile:
+    """A file of a pull request. `additions` and `deletions` are 0 for a binary one."""
+
+    path: str
+    change: str
+    additions: int
+    deletions: int
+    previous: str | None = None
+
+
+@dataclass(slots=True, frozen=True)
+class Ref:
+    reader: GitReader
+    name: str
+    oid: str
+
+
+class GitReader:
+    """Reads one bare clone by plain git; nothing is kept but the folder's name."""
+
+    def __init__(self, git_dir: Path | None) -> None:
+        self.git_dir = git_dir
+
+    def run(self, *arguments: str) -> bytes:
+        assert self.git_dir, "a repository without a clone"
+        return subprocess.run(["git", *arguments], cwd=self.git_dir, check=True, capture_output=True).stdout
+
+    def text(self, *arguments: str) -> str:
+        return self.run(*arguments).decode(errors="replace").strip()
+
+    def ref(self, name: str) -> Ref | None:
+        """A branch by its full name, or None when there is none (an empty repository, a deleted branch)."""
+        if not self.git_dir:
+            return None
+        listed = self.text("for-each-ref", "--format=%(objectname)", name)
+        return Ref(self, name, listed.split("\n")[0]) if listed else None
+
+    def range_of(self, pull: PullRequest) -> str:
+        """The three-dot range of a pull request, at the time of its merge: base and head have one merge base."""
+        base = f"{pull.merge_commit}^1" if pull.merge_commit else pull.base_sha
+        return f"{self.text('merge-base', base, pull.head_sha)}..{pull.head_sha}"
+
+    def commits_of(self, pull: PullRequest) -> list[str]:
+        return self.text("rev-list", "--reverse", self.range_of(pull)).split()
+
+    def diff_of(self, pull: PullRequest) -> bytes:
+        return self.run("diff", "--no-color", "--full-index", "-M", self.range_of(pull))
+
+    def files_of(self, pull: PullRequest) -> list[ChangedFile]:
+        span = self.range_of(pull)
+        counts = {}
+        rows = self.run("diff", "-M", "--numstat", "-z", span).decode(errors="replace").split("\0")
+        while rows and rows[0]:
+            added, removed, path = rows.pop(0).split("\t")
+            if not path:
+                _, path = rows.pop(0), rows.pop(0)
+            counts[path] = tuple(0 if n == "-" else int(n) for n in (added, removed))
+        files = []
+        marks = self.run("diff", "-M", "--name-status", "-z", span).decode(errors="replace").split("\0")
+        while marks and marks[0]:
+            mark, path = marks.pop(0)[0], marks.pop(0)
+            previous, path = (path, marks.pop(0)) if mark in "RC" else (None, path)
+            files.append(ChangedFile(path, CHANGES[mark], *counts[path], previous))
+        return sorted(files, key=lambda f: f.path)
+
+
+class Commit:
+    """A commit, read when more than its id is asked for."""
+
+    def __init__(self, reader: GitReader, oid: str) -> None:
+        self.reader = reader
+        self.oid = oid
+
+    @cached_property
+    def _read(self) -> list[str]:
+        form = "%T%x00%P%x00%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B"
+        return self.reader.run("show", "-s", f"--format={form}", self.oid).decode(errors="replace").split("\0")
+
+    @property
+    def tree(self) -> str:
+        return self._read[0]
+
+    @property
+    def parents(self) -> list[str]:
+        return self._read[1].split()
+
+    @property
+    def author(self) -> tuple[str, str, str]:
+        return (self._read[2], self._read[3], self._read[4])
+
+    @property
+    def committer(self) -> tuple[str, str, str]:
+        return (self._read[5], self._read[6], self._read[7])
+
+    @property
+    def message(self) -> str:
+        return self._read[8].rstrip("\n")

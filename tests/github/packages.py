@@ -1,0 +1,76 @@
+"""GitHub's published schemas, fetched from npm when a test first needs them and kept in the user's cache.
+
+Nothing of them is in the repository. `npm_config_registry` names another registry, `SSL_CERT_FILE` another
+authority, `XDG_CACHE_HOME` another cache; the archive's SHA-512 is checked whatever it came from.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import json
+import os
+import tarfile
+import uuid
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+
+@dataclass(frozen=True)
+class Package:
+    """One file of one pinned npm package."""
+
+    name: str
+    version: str
+    sha512: str  # as in npm's "integrity", base64
+    member: str
+
+
+GRAPHQL_SCHEMA = Package(
+    "@octokit/graphql-schema", "15.26.1",
+    "RFDC2MpRBd4AxSRvUeBIVeBU7ojN/SxDfALUd7iVYOSeEK3gZaqR2MGOysj4Zh2xj2RY5fQAUT+Oqq7hWTraMA==",
+    "package/schema.json",
+)  # fmt: skip
+OPENAPI = Package(
+    "@octokit/openapi", "23.0.2",
+    "pV8M7L9GY23AybNvTmo2nyjmpmnt6+2sRE/tqr0ZLQcPS4lnw7u5eZGNmwRNkBC3D7gZXbFx5AHzLUVRBXGDhg==",
+    "package/generated/api.github.com.json",
+)  # fmt: skip
+
+
+def cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
+
+
+def fetch(package: Package) -> Path:
+    """The file on disk, downloaded unless it is there. Raises httpx.HTTPError, or ValueError for a wrong sum."""
+    kept = cache_folder() / package.name.replace("/", "__") / package.version / Path(package.member).name
+    if kept.exists():
+        return kept
+    registry = os.environ.get("npm_config_registry", "https://registry.npmjs.org").rstrip("/")  # noqa: SIM112 - npm's
+    base = package.name.rpartition("/")[2]
+    answer = httpx.get(f"{registry}/{package.name}/-/{base}-{package.version}.tgz", follow_redirects=True, timeout=120)
+    answer.raise_for_status()
+    if base64.b64encode(hashlib.sha512(answer.content).digest()).decode() != package.sha512:
+        raise ValueError(f"{package.name} {package.version}: not the pinned archive")
+    with tarfile.open(fileobj=io.BytesIO(answer.content)) as archive:
+        inner = archive.extractfile(package.member)
+        assert inner, package.member
+        content = inner.read()
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    new = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}")  # several test processes may do this at once
+    new.write_bytes(content)
+    new.replace(kept)
+    return kept
+
+
+@lru_cache(maxsize=1)
+def openapi() -> dict[str, Any]:
+    """GitHub's OpenAPI description of its REST API (OpenAPI 3.0)."""
+    described: dict[str, Any] = json.loads(fetch(OPENAPI).read_bytes())
+    return described

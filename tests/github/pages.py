@@ -1,0 +1,106 @@
+"""Connections: GitHub's paging in GraphQL, with opaque cursors that say the sort key and not a position.
+
+A pull request updated during a crawl therefore moves to the front of a list without shifting what comes after
+the reader's cursor.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Key = tuple[Any, ...]
+LARGEST_PAGE = 100
+
+
+class Refused(Exception):  # noqa: N818 - GitHub refuses with an error of a type, in an answer of status 200
+    """An error of a GraphQL answer: `type` as GitHub names it, and the sentence."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass(slots=True)
+class Connection:
+    """One page of a list."""
+
+    nodes: Sequence[Any]
+    total: int
+    cursors: Sequence[str]
+    more_after: bool
+    more_before: bool
+
+
+def cursor(key: Key) -> str:
+    return base64.b64encode(b"cursor:v2:" + json.dumps(key).encode()).decode()
+
+
+def read_cursor(text: str) -> Key:
+    try:
+        mark, inner = base64.b64decode(text, validate=True).split(b"cursor:v2:", 1)
+        key = json.loads(inner)
+    except (ValueError, TypeError):
+        raise Refused("INVALID_CURSOR_ARGUMENTS", f"`{text}` does not appear to be a valid cursor.") from None
+    if mark or not isinstance(key, list):
+        raise Refused("INVALID_CURSOR_ARGUMENTS", f"`{text}` does not appear to be a valid cursor.")
+    return tuple(key)
+
+
+def check_bounds(field: str, args: Mapping[str, Any], *, wants_nodes: bool) -> None:
+    """Raise what GitHub raises for a page without `first` or `last`, or with too large a one."""
+    first, last = args.get("first"), args.get("last")
+    if first is None and last is None:
+        if wants_nodes:
+            raise Refused(
+                "MISSING_PAGINATION_BOUNDARIES",
+                f"You must provide a `first` or `last` value to properly paginate the `{field}` connection.",
+            )
+        return
+    if first is not None and last is not None:
+        raise Refused(
+            "MULTIPLE_PAGINATION_BOUNDARIES",
+            f"Passing both `first` and `last` to paginate the `{field}` connection is not supported.",
+        )
+    for name, value in (("first", first), ("last", last)):
+        if value is not None and value > LARGEST_PAGE:
+            raise Refused(
+                "EXCESSIVE_PAGINATION",
+                f"Requesting {value} records on the `{field}` connection exceeds the `{name}` limit of "
+                f"{LARGEST_PAGE} records.",
+            )
+        if value is not None and value < 0:
+            raise Refused("INVALID_PAGINATION", f"`{name}` on the `{field}` connection cannot be less than zero.")
+
+
+def paginate(
+    items: Sequence[Any], key: Callable[[Any], Key], args: Mapping[str, Any], *, down: bool = False
+) -> Connection:
+    """The page of `items` (any order) that `first`/`after`/`last`/`before` ask for, sorted by `key`, `down` or up."""
+    keyed = sorted(((key(item), item) for item in items), key=lambda pair: pair[0], reverse=down)
+    total, left = len(keyed), keyed
+    for name, wants_larger in (("after", not down), ("before", down)):
+        if args.get(name):
+            bound = read_cursor(args[name])
+            try:
+                left = [pair for pair in left if (pair[0] > bound if wants_larger else pair[0] < bound)]
+            except TypeError:
+                raise Refused(
+                    "INVALID_CURSOR_ARGUMENTS", f"`{args[name]}` does not appear to be a valid cursor."
+                ) from None
+    first, last = args.get("first"), args.get("last")
+    chosen = left[:first] if first is not None else left[max(0, len(left) - last) :] if last is not None else left[:0]
+    more_after = len(left) > len(chosen) if first is not None else bool(args.get("before"))
+    more_before = len(left) > len(chosen) if last is not None else bool(args.get("after"))
+    cursors = [cursor(k) for k, _ in chosen]
+    return Connection([item for _, item in chosen], total, cursors, more_after, more_before)
+
+
+def by_position(items: Sequence[Any], args: Mapping[str, Any]) -> Connection:
+    """A page of a list that has no sort key but its order (labels, files, languages)."""
+    page = paginate(range(len(items)), lambda index: (index,), args)
+    page.nodes = [items[index] for index in page.nodes]
+    return page
