@@ -41,13 +41,16 @@ class GitError(InputError):
 
 
 def git_environment() -> dict[str, str]:
-    """The environment git is run in: no user's or system's configuration, no prompt, bytes as they are."""
+    """The environment git is run in: no user's or system's configuration, no prompt, bytes as they are.
+
+    `GIT_FLUSH`: git writes full blocks. Into a pipe it would else write each commit alone, at a quarter more time.
+    """
     ours = ("GIT_SSL_CAINFO", "GIT_SSL_NO_VERIFY")
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k in ours}
     return kept | {
         "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0",
         "GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0",
-        "LC_ALL": "C",
+        "GIT_FLUSH": "0", "LC_ALL": "C",
     }  # fmt: skip
 
 
@@ -100,23 +103,31 @@ class Repository:
         return git(*arguments, cwd=self.path, data=data, env=env)
 
     def stream(self, *arguments: str, data: Iterable[bytes] | None = None) -> Iterator[bytes]:
-        """Run git and yield its standard output in blocks as they come, feeding `data` to it from a spooled file.
+        """Start git; its standard output in blocks as they come. `data` is fed to it from a spooled file.
 
-        Git starts with the first block asked for, and then works ahead as far as its pipe is long.
+        Git is at work from the call on, beside its reader, and goes ahead as far as its pipe is long.
         """
+        blocks = self._blocks(arguments, data)
+        next(blocks)  # runs to where git is started
+        return blocks
+
+    def _blocks(self, arguments: Iterable[str], data: Iterable[bytes] | None) -> Iterator[bytes]:
+        """An empty block as soon as git runs, then what it says."""
+        command = list(arguments)
         config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
         with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
             for block in data or ():
                 stdin.write(block)
             stdin.seek(0)
             with subprocess.Popen(
-                ["git", *config, *arguments], cwd=self.path, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
+                ["git", *config, *command], cwd=self.path, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
                 env=git_environment(),
             ) as process:  # fmt: skip
                 assert isinstance(process.stdout, io.BufferedReader)  # noqa: S101 - stdout=PIPE gives one
                 with suppress(OSError, AttributeError):  # where a long pipe cannot be had, git waits for its reader
                     fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _AHEAD)
                 try:
+                    yield b""
                     while block := process.stdout.read1(_AHEAD):
                         yield block
                 except GeneratorExit:
@@ -125,7 +136,7 @@ class Repository:
             if process.returncode != 0:
                 stderr.seek(0)
                 lines = stderr.read().decode(errors="replace").strip().splitlines() or ["failed"]
-                raise GitError(f"git {arguments[0]}: {lines[-1]}")
+                raise GitError(f"git {command[0]}: {lines[-1]}")
 
     def resolve(self, revision: str) -> str:
         """The 40 hex digits of a commit.
@@ -173,6 +184,12 @@ class Repository:
             size = int(header[2])
             yield raw[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
+
+    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
+        """The sizes in bytes of those objects that the repository holds, without reading them."""
+        data = "".join(f"{oid}\n" for oid in dict.fromkeys(oids)).encode()
+        rows = self.git("cat-file", "--batch-check=%(objectname) %(objectsize)", data=data).decode().splitlines()
+        return {oid: int(size) for oid, _, size in (row.partition(" ") for row in rows) if size.isdigit()}
 
     def read(self, revision: str, path: str) -> bytes | None:
         """A file's content at a commit, or None when there is no such file."""

@@ -13,7 +13,10 @@ Files = tuple[FileChange, ...]
 
 
 def first_parent_diffs(repository: Repository, head: str) -> Iterator[tuple[str, Files]]:
-    """The commits of the first-parent line of `head`, newest first, each with the files that it changed."""
+    """The commits of the first-parent line of `head`, newest first, each with the files that it changed.
+
+    Git is at work from the call on.
+    """
     # `log` would otherwise follow the order of files that a repository's configuration names.
     order = ("-O/dev/null", "--no-relative", "--no-ext-diff")
     line = ("--first-parent", "--diff-merges=first-parent", "--no-show-signature", "--format=%H")
@@ -23,15 +26,20 @@ def first_parent_diffs(repository: Repository, head: str) -> Iterator[tuple[str,
 def raw_diffs(repository: Repository, pairs: Iterable[tuple[str, str]]) -> Iterator[Files]:
     """For each pair (commit, base) the files that changed, in the order given, from one `git diff-tree --stdin`.
 
-    A base that is the empty tree stands for none: the commit is compared with nothing.
+    A base that is the empty tree stands for none: the commit is compared with nothing. Git is at work from the call on.
     """
     asked = list(pairs)
     if not asked:
-        return
+        return iter(())
     rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in asked)
     found = _by_commit(repository.stream("diff-tree", "--stdin", *_RAW, data=map(str.encode, rows)))
+    return _in_order([commit for commit, _ in asked], found)
+
+
+def _in_order(commits: Iterable[str], found: Iterator[tuple[str, Files]]) -> Iterator[Files]:
+    """The files of each commit; none for one that is not found."""
     at = next(found, None)
-    for commit, _ in asked:
+    for commit in commits:
         if at is None or at[0] != commit:  # git says nothing of a commit without a difference
             yield ()
         else:

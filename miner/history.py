@@ -15,10 +15,10 @@ what the rules on paths let through.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -27,13 +27,14 @@ from backends.git import EMPTY_TREE, GitError, Repository
 from miner import messages
 from miner.diffs import Files, first_parent_diffs, raw_diffs
 from miner.log import Commit, Step, read
-from miner.rebases import Rebased, rebased_commits
+from miner.rebases import rebase_merges
 from taskdb.records import PullRequest, Shape
 
 _T = TypeVar("_T")
 
-_BATCH = 1000
-"""Changes looked at together: enough that starting git costs nothing, few enough that `--limit` stays lazy."""
+_BATCHES = (250, 1000)
+"""Changes looked at together, at first and then: enough that starting git costs nothing, few enough that `--limit` is
+lazy. The first are few, so that git has something to do early."""
 
 _SHORT = 10
 """Hex digits of a commit in a name."""
@@ -53,6 +54,10 @@ class Unit(NamedTuple):
     """A merge of a branch whose pull requests are told one by one."""
     beside: bool = False
     """Not one commit of the first-parent line against the one before it."""
+
+
+_Named = tuple[Unit, str, str]
+"""A change, its name and its date."""
 
 
 @dataclass
@@ -107,16 +112,32 @@ def pull_requests(
         wanted: by its date (ISO 8601, UTC), whether a change is to be read at all.
     """
     head = repository.resolve("HEAD")  # once, for it may move while we read
-    along = _begun(first_parent_diffs(repository, head))
+    along = first_parent_diffs(repository, head)
     found = _chosen(units(repository, head), repo, wanted)
-    while batch := list(islice(found, _BATCH)):
-        beside = _begun(raw_diffs(repository, [(unit.commit.sha, unit.base) for unit, _, _ in batch if unit.beside]))
+    for batch, beside in _one_ahead(_batches(repository, found)):
         for unit, name, when in batch:
             files = next(beside) if unit.beside else next(rows for sha, rows in along if sha == unit.commit.sha)
             yield _record(unit, source, repo, name, when), files, unit.whole_branch
 
 
-def _chosen(found: Iterable[Unit], repo: str, wanted: Callable[[str], bool]) -> Iterator[tuple[Unit, str, str]]:
+def _batches(repository: Repository, found: Iterator[_Named]) -> Iterator[tuple[list[_Named], Iterator[Files]]]:
+    """Some changes at a time, and the files of those that lie beside the line, at which git is at work."""
+    size, later = _BATCHES
+    while batch := list(islice(found, size)):
+        yield batch, raw_diffs(repository, [(unit.commit.sha, unit.base) for unit, _, _ in batch if unit.beside])
+        size = later
+
+
+def _one_ahead(items: Iterable[_T]) -> Iterator[_T]:
+    """The same items, each when the next one is there too: git works at that one meanwhile."""
+    held: list[_T] = []
+    for item in items:
+        yield from held
+        held = [item]
+    yield from held
+
+
+def _chosen(found: Iterable[Unit], repo: str, wanted: Callable[[str], bool]) -> Iterator[_Named]:
     """The changes of a wanted date, with name and date."""
     naming = Naming(repo)
     for unit in found:
@@ -128,27 +149,17 @@ def _chosen(found: Iterable[Unit], repo: str, wanted: Callable[[str], bool]) -> 
 def units(repository: Repository, head: str) -> Iterator[Unit]:
     """The changes along the first-parent line of the commit `head`, newest first."""
     history = read(repository, head)
-    rebased = rebased_commits(repository, [step.commit for step in history.line], history.unmerged)
-    steps = deque[Step]()
-    for step in history.line:
-        mark = rebased.get(step.commit.sha)
-        if steps and (mark is None or rebased[steps[-1].commit.sha].number != mark.number):
-            yield _rebase(steps, rebased)
-            steps.clear()
-        if mark is not None:
-            steps.append(step)
-        elif len(step.commit.parents) > 1:
-            yield from _merge(step)
-        else:
-            yield _single(step.commit)
-    if steps:
-        yield _rebase(steps, rebased)
-
-
-def _begun(items: Iterator[_T]) -> Iterator[_T]:
-    """The same items. Git is at work on them from now on, beside us, as far ahead as the pipe is long."""
-    first = list(islice(items, 1))
-    return chain(first, items)
+    rebased = rebase_merges(repository, [step.commit for step in history.line], history.unmerged)
+    for number, run in groupby(zip(history.line, rebased, strict=True), key=itemgetter(1)):
+        steps = (step for step, _ in run)
+        if number is not None:
+            yield _rebase([step.commit for step in steps], number)
+            continue
+        for step in steps:
+            if len(step.commit.parents) > 1:
+                yield from _merge(step)
+            else:
+                yield _single(step.commit)
 
 
 def _single(commit: Commit) -> Unit:
@@ -195,14 +206,13 @@ def _nested(tip: Commit, inside: dict[str, Commit]) -> Iterator[Unit]:
         at = inside.get(at.parents[0]) if at.parents else None
 
 
-def _rebase(steps: Iterable[Step], rebased: dict[str, Rebased]) -> Unit:
+def _rebase(run: Sequence[Commit], number: int) -> Unit:
     """The commits of one rebase merge, newest first, as one change."""
-    run = [step.commit for step in steps]
     texts = [messages.text_of(commit.message) for commit in reversed(run)]
     title, body = texts[0]
     rest = "\n\n".join(part for text in texts[1:] for part in text if part)
     return Unit(
-        commit=run[0], base=run[-1].parents[0], number=rebased[run[0].sha].number, shape=Shape.REBASE,
+        commit=run[0], base=run[-1].parents[0], number=number, shape=Shape.REBASE,
         author=run[0].author, title=title, body="\n\n".join(part for part in (body, rest) if part),
         beside=len(run) > 1,
     )  # fmt: skip

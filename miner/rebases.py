@@ -7,8 +7,7 @@ under other ids. A rebase keeps author, date and subject, so those find the pair
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from backends.git import Repository
@@ -19,41 +18,78 @@ from miner.log import Commit
 _PULL = re.compile(r"^refs/pull/(\d+)/head$")
 
 
-@dataclass(frozen=True, slots=True)
-class Rebased:
-    """That a commit belongs to pull request `number`."""
-
-    number: int
+_Pair = tuple[Commit, Commit]
+"""A commit of the line, and one of a pull request that may be the same change."""
 
 
-def rebased_commits(repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, Rebased]:
-    """Which commits a rebase merge brought in, by id; empty without `refs/pull/*/head`.
+def rebase_merges(repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> Iterator[int | None]:
+    """For each commit of the line the number of the pull request that a rebase merge brought it in with, or None.
+
+    Git is at work on the proofs from the call on; they are waited for at the first commit that needs one.
 
     Args:
         repository: the history.
         line: its first-parent line, newest first.
         unmerged: what stands in pull requests and not in the history.
     """
-    if not unmerged:
-        return {}
-    unnamed = {_kept(commit): commit for commit in line if _unnamed(commit)}  # by what a rebase leaves as it was
-    pairs: dict[str, tuple[Commit, Commit]] = {}
+    pairs = _alike(line, unmerged)
+    diffs = raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs.values() for commit in pair))
+    return _in_one_run(_numbers(repository, line, pairs, diffs))
+
+
+def _alike(line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, _Pair]:
+    """By id the commits of the line that name no pull request, each with the newest that is told alike in one."""
+    theirs: dict[tuple[str, str, str], Commit] = {}
     for commit in unmerged:
-        if len(commit.parents) == 1 and (found := unnamed.get(_kept(commit))) and _PULL.match(commit.source):
-            pairs.setdefault(found.sha, (found, commit))
-    proven = {ours.sha: Rebased(_number(theirs)) for ours, theirs in _proven(repository, list(pairs.values()))}
-    return dict(_in_one_run(line, proven))
+        if len(commit.parents) == 1 and _PULL.match(commit.source):
+            theirs.setdefault(_kept(commit), commit)
+    ours = {kept: commit for commit in line if (kept := _kept(commit)) in theirs and _unnamed(commit)}
+    return {commit.sha: (commit, theirs[kept]) for kept, commit in ours.items()}
 
 
-def _proven(repository: Repository, pairs: list[tuple[Commit, Commit]]) -> Iterator[tuple[Commit, Commit]]:
-    """The pairs that change the same: from and to the same blobs, else with the same patch id."""
-    diffs = list(raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs for commit in pair)))
-    both = list(zip(diffs[::2], diffs[1::2], strict=True))
-    unsure = [pair for pair, (a, b) in zip(pairs, both, strict=True) if a != b and _touched(a) == _touched(b)]
-    ids = patch_ids(repository, (commit.sha for pair in unsure for commit in pair))
-    for (ours, theirs), (a, b) in zip(pairs, both, strict=True):
+def _numbers(
+    repository: Repository, line: Sequence[Commit], pairs: dict[str, _Pair], diffs: Iterator[Files]
+) -> Iterator[int | None]:
+    proven: dict[str, int] | None = None
+    for commit in line:
+        if commit.sha not in pairs:
+            yield None
+            continue
+        if proven is None:
+            found = _proven(repository, list(pairs.values()), diffs)
+            proven = {ours.sha: int(theirs.source.split("/")[2]) for ours, theirs in found}
+        yield proven.get(commit.sha)
+
+
+def _proven(repository: Repository, pairs: list[_Pair], diffs: Iterator[Files]) -> Iterator[_Pair]:
+    """The pairs that change the same: from and to the same blobs, else with the same patch id.
+
+    `diffs` has the files of both commits of each pair.
+    """
+    both = list(zip(pairs, zip(diffs, diffs, strict=True), strict=True))
+    unsure = [
+        (pair, files) for pair, files in both if files[0] != files[1] and _touched(files[0]) == _touched(files[1])
+    ]
+    grown = _growths(repository, [files for _, files in unsure])
+    alike = [pair for (pair, _), (a, b) in zip(unsure, grown, strict=True) if a == b]
+    ids = patch_ids(repository, (commit.sha for pair in alike for commit in pair))
+    for (ours, theirs), (a, b) in both:
         if (a and a == b) or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha)):
             yield ours, theirs
+
+
+def _growths(repository: Repository, both: Sequence[tuple[Files, Files]]) -> Iterator[tuple[int, int]]:
+    """By how many bytes each of two changes lets the tree grow: where these differ no patch need be made."""
+    if not both:
+        return
+    sizes = repository.sizes(blob for pair in both for files in pair for file in files for blob in file.blobs.split())
+    for a, b in both:
+        yield _growth(a, sizes), _growth(b, sizes)
+
+
+def _growth(files: Files, sizes: Mapping[str, int]) -> int:
+    """Objects that the clone lacks, such as submodules' commits, count nothing."""
+    return sum(sizes.get(new, 0) - sizes.get(old, 0) for old, new in (file.blobs.split() for file in files))
 
 
 def patch_ids(repository: Repository, shas: Iterable[str]) -> dict[str, str]:
@@ -61,8 +97,8 @@ def patch_ids(repository: Repository, shas: Iterable[str]) -> dict[str, str]:
     listed = list(shas)
     if not listed:
         return {}
-    diffs = repository.git("diff-tree", "--stdin", "-p", data="".join(f"{sha}\n" for sha in listed).encode())
-    rows = repository.git("patch-id", "--stable", data=diffs).decode().split("\n")
+    diffs = repository.stream("diff-tree", "--stdin", "-p", data=(f"{sha}\n".encode() for sha in listed))
+    rows = b"".join(repository.stream("patch-id", "--stable", data=diffs)).decode().split("\n")
     return {sha: patch for patch, _, sha in (row.partition(" ") for row in rows if row)}
 
 
@@ -78,17 +114,12 @@ def _kept(commit: Commit) -> tuple[str, str, str]:
     return commit.email, commit.authored, commit.subject
 
 
-def _number(commit: Commit) -> int:
-    found = _PULL.match(commit.source)
-    return int(found[1]) if found else 0
-
-
-def _in_one_run(line: Sequence[Commit], proven: dict[str, Rebased]) -> Iterator[tuple[str, Rebased]]:
+def _in_one_run(numbers: Iterable[int | None]) -> Iterator[int | None]:
     """A pull request is merged once: of several runs of its commits on the line, only the newest is it."""
     done: set[int] = set()
-    for mark, run in groupby(line, key=lambda commit: proven.get(commit.sha)):
-        if mark is None or mark.number in done:
-            continue
-        done.add(mark.number)
-        for commit in run:
-            yield commit.sha, mark
+    for number, run in groupby(numbers):
+        kept = None if number is None or number in done else number
+        if kept is not None:
+            done.add(kept)
+        for _ in run:
+            yield kept
