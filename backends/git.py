@@ -12,10 +12,11 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from mergemill.errors import InputError, MachineError, Transient
 
@@ -82,6 +83,22 @@ def git(
     return done.stdout
 
 
+def _started(command: Sequence[str], cwd: Path, stdin: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Git at work in a folder, with a long pipe to its reader."""
+    config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
+    process = subprocess.Popen(
+        ["git", *config, *command], cwd=cwd, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, env=git_environment()
+    )
+    with suppress(OSError, AttributeError):  # where a long pipe cannot be had, git waits for its reader
+        fcntl.fcntl(_stdout(process), fcntl.F_SETPIPE_SZ, _AHEAD)
+    return process
+
+
+def _stdout(process: subprocess.Popen[bytes]) -> io.BufferedReader:
+    assert isinstance(process.stdout, io.BufferedReader)  # noqa: S101 - stdout=PIPE gives one
+    return process.stdout
+
+
 @dataclass(frozen=True, kw_only=True)
 class TreeEntry:
     """A file of a tree: `mode` such as `100644` (`160000`: a submodule, `120000`: a link), object id, size in bytes."""
@@ -102,41 +119,48 @@ class Repository:
         """Run git in this repository; its standard output."""
         return git(*arguments, cwd=self.path, data=data, env=env)
 
-    def stream(self, *arguments: str, data: Iterable[bytes] | None = None) -> Iterator[bytes]:
+    def stream(
+        self, *arguments: str, data: Iterable[bytes] | None = None, through: Sequence[str] = ()
+    ) -> Iterator[bytes]:
         """Start git; its standard output in blocks as they come. `data` is fed to it from a spooled file.
 
         Git is at work from the call on, beside its reader, and goes ahead as far as its pipe is long.
+
+        Args:
+            arguments: the command.
+            data: its standard input.
+            through: a second command; then the blocks are what that one makes of the first one's output.
         """
-        blocks = self._blocks(arguments, data)
+        blocks = self._blocks([arguments, through] if through else [arguments], data)
         next(blocks)  # runs to where git is started
         return blocks
 
-    def _blocks(self, arguments: Iterable[str], data: Iterable[bytes] | None) -> Iterator[bytes]:
-        """An empty block as soon as git runs, then what it says."""
-        command = list(arguments)
-        config = [part for item in _SAFE_CONFIG for part in ("-c", item)]
-        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stderr:
+    def _blocks(self, commands: Sequence[Sequence[str]], data: Iterable[bytes] | None) -> Iterator[bytes]:
+        """An empty block as soon as the commands run, each on the output of the one before; then what the last says."""
+        processes: list[subprocess.Popen[bytes]] = []
+        with tempfile.TemporaryFile() as spooled, tempfile.TemporaryFile() as stderr:
             for block in data or ():
-                stdin.write(block)
-            stdin.seek(0)
-            with subprocess.Popen(
-                ["git", *config, *command], cwd=self.path, stdin=stdin, stdout=subprocess.PIPE, stderr=stderr,
-                env=git_environment(),
-            ) as process:  # fmt: skip
-                assert isinstance(process.stdout, io.BufferedReader)  # noqa: S101 - stdout=PIPE gives one
-                with suppress(OSError, AttributeError):  # where a long pipe cannot be had, git waits for its reader
-                    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, _AHEAD)
+                spooled.write(block)
+            spooled.seek(0)
+            with ExitStack() as running:
+                stdin: IO[bytes] = spooled
+                for command in commands:
+                    processes.append(running.enter_context(_started(command, self.path, stdin, stderr)))
+                    stdin.close()  # it is the process's alone now
+                    stdin = _stdout(processes[-1])
                 try:
                     yield b""
-                    while block := process.stdout.read1(_AHEAD):
+                    while block := _stdout(processes[-1]).read1(_AHEAD):
                         yield block
                 except GeneratorExit:
-                    process.kill()
+                    for process in processes:
+                        process.kill()
                     raise
-            if process.returncode != 0:
-                stderr.seek(0)
-                lines = stderr.read().decode(errors="replace").strip().splitlines() or ["failed"]
-                raise GitError(f"git {command[0]}: {lines[-1]}")
+            for process, command in zip(reversed(processes), reversed(commands), strict=True):
+                if process.returncode != 0:
+                    stderr.seek(0)
+                    lines = stderr.read().decode(errors="replace").strip().splitlines() or ["failed"]
+                    raise GitError(f"git {command[0]}: {lines[-1]}")
 
     def resolve(self, revision: str) -> str:
         """The 40 hex digits of a commit.
@@ -184,12 +208,6 @@ class Repository:
             size = int(header[2])
             yield raw[end + 1 : end + 1 + size]
             at = end + 1 + size + 1
-
-    def sizes(self, oids: Iterable[str]) -> dict[str, int]:
-        """The sizes in bytes of those objects that the repository holds, without reading them."""
-        data = "".join(f"{oid}\n" for oid in dict.fromkeys(oids)).encode()
-        rows = self.git("cat-file", "--batch-check=%(objectname) %(objectsize)", data=data).decode().splitlines()
-        return {oid: int(size) for oid, _, size in (row.partition(" ") for row in rows) if size.isdigit()}
 
     def read(self, revision: str, path: str) -> bytes | None:
         """A file's content at a commit, or None when there is no such file."""

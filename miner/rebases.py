@@ -7,7 +7,8 @@ under other ids. A rebase keeps author, date and subject, so those find the pair
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from backends.git import Repository
@@ -25,7 +26,7 @@ _Pair = tuple[Commit, Commit]
 def rebase_merges(repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> Iterator[int | None]:
     """For each commit of the line the number of the pull request that a rebase merge brought it in with, or None.
 
-    Git is at work on the proofs from the call on; they are waited for at the first commit that needs one.
+    The proofs are made beside the caller from the call on, and waited for at the first commit that needs one.
 
     Args:
         repository: the history.
@@ -33,8 +34,10 @@ def rebase_merges(repository: Repository, line: Sequence[Commit], unmerged: Sequ
         unmerged: what stands in pull requests and not in the history.
     """
     pairs = _alike(line, unmerged)
-    diffs = raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs.values() for commit in pair))
-    return _in_one_run(_numbers(repository, line, pairs, diffs))
+    beside = ThreadPoolExecutor(max_workers=1)
+    proof = beside.submit(_proven, repository, list(pairs.values()))
+    beside.shutdown(wait=False)
+    return _in_one_run(proof.result().get(commit.sha) if commit.sha in pairs else None for commit in line)
 
 
 def _alike(line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, _Pair]:
@@ -47,58 +50,29 @@ def _alike(line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, _Pai
     return {commit.sha: (commit, theirs[kept]) for kept, commit in ours.items()}
 
 
-def _numbers(
-    repository: Repository, line: Sequence[Commit], pairs: dict[str, _Pair], diffs: Iterator[Files]
-) -> Iterator[int | None]:
-    proven: dict[str, int] | None = None
-    for commit in line:
-        if commit.sha not in pairs:
-            yield None
-            continue
-        if proven is None:
-            found = _proven(repository, list(pairs.values()), diffs)
-            proven = {ours.sha: int(theirs.source.split("/")[2]) for ours, theirs in found}
-        yield proven.get(commit.sha)
+def _proven(repository: Repository, pairs: list[_Pair]) -> dict[str, int]:
+    """The commits of pairs that change the same, from and to the same blobs or else with the same patch id.
 
-
-def _proven(repository: Repository, pairs: list[_Pair], diffs: Iterator[Files]) -> Iterator[_Pair]:
-    """The pairs that change the same: from and to the same blobs, else with the same patch id.
-
-    `diffs` has the files of both commits of each pair.
+    By the id of the line's commit, the number of the pull request that the other one stands in.
     """
+    diffs = raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs for commit in pair))
     both = list(zip(pairs, zip(diffs, diffs, strict=True), strict=True))
-    unsure = [
-        (pair, files) for pair, files in both if files[0] != files[1] and _touched(files[0]) == _touched(files[1])
-    ]
-    grown = _growths(repository, [files for _, files in unsure])
-    alike = [pair for (pair, _), (a, b) in zip(unsure, grown, strict=True) if a == b]
-    ids = patch_ids(repository, (commit.sha for pair in alike for commit in pair))
-    for (ours, theirs), (a, b) in both:
-        if (a and a == b) or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha)):
-            yield ours, theirs
-
-
-def _growths(repository: Repository, both: Sequence[tuple[Files, Files]]) -> Iterator[tuple[int, int]]:
-    """By how many bytes each of two changes lets the tree grow: where these differ no patch need be made."""
-    if not both:
-        return
-    sizes = repository.sizes(blob for pair in both for files in pair for file in files for blob in file.blobs.split())
-    for a, b in both:
-        yield _growth(a, sizes), _growth(b, sizes)
-
-
-def _growth(files: Files, sizes: Mapping[str, int]) -> int:
-    """Objects that the clone lacks, such as submodules' commits, count nothing."""
-    return sum(sizes.get(new, 0) - sizes.get(old, 0) for old, new in (file.blobs.split() for file in files))
+    unsure = [pair for pair, (a, b) in both if a != b and _touched(a) == _touched(b)]
+    ids = patch_ids(repository, (commit.sha for pair in unsure for commit in pair))
+    return {
+        ours.sha: int(theirs.source.split("/")[2])
+        for (ours, theirs), (a, b) in both
+        if (a and a == b) or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha))
+    }
 
 
 def patch_ids(repository: Repository, shas: Iterable[str]) -> dict[str, str]:
     """The stable patch id of each commit against its first parent; commits without a difference are missing."""
-    listed = list(shas)
+    listed = "".join(f"{sha}\n" for sha in shas).encode()
     if not listed:
         return {}
-    diffs = repository.stream("diff-tree", "--stdin", "-p", data=(f"{sha}\n".encode() for sha in listed))
-    rows = b"".join(repository.stream("patch-id", "--stable", data=diffs)).decode().split("\n")
+    told = b"".join(repository.stream("diff-tree", "--stdin", "-p", data=[listed], through=("patch-id", "--stable")))
+    rows = told.decode().split("\n")
     return {sha: patch for patch, _, sha in (row.partition(" ") for row in rows if row)}
 
 

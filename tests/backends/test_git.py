@@ -40,6 +40,16 @@ def test_a_stream_feeds_and_yields(tiny: TinyRepo) -> None:
         list(Repository(tiny.path).stream("rev-list", "nothing"))
 
 
+def test_a_stream_goes_through_a_second_command_and_tells_the_faults_of_both(tiny: TinyRepo) -> None:
+    fixed = tiny.commit("Fix it", {"a.py": "x = 3\n"})
+    repository, ids = Repository(tiny.path), ("patch-id", "--stable")
+    told = b"".join(repository.stream("diff-tree", "--stdin", "-p", data=[f"{fixed}\n".encode()], through=ids))
+    assert told == repository.git("patch-id", "--stable", data=repository.git("diff-tree", "-p", fixed))
+    for first, second in (("frob", ids), ("diff-tree", ("frob",))):
+        with pytest.raises(GitError, match="frob"):
+            list(repository.stream(first, data=[], through=second))
+
+
 def test_a_stream_that_is_not_read_to_its_end_is_ended(tiny: TinyRepo) -> None:
     blocks = Repository(tiny.path).stream("cat-file", "--batch-all-objects", "--batch")
     assert next(blocks)
