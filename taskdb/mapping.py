@@ -21,6 +21,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
+from taskdb.tags import Tags
 
 Column = Callable[[Any], object]
 _OF_EVERY_ROW = ("seq", "id", "body", "added_at")
@@ -46,8 +47,14 @@ _TASK: dict[str, Column] = {
     "words": _searchable,
 }
 
+_TAGS: dict[str, Column] = {
+    "kind": lambda tags: tags.primary.value,
+    "language": lambda tags: tags.languages[0].language if tags.languages else "",
+}
+
 KINDS: dict[type[Record], tuple[type[tables.Row], Mapping[str, Column]]] = {
     PullRequest: (tables.PullRequestRow, {}),
+    Tags: (tables.TaggingRow, _TAGS),
     Candidate: (tables.CandidateRow, {}),
     Environment: (tables.EnvironmentRow, {"language_version": lambda e: e.plan.language_version}),
     Verification: (tables.VerificationRow, {**_COUNTS, "n_flaky": lambda v: len(v.flaky)}),
@@ -73,6 +80,18 @@ def rows_of(kind: type[Record], records: Sequence[Record], at: str) -> list[dict
         | {name: clean(columns[name](record) if name in columns else getattr(record, name)) for name in names}
         for record in records
     ]
+
+
+def tag_rows(tags: Tags) -> list[dict[str, object]]:
+    """A row for each kind of a change."""
+    return [
+        {
+            "tagging": tags.id, "kind": tag.kind.value, "place": place, "confidence": tag.confidence,
+            "rule": tag.signs[0].rule if tag.signs else "", "quote": clean(tag.signs[0].quote if tag.signs else ""),
+            "route": " ".join(tags.route),
+        }
+        for place, tag in enumerate(tags.kinds, 1)
+    ]  # fmt: skip
 
 
 def to_body(record: Record) -> str:

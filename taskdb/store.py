@@ -8,7 +8,7 @@ rejection (`pending`). Records are only ever added; of two chains of one change 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from mergemill.errors import InputError
 from taskdb import tables
 from taskdb.chains import STAGE_COLUMNS, Finished, Scope, next_stage
 from taskdb.lineage import Lineage
-from taskdb.mapping import KINDS, clean, rows_of, table_of
+from taskdb.mapping import KINDS, clean, rows_of, table_of, tag_rows
 from taskdb.records import (
     Candidate,
     Environment,
@@ -34,6 +34,7 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.schema import open_engine, speaking
+from taskdb.tags import Tags
 
 R = TypeVar("R", bound=Record)
 Column = Callable[[Any], object]
@@ -91,8 +92,13 @@ class Store:
             self._tell(connection, fresh)
             return fresh
 
-    def mined(self, *pairs: tuple[PullRequest, Candidate | Rejection, float]) -> list[Finished]:
-        """Keep what the miner says of changes (change, verdict, seconds); verdicts that are new. One transaction."""
+    def mined(
+        self, *pairs: tuple[PullRequest, Candidate | Rejection, float], tags: Sequence[Tags] = ()
+    ) -> list[Finished]:
+        """Keep what the miner says of changes (change, verdict, seconds); verdicts that are new. One transaction.
+
+        `tags` are those of the changes, in any order.
+        """
         finished = [
             Finished(stage=Stage.MINE, result=result, source=pull.source, name=pull.name, seconds=seconds, parent=pull)
             for pull, result, seconds in pairs
@@ -101,8 +107,11 @@ class Store:
             return []
         with self.writing() as connection:
             self._add(connection, [pull for pull, _, _ in pairs])
+            new = {record.id for record in self._add(connection, tags)}
+            if rows := [row for told in tags if told.id in new for row in tag_rows(told)]:
+                connection.execute(insert(table_of(tables.TagRow)), rows)
             self._add(connection, [result for _, result, _ in pairs])
-            changed = self._point(connection, pairs)
+            changed = self._point(connection, pairs, {kinds.parent: kinds.id for kinds in tags})
             fresh = [f for f in finished if f.result.id in changed]
             self._tell(connection, fresh)
             return fresh
@@ -136,23 +145,30 @@ class Store:
         return added
 
     def _point(
-        self, connection: Connection, pairs: Sequence[tuple[PullRequest, Candidate | Rejection, float]]
+        self,
+        connection: Connection,
+        pairs: Sequence[tuple[PullRequest, Candidate | Rejection, float]],
+        tags: Mapping[str, str],
     ) -> set[str]:
-        """Let each change point to its newest chain; ids of the results that were not pointed to before."""
+        """Let each change point to its newest chain; ids of the results that were not pointed to before.
+
+        `tags`: id of a pull request -> id of its tags.
+        """
         table = table_of(tables.ChangeRow)
         names = [pull.name for pull, _, _ in pairs]
         found = _in_parts(connection, select(table).where(table.c.name.in_(bindparam("keys", expanding=True))), names)
-        old = {(row.source, row.name, row.merge_commit): (row.pull_request, row.result) for row in found}
+        points = ("pull_request", "result", "tagging")
+        old = {(r.source, r.name, r.merge_commit): tuple(getattr(r, point) for point in points) for r in found}
         changed: set[str] = set()
         for pull, result, _ in pairs:
             key = (pull.source, pull.name, pull.merge_commit)
-            before, now = old.get(key), (pull.id, result.id)
+            before, now = old.get(key), (pull.id, result.id, tags.get(pull.id))
             if before is None:
-                columns = ("source", "name", "merge_commit", "pull_request", "result")
+                columns = ("source", "name", "merge_commit", *points)
                 connection.execute(insert(table), dict(zip(columns, key + now, strict=True)))
             elif before != now:
                 here = (table.c.source == key[0]) & (table.c.name == key[1]) & (table.c.merge_commit == key[2])
-                connection.execute(update(table).where(here).values(pull_request=now[0], result=now[1]))
+                connection.execute(update(table).where(here).values(dict(zip(points, now, strict=True))))
             old[key] = now
             if before is None or before[1] != result.id:
                 changed.add(result.id)

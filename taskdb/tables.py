@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0001"
+REVISION = "0002"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 
 NAMING = {
@@ -44,6 +44,34 @@ class PullRequestRow(Row, table=True):
     author: str
     title: str
     merged_at: str
+
+
+class TaggingRow(Row, table=True):
+    """`Tags`: what a change is. `kind`: the primary one; `language`: that of the largest share, or empty."""
+
+    __tablename__ = "tagging"
+    parent: str = Field(foreign_key="pull_request.id", index=True)
+    name: str
+    kind: str = Field(index=True)
+    language: str
+    size: str
+    changed_files: int
+    changed_lines: int | None
+
+
+class TagRow(SQLModel, table=True):
+    """One kind of a change. `place`: 1 for the primary; `rule` and `quote`: its strongest sign."""
+
+    __tablename__ = "tag"
+    seq: int | None = Field(default=None, primary_key=True)
+    tagging: str = Field(foreign_key="tagging.id", index=True)
+    kind: str = Field(index=True)
+    place: int
+    confidence: float
+    rule: str
+    quote: str
+    route: str
+    """Kinds of tasks the change can become, with blanks between them."""
 
 
 class CandidateRow(Row, table=True):
@@ -189,6 +217,8 @@ class ChangeRow(SQLModel, table=True):
     """A number alone is no key: a fork keeps its parent's."""
     pull_request: str = Field(foreign_key="pull_request.id")
     result: str = Field(index=True)
+    tagging: str | None = None
+    """Id of the newest `Tags`; null for what was mined before there were any."""
 
 
 class MetaRow(SQLModel, table=True):

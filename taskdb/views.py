@@ -17,11 +17,12 @@ SELECT h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_
             WHEN e.id IS NOT NULL THEN 'built'
             ELSE 'mined' END AS status,
        r.stage AS rejected_by, r.reason, r.detail,
-       c.language, c.license,
+       c.language, c.license, g.kind AS change_kind, g.size,
        p.id AS pull_request, c.id AS candidate, e.id AS environment, v.id AS verification, t.id AS task,
-       k.id AS certificate, r.id AS rejection
+       k.id AS certificate, r.id AS rejection, g.id AS tags
 FROM change h
 JOIN pull_request p ON p.id = h.pull_request
+LEFT JOIN tagging g ON g.id = h.tagging
 LEFT JOIN candidate c ON c.id = h.result
 LEFT JOIN environment e ON e.seq = (SELECT max(x.seq) FROM environment x WHERE x.parent = c.id)
 LEFT JOIN verification v ON v.seq = (SELECT max(x.seq) FROM verification x WHERE x.parent = e.id)
@@ -30,6 +31,15 @@ LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x
 LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
     WHEN c.id IS NULL THEN (SELECT x.seq FROM rejection x WHERE x.id = h.result)
     ELSE (SELECT max(x.seq) FROM rejection x WHERE x.parent = coalesce(t.id, v.id, e.id, c.id)) END
+"""
+
+TAGS = """
+SELECT h.source, h.name, p.repo, t.kind, t.place, t.confidence, t.rule, t.quote, t.route,
+       g.language, g.size, g.changed_files, g.changed_lines, h.pull_request, g.id AS tags
+FROM change h
+JOIN pull_request p ON p.id = h.pull_request
+JOIN tagging g ON g.id = h.tagging
+JOIN tag t ON t.tagging = g.id
 """
 
 CANDIDATES = """
@@ -54,7 +64,7 @@ TASKS = """
 SELECT t.id, t.name, t.kind, t.repo, t.language, t.language_version, t.license, t.source,
        CASE WHEN h.status IN ('certified', 'rejected') THEN h.status ELSE 'derived' END AS status,
        t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published,
-       h.name AS change_name, h.candidate, h.verification, h.certificate
+       h.name AS change_name, h.change_kind, h.candidate, h.verification, h.certificate
 FROM changes h JOIN task t ON t.id = h.task
 """
 
@@ -85,6 +95,7 @@ SELECT id, format, n_tasks, out, manifest_sha256, added_at FROM bundle
 
 VIEWS: dict[str, str] = {
     "changes": CHANGES,
+    "tags": TAGS,
     "candidates": CANDIDATES,
     "environments": ENVIRONMENTS,
     "verifications": VERIFICATIONS,
