@@ -73,6 +73,12 @@ class Settings(BaseSettings):
     """Changed lines of the test patch allowed."""
     max_files: int = Field(default=40, ge=1)
     """Files a change may touch."""
+    max_patch_kb: int = Field(default=1024, ge=1)
+    """Kilobytes that each of the two patches may have; binary files count here."""
+    min_language_share: float = Field(default=0.5, ge=0, le=1)
+    """Share of the gold patch's program lines that must be in its language, 0..1."""
+    min_statement_words: int = Field(default=3, ge=0)
+    """Words that must say what a change is about, markup and templates aside."""
     licenses: Annotated[tuple[str, ...], NoDecode] = ()
     """SPDX ids allowed, comma-separated; empty allows any, also none."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -17,6 +17,7 @@ class Reason(StrEnum):
 
     NO_BASE = "no-base"
     BRANCH_MERGE = "branch-merge"
+    NOT_IN_DEFAULT_LINE = "not-in-default-line"
     UNREADABLE_SDIST = "unreadable-sdist"
     EMPTY = "empty"
     BOT = "bot"
@@ -30,8 +31,17 @@ class Reason(StrEnum):
     NO_STATEMENT = "no-statement"
     UNPARSABLE = "unparsable-patch"
     TOO_LARGE = "too-large"
+    CONFLICT_MARKERS = "conflict-markers"
+    LANGUAGE_SHARE = "language-share"
     VERSION_BUMP = "version-bump"
+    MOVES_ONLY = "moves-only"
+    FORMATTING_ONLY = "formatting-only"
+    DOCSTRINGS_ONLY = "docstrings-only"
+    TESTS_UNCHANGED = "tests-unchanged"
+    TESTS_REMOVED = "tests-removed"
     LICENSE = "license"
+    IN_BENCHMARK = "in-benchmark"
+    NEAR_DUPLICATE = "near-duplicate"
     ROUND_TRIP = "round-trip"
 
 
@@ -58,6 +68,14 @@ class FileChange(NamedTuple):
         return (self.old_path,) if self.old_path == self.new_path else (self.old_path, self.new_path)
 
 
+class Line(NamedTuple):
+    """An added or removed line of a patch, with its file."""
+
+    path: str
+    text: str
+    added: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Patch:
     """One side of a change as text that git applies; always valid UTF-8, what is not text travels as git's base 85."""
@@ -69,8 +87,8 @@ class Patch:
     """Those of `files` that are there afterwards."""
     lines: int
     """Added and removed lines; a binary file counts none."""
-    changed: tuple[tuple[str, str], ...]
-    """Every added or removed line with its file: `(path, text)`."""
+    changed: tuple[Line, ...]
+    """Every added or removed line, in the patch's order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +114,11 @@ class Change:
     find_license: Callable[[], str]
     settled: tuple[Reason, str] | None = None
     """A reason and detail found while reading the source; no rule is asked then."""
+    read_blobs: Callable[[Sequence[str]], Iterable[bytes]] | None = None
+    """Contents of git objects, in the order asked for; None where the source has no trees."""
+    find_marked: Callable[[Sequence[str]], Collection[str]] | None = None
+    """Those of some paths that .gitattributes at the base marks as vendored or generated."""
+    _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
@@ -115,3 +138,17 @@ class Change:
     def license(self) -> str:
         """SPDX expression of the tree at the base commit."""
         return self.find_license()
+
+    def content(self, file: FileChange, *, before: bool = False) -> bytes:
+        """A file as it is afterwards (or was before); empty where there is none, and where the source has no trees."""
+        old, _, new = file.blobs.partition(" ")
+        oid = old if before else new
+        if self.read_blobs is None or not oid.strip("0") or "160000" in (file.old_mode, file.new_mode):
+            return b""
+        if oid not in self._contents:
+            self._contents[oid] = next(iter(self.read_blobs([oid])))
+        return self._contents[oid]
+
+    def marked(self, paths: Sequence[str]) -> Collection[str]:
+        """Those of `paths` that .gitattributes at the base marks as vendored or generated."""
+        return self.find_marked(paths) if self.find_marked and paths else ()

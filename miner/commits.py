@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from mergemill.errors import InputError
 from miner.changes import Change, Reason, within
+from miner.clone import reading
 from miner.history import pull_requests, repo_name
-from miner.licenses import Licenses
-from miner.patches import split_commit
-from miner.scratch import scratch
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -26,13 +24,8 @@ def changes_of_commits(source: str, services: Services) -> Iterator[Change | Inp
     """
     repository = services.clones.open(source, fresh=True)
     repo = repo_name(repository, source.partition(":")[2])
-    licenses = Licenses(repository)
     wanted = partial(within, services.settings)
-    with scratch(repository) as sheet:
+    with reading(repository) as clone:
         for request, files, whole_branch in pull_requests(repository, source, repo, wanted):
-            yield Change(
-                pull_request=request, files=files,
-                make_split=partial(split_commit, sheet, request.base_commit, request.merge_commit),
-                find_license=partial(licenses.of, request.base_commit),
-                settled=(Reason.BRANCH_MERGE, "its pull requests are told one by one") if whole_branch else None,
-            )  # fmt: skip
+            settled = (Reason.BRANCH_MERGE, "its pull requests are told one by one") if whole_branch else None
+            yield clone.change(request, files, settled)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
-from miner.changes import Patch, Split, Unparsable
+from miner.changes import Line, Patch, Split, Unparsable
 from miner.scratch import Scratch
 from taskdb.paths import is_protected
 
@@ -181,7 +181,7 @@ def _patch(sections: list[Section]) -> Patch:
     if theirs != [(section.old, section.new) for section in sections]:
         raise Unparsable(f"unidiff sees {len(theirs)} files, git {len(sections)}, or other names")
     changed = tuple(
-        (section.path, line.value)
+        Line(section.path, line.value, line.is_added)
         for section, file in zip(sections, seen, strict=True)
         for hunk in file
         for line in hunk

@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,11 +20,9 @@ from backends.git import EMPTY_TREE, GitError, Repository, git
 from mergemill.errors import InputError, Transient
 from miner import changelog, sdists
 from miner.changes import Change, Reason, Split, Unparsable, within
+from miner.clone import reading
 from miner.diffs import raw_diffs
 from miner.index import Index, Sdist
-from miner.licenses import Licenses
-from miner.patches import split_commit
-from miner.scratch import scratch
 from taskdb.records import PullRequest, Shape
 
 if TYPE_CHECKING:
@@ -107,8 +104,7 @@ def changes_of_releases(source: str, services: Services) -> Iterator[Change | In
     with Index(services.settings) as index:
         known = index.sdists(name)
         releases = Releases(services.clones.package(name), name)
-        licenses = Licenses(releases.repository)
-        with scratch(releases.repository) as sheet:
+        with reading(releases.repository) as clone:
             for sdist in sorted(known, key=lambda s: (s.uploaded, s.version), reverse=True):
                 if not within(services.settings, sdist.uploaded or _NEVER):
                     continue
@@ -121,11 +117,8 @@ def changes_of_releases(source: str, services: Services) -> Iterator[Change | In
                     continue
                 files = next(raw_diffs(releases.repository, [(merge, base)])) if before else ()
                 said = _entry(releases, name, sdist, merge)
-                yield Change(
-                    pull_request=_record(source, name, sdist, before, base=base, merge=merge, statement=said),
-                    files=files, make_split=partial(split_commit, sheet, base, merge),
-                    find_license=partial(licenses.of, base),
-                )  # fmt: skip
+                request = _record(source, name, sdist, before, base=base, merge=merge, statement=said)
+                yield clone.change(request, files)
 
 
 def previous(sdist: Sdist, known: list[Sdist]) -> Sdist | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -84,6 +84,14 @@ class Scratch:
             except GitError:
                 return None
         return dict(map(_entry, self.sealed.git("ls-files", "-s", "-z", env=env).split(b"\0")[:-1]))
+
+    def attributes(self, files: bytes, names: Sequence[str], paths: Sequence[str]) -> bytes:
+        """What `git check-attr -z` says of `paths`; `files`: attribute files as `git update-index -z` takes them."""
+        env = {"GIT_INDEX_FILE": str(self.repository.path / "attributes-index")}
+        (self.repository.path / "attributes-index").unlink(missing_ok=True)
+        self.repository.git("update-index", "-z", "--index-info", data=files, env=env)
+        asked = b"".join(path.encode(errors="surrogateescape") + b"\0" for path in paths)
+        return self.repository.git("check-attr", "--cached", "-z", "--stdin", *names, data=asked, env=env)
 
 
 def _bare(folder: Path) -> Repository:

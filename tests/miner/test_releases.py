@@ -14,6 +14,10 @@ from tests.miner.conftest import FIX, MIT, START, Workshop
 from tests.miner.index import LocalIndex, archive, serving
 
 CHANGES = "Changes\n=======\n\n"
+BACK = {
+    "CHANGES.rst": CHANGES + "1.2\n---\n\n- Back to two.\n",
+    "tests/test_core.py": "from pkg.core import one\n\n\ndef test_one():\n    assert one() == 2\n",
+}
 ENTRY = "1.1 (2024-02-01)\n----------------\n\n- ``one()`` returns one.\n\n"
 
 
@@ -59,7 +63,7 @@ def test_commits_are_the_same_on_every_machine(widget: LocalIndex, tmp_path: Pat
 
 
 def test_only_what_is_needed_is_downloaded_and_only_once(widget: LocalIndex, workshop: Workshop) -> None:
-    widget.release("widget", "1.2", "2024-03-01", START | {"CHANGES.rst": CHANGES + "1.2\n---\n\n- Back to two.\n"})
+    widget.release("widget", "1.2", "2024-03-01", START | BACK)
     workshop.mine("pypi:widget", limit=1)
     assert widget.downloads() == ["widget-1.1.tar.gz", "widget-1.2.tar.gz"]
     workshop.mine("pypi:widget")

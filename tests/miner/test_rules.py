@@ -151,5 +151,5 @@ def test_every_rule_has_a_reason_of_its_own() -> None:
 
 
 def test_the_documentation_names_every_reason() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "mine.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
     assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == {str(reason) for reason in Reason}
