@@ -9,8 +9,9 @@ import os
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -27,6 +28,10 @@ INHERITED_VARIABLES = (
     "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL",
 )  # fmt: skip
 """Variables of the user's that builds are given and no layer keeps."""
+
+
+SECRETS = ("github_tokens",)
+"""Settings that are no options: other users of a machine can read its command lines."""
 
 
 class Settings(BaseSettings):
@@ -67,6 +72,21 @@ class Settings(BaseSettings):
     until: date | None = None
     """Changes up to this day, that day included."""
 
+    github_api: str = "https://api.github.com"
+    """URL of GitHub's API; an Enterprise server's ends in /api/v3."""
+    github_tokens: Annotated[tuple[SecretStr, ...], NoDecode] = ()
+    """Tokens for GitHub's API, comma-separated; default: GITHUB_TOKEN."""
+    github_app_id: str | None = None
+    """A GitHub App whose installation is one more token: its id or client id."""
+    github_app_key: Path | None = None
+    """File with the App's private key (PEM)."""
+    github_app_installation: int | None = None
+    """Number of the App's installation."""
+    github_patience: float = Field(default=3700, ge=0)
+    """Seconds one request to GitHub may wait for a limit."""
+    github_concurrency: int = Field(default=4, ge=1, le=100)
+    """Requests under way to GitHub at once, for each token."""
+
     max_gold_lines: int = Field(default=1000, ge=1)
     """Changed lines of the gold patch allowed."""
     max_test_lines: int = Field(default=3000, ge=1)
@@ -99,11 +119,26 @@ class Settings(BaseSettings):
     output_mb: int = Field(default=8, ge=1)
     """Output kept of one command, head and tail; the rest is read and dropped."""
 
-    @field_validator("licenses", mode="before")
+    @field_validator("licenses", "github_tokens", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         """A list may be written with commas, on the command line and in the environment."""
         return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+
+    @field_validator("github_api")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        """An http(s) URL without credentials, query or slash at the end."""
+        try:
+            parts = urlsplit(value.strip())
+            _ = parts.port
+        except ValueError as error:
+            raise ValueError(f"is not a URL: {error}") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError("is not the http(s) URL of an API")
+        if parts.username or parts.password:
+            raise ValueError("holds a name or password; tokens belong in GITHUB_TOKEN")
+        return value.strip().rstrip("/")
 
     @property
     def store_dir(self) -> Path:
@@ -118,6 +153,11 @@ class Settings(BaseSettings):
         """The CA bundle to give to builds: the setting, else the first CA variable that names a file, else none."""
         named = [self.ca_bundle] if self.ca_bundle else [Path(os.environ[v]) for v in CA_VARIABLES if os.environ.get(v)]
         return next((path for path in named if path.is_file()), None)
+
+    def found_github_tokens(self) -> tuple[SecretStr, ...]:
+        """Each token once: those of the setting, else the environment's GITHUB_TOKEN."""
+        named = self.github_tokens or (SecretStr(os.environ.get("GITHUB_TOKEN", "").strip()),)
+        return tuple(token for token in dict.fromkeys(named) if token)
 
     @staticmethod
     def inherited_environment() -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
@@ -19,12 +20,15 @@ import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from mergemill.config import Settings
+from mergemill.config import SECRETS, Settings
 from mergemill.errors import InputError, UsageError
 from taskdb.queries import Filters
 from taskdb.records import Kind
 
 Command = Callable[..., None]
+
+_SECRET = re.compile(r"token|secret|password", re.IGNORECASE)
+"""Names, misspelt ones too, of what no error may show."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
 READING = ("db", "store")
@@ -45,7 +49,7 @@ class Status(StrEnum):
 
 def with_settings(*names: str) -> Callable[[Command], Command]:
     """Give a command an option for each of the settings named (all, when none is) instead of `settings`."""
-    chosen = names or tuple(Settings.model_fields)
+    chosen = names or tuple(name for name in Settings.model_fields if name not in SECRETS)
     options = {name: _setting(name, Settings.model_fields[name]) for name in chosen}
     return functools.partial(_replacing, "settings", options, settings_of)
 
@@ -77,8 +81,10 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         first = error.errors()[0]
         name = str(first["loc"][0])
         said = first["msg"][:1].lower() + first["msg"][1:]
-        where = f"--{_dashed(name)}, MERGEMILL_{name.upper()} or {name} in mergemill.toml"
-        raise UsageError(f"{where}: {said}, not {first['input']!r}") from error
+        where = f"MERGEMILL_{name.upper()} or {name} in mergemill.toml"
+        if _SECRET.search(name) or "@" in str(first["input"]):  # a URL may hold a password
+            raise UsageError(f"{where}: {said}") from None
+        raise UsageError(f"--{_dashed(name)}, {where}: {said}, not {first['input']!r}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"mergemill.toml: {error}") from error
 
