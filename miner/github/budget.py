@@ -106,6 +106,10 @@ class Hour:
         elif told.reset >= self.reset - SAME_RESET:  # answers may come out of order: the lowest is the last
             self.told = min(self.told, told.remaining)
 
+    def close(self, told: Told) -> None:
+        """Nothing is left until the reset, whatever was believed before."""
+        self.limit, self.told, self.reset = told.limit, 0, told.reset
+
 
 @dataclass
 class Counts:
@@ -170,14 +174,13 @@ class Seat:
             self.graphql_cpu.add(now, now - started)
         self.hours[resource].settle(reserved, cost, told)
 
-    def rest(self, limit: Limit, resource: Resource, started: float, now: float) -> None:
+    def rest(self, limit: Limit, resource: Resource, started: float, now: float, told: Told | None) -> None:
         """A limit was met: Retry-After, else until the reset when nothing is left, else a minute and then doubled."""
         self.counts.limits += 1
-        hour = self.hours[resource]
         if limit.retry_after is not None:
             until = now + max(limit.retry_after, MARGIN)
-        elif limit.spent and hour.told is not None and hour.reset > now:
-            hour.told = 0  # GitHub's own word, whatever the number beside it
+        elif limit.spent and told is not None and told.reset > now:
+            self.hours[resource].close(told)
             return
         else:
             # Several under way that meet one limit are one offence.

@@ -166,7 +166,7 @@ class Pool:
             cost = cost_of(reply) if reply else 1
             seat.end(lease.resource, lease.reserved, lease.started, now, cost=cost, told=told)
             if lease.limit:
-                seat.rest(lease.limit, lease.resource, lease.started, now)
+                seat.rest(lease.limit, lease.resource, lease.started, now, told)
             elif lease.refused:
                 self._retire(seat, lease.refused)
             elif reply and lease.started >= seat.rested_at:
