@@ -7,7 +7,8 @@ Multi-SWE-bench's rows, which have fields of their own, are rejected like any ta
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -26,6 +27,8 @@ from taskdb.records import Published, PullRequest, Shape
 
 if TYPE_CHECKING:
     from backends.services import Services
+
+_MAY_BE_ID = re.compile(r"[0-9a-f]+")
 
 
 def _listed(value: Any) -> Any:
@@ -95,8 +98,16 @@ class Bench:
         return self._open[repo]
 
 
-def changes_of_instances(source: str, services: Services) -> Iterator[Change | InputError]:
+def changes_of_instances(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[Change | InputError]:
     """The published tasks of a file, in its order; for a line that cannot be used, the error that names it.
+
+    No repository is looked for on behalf of a task that is not meant, by its name or its date.
+
+    Args:
+        source: `instances:FILE`.
+        services: settings, clones and artifacts are used.
+        only: names of tasks, or ids of records; empty for all. An id is known only when the whole task was read, so
+            where one is among them all tasks are.
 
     Raises:
         InputError: the file cannot be read.
@@ -111,14 +122,12 @@ def changes_of_instances(source: str, services: Services) -> Iterator[Change | I
             try:
                 row = read(line)
                 _once(row, number, seen)
-                change = _multi(line, source) if row is None else _change(row, source, bench, services)
+                if _meant(row, line, only, services):
+                    yield _multi(line, source) if row is None else _change(row, source, bench, services)
             except InputError as error:
                 yield InputError(f"{path}:{number}: {error}", advice=error.advice)
             except Transient as error:
                 waiting.append(error)
-            else:
-                if within(services.settings, change.pull_request.merged_at):
-                    yield change
     if waiting:
         raise Transient(f"{waiting[0]}; lines of {path} that wait: {len(waiting)}", advice=waiting[0].advice)
 
@@ -144,6 +153,13 @@ def read(line: str) -> Row | None:
     if not row.instance_id or row.repo.count("/") != 1 or not row.base_commit:
         raise InputError("instance_id, repo (owner/name) and base_commit must not be empty")
     return row
+
+
+def _meant(row: Row | None, line: str, only: Sequence[str], services: Services) -> bool:
+    """Whether a task is asked for, by name and date; a row of Multi-SWE-bench has no date."""
+    name, when = (row.instance_id, row.created) if row else (str(json.loads(line)["instance_id"]), "")
+    named = not only or name in only or any(map(_MAY_BE_ID.fullmatch, only))
+    return named and within(services.settings, when)
 
 
 def _once(row: Row | None, number: int, seen: dict[str, int]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from backends.services import Services
 
 
-def _changes_of_releases(source: str, services: Services) -> Iterator[Change | InputError]:
+def _all_of_commits(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
+    return changes_of_commits(source, services)
+
+
+def _all_of_releases(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
     from miner.releases import changes_of_releases  # noqa: PLC0415 - only these sources pay for HTTP and HTML
 
     return changes_of_releases(source, services)
 
 
-SOURCES: dict[str, Callable[[str, Services], Iterator[Change | InputError]]] = {
-    "git": changes_of_commits,
-    "pypi": _changes_of_releases,
+SOURCES: dict[str, Callable[[str, Services, Sequence[str]], Iterator[Change | InputError]]] = {
+    "git": _all_of_commits,
+    "pypi": _all_of_releases,
     "instances": changes_of_instances,
 }
 """Who reads which scheme."""
@@ -40,7 +44,7 @@ class Mined:
     result: Candidate | Rejection
 
 
-def mine(source: str, services: Services) -> Iterator[Mined | InputError]:
+def mine(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[Mined | InputError]:
     """The changes of one source, newest first, one at a time; published tasks in the order of their file.
 
     Stops after `settings.limit` candidates. Changes outside `settings.since` and `settings.until` are left out. Close
@@ -49,6 +53,8 @@ def mine(source: str, services: Services) -> Iterator[Mined | InputError]:
     Args:
         source: one source word; lists (`@FILE`) are opened by `miner.sources.expand`.
         services: settings, clones and artifacts are used; patches are kept as artifacts.
+        only: names or ids of changes. Of a file of published tasks no others are looked at, nor their repositories;
+            the other sources tell all changes.
 
     Yields:
         What was mined; for a part of the input that cannot be used, such as a malformed line, the error that names it.
@@ -60,7 +66,7 @@ def mine(source: str, services: Services) -> Iterator[Mined | InputError]:
     """
     scheme, _ = parse(source)
     found = 0
-    for change in SOURCES[scheme](source, services):
+    for change in SOURCES[scheme](source, services, only):
         if isinstance(change, InputError):
             yield change
             continue

@@ -119,7 +119,7 @@ def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
 def _mined(run: Run, scope: Scope) -> Iterator[Lineage]:
     from miner.mine import mine  # noqa: PLC0415
 
-    return run.mine(mine, scope)
+    return run.mine(partial(mine, only=scope.only), scope)
 
 
 def _progress(*, as_json: bool) -> Quiet:

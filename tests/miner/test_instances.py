@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from backends.clones import Clones
+from backends.git import Repository
 from mergemill.errors import InputError, Transient
 from miner.mine import Mined, mine
 from taskdb.records import Candidate, Shape
@@ -114,6 +116,35 @@ def test_a_clone_out_of_reach_waits_and_the_others_are_done_first(
     assert first.pull_request.name == "acme__widget-1"
     with pytest.raises(Transient, match=r"lines of .* that wait: 1"):
         next(changes)
+
+
+def test_only_the_repositories_of_tasks_that_are_meant_are_looked_for(
+    row: dict[str, object], workshop: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def open_(self: Clones, source: str, repo: str = "", *, fresh: bool = False) -> Repository:
+        asked.append(repo)
+        return opened(self, source, repo, fresh=fresh)
+
+    opened = Clones.open
+    monkeypatch.setattr(Clones, "open", open_)
+    monkeypatch.setattr("backends.clones.GITHUB", "http://127.0.0.1:9/{repo}.git")
+    far = {**row, "instance_id": "far__away-1", "repo": "far/away", "created_at": "2023-03-01"}
+    source, clones = lines(tmp_path, far, row, {**far, "instance_id": "far__away-2"}), tmp_path / "clones"
+
+    def names(only: list[str], **options: object) -> list[str]:
+        found = mine(source, workshop.services(clones=clones, **options), only)
+        return [item.pull_request.name for item in found if isinstance(item, Mined)]
+
+    assert names(["acme__widget-1", "other__name-1"]) == ["acme__widget-1"]
+    assert names([], since="2024-01-01") == ["acme__widget-1"]
+    assert names([], limit=1, since="2024-01-01") == ["acme__widget-1"]
+    assert names(["other__name-1"]) == []
+    assert set(asked) == {"acme/widget"}
+    with pytest.raises(Transient, match="that wait: 2"):
+        names(["0123456789ab"])  # an id is known only when the whole task was read
+    assert set(asked) == {"acme/widget", "far/away"}
 
 
 def test_a_missing_file_is_unusable_input(workshop: Workshop, tmp_path: Path) -> None:
