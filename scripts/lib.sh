@@ -148,3 +148,10 @@ setup_base() {
     setup_debian
     "$venv/bin/mergemill" images bootstrap || exit $?
 }
+
+# --- PostgreSQL -------------------------------------------------------------------------------------------------------
+
+# For its tests alone: they start a server of their own.
+setup_postgres() {
+    command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || apt postgresql
+}

@@ -43,7 +43,11 @@ def open_engine(url: str, *, create: bool) -> Engine:
             engine = _sqlite(parsed, create=create)
         else:
             engine = create_engine(parsed, pool_pre_ping=True)
-        prepare(engine, url)
+        try:
+            prepare(engine, url)
+        except BaseException:
+            engine.dispose()
+            raise
         return engine
 
 

@@ -1,39 +1,67 @@
-"""The same database on PostgreSQL. Needs a server with an empty database, MERGEMILL_TEST_POSTGRES=URL."""
+"""What is PostgreSQL's own: users' SQL, several programs at once, foreign databases, a server that is gone."""
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
+from pathlib import Path
 
+import psycopg
 import pytest
 
-from mergemill.errors import UsageError
-from taskdb import queries
-from taskdb.chains import Scope
+from mergemill.errors import InputError, Transient, UsageError
 from taskdb.readonly import query
-from taskdb.records import Stage
 from taskdb.store import Store
+from taskdb.views import VIEWS
 from tests import records
 from tests.taskdb.chains import whole_chain
+from tests.taskdb.test_readonly import REFUSED
 
-SERVER = os.environ.get("MERGEMILL_TEST_POSTGRES", "")
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.postgres
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not SERVER, reason="MERGEMILL_TEST_POSTGRES names no server")
-def test_postgresql_answers_as_sqlite_does() -> None:
-    with Store.open(SERVER) as store:
-        whole_chain(store, 1)
-        whole_chain(store, 2, to=Stage.BUILD)
-        pull = records.pull_request(3, title="with a \x00")
-        store.mined((pull, records.rejection(pull, Stage.MINE), 0.0))
-        assert store.mined((pull, records.rejection(pull, Stage.MINE), 0.0)) == []
-        assert [it.candidate.name for it in store.pending(Stage.VERIFY, Scope())] == ["ada__greet-2"]
-        assert [step["out"] for step in queries.funnel(store)] == [2, 2, 1, 1, 1]
-        task = queries.resolve_task(store, "ada__greet-1.bugfix")
-        assert queries.resolve_change(store, task.id[:9]).name == "ada__greet-1"
-        assert [row["id"] for row in queries.search_tasks(store, ["greeting"], queries.Filters())] == [task.id]
-        assert list(query(store, "SELECT certified FROM funnel")) == [{"certified": 1}]
-        for statement in ("DELETE FROM task", "COMMIT; DELETE FROM task", "SELECT frob", "COMMIT"):
+def test_sql_reads_the_views_and_changes_nothing(postgresql: str, tmp_path: Path) -> None:
+    with Store.open(postgresql) as store:
+        whole_chain(store)
+        assert list(query(store, "SELECT name, status, 1 AS name FROM tasks")) == [
+            {"name": "ada__greet-1.bugfix", "status": "certified", "name_2": 1}
+        ]
+        for view in VIEWS:
+            list(query(store, f"SELECT * FROM {view}"))  # noqa: S608 - names of ours
+        own = ("COMMIT; DELETE FROM task", f"COPY task TO '{tmp_path}/x'", "SELECT nextval('task_seq_seq')")
+        for statement in (*REFUSED, *own):
             with pytest.raises(UsageError):
-                list(query(store, statement))
+                list(query(store, statement.format(other=tmp_path / "other")))
         assert list(query(store, "SELECT count(*) AS n FROM task")) == [{"n": 1}]
+
+
+def test_several_processes_may_open_and_fill_a_new_database_at_once(postgresql: str) -> None:
+    code = (
+        "import sys; from taskdb.store import Store; from tests import records\n"
+        "with Store.open(sys.argv[1]) as store: store.add(records.pull_request(int(sys.argv[2])))"
+    )
+    openers = [subprocess.Popen([sys.executable, "-c", code, postgresql, str(n)], cwd=ROOT) for n in range(2)]
+    assert [opener.wait() for opener in openers] == [0] * 2
+    with Store.open(postgresql) as store:
+        assert list(query(store, "SELECT count(*) AS n FROM pull_request")) == [{"n": 2}]
+
+
+def test_a_database_that_is_not_ours_is_refused(postgresql: str) -> None:
+    with psycopg.connect(postgresql.replace("+psycopg", "")) as connection:
+        connection.execute("CREATE TABLE mine (x int)")
+    with pytest.raises(InputError, match="not mergemill's"):
+        Store.open(postgresql)
+
+
+def test_a_server_that_does_not_answer_is_tried_again_later(postgresql: str, tmp_path: Path) -> None:
+    elsewhere = postgresql.partition("?")[0] + f"?host={tmp_path}"
+    with pytest.raises(Transient, match="no answer from the database"):
+        Store.open(elsewhere)
+    with Store.open(postgresql) as store:
+        store.add(records.pull_request())
+        with psycopg.connect(postgresql.replace("+psycopg", ""), autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                          " AND datname = current_database()")  # fmt: skip
+        assert store.add(records.pull_request(2))  # a connection that was cut is made anew

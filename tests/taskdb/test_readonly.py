@@ -17,6 +17,26 @@ from tests.taskdb.chains import url, whole_chain
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "query.md").read_text()
 
 
+REFUSED = [
+    "DELETE FROM task",
+    "UPDATE task SET name = 'x'",
+    "INSERT INTO meta VALUES ('a', 'b')",
+    "DROP VIEW tasks",
+    "CREATE TABLE x (y)",
+    "ATTACH DATABASE '{other}' AS other",
+    "PRAGMA query_only=OFF",
+    "PRAGMA writable_schema=ON",
+    "VACUUM INTO '{other}'",
+    "SELECT load_extension('x')",
+    "SELECT 1; DELETE FROM task",
+    "BEGIN",
+    "COMMIT",
+    "SELECT nothing FROM tasks",
+    "frob",
+    "",
+]
+
+
 def test_the_views_are_read(tmp_path: Path) -> None:
     with Store.open(url(tmp_path)) as store:
         whole_chain(store)
@@ -26,27 +46,7 @@ def test_the_views_are_read(tmp_path: Path) -> None:
         assert list(query(store, "WITH t AS (SELECT * FROM funnel) SELECT certified FROM t")) == [{"certified": 1}]
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "DELETE FROM task",
-        "UPDATE task SET name = 'x'",
-        "INSERT INTO meta VALUES ('a', 'b')",
-        "DROP VIEW tasks",
-        "CREATE TABLE x (y)",
-        "ATTACH DATABASE '{other}' AS other",
-        "PRAGMA query_only=OFF",
-        "PRAGMA writable_schema=ON",
-        "VACUUM INTO '{other}'",
-        "SELECT load_extension('x')",
-        "SELECT 1; DELETE FROM task",
-        "BEGIN",
-        "COMMIT",
-        "SELECT nothing FROM tasks",
-        "frob",
-        "",
-    ],
-)
+@pytest.mark.parametrize("statement", REFUSED)
 def test_what_does_not_read_is_refused(tmp_path: Path, statement: str) -> None:
     other = tmp_path / "other.db"
     with Store.open(url(tmp_path)) as store:

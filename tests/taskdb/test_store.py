@@ -29,8 +29,8 @@ ROOT = Path(__file__).parents[2]
 # ------------------------------------------------------------------------------------------------------ records
 
 
-def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_a_record_comes_back_as_it_was(db: str) -> None:
+    with Store.open(db) as store:
         task = whole_chain(store)
         again = store.get(Task, task.id)
     assert again == task
@@ -38,30 +38,30 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path) -> None:
     assert again.image_digest == task.image_digest  # measured, and kept all the same
 
 
-def test_the_same_record_is_kept_once(tmp_path: Path) -> None:
+def test_the_same_record_is_kept_once(db: str) -> None:
     pull = records.pull_request()
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         assert store.add(pull) == [pull]
         assert store.add(pull, pull) == []
 
 
-def test_a_record_without_its_parent_is_refused(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store, pytest.raises(Exception, match="FOREIGN KEY"):
+def test_a_record_without_its_parent_is_refused(db: str) -> None:
+    with Store.open(db) as store, pytest.raises(Exception, match=r"(?i)foreign key"):
         store.add(records.candidate(records.pull_request()))
 
 
-def test_thousands_of_verdicts_are_written_at_once_and_but_once(tmp_path: Path) -> None:
+def test_thousands_of_verdicts_are_written_at_once_and_but_once(db: str) -> None:
     pulls = [records.pull_request(n) for n in range(3000)]
     verdicts = [(pull, records.rejection(pull, Stage.MINE), 0.0) for pull in pulls]
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         assert len(store.mined(*verdicts)) == 3000
         assert store.mined(*verdicts) == []
         assert queries.summary(store)["rejected"] == {"no-tests": 3000}
 
 
-def test_two_changes_of_one_number_are_two(tmp_path: Path) -> None:
+def test_two_changes_of_one_number_are_two(db: str) -> None:
     first, second = records.pull_request(), records.pull_request(merge_commit="f" * 40, title="Another")
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         pairs = [(pull, records.candidate(pull), 0.0) for pull in (first, second)]
         assert len(store.mined(*pairs)) == 2
         assert store.mined(*pairs) == []
@@ -69,9 +69,9 @@ def test_two_changes_of_one_number_are_two(tmp_path: Path) -> None:
             queries.resolve_change(store, first.name)
 
 
-def test_texts_that_are_no_unicode_are_kept(tmp_path: Path) -> None:
+def test_texts_that_are_no_unicode_are_kept(db: str) -> None:
     pull = records.pull_request(title="a tab\t and \N{SNOWMAN} and \x00")
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         store.add(pull)
         assert store.get(PullRequest, pull.id) == pull
 
@@ -79,8 +79,8 @@ def test_texts_that_are_no_unicode_are_kept(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------- the queue
 
 
-def test_each_stage_waits_for_the_one_before(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_each_stage_waits_for_the_one_before(db: str) -> None:
+    with Store.open(db) as store:
         whole_chain(store, 1, to=Stage.BUILD)
         whole_chain(store, 2, to=Stage.DERIVE)
         whole_chain(store, 3)
@@ -90,8 +90,8 @@ def test_each_stage_waits_for_the_one_before(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_what_was_rejected_waits_only_when_asked_for(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_what_was_rejected_waits_only_when_asked_for(db: str) -> None:
+    with Store.open(db) as store:
         whole_chain(store, 1, to=Stage.BUILD)
         environment = next(store.pending(Stage.VERIFY, Scope())).the_environment
         store.add(records.rejection(environment, Stage.VERIFY, "flaky"))
@@ -100,9 +100,9 @@ def test_what_was_rejected_waits_only_when_asked_for(tmp_path: Path) -> None:
         assert len(list(store.pending(Stage.VERIFY, Scope(retry=["flaky"])))) == 1
 
 
-def test_dates_names_and_ids_narrow_the_queue(tmp_path: Path) -> None:
+def test_dates_names_and_ids_narrow_the_queue(db: str) -> None:
     pulls = [records.pull_request(n) for n in range(1, 6)]  # merged on March 2nd to 6th
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         store.mined(*[(pull, records.candidate(pull), 0.0) for pull in pulls])
 
         def names(**scope: object) -> str:
@@ -118,8 +118,8 @@ def test_dates_names_and_ids_narrow_the_queue(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------- names
 
 
-def test_a_word_means_an_id_its_beginning_or_a_name(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_a_word_means_an_id_its_beginning_or_a_name(db: str) -> None:
+    with Store.open(db) as store:
         task = whole_chain(store)
         for word in (task.id, task.id[:10], task.name):
             assert queries.resolve_task(store, word) == task
@@ -128,8 +128,8 @@ def test_a_word_means_an_id_its_beginning_or_a_name(tmp_path: Path) -> None:
             assert queries.resolve_change(store, word).name == "ada__greet-1"
 
 
-def test_an_unknown_or_ambiguous_word_is_told(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_an_unknown_or_ambiguous_word_is_told(db: str) -> None:
+    with Store.open(db) as store:
         tasks = [whole_chain(store, n) for n in range(1, 20)]
         with pytest.raises(InputError, match="there is no task frob"):
             queries.resolve_task(store, "frob")
@@ -140,8 +140,8 @@ def test_an_unknown_or_ambiguous_word_is_told(tmp_path: Path) -> None:
             queries.resolve_task(store, beginning)
 
 
-def test_a_name_in_two_sources_is_ambiguous(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_a_name_in_two_sources_is_ambiguous(db: str) -> None:
+    with Store.open(db) as store:
         whole_chain(store, source="git:greet")
         whole_chain(store, source="git:/elsewhere/greet")
         with pytest.raises(InputError, match="may mean 2 tasks"):
@@ -150,8 +150,8 @@ def test_a_name_in_two_sources_is_ambiguous(tmp_path: Path) -> None:
             queries.resolve_change(store, "ada__greet-1")
 
 
-def test_a_name_means_the_newest_chain(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_a_name_means_the_newest_chain(db: str) -> None:
+    with Store.open(db) as store:
         old = whole_chain(store)
         pull = records.pull_request()
         candidate = records.candidate(pull, problem_statement="Told better")
@@ -168,8 +168,8 @@ def test_a_name_means_the_newest_chain(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------ answers
 
 
-def test_tasks_are_listed_searched_and_counted(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_tasks_are_listed_searched_and_counted(db: str) -> None:
+    with Store.open(db) as store:
         whole_chain(store, 1)
         whole_chain(store, 2, to=Stage.DERIVE)
         listed = queries.list_tasks(store, queries.Filters())
@@ -189,7 +189,7 @@ def test_tasks_are_listed_searched_and_counted(tmp_path: Path) -> None:
         assert (counted["tasks"], counted["status"]) == (2, {"derived": 1, "certified": 1})
 
 
-def test_a_task_is_shown_with_its_patches_and_parents(tmp_path: Path) -> None:
+def test_a_task_is_shown_with_its_patches_and_parents(db: str, tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path / "artifacts")
     gold, test = artifacts.put(b"gold\n"), artifacts.put(b"test \xff\n")
     pull = records.pull_request()
@@ -197,7 +197,7 @@ def test_a_task_is_shown_with_its_patches_and_parents(tmp_path: Path) -> None:
     environment = records.environment(candidate)
     verification = records.verification(environment)
     task = records.task(verification, candidate)
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         store.mined((pull, candidate, 0.1))
         store.add(environment, verification, task)
         shown = queries.show_task(store, artifacts, task)
@@ -207,10 +207,10 @@ def test_a_task_is_shown_with_its_patches_and_parents(tmp_path: Path) -> None:
     assert (shown["certified"], shown["published"]) == (False, None)
 
 
-def test_why_tells_a_rejected_change_with_what_its_tests_said(tmp_path: Path) -> None:
+def test_why_tells_a_rejected_change_with_what_its_tests_said(db: str) -> None:
     nothing: dict[str, tuple[str, ...]] = {"missing": (), "extra": ()}
     verdict = PublishedVerdict.model_validate({"verdict": "subset", "fail_to_pass": nothing, "pass_to_pass": nothing})
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(db) as store:
         whole_chain(store, to=Stage.BUILD)
         environment = next(store.pending(Stage.VERIFY, Scope())).the_environment
         rejection = records.rejection(environment, Stage.VERIFY, "flaky", published=verdict)
@@ -225,8 +225,8 @@ def test_why_tells_a_rejected_change_with_what_its_tests_said(tmp_path: Path) ->
     assert (story["tasks"], story["published"]["verdict"]) == ([], "subset")
 
 
-def test_the_funnel_adds_up(tmp_path: Path) -> None:
-    with Store.open(url(tmp_path)) as store:
+def test_the_funnel_adds_up(db: str) -> None:
+    with Store.open(db) as store:
         whole_chain(store, 1)
         whole_chain(store, 2, to=Stage.BUILD)
         pull = records.pull_request(3)
@@ -241,9 +241,9 @@ def test_the_funnel_adds_up(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------------------------- the schema
 
 
-def test_the_migrations_make_what_the_tables_say(tmp_path: Path) -> None:
+def test_the_migrations_make_what_the_tables_say(db: str) -> None:
     assert f"{REVISION}_" in max(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
-    with Store.open(url(tmp_path)) as store, store.engine.connect() as connection:
+    with Store.open(db) as store, store.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 

@@ -1,0 +1,83 @@
+"""A task database for each test, on SQLite and on PostgreSQL.
+
+PostgreSQL is a server of the tests' own, in a temporary folder and without a port. Where it is not installed its tests
+are skipped, in CI they fail: `scripts/test` installs it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.taskdb.chains import url
+
+ADVICE = "PostgreSQL is not installed: apt-get install -y postgresql"
+
+
+@dataclass
+class Server:
+    """A throw-away PostgreSQL. It refuses to run as root, so root gives it an account of lesser rights."""
+
+    programs: Path
+    folder: Path
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def run(self, program: str, *arguments: str) -> None:
+        account = next((it.pw_uid for it in pwd.getpwall() if it.pw_name == "postgres"), pwd.getpwnam("nobody").pw_uid)
+        lesser = {"user": account, "extra_groups": []} if os.geteuid() == 0 else {}
+        if lesser:
+            os.chown(self.folder, account, -1)
+        done = subprocess.run(
+            [self.programs / program, "-D", self.folder / "data", *arguments], cwd=self.folder, check=False, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **lesser,  # type: ignore[call-overload]
+        )  # fmt: skip
+        assert done.returncode == 0, f"{program}: {done.stdout}"
+
+    def start(self) -> None:
+        self.run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
+        self.run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
+
+    def new(self) -> str:
+        """URL of a new, empty database."""
+        name = f"m{next(self.numbers)}"
+        with psycopg.connect(host=str(self.folder), user="postgres", autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    found = shutil.which("initdb") or max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default="")
+    if not found:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
+    # A short path, for a socket's name is bounded; and outside pytest's folder, which is closed to others than root.
+    with tempfile.TemporaryDirectory(prefix="mergemill-pg-") as folder:
+        made = Server(Path(found).resolve().parent, Path(folder))
+        made.start()
+        try:
+            yield made
+        finally:
+            made.run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+
+@pytest.fixture
+def postgresql(server: Server) -> str:
+    """URL of a new, empty PostgreSQL database."""
+    return server.new()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """URL of a new, empty database of each kind."""
+    return url(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgresql"))
