@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     """File with the App's private key (PEM)."""
     github_app_installation: int | None = None
     """Number of the App's installation."""
-    github_patience: float = Field(default=3700, ge=0)
+    github_patience: float = Field(default=4000, ge=0)
     """Seconds one request to GitHub may wait for a limit."""
     github_concurrency: int = Field(default=4, ge=1, le=100)
     """Requests under way to GitHub at once, for each token."""

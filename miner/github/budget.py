@@ -28,6 +28,8 @@ REQUESTS_A_MINUTE = {Resource.GRAPHQL: 2000, Resource.REST: 900}
 """Queries and GETs count one each; a query's points of the hour's budget are something else."""
 GRAPHQL_CPU, CPU = 60.0, 90.0
 """Seconds of answering a minute: of GraphQL, and of both."""
+LONGEST_ANSWER = 10.0
+"""Seconds after which GitHub gives up on a request; what lasts longer was the network."""
 FIRST_REST = 60.0
 """Seconds to rest after a secondary limit that names no time; doubled each time it comes again."""
 LONGEST_REST = 3600.0
@@ -169,9 +171,10 @@ class Seat:
         self.under_way -= 1
         self.counts.points += cost if resource is Resource.GRAPHQL else 0
         self.counts.unchanged += cost == 0 and resource is Resource.REST
-        self.cpu.add(now, now - started)
+        busy = min(now - started, LONGEST_ANSWER)
+        self.cpu.add(now, busy)
         if resource is Resource.GRAPHQL:
-            self.graphql_cpu.add(now, now - started)
+            self.graphql_cpu.add(now, busy)
         self.hours[resource].settle(reserved, cost, told)
 
     def rest(self, limit: Limit, resource: Resource, started: float, now: float, told: Told | None) -> None:

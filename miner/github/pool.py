@@ -162,7 +162,7 @@ class Pool:
     def _end(self, lease: Lease) -> None:
         with self._changed:
             now, seat, reply = self.clock.now(), lease.seat, lease.reply
-            told = self._by_our_clock(reply, now) if reply else None
+            told = self._by_our_clock(reply, lease.started, now) if reply else None
             cost = cost_of(reply) if reply else 1
             seat.end(lease.resource, lease.reserved, lease.started, now, cost=cost, told=told)
             if lease.limit:
@@ -179,11 +179,11 @@ class Pool:
             log.warning("GitHub does not accept %s: %s; going on with the others", seat.credential.label, why)
         seat.retired = why
 
-    def _by_our_clock(self, reply: Reply, now: float) -> Told | None:
-        told = told_of(reply)
-        if reply.sent_at is not None:
-            ahead = reply.sent_at - now
-            self._ahead = ahead if abs(ahead) > SKEW else 0.0
+    def _by_our_clock(self, reply: Reply, started: float, now: float) -> Told | None:
+        """What an answer says of the budget; where GitHub's clock is not ours, its reset is put right."""
+        told, sent = told_of(reply), reply.sent_at
+        if sent is not None:  # it was sent between the request and now, if the clocks agree
+            self._ahead = min(sent - started + SKEW, 0.0) + max(sent - now - SKEW, 0.0)
         return Told(told.limit, told.remaining, told.reset - self._ahead) if told else None
 
     def _check_stopped(self) -> None:
