@@ -6,6 +6,7 @@
     git:URL           a bare clone in the store, fetched when it is there already
     pypi:NAME         a bare repository in the store that the miner makes of releases
     instances:FILE    the clone of the instance's repository: DIR/OWNER__NAME(.git), else cloned from GitHub
+    github:OWNER/NAME DIR/OWNER__NAME(.git), else a bare clone in the store that the miner makes, beside its journal
 
 Local clones (`--clones DIR`) come before any cloning. This is the only file that imports GitPython: it clones and
 fetches. Everything else is read through the pipes of `backends.git`. Nothing is ever written to a user's repository.
@@ -13,6 +14,8 @@ fetches. Everything else is read through the pipes of `backends.git`. Nothing is
 
 from __future__ import annotations
 
+import base64
+import fcntl
 import hashlib
 import os
 import re
@@ -20,6 +23,7 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -27,6 +31,9 @@ from backends.git import GitError, Repository, git, git_environment
 from mergemill.errors import InputError, Transient
 
 GITHUB = "https://github.com/{repo}.git"
+
+FORGE_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
+"""What a forge's repository is fetched of: branches, tags and the tips of pull requests, also of rejected ones."""
 
 _SCP_LIKE = re.compile(r"^[\w.-]+@[\w.-]+:(?!/{2})")
 _OWNER_NAME = re.compile(r"([^/:]+)/([^/:]+?)(?:\.git)?/?$")
@@ -46,6 +53,11 @@ def repo_of_url(url: str) -> str:
     """`owner/name` of a clone URL; the host's name stands in for an owner where there is none."""
     found = _OWNER_NAME.search(url.rstrip("/"))
     return f"{found[1]}/{found[2]}" if found else url.strip("/:") or url
+
+
+def forge_link(store: Path, repo: str) -> Path:
+    """The link that leads from `owner/name` on GitHub to its folder in the store of clones (`miner.github.home`)."""
+    return store / "github" / "names" / repo.lower().replace("/", "__")
 
 
 class Clones:
@@ -68,7 +80,7 @@ class Clones:
         """The history behind a source word, checked to be whole.
 
         Args:
-            source: `git:...`, `pypi:NAME` or `instances:FILE`.
+            source: `git:...`, `pypi:NAME`, `instances:FILE` or `github:OWNER/NAME`.
             repo: `owner/name`; needed for `instances:`, where the file does not say which one is meant.
             fresh: fetch a clone of ours that is there already; only the miner asks for that.
 
@@ -79,6 +91,8 @@ class Clones:
         scheme, _, place = source.partition(":")
         if scheme == "pypi":
             return checked(self.package(place), has_head=False)
+        if scheme == "github":
+            return checked(self.local_clone(place) or self._of_forge(place))
         if scheme == "git" and not is_url(place):
             return checked(Path(place))
         url = place if scheme == "git" else GITHUB.format(repo=repo)
@@ -96,6 +110,44 @@ class Clones:
             return None
         stem = repo.replace("/", "__")
         return next((path for end in ("", ".git") if (path := self.local / f"{stem}{end}").is_dir()), None)
+
+    def fetch_forge(self, path: Path, url: str, *, head: str | None, token: str | None = None) -> None:
+        """Make or renew the bare clone of a forge's repository. Nothing that was fetched before is dropped.
+
+        Args:
+            path: where it lies; another process that is at it is waited for.
+            url: what the forge says to clone from.
+            head: its default branch, or None.
+            token: for a private repository; it is written nowhere.
+
+        Raises:
+            InputError: it cannot be cloned.
+            Transient: the network or the disk failed.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with (path.parent / "fetching.lock").open("w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                self._try(url, lambda: self._fetch_forge(path, url, head, _bearing(url, token)))
+        except OSError as error:
+            raise Transient(f"cannot write the clone of {url}: {error.strerror}") from error
+
+    def _fetch_forge(self, path: Path, url: str, head: str | None, extra: dict[str, str]) -> None:
+        from git import Repo  # noqa: PLC0415 - as below
+
+        with Repo.init(path, bare=True, mkdir=True, template="") as repo:
+            with repo.git.custom_environment(**_environment(), **extra):
+                # A repack in the background would outlive us; a branch that took another's place needs its room.
+                quiet = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-write-fetch-head")
+                repo.git.execute(["git", *quiet, url, *FORGE_REFS])
+            if head:
+                repo.git.symbolic_ref("HEAD", f"refs/heads/{head}")
+
+    def _of_forge(self, repo: str) -> Path:
+        path = forge_link(self.store, repo) / "repo.git"
+        if not path.exists():
+            raise InputError(f"there is no clone of github:{repo}", advice=f"mergemill mine github:{repo}")
+        return path.resolve()
 
     def _cloned(self, url: str, *, fresh: bool) -> Path:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
@@ -180,6 +232,18 @@ def _is_partial(path: Path) -> bool:
     except GitError:  # no such key, or no configuration at all
         return False
     return any(row.partition(" ")[2].lower() not in ("false", "0", "no") for row in keys.decode().splitlines())
+
+
+def _bearing(url: str, token: str | None) -> dict[str, str]:
+    """The environment that lets git send a token to the host of `url` and to no other; nothing is written down."""
+    if not token:
+        return {}
+    parts = urlsplit(url)
+    secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
+    return {
+        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"http.{parts.scheme}://{parts.netloc}/.extraHeader",
+        "GIT_CONFIG_VALUE_0": f"Authorization: Basic {secret}",
+    }  # fmt: skip
 
 
 def _environment() -> dict[str, str]:

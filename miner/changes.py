@@ -16,6 +16,8 @@ class Reason(StrEnum):
     """Why a change is no candidate. Stored and counted; the words are public."""
 
     NO_BASE = "no-base"
+    NO_MERGE_COMMIT = "no-merge-commit"
+    NOT_IN_DEFAULT_LINE = "not-in-default-line"
     BRANCH_MERGE = "branch-merge"
     NOT_IN_DEFAULT_LINE = "not-in-default-line"
     UNREADABLE_SDIST = "unreadable-sdist"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -13,6 +13,7 @@ PULLS = "refs/pull/*/head"
 """Where a mirror of a forge's repository keeps the tips of its pull requests."""
 
 _FORMAT = "%H%x1f%P%x1f%an%x1f%ae%x1f%at%x1f%ct%x1f%S%x1f%B"
+_OPTIONS = ("-z", "--encoding=UTF-8", "--no-show-signature", "--source", f"--format={_FORMAT}")
 
 
 class Commit(NamedTuple):
@@ -64,10 +65,21 @@ def read(repository: Repository, head: str) -> History:
     return History(tuple(_steps(ordered)), tuple(c for c in commits.values() if c.sha not in merged))
 
 
+def commits_of(repository: Repository, shas: Iterable[str]) -> Iterator[Commit]:
+    """These commits, each once, in no order that counts, from one `git log`. Their `source` says nothing."""
+    listed = list(dict.fromkeys(shas))
+    if listed:
+        rows = (f"{sha}\n".encode() for sha in listed)
+        yield from _read(repository.stream("log", *_OPTIONS, "--no-walk=unsorted", "--stdin", data=rows))
+
+
 def _commits(repository: Repository, head: str) -> Iterator[Commit]:
-    options = ("-z", "--encoding=UTF-8", "--no-show-signature", "--source", f"--format={_FORMAT}")
+    return _read(repository.stream("log", *_OPTIONS, head, f"--glob={PULLS}"))
+
+
+def _read(blocks: Iterable[bytes]) -> Iterator[Commit]:
     rest = b""
-    for block in repository.stream("log", *options, head, f"--glob={PULLS}"):
+    for block in blocks:
         whole, nul, rest = (rest + block).rpartition(b"\0")
         if nul:
             yield from map(_commit, whole.decode(errors="replace").split("\0"))

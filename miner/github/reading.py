@@ -1,0 +1,234 @@
+"""One repository being mined: its crawl, its journal and its clone, joined to changes, newest merge first.
+
+Pull requests are told in chunks that double, as soon as the crawl has made sure that nothing newer is missing; what
+people said is asked for a chunk at a time. So a `--limit` costs few requests, and a whole repository few as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from backends.clones import checked
+from backends.git import EMPTY_TREE, Repository
+from mergemill.errors import InputError
+from miner.changes import Change
+from miner.diffs import raw_diffs
+from miner.github import entries
+from miner.github.crawl import Crawl
+from miner.github.graph import Graph
+from miner.github.home import Home
+from miner.github.links import Said, fragment_number, links
+from miner.github.merges import Merged, Merges
+from miner.github.record import Facts, record
+from miner.github.talk import Talk
+from miner.licenses import Licenses
+from miner.patches import split_commit
+from miner.scratch import Scratch, scratch
+from taskdb.discussion import IssueLink, LinkOrigin
+from taskdb.journal import BEGINNING, Pull
+
+if TYPE_CHECKING:
+    from miner.github.api import Api
+
+    from backends.services import Services
+    from miner.diffs import Files
+
+FIRST, MOST = 20, 400
+"""Pull requests of the first chunk, at least, and of any, at most."""
+
+
+class Reading:
+    """The reading of one `github:` source. `begin` may happen in another thread than `changes`; a context manager."""
+
+    def __init__(self, source: str, services: Services, api: Api) -> None:
+        self.services = services
+        self.api = api
+        self.asked = source.partition(":")[2]
+        self._left = ExitStack()
+        self._crawl: Crawl | None = None
+        self._clone: tuple[Repository, Graph] | None = None
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._left.close()
+
+    def begin(self, *, whole: bool) -> None:
+        """Ask for the first page; `whole`: for all that are needed.
+
+        Raises:
+            InputError, MachineError, Transient: as in `Crawl.begin`.
+        """
+        if self._crawl is None:
+            self._crawl = Crawl.begin(self.asked, self.api, Home(self.services.clones.store))
+            self._left.callback(self._crawl.journal.close)
+        while whole and not self._read_enough():
+            self._crawl.step()
+
+    @property
+    def crawl(self) -> Crawl:
+        """The crawl, once it has begun."""
+        if self._crawl is None:
+            self.begin(whole=False)
+        assert self._crawl is not None  # noqa: S101 - begin makes it
+        return self._crawl
+
+    def changes(self) -> Iterator[Change | InputError | str]:
+        """Every merged pull request between `since` and `until`, newest merge first, and lines for people.
+
+        Raises:
+            InputError, MachineError, Transient: as in `Crawl.step`, `Talk.fetch`, `Clones.fetch_forge`.
+        """
+        crawl = self.crawl
+        yield from self._about()
+        sheet: Scratch | None = None
+        for chunk in self._chunks():
+            repository, graph = self._cloned()
+            sheet = sheet or self._left.enter_context(scratch(repository))
+            yield from self._told(chunk, repository, graph, sheet)
+        known = crawl.journal.count()
+        yield f"github:{crawl.first_name}: {known} merged pull requests known, {crawl.new} of them new"
+
+    def _about(self) -> Iterator[str]:
+        """What is peculiar about the repository."""
+        said, source = self.crawl.repository, f"github:{self.crawl.first_name}"
+        if said["nameWithOwner"].lower() != self.crawl.first_name.lower():
+            yield f"{source} is called {said['nameWithOwner']} now; its records keep the first name"
+        if said["isFork"] and said["parent"]:
+            yield f"{source} is a fork of {said['parent']['nameWithOwner']}: only its own pull requests are mined"
+        if said["isArchived"]:
+            yield f"{source} is archived"
+        if self.crawl.journal.top() is None:
+            yield f"{source} has no merged pull requests"
+
+    # -------------------------------------------------------------------------------------------------- chunks
+
+    def _chunks(self) -> Iterator[list[Pull]]:
+        """Pull requests that nothing newer can come before, each chunk larger than the one before."""
+        below, want = None, FIRST
+        while True:
+            while self._final(below) < want and not self._read_enough():
+                self.crawl.step()
+            chunk = list(self._newest(below, MOST))
+            if not chunk:
+                return
+            yield chunk
+            below, want = (chunk[-1].merged_at, chunk[-1].number), min(want * 2, MOST)
+
+    def _read_enough(self) -> bool:
+        frontier = self.crawl.frontier
+        return frontier == BEGINNING or frontier < self._since
+
+    @property
+    def _since(self) -> str:
+        since = self.services.settings.since
+        return since.isoformat() if since else BEGINNING
+
+    @property
+    def _until(self) -> str:
+        until = self.services.settings.until
+        return (until + timedelta(days=1)).isoformat() if until else ""
+
+    def _final(self, below: tuple[str, int] | None) -> int:
+        return self.crawl.journal.count(frontier=self.crawl.frontier, since=self._since, until=self._until, below=below)
+
+    def _newest(self, below: tuple[str, int] | None, most: int) -> Iterator[Pull]:
+        return self.crawl.journal.newest(
+            frontier=self.crawl.frontier, since=self._since, until=self._until, below=below, most=most
+        )
+
+    # --------------------------------------------------------------------------------------------------- clone
+
+    def _cloned(self) -> tuple[Repository, Graph]:
+        """The clone, fetched when the API spoke of something that it lacks, and its commits."""
+        said = self.crawl.repository
+        default = said["defaultBranchRef"] or {}
+        newest = next((pull.merged_at for pull in self.crawl.journal.newest(most=1)), "")
+        local = self.services.clones.local_clone(self.crawl.first_name)
+        local = local or self.services.clones.local_clone(self.crawl.name)
+        fresh = local is None and self._lacking(newest, default)
+        if self._clone is None or fresh:
+            path = local or self.crawl.journal.folder / "repo.git"
+            if fresh:
+                self._fetch(default.get("name"), newest)
+            repository = checked(path)
+            self._clone = (repository, Graph(repository, default.get("name")))
+        return self._clone
+
+    def _lacking(self, newest: str, default: dict[str, dict[str, str]]) -> bool:
+        path = self.crawl.journal.folder / "repo.git"
+        fetched = self.crawl.journal.get("fetched")
+        if fetched is None or not path.exists() or newest > fetched:
+            return True
+        tip = (default.get("target") or {}).get("oid")
+        return self._clone is None and tip is not None and not Repository(path).has_commit(tip)
+
+    def _fetch(self, head: str | None, newest: str) -> None:
+        about = self.api.repository(self.crawl.name)
+        token = self.api.git_token() if about.private else None
+        path = self.crawl.journal.folder / "repo.git"
+        self.services.clones.fetch_forge(path, about.clone_url, head=head or about.default_branch, token=token)
+        self.crawl.journal.put(fetched=newest)
+
+    # -------------------------------------------------------------------------------------------------- joined
+
+    def _told(self, chunk: Sequence[Pull], repository: Repository, graph: Graph, sheet: Scratch) -> Iterator[Change]:
+        """The changes of a chunk; what people said of them is asked for together."""
+        licenses = Licenses(repository)
+        talk = Talk(self.api, self.crawl.journal, self.crawl.name)
+        merged = list(Merges(repository, graph).of(chunk))
+        there = [one for one in merged if _is_there(one)]
+        found = dict(zip(map(id, there), raw_diffs(repository, ((m.merge, m.base) for m in there)), strict=True))
+        files = [found.get(id(one), ()) for one in merged]
+        said = entries.added(repository, ((m.merge, m.base, f) for m, f in zip(merged, files, strict=True)))
+        facts = [self._facts(*one, talk) for one in zip(merged, files, said, strict=True)]
+        talk.fetch((i for fact in facts for i in fact.issues), (t for fact in facts for t in fact.threads))
+        for fact, touched in zip(facts, files, strict=True):
+            answers = self.crawl.journal.answers(fact.keys)
+            first = self.crawl.first_name
+            request = record(fact, answers, source=f"github:{first}", repo=first, keep=self.services.artifacts.put_text)
+            yield Change(
+                pull_request=request, files=touched,
+                make_split=partial(split_commit, sheet, request.base_commit, request.merge_commit),
+                find_license=partial(licenses.of, request.base_commit), settled=fact.merged.fault,
+            )  # fmt: skip
+
+    def _facts(self, merged: Merged, files: Files, entry: str, talk: Talk) -> Facts:
+        """Who is linked to the pull request."""
+        pull, repo = merged.pull, self.crawl.first_name
+        own = {name.lower() for name in self.crawl.journal.get("names")}
+        forge = (IssueLink(issue=issue, origin=LinkOrigin.FORGE) for issue in talk.closing(pull))
+        messages = "\n\n".join(commit.message for commit in reversed(merged.commits) if len(commit.parents) < 2)
+        said = (
+            Said(LinkOrigin.TITLE, pull.body["title"]), Said(LinkOrigin.BODY, pull.body["body"]),
+            Said(LinkOrigin.COMMIT, messages), Said(LinkOrigin.CHANGELOG, entry, markdown=False),
+        )  # fmt: skip
+        named = links(said, repo, pull.number, server=self.crawl.repository["url"])
+        fragments = _fragments(files, repo)
+        whole = {(link.issue, link.origin): link for link in (*forge, *named, *fragments)}
+        plain = (link.model_copy(update={"issue": _canonical(link.issue, own, repo)}) for link in whole.values())
+        return Facts(merged, tuple(plain), talk.threads(pull))
+
+
+def _is_there(merged: Merged) -> bool:
+    """Whether the clone holds the merge commit."""
+    return merged.merge != EMPTY_TREE and (merged.fault is None or merged.fault[0] != "no-merge-commit")
+
+
+def _fragments(files: Files, repo: str) -> Iterator[IssueLink]:
+    for file in files:
+        number = fragment_number(file.new_path) if file.status == "A" else None
+        if number:
+            closes = ".bug" in file.new_path or ".fix" in file.new_path
+            yield IssueLink(issue=f"{repo}#{number}", origin=LinkOrigin.CHANGELOG, quote=file.new_path, closes=closes)
+
+
+def _canonical(issue: str, own: set[str], repo: str) -> str:
+    """The same issue under the name that records bear, whichever of the repository's names a text has."""
+    name, _, number = issue.partition("#")
+    return f"{repo}#{number}" if name.lower() in own else issue
