@@ -135,7 +135,8 @@ class Clones:
     def _fetch_forge(self, path: Path, url: str, head: str | None, extra: dict[str, str]) -> None:
         from git import Repo  # noqa: PLC0415 - as below
 
-        with Repo.init(path, bare=True, mkdir=True, template="") as repo:
+        git("init", "-q", "--bare", "--template=", str(path))  # also mends what a kill left half made
+        with Repo(path) as repo:
             with repo.git.custom_environment(**_environment(), **extra):
                 # A repack in the background would outlive us; a branch that took another's place needs its room.
                 quiet = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-write-fetch-head")

@@ -55,7 +55,8 @@ class Mined(Protocol):
         """What the rules made of it."""
 
 
-Miner = Callable[[str, Services], Iterator[Mined | InputError]]
+Miner = Callable[[str, Services], Iterator[Mined | InputError | str]]
+"""What it says of one source; a `str` is a line for people."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,8 @@ class Run:
             for mined in miner(source, self.services):
                 if isinstance(mined, InputError):
                     self._failed(Stage.MINE, source, mined)
+                elif isinstance(mined, str):
+                    self.progress.message(mined)
                 else:
                     yield mined
         except Exception as error:  # noqa: BLE001 - told apart by kind; the other sources go on

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,16 @@ if TYPE_CHECKING:
     from backends.services import Services
 
 
+Read = Callable[[str, "Services", Sequence[str]], Iterator[Change | InputError | str]]
+"""Reads a source: changes, errors that end a part of it, and lines for people."""
+
+
+def _all_of_pull_requests(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError | str]:
+    from miner.github.source import changes_of_pull_requests  # noqa: PLC0415 - only these sources pay for its client
+
+    return changes_of_pull_requests(source, services)
+
+
 def _all_of_commits(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
     return changes_of_commits(source, services)
 
@@ -28,7 +38,8 @@ def _all_of_releases(source: str, services: Services, _: Sequence[str]) -> Itera
     return changes_of_releases(source, services)
 
 
-SOURCES: dict[str, Callable[[str, Services, Sequence[str]], Iterator[Change | InputError]]] = {
+SOURCES: Mapping[str, Read] = {
+    "github": _all_of_pull_requests,
     "git": _all_of_commits,
     "pypi": _all_of_releases,
     "instances": changes_of_instances,
@@ -44,7 +55,9 @@ class Mined:
     result: Candidate | Rejection
 
 
-def mine(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[Mined | InputError]:
+def mine(
+    source: str, services: Services, only: Sequence[str] = (), *, readers: Mapping[str, Read] = SOURCES
+) -> Iterator[Mined | InputError | str]:
     """The changes of one source, newest first, one at a time; published tasks in the order of their file.
 
     Stops after `settings.limit` candidates. Changes outside `settings.since` and `settings.until` are left out. Close
@@ -55,9 +68,11 @@ def mine(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[
         services: settings, clones and artifacts are used; patches are kept as artifacts.
         only: names or ids of changes. Of a file of published tasks no others are looked at, nor their repositories;
             the other sources tell all changes.
+        readers: who reads which scheme.
 
     Yields:
-        What was mined; for a part of the input that cannot be used, such as a malformed line, the error that names it.
+        What was mined; for a part of the input that cannot be used, such as a malformed line, the error that names it;
+        lines for people.
 
     Raises:
         UsageError: the word is not a source.
@@ -66,8 +81,8 @@ def mine(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[
     """
     scheme, _ = parse(source)
     found = 0
-    for change in SOURCES[scheme](source, services, only):
-        if isinstance(change, InputError):
+    for change in readers[scheme](source, services, only):
+        if isinstance(change, InputError | str):
             yield change
             continue
         mined = select(change, services)

@@ -2,6 +2,7 @@
 
 ::
 
+    github:OWNER/NAME        pull requests through the API and a bare clone
     git:PATH_OR_URL          a repository's history
     pypi:NAME                a package's releases
     instances:FILE.jsonl     published tasks in SWE-bench's fields
@@ -16,9 +17,10 @@ from pathlib import Path
 
 from mergemill.errors import InputError, UsageError
 
-SCHEMES: tuple[str, ...] = ("git", "pypi", "instances")
+SCHEMES: tuple[str, ...] = ("github", "git", "pypi", "instances")
 
-_KNOWN = "use git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE"
+_KNOWN = "use github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE"
+_REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}$)[\w.-]{1,100}(?<!\.git)$", re.ASCII)
 _PACKAGE = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
 
 
@@ -39,15 +41,21 @@ def parse(word: str) -> tuple[str, str]:
         UsageError: it has no scheme that is known, or nothing behind it.
     """
     scheme, colon, place = word.partition(":")
-    if scheme == "github" and colon:
-        raise UsageError(f"{word}: pull requests through the API are not mined yet", advice="use git:URL of its clone")
     if not colon or scheme not in SCHEMES:
         raise UsageError(f"{word!r} is not a source", advice=_KNOWN)
     if not place:
         raise UsageError(f"{word!r} names nothing", advice=_KNOWN)
     if scheme == "pypi" and not _PACKAGE.match(place):
         raise UsageError(f"{place!r} is not the name of a package", advice="use pypi:NAME")
+    if scheme == "github" and not _REPOSITORY.match(place):
+        raise UsageError(f"{place!r} is not the name of a repository", advice=f"use {_github_word(place)}")
     return scheme, place
+
+
+def _github_word(place: str) -> str:
+    """What was meant, as far as a pasted address tells."""
+    found = re.match(r"^(?:https?://|git@|//)?[\w.-]+\.[\w.-]+[/:]([\w-]+/[\w.-]+?)(?:\.git)?(?:[/?#].*)?$", place)
+    return f"github:{found[1]}" if found and _REPOSITORY.match(found[1]) else "github:OWNER/NAME"
 
 
 def _opened(word: str, above: tuple[Path, ...]) -> Iterator[str]:

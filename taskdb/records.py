@@ -59,7 +59,8 @@ class PullRequest(Record):
     """One merged change as its source tells it, before any rule was asked."""
 
     source: str
-    """The source as the user named it: `git:...`, `pypi:...`, `instances:...`."""
+    """The source as the user named it: `git:...`, `pypi:...`, `instances:...`; of a repository that was
+    renamed, the first: `github:...` by the name under which it was first mined."""
     repo: str
     """`owner/name`; for a package its name twice, for a local path the best guess from its remote or folder."""
     name: str

@@ -153,5 +153,5 @@ def _issue_row(place: int, issue: str) -> str:
 def _fragments(issues: bool, threads: bool) -> str:
     """Those fragments that are used: GraphQL refuses others."""
     parts = re.split(r"(?m)^(?=fragment )", load("talk"))
-    used = ["Comments", "Issue", "Pull"] * issues + ["ThreadComments", "Thread"] * threads
+    used = ["Issue", "Pull"] * issues + ["Thread"] * threads
     return "".join(part for part in parts if any(part.startswith(f"fragment {name} on ") for name in used))

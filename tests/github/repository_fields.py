@@ -114,6 +114,9 @@ def _repository(_: Any, look: Look) -> Repository:
 
 
 def _node(text: str, look: Look) -> Any:
+    if (placed := look.world.thread(text)) and look.ask.sees(placed[0]):
+        repository, pull, thread = placed
+        return In(repository, thread, In(repository, pull))
     found = look.world.node(text)
     if not found or not look.ask.sees(found[0]):
         return None

@@ -230,7 +230,7 @@ class World:
         del self.repositories[repository.id]
 
     def node(self, text: str) -> tuple[Repository, Issue | PullRequest | None] | None:
-        """The repository, issue or pull request of a global node id."""
+        """The repository, issue or pull request of a global node id; for a review thread's see `thread`."""
         read = read_node_id(text)
         if not read or not read[1] or not read[1][0].isdigit():
             return None
@@ -241,6 +241,16 @@ class World:
         held: dict[str, dict[int, Issue] | dict[int, PullRequest]] = {"I": repository.issues, "PR": repository.pulls}
         found = held.get(kind, {}).get(int(rest[0])) if rest and rest[0].isdigit() else None
         return (repository, found) if found else None
+
+    def thread(self, text: str) -> tuple[Repository, PullRequest, Thread] | None:
+        """The review thread of a global node id, and where it stands."""
+        kind, parts = read_node_id(text) or ("", ())
+        if kind != "PRRT" or len(parts) != 3 or not all(part.isdigit() for part in parts):
+            return None
+        repository = self.repositories.get(int(parts[0]))
+        pull = repository.pulls.get(int(parts[1])) if repository else None
+        found = next((thread for thread in pull.threads if thread.id == int(parts[2])), None) if pull else None
+        return (repository, pull, found) if repository and pull and found else None
 
     def __iter__(self) -> Iterator[Repository]:
         return iter(list(self.repositories.values()))
