@@ -17,7 +17,6 @@ class Reason(StrEnum):
 
     NO_BASE = "no-base"
     NO_MERGE_COMMIT = "no-merge-commit"
-    NOT_IN_DEFAULT_LINE = "not-in-default-line"
     BRANCH_MERGE = "branch-merge"
     NOT_IN_DEFAULT_LINE = "not-in-default-line"
     UNREADABLE_SDIST = "unreadable-sdist"

@@ -199,7 +199,7 @@ class Journal:
 
     def answers(self, keys: Iterable[str]) -> dict[str, Any]:
         """What was kept under those of the keys that there are."""
-        wanted, found = list(dict.fromkeys(keys)), {}
+        wanted, found = list(dict.fromkeys(keys)), dict[str, Any]()
         for start in range(0, len(wanted), _PART):
             part = wanted[start : start + _PART]
             marks = ",".join("?" * len(part))

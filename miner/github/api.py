@@ -163,6 +163,10 @@ class Api:
             return known
         return _repository(answer, name)
 
+    def git_token(self) -> str | None:
+        """A token by which git may clone what was asked about; None when nobody in particular asked."""
+        return next((found for seat in self.pool.seats if (found := self._lines.secret(seat.credential))), None)
+
     def limits(self) -> list[dict[str, Any]]:
         """For each token what GitHub says is left, which costs nothing: `token`, and `graphql`, `core` or `error`."""
         return [self._limits(seat) for seat in self.pool.seats]

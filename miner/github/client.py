@@ -115,6 +115,12 @@ class Lines:
             line.close()
         return True
 
+    def secret(self, credential: Credential) -> str | None:
+        """The token that stands behind a credential now, once it has been used; None when there is none."""
+        with self._lock:
+            auth = self._auth.get(credential)
+        return auth.token if auth else None
+
     def close(self) -> None:
         """Hang up all that are free."""
         with self._lock:

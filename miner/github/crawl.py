@@ -11,13 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from miner.github.api import RATE, Api
-from miner.github.replies import AGAIN, TooMuch
-
 from mergemill.errors import Transient
+from miner.github.api import RATE, Api
 from miner.github.home import Home
 from miner.github.pace import Pace
 from miner.github.queries import load
+from miner.github.replies import AGAIN, TooMuch
 from taskdb.journal import BEGINNING, Journal, Pull, Span
 
 PAGE = 49
@@ -66,6 +65,8 @@ class Crawl:
         self.pace = pace
         self.new = 0
         """Merged pull requests that the journal had not."""
+        self.names: list[str] = []
+        """All names that the repository had, the first one first."""
         self.repository: dict[str, Any] = {}
         """What GitHub said of the repository last."""
 
@@ -87,10 +88,9 @@ class Crawl:
         folder = home.of(page.repository["id"])
         crawl = cls(api, Journal.open(folder), name, pace)
         try:
-            first = crawl.journal.get("names", [])
-            names = list(dict.fromkeys([*first, page.repository["nameWithOwner"]]))
-            crawl._keep(page, page.first, names=names)
-            for alias in (name, *names):
+            crawl.names = crawl.journal.get("names", [])
+            crawl._keep(page, page.first)
+            for alias in (name, *crawl.names):
                 home.remember(alias, folder)
         except BaseException:
             crawl.journal.close()
@@ -100,7 +100,7 @@ class Crawl:
     @property
     def first_name(self) -> str:
         """`owner/name` as it was when it was first mined: the name that records bear."""
-        return str(self.journal.get("names")[0])
+        return self.names[0]
 
     @property
     def frontier(self) -> str:
@@ -123,12 +123,13 @@ class Crawl:
             raise Transient(f"{self.name} became another repository in the meantime", advice=AGAIN)
         self._keep(page, top.low)
 
-    def _keep(self, page: Page, high: str, **state: Any) -> None:
+    def _keep(self, page: Page, high: str) -> None:
         """Write a page that was asked for below `high`."""
         self.repository, self.name = page.repository, page.repository["nameWithOwner"]
+        self.names = list(dict.fromkeys([*self.names, self.name]))
         low = BEGINNING if page.cursor is None else page.last
         span = Span(high, low, page.cursor) if page.pulls or high else None
-        self.new += self.journal.keep(page.pulls, span, pace=self.pace.kept(), repository=page.repository, **state)
+        self.new += self.journal.keep(page.pulls, span, pace=self.pace.kept(), names=self.names)
 
 
 def _ask(api: Api, name: str, after: str | None, pace: Pace) -> Page:

@@ -1,15 +1,15 @@
 """How merged pull requests stand in the clone: merge commit, base, shape, and the commits of their branches.
 
 The forge names the merge commit, the clone tells the rest. The base is the first parent of a merge or squash commit. Of
-a rebase merge the forge names the last commit, and the base is what the first of them stands on; they are
-recognised as the branch's own commits, by author, date and subject, which a rebase leaves as they were. Where the forge
-names no commit, or one that the clone has not, the default line is searched for the pull request's number, for its tip,
-and for what a rebase made of its tip.
+a rebase merge the forge names the last commit, and the base is what the first of them stands on; they are recognised as
+the branch's own by author, date and subject, which a rebase leaves as they were, or by patch id. Where the forge names
+no commit, or one that the clone has not, the default line is searched for the pull request's number, for its tip, and
+for what a rebase made of its tip.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -20,6 +20,7 @@ from miner import messages
 from miner.changes import Reason
 from miner.github.graph import Graph
 from miner.log import Commit, commits_of
+from miner.rebases import patch_ids
 from taskdb.journal import Pull
 from taskdb.records import Shape
 
@@ -73,8 +74,9 @@ class Merges:
         places = [self._place(pull) for pull in pulls]
         shas = (sha for place in places if isinstance(place, _Place) for sha in (*place.branch, *place.run))
         commits = {commit.sha: commit for commit in commits_of(self.repository, shas)}
+        ids = self._patch_ids([place for place in places if isinstance(place, _Place)], commits)
         for place in places:
-            yield self._merged(place, commits) if isinstance(place, _Place) else place
+            yield self._merged(place, commits, ids) if isinstance(place, _Place) else place
 
     def _place(self, pull: Pull) -> _Place | Merged:
         tips = (pull.body["headRefOid"], self.graph.pulls.get(pull.number))
@@ -99,11 +101,22 @@ class Merges:
             base = pull.body["baseRefOid"]
         return self.graph.between(base, head) or ([merge] if merge == head else [])
 
-    def _merged(self, place: _Place, commits: dict[str, Commit]) -> Merged:
+    def _patch_ids(self, places: Iterable[_Place], commits: dict[str, Commit]) -> dict[str, str]:
+        """Patch ids where a rebase may have left nothing else as it was: of commits that name no pull request."""
+        unsure = [
+            place
+            for place in places
+            if place.run and place.branch and messages.pull_request_number(commits[place.merge].message) is None
+            and _kept(commits[place.merge]) != _kept(commits[place.branch[0]])
+        ]  # fmt: skip
+        shas = dict.fromkeys(sha for place in unsure for sha in (*place.branch, *place.run))
+        return patch_ids(self.repository, (sha for sha in shas if len(commits[sha].parents) == 1))
+
+    def _merged(self, place: _Place, commits: dict[str, Commit], ids: dict[str, str]) -> Merged:
         branch = tuple(commits[sha] for sha in place.branch)
         base, shape = place.parents[0] if place.parents else EMPTY_TREE, Shape.MERGE
         if len(place.parents) < 2:
-            rebased = _rebased([commits[sha] for sha in place.run], branch)
+            rebased = _rebased([commits[sha] for sha in place.run], branch, ids)
             shape = Shape.REBASE if rebased else Shape.SQUASH
             if rebased and rebased[-1].parents:
                 base = rebased[-1].parents[0]
@@ -118,12 +131,12 @@ class Merges:
         return _Search(self.repository, self.graph)
 
 
-def _rebased(run: Sequence[Commit], branch: Iterable[Commit]) -> list[Commit]:
+def _rebased(run: Sequence[Commit], branch: Iterable[Commit], ids: Mapping[str, str]) -> list[Commit]:
     """Those commits at the end of a line that are the branch's own, newest first; merges are left out."""
     found: list[Commit] = []
     own = [commit for commit in branch if len(commit.parents) == 1]
     for ours, theirs in zip(run, own, strict=False):
-        if _kept(ours) != _kept(theirs):
+        if _kept(ours) != _kept(theirs) and not (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha)):
             break
         found.append(ours)
     return found

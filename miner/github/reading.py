@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
-from functools import partial
 from typing import TYPE_CHECKING
 
 from backends.clones import checked
 from backends.git import EMPTY_TREE, Repository
 from mergemill.errors import InputError
-from miner.changes import Change
+from miner.changes import Change, Reason
+from miner.clone import CloneReader, reading
 from miner.diffs import raw_diffs
 from miner.github import entries
 from miner.github.crawl import Crawl
@@ -25,17 +25,13 @@ from miner.github.links import Said, fragment_number, links
 from miner.github.merges import Merged, Merges
 from miner.github.record import Facts, record
 from miner.github.talk import Talk
-from miner.licenses import Licenses
-from miner.patches import split_commit
-from miner.scratch import Scratch, scratch
 from taskdb.discussion import IssueLink, LinkOrigin
 from taskdb.journal import BEGINNING, Pull
 
 if TYPE_CHECKING:
-    from miner.github.api import Api
-
     from backends.services import Services
     from miner.diffs import Files
+    from miner.github.api import Api
 
 FIRST, MOST = 20, 400
 """Pull requests of the first chunk, at least, and of any, at most."""
@@ -48,15 +44,17 @@ class Reading:
         self.services = services
         self.api = api
         self.asked = source.partition(":")[2]
-        self._left = ExitStack()
+        self._open = ExitStack()
         self._crawl: Crawl | None = None
-        self._clone: tuple[Repository, Graph] | None = None
+        self._clone: tuple[CloneReader, Graph] | None = None
 
     def __enter__(self) -> Reading:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._left.close()
+        self._open.close()
+        if self._crawl:
+            self._crawl.journal.close()
 
     def begin(self, *, whole: bool) -> None:
         """Ask for the first page; `whole`: for all that are needed.
@@ -66,7 +64,6 @@ class Reading:
         """
         if self._crawl is None:
             self._crawl = Crawl.begin(self.asked, self.api, Home(self.services.clones.store))
-            self._left.callback(self._crawl.journal.close)
         while whole and not self._read_enough():
             self._crawl.step()
 
@@ -86,11 +83,8 @@ class Reading:
         """
         crawl = self.crawl
         yield from self._about()
-        sheet: Scratch | None = None
         for chunk in self._chunks():
-            repository, graph = self._cloned()
-            sheet = sheet or self._left.enter_context(scratch(repository))
-            yield from self._told(chunk, repository, graph, sheet)
+            yield from self._told(chunk, *self._cloned())
         known = crawl.journal.count()
         yield f"github:{crawl.first_name}: {known} merged pull requests known, {crawl.new} of them new"
 
@@ -144,7 +138,7 @@ class Reading:
 
     # --------------------------------------------------------------------------------------------------- clone
 
-    def _cloned(self) -> tuple[Repository, Graph]:
+    def _cloned(self) -> tuple[CloneReader, Graph]:
         """The clone, fetched when the API spoke of something that it lacks, and its commits."""
         said = self.crawl.repository
         default = said["defaultBranchRef"] or {}
@@ -157,7 +151,8 @@ class Reading:
             if fresh:
                 self._fetch(default.get("name"), newest)
             repository = checked(path)
-            self._clone = (repository, Graph(repository, default.get("name")))
+            self._open.close()
+            self._clone = (self._open.enter_context(reading(repository)), Graph(repository, default.get("name")))
         return self._clone
 
     def _lacking(self, newest: str, default: dict[str, dict[str, str]]) -> bool:
@@ -177,9 +172,9 @@ class Reading:
 
     # -------------------------------------------------------------------------------------------------- joined
 
-    def _told(self, chunk: Sequence[Pull], repository: Repository, graph: Graph, sheet: Scratch) -> Iterator[Change]:
+    def _told(self, chunk: Sequence[Pull], clone: CloneReader, graph: Graph) -> Iterator[Change]:
         """The changes of a chunk; what people said of them is asked for together."""
-        licenses = Licenses(repository)
+        repository = clone.repository
         talk = Talk(self.api, self.crawl.journal, self.crawl.name)
         merged = list(Merges(repository, graph).of(chunk))
         there = [one for one in merged if _is_there(one)]
@@ -192,16 +187,12 @@ class Reading:
             answers = self.crawl.journal.answers(fact.keys)
             first = self.crawl.first_name
             request = record(fact, answers, source=f"github:{first}", repo=first, keep=self.services.artifacts.put_text)
-            yield Change(
-                pull_request=request, files=touched,
-                make_split=partial(split_commit, sheet, request.base_commit, request.merge_commit),
-                find_license=partial(licenses.of, request.base_commit), settled=fact.merged.fault,
-            )  # fmt: skip
+            yield clone.change(request, touched, fact.merged.fault)
 
     def _facts(self, merged: Merged, files: Files, entry: str, talk: Talk) -> Facts:
         """Who is linked to the pull request."""
         pull, repo = merged.pull, self.crawl.first_name
-        own = {name.lower() for name in self.crawl.journal.get("names")}
+        own = {name.lower() for name in self.crawl.names}
         forge = (IssueLink(issue=issue, origin=LinkOrigin.FORGE) for issue in talk.closing(pull))
         messages = "\n\n".join(commit.message for commit in reversed(merged.commits) if len(commit.parents) < 2)
         said = (
@@ -217,7 +208,7 @@ class Reading:
 
 def _is_there(merged: Merged) -> bool:
     """Whether the clone holds the merge commit."""
-    return merged.merge != EMPTY_TREE and (merged.fault is None or merged.fault[0] != "no-merge-commit")
+    return merged.merge != EMPTY_TREE and (merged.fault is None or merged.fault[0] is not Reason.NO_MERGE_COMMIT)
 
 
 def _fragments(files: Files, repo: str) -> Iterator[IssueLink]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from miner.github.api import Api
-
 from mergemill.errors import InputError
 from miner.changes import Change
+from miner.github.api import Api
 from miner.github.reading import Reading
 
 if TYPE_CHECKING:

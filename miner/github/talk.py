@@ -15,10 +15,9 @@ from functools import partial
 from typing import Any
 
 from miner.github.api import RATE, Api
-from miner.github.replies import AGAIN, Gone, TooMuch
-
 from miner.github.pace import Pace
 from miner.github.queries import load
+from miner.github.replies import AGAIN, Gone, TooMuch
 from taskdb.journal import Journal, Pull
 
 BUDGET = 349

@@ -226,7 +226,8 @@ ISSUE_COMMENT: Fields = SAID | {
 }  # fmt: skip
 
 THREAD: Fields = {
-    "id": lambda w, _: node_id("PRRT", w.repository.id, w.inside.thing.number, w.thing.id), "path": _of("path"), "line": _of("line"),
+    "id": lambda w, _: node_id("PRRT", w.repository.id, w.inside.thing.number, w.thing.id),
+    "path": _of("path"), "line": _of("line"),
     "startLine": _of("start_line"), "originalLine": lambda w, _: w.thing.original_line or w.thing.line,
     "originalStartLine": _of("start_line"), "diffSide": _of("side"),
     "startDiffSide": lambda w, _: w.thing.side if w.thing.start_line else None, "isResolved": _of("resolved"),

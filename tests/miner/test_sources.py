@@ -16,7 +16,9 @@ def test_a_list_is_opened_and_each_source_comes_once(tmp_path: Path) -> None:
     assert expand(["pypi:attrs", f"@{outer}", "pypi:attrs"]) == ["pypi:attrs", "git:/a/b#c", "pypi:click"]
 
 
-@pytest.mark.parametrize("word", ["svn:x", "click", "git:", "pypi:", "pypi:../x", "/some/path", "github:a/b", ""])
+@pytest.mark.parametrize(
+    "word", ["svn:x", "click", "git:", "pypi:", "pypi:../x", "/some/path", "github:a", "github:a/b/c", ""]
+)
 def test_what_is_no_source_is_a_usage_error(word: str) -> None:
     with pytest.raises(UsageError):
         parse(word)
@@ -39,3 +41,17 @@ def test_a_list_that_lists_itself_is_an_error(tmp_path: Path) -> None:
 def test_a_missing_list_is_unusable_input(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         expand([f"@{tmp_path / 'none'}"])
+
+
+@pytest.mark.parametrize("pasted", ["https://github.com/a/b", "https://github.com/a/b.git", "git@github.com:a/b.git",
+                                    "github.com/a/b/pulls", "https://github.com/a/b/pull/3#x"])  # fmt: skip
+def test_a_pasted_address_is_told_the_word_for_it(pasted: str) -> None:
+    with pytest.raises(UsageError) as told:
+        parse(f"github:{pasted}")
+    assert told.value.advice == "use github:a/b"
+
+
+@pytest.mark.parametrize("place", ["a/..", "a/.", "-a/b", "a b/c", "a/b.git", "ä/b", "a/"])
+def test_a_name_that_no_repository_can_have_is_a_usage_error(place: str) -> None:
+    with pytest.raises(UsageError, match="is not the name of a repository"):
+        parse(f"github:{place}")
