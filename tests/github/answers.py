@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from tests.github.budget import Token
@@ -25,7 +25,6 @@ class Ask:
     root: str
     prefix: str
     kind: str  # rest, graphql, git, free
-    connection: int
     token: Token | None = None
 
     @property
@@ -37,6 +36,14 @@ class Ask:
         return not repository.private or bool(self.token and repository.full_name in self.token.private)
 
 
+class Stream(Protocol):
+    """A body of unknown length."""
+
+    def __iter__(self) -> Iterator[bytes]: ...
+
+    def close(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Answer:
     """A response; `cut_at` breaks the connection after so many bytes of the body (-1: before the first byte at all)."""
@@ -44,7 +51,7 @@ class Answer:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    stream: Iterator[bytes] | None = None
+    stream: Stream | None = None
     points: int = 1
     cut_at: int | None = None
     delay: float = 0.0  # real seconds before it is sent

@@ -157,7 +157,7 @@ class Bodies:
     def issue(self, repository: Repository, thing: Issue | PullRequest) -> Body:
         """An issue; a pull request is one, too, marked by `pull_request`."""
         url, kind = f"{self.url(repository)}/issues/{thing.number}", "issues"
-        more: Body = {"state_reason": None}
+        more: Body = {}
         if isinstance(thing, PullRequest):
             kind = "pull"
             html = f"{self.root}/{repository.full_name}/pull/{thing.number}"
@@ -166,8 +166,8 @@ class Bodies:
                 "patch_url": f"{html}.patch", "merged_at": thing.merged_at,
             }  # fmt: skip
             more["draft"] = thing.draft
-        else:
-            more["state_reason"] = thing.state_reason.lower() if thing.state_reason else None
+        elif thing.state_reason:
+            more["state_reason"] = thing.state_reason.lower()
         return self._said(repository, thing) | more | {
             "url": url, "repository_url": self.url(repository), "labels_url": f"{url}/labels{{/name}}",
             "comments_url": f"{url}/comments", "events_url": f"{url}/events", "timeline_url": f"{url}/timeline",

@@ -102,8 +102,7 @@ class Told:
     """What a client was told to wait for: until then nothing more of that resource ("*": of anything)."""
 
     until: float  # the server's clock
-    connection: int  # over which it was told: there the next request knows it for sure
-    at: float  # real seconds; other connections may have had a request under way
+    at: float  # real seconds; a client that asks several things at once may have had one under way
     why: str
 
 
@@ -139,15 +138,15 @@ class Books:
         with self.lock:
             self.violations.append(Violation(request, token.value if token else "", rule, detail))
 
-    def tell(self, token: Token | None, resource: str, until: float, connection: int, why: str) -> None:
+    def tell(self, token: Token | None, resource: str, until: float, why: str) -> None:
         """Remember that an answer told this client to wait."""
         account = self.account(token)
         with self.lock:
             before = account.told.get(resource)
             if not before or before.until < until:
-                account.told[resource] = Told(until, connection, time.monotonic(), why)
+                account.told[resource] = Told(until, time.monotonic(), why)
 
-    def check_waited(self, request: int, token: Token | None, resource: str, connection: int) -> None:
+    def check_waited(self, request: int, token: Token | None, resource: str) -> None:
         """Note a violation when this request comes before the time that an earlier answer named."""
         account, now = self.account(token), self.clock.now()
         with self.lock:
@@ -155,7 +154,7 @@ class Books:
                 told = account.told.get(scope)
                 if not told or now >= told.until - TOLERANCE:
                     account.told.pop(scope, None)
-                elif connection == told.connection or time.monotonic() - told.at > self.grace:
+                elif account.most_at_once == 1 or time.monotonic() - told.at > self.grace:
                     self.blame(request, token, told.why, f"{resource}: {told.until - now:.1f} s too early")
 
     def enter(self, token: Token | None) -> int:

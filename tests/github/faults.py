@@ -35,6 +35,7 @@ class Fault:
     strikes: frozenset[str]
     instead: Callable[[GitHub, Ask], Answer] | None = None
     after: Callable[[Answer], Answer] | None = None
+    fits: Callable[[Ask], bool] = lambda ask: True
 
 
 def _reset_header(hub: GitHub, ask: Ask, seconds: float) -> dict[str, str]:
@@ -146,6 +147,11 @@ def slow(seconds: float) -> Fault:
     return Fault("slow", EVERYTHING, after=lambda answer: replace(answer, delay=seconds))
 
 
+def _fetches(ask: Ask) -> bool:
+    """Whether git asks for a pack, and not for the list of refs."""
+    return ask.path.endswith("/git-upload-pack") and b"command=ls-refs" not in ask.body
+
+
 def bad_credentials(hub: GitHub, ask: Ask) -> Answer:
     return message(401, "Bad credentials")
 
@@ -164,15 +170,17 @@ FAULTS: dict[str, Fault] = {
         cut(-1), cut(0), cut(200), slow(0.3),
         Fault("malformed", API, after=malformed),
         Fault("truncated", API, after=truncated),
-        graphql_error("RATE_LIMITED", "API rate limit exceeded for user ID 1001."),
+        replace(primary(), name="graphql-rate-limited", strikes=GRAPHQL),
         graphql_error("RESOURCE_LIMITS_EXCEEDED", RESOURCES),
         graphql_error("", WENT_WRONG),
         Fault("partial", GRAPHQL, after=partial),
         Fault("expired-token", API, bad_credentials),
-        Fault("cut-pack", GIT, after=lambda answer: replace(answer, cut_at=3000)),
+        Fault("cut-pack", GIT, after=lambda answer: replace(answer, cut_at=1000), fits=_fetches),
     )
 }  # fmt: skip
 PASSING = tuple(name for name in FAULTS if name != "expired-token")  # those that a patient client gets over
+
+QUICK = tuple(name for name in PASSING if name not in ("secondary-403", "secondary-429"))  # no minute's wait
 
 
 @dataclass
@@ -187,7 +195,7 @@ class Rule:
 
     def matches(self, ask: Ask) -> bool:
         kinds = self.fault.strikes if self.kinds is None else self.kinds
-        return ask.kind in kinds and (self.when is None or self.when(ask))
+        return ask.kind in kinds and self.fault.fits(ask) and (self.when is None or self.when(ask))
 
 
 @dataclass
@@ -280,4 +288,5 @@ class Faults:
         if draw / 2**64 >= self.rate:
             return None
         fitting = [FAULTS[each] for each in self.names if ask.kind in FAULTS[each].strikes]
+        fitting = [fault for fault in fitting if fault.fits(ask)]
         return fitting[draw % len(fitting)] if fitting else None

@@ -76,18 +76,25 @@ def _run(environment: dict[str, str], body: bytes) -> Answer:
             status = int(value.split()[0])
         else:
             headers[name] = value
-    return Answer(status, headers=headers, stream=_rest_of(process))
+    return Answer(status, headers=headers, stream=_Rest(process))
 
 
-def _rest_of(process: subprocess.Popen[bytes]) -> Iterator[bytes]:
-    assert process.stdout
-    try:
-        while chunk := process.stdout.read1(CHUNK):  # type: ignore[attr-defined]
+class _Rest:
+    """What git still writes. `close` ends git, also when nobody has read a byte."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+
+    def __iter__(self) -> Iterator[bytes]:
+        assert self.process.stdout
+        while chunk := self.process.stdout.read1(CHUNK):  # type: ignore[attr-defined]
             yield chunk
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.wait()
+
+    def close(self) -> None:
+        self.process.kill()
+        assert self.process.stdout
+        self.process.stdout.close()
+        self.process.wait()
 
 
 def token_of(header: str, tokens: dict[str, Token]) -> Token | None:

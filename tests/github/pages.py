@@ -7,6 +7,7 @@ the reader's cursor.
 from __future__ import annotations
 
 import base64
+import bisect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,23 +81,32 @@ def paginate(
     items: Sequence[Any], key: Callable[[Any], Key], args: Mapping[str, Any], *, down: bool = False
 ) -> Connection:
     """The page of `items` (any order) that `first`/`after`/`last`/`before` ask for, sorted by `key`, `down` or up."""
-    keyed = sorted(((key(item), item) for item in items), key=lambda pair: pair[0], reverse=down)
-    total, left = len(keyed), keyed
-    for name, wants_larger in (("after", not down), ("before", down)):
+    left = sorted(items, key=key, reverse=down)
+    total = len(left)
+    for name in ("after", "before"):
         if args.get(name):
-            bound = read_cursor(args[name])
-            try:
-                left = [pair for pair in left if (pair[0] > bound if wants_larger else pair[0] < bound)]
-            except TypeError:
-                raise Refused(
-                    "INVALID_CURSOR_ARGUMENTS", f"`{args[name]}` does not appear to be a valid cursor."
-                ) from None
+            left = _beyond(left, key, read_cursor(args[name]), name, down=down)
     first, last = args.get("first"), args.get("last")
     chosen = left[:first] if first is not None else left[max(0, len(left) - last) :] if last is not None else left[:0]
     more_after = len(left) > len(chosen) if first is not None else bool(args.get("before"))
     more_before = len(left) > len(chosen) if last is not None else bool(args.get("after"))
-    cursors = [cursor(k) for k, _ in chosen]
-    return Connection([item for _, item in chosen], total, cursors, more_after, more_before)
+    return Connection(chosen, total, [cursor(key(item)) for item in chosen], more_after, more_before)
+
+
+def _beyond(ordered: list[Any], key: Callable[[Any], Key], bound: Key, side: str, *, down: bool) -> list[Any]:
+    """What lies after a cursor, or before it. Only a few keys are looked at, however long the list."""
+
+    def passed(item: Any) -> bool:  # true from some place on
+        found = key(item)
+        if side == "after":
+            return found < bound if down else found > bound
+        return found <= bound if down else found >= bound
+
+    try:
+        place = bisect.bisect_left(ordered, True, key=passed)
+    except TypeError:
+        raise Refused("INVALID_CURSOR_ARGUMENTS", "that does not appear to be a valid cursor.") from None
+    return ordered[place:] if side == "after" else ordered[:place]
 
 
 def by_position(items: Sequence[Any], args: Mapping[str, Any]) -> Connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email.utils
+import math
 import secrets
 import socket
 import sys
@@ -116,7 +117,7 @@ class GitHub:
         if refused:
             return self._with_headers(ask, refused)
         if ask.kind in ("rest", "graphql"):
-            self.books.check_waited(ask.number, ask.token, resource, ask.connection)
+            self.books.check_waited(ask.number, ask.token, resource)
         if fault and fault.instead:
             answer = fault.instead(self, ask)
             self._charge(ask, answer, resource, price)
@@ -146,10 +147,10 @@ class GitHub:
         if answer.retry_at is not None and heard:
             scope = resource if told["X-RateLimit-Remaining"] == "0" else "*"
             why = "remaining-0" if scope != "*" else "retry-after"
-            self.books.tell(ask.token, scope, answer.retry_at, ask.connection, why)
+            self.books.tell(ask.token, scope, answer.retry_at, why)
         elif told["X-RateLimit-Remaining"] == "0" and heard:
             reset = float(told["X-RateLimit-Reset"])
-            self.books.tell(ask.token, resource, reset, ask.connection, "remaining-0")
+            self.books.tell(ask.token, resource, reset, "remaining-0")
         return self._with_headers(ask, answer)
 
     def _credentials(self, ask: Ask) -> Answer | None:
@@ -213,12 +214,10 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.open: set[socket.socket] = set()
-        self.numbers = 0
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, address = super().get_request()
         self.open.add(connection)
-        self.numbers += 1
         return connection, address
 
     def shutdown_request(self, request: Any) -> None:
@@ -244,11 +243,6 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = 64 * 1024
     server: _Server
 
-    def setup(self) -> None:
-        super().setup()
-        self.server.numbers += 1
-        self.number = self.server.numbers
-
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
         pass
 
@@ -266,7 +260,7 @@ class _Handler(BaseHTTPRequestHandler):
         token = git_http.token_of(headers.get("authorization", ""), self.server.hub.tokens)
         return Ask(
             0, self.command, path, dict(parse_qsl(parts.query, keep_blank_values=True)), headers, self._body(headers),
-            root, prefix, kind, self.number, token,
+            root, prefix, kind, token,
         )  # fmt: skip
 
     def _body(self, headers: dict[str, str]) -> bytes:
@@ -285,41 +279,46 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_HEAD = do_GET  # noqa: N815 - the library's names
 
     def _send(self, answer: Answer) -> None:
-        if answer.cut_at is not None and answer.cut_at < 0:
-            self._cut(answer)
-            return
+        try:
+            if answer.cut_at is None or answer.cut_at >= 0:
+                self._send_head(answer)
+                if self.command == "HEAD" or answer.status == 304:
+                    return
+                self._send_body(answer)
+            if answer.cut_at is not None:
+                self._cut()
+        finally:
+            if answer.stream is not None:
+                answer.stream.close()
+
+    def _send_head(self, answer: Answer) -> None:
         self.send_response_only(answer.status)
         for name, value in answer.headers.items():
             self.send_header(name, value)
-        chunked = answer.stream is not None
-        if chunked:
+        if answer.stream is not None:
             self.send_header("Transfer-Encoding", "chunked")
         else:
             self.send_header("Content-Length", str(len(answer.body)))
         self.end_headers()
-        if self.command == "HEAD" or answer.status == 304:
-            return
-        sent = 0
-        for chunk in answer.stream or (answer.body,):
-            if answer.cut_at is not None and sent + len(chunk) >= answer.cut_at:
-                self._write(chunk[: max(0, answer.cut_at - sent)], chunked=chunked)
-                self._cut(answer)
-                return
-            self._write(chunk, chunked=chunked)
-            sent += len(chunk)
-        if chunked:
+
+    def _send_body(self, answer: Answer) -> None:
+        """The body, or so much of it as a cut lets through: never all."""
+        left = math.inf if answer.cut_at is None else answer.cut_at
+        if answer.stream is None:
+            most = len(answer.body) if answer.cut_at is None else min(answer.cut_at, len(answer.body) // 2)
+            self.wfile.write(answer.body[:most])
+        for chunk in answer.stream or ():
+            part = chunk if len(chunk) <= left else chunk[: int(left)]
+            left -= len(part)
+            if part:
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+            if left <= 0:
+                break
+        if answer.stream is not None and answer.cut_at is None:
             self.wfile.write(b"0\r\n\r\n")
         self.wfile.flush()
 
-    def _write(self, chunk: bytes, *, chunked: bool) -> None:
-        if chunked and chunk:
-            chunk = b"%x\r\n%s\r\n" % (len(chunk), chunk)
-        self.wfile.write(chunk)
-
-    def _cut(self, answer: Answer) -> None:
+    def _cut(self) -> None:
         """Break the connection without a farewell."""
-        self.wfile.flush()
-        if answer.stream is not None and hasattr(answer.stream, "close"):
-            answer.stream.close()
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)

@@ -32,7 +32,7 @@ class Label:
     name: str
     id: int
     color: str = "ededed"
-    description: str | None = None
+    description: str = ""
 
 
 @dataclass(slots=True)

@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from openapi_schema_validator import OAS30Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT4
+
+from tests.github import GitHub, Token, World
+from tests.github.handmade import Workshop, sample_world
+from tests.github.packages import openapi
+
+# where GitHub answers null although its description does not say so: a deleted fork, a deleted account
+NULL_IN_FACT = {("head", "repo"), ("head", "user"), ("base", "user")}
+
+
+@pytest.fixture(scope="session")
+def described() -> Registry[Any]:
+    return Registry().with_resource("urn:github", Resource(_with_null(openapi()), DRAFT4))
+
+
+def _with_null(value: Any) -> Any:
+    """The description with null among the values of what it calls nullable: it forgets that."""
+    if isinstance(value, list):
+        return [_with_null(v) for v in value]
+    if not isinstance(value, dict):
+        return value
+    more = {"enum": [*value["enum"], None]} if value.get("nullable") and "enum" in value else {}
+    return {k: _with_null(v) for k, v in value.items()} | more
+
+
+def check(described: Registry[Any], path: str, answer: httpx.Response) -> None:
+    """Fail unless a body is what GitHub's description says of this path and status."""
+    told = openapi()["paths"][path]["get"]["responses"][str(answer.status_code)]
+    if "$ref" in told:
+        told = openapi()["components"]["responses"][told["$ref"].rpartition("/")[2]]
+    place = _absolute(told["content"]["application/json"]["schema"])
+    validator = OAS30Validator(place, registry=described, format_checker=OAS30Validator.FORMAT_CHECKER)
+    wrong = [
+        f"{list(e.absolute_path)}: {e.message[:200]}"
+        for e in validator.iter_errors(answer.json())
+        if not (e.instance is None and tuple(e.absolute_path)[-2:] in NULL_IN_FACT)
+    ]
+    assert wrong == []
+
+
+def _absolute(value: Any) -> Any:
+    """A piece of the description whose references lead into the whole; a discriminator's mapping cannot."""
+    if isinstance(value, dict):
+        kept = {k: v for k, v in value.items() if k != "discriminator"}
+        return {k: f"urn:github{v}" if k == "$ref" else _absolute(v) for k, v in kept.items()}
+    return [_absolute(v) for v in value] if isinstance(value, list) else value
+
+
+def numbers(world: World) -> tuple[int, int]:
+    """A pull request with review comments and an issue with comments."""
+    repository = world.find("ada/lib")
+    assert repository
+    pull = next(p.number for p in repository.pulls.values() if p.threads and p.comments)
+    return pull, next(i.number for i in repository.issues.values() if i.comments)
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/repos/{owner}/{repo}", {}),
+        ("/repos/{owner}/{repo}/languages", {}),
+        ("/repos/{owner}/{repo}/pulls", {"state": "all", "per_page": "60", "sort": "updated"}),
+        ("/repos/{owner}/{repo}/pulls/comments", {"per_page": "100"}),
+        ("/repos/{owner}/{repo}/pulls/{pull_number}", {}),
+        ("/repos/{owner}/{repo}/pulls/{pull_number}/comments", {}),
+        ("/repos/{owner}/{repo}/issues", {"state": "all", "per_page": "100"}),
+        ("/repos/{owner}/{repo}/issues/comments", {"per_page": "100"}),
+        ("/repos/{owner}/{repo}/issues/{issue_number}", {}),
+        ("/repos/{owner}/{repo}/issues/{issue_number}/comments", {}),
+        ("/rate_limit", {}),
+        ("/user", {}),
+        ("/search/repositories", {"q": "language:python lib"}),
+    ],
+)
+def test_bodies_are_what_githubs_description_says(
+    world: World, client: httpx.Client, described: Registry[Any], path: str, query: dict[str, str]
+) -> None:
+    pull, issue = numbers(world)
+    with GitHub(world) as hub:
+        place = path.format(owner="ada", repo="lib", pull_number=pull, issue_number=issue)
+        answer = client.get(hub.url + place, params=query)
+        assert answer.status_code == 200
+        assert answer.json()
+        check(described, path, answer)
+        assert hub.url in answer.text or path in ("/rate_limit", "/repos/{owner}/{repo}/languages")
+        assert hub.violations == []
+
+
+def test_the_files_of_a_pull_request_are_what_githubs_description_says(
+    tmp_path: Path, client: httpx.Client, described: Registry[Any]
+) -> None:
+    with GitHub(sample_world(tmp_path)) as hub:
+        answer = client.get(f"{hub.url}/repos/ada/greet/pulls/2/files")
+    check(described, "/repos/{owner}/{repo}/pulls/{pull_number}/files", answer)
+    assert [f["filename"] for f in answer.json()] == ["greet/__init__.py", "tests/test_greet.py"]
+
+
+def test_errors_are_what_githubs_description_says(
+    tmp_path: Path, client: httpx.Client, described: Registry[Any]
+) -> None:
+    world = sample_world(tmp_path)
+    world.rename("ada/greet", "ada/hello")
+    with GitHub(world) as hub:
+        for name, status in (("greet", 301), ("nothing", 404)):
+            answer = client.get(f"{hub.url}/repos/ada/{name}")
+            assert answer.status_code == status
+            check(described, "/repos/{owner}/{repo}", answer)
+
+
+def test_a_renamed_repository_redirects_to_its_id_and_loses_the_query(tmp_path: Path, client: httpx.Client) -> None:
+    world = sample_world(tmp_path)
+    world.rename("ada/greet", "club/hello")
+    with GitHub(world) as hub:
+        moved = client.get(f"{hub.url}/repos/ada/greet/pulls", params={"state": "all"})
+        followed = client.get(moved.headers["location"])
+        whole = client.get(moved.headers["location"], params={"state": "all"})
+    assert moved.status_code == 301
+    assert "state" not in moved.headers["location"]
+    assert followed.json() == []
+    assert [p["number"] for p in whole.json()] == [5, 3, 2]
+
+
+def test_private_blocked_and_archived_repositories(tmp_path: Path, client: httpx.Client) -> None:
+    world = sample_world(tmp_path)
+    repository = world.find("ada/greet")
+    assert repository
+    with GitHub(world, tokens=["ghp_reader", Token("ghp_owner", private=frozenset({"ada/greet"}))]) as hub:
+        url = f"{hub.url}/repos/ada/greet"
+        repository.archived = True
+        assert client.get(url).json()["archived"] is True
+        repository.private = True
+        assert client.get(url).status_code == 404
+        assert client.get(url, headers={"Authorization": "token ghp_owner"}).json()["private"] is True
+        repository.private, repository.blocked = False, True
+        assert client.get(url).status_code == 451
+
+
+def test_links_lead_through_every_page(world: World, client: httpx.Client) -> None:
+    repository = world.find("ada/lib")
+    assert repository
+    with GitHub(world) as hub:
+        seen, url = [], f"{hub.url}/repos/ada/lib/pulls?state=all&per_page=40&sort=created&direction=asc"
+        while url:
+            answer = client.get(url)
+            seen += [pull["number"] for pull in answer.json()]
+            url = answer.links.get("next", {}).get("url", "")
+    assert seen == sorted(repository.pulls)
+
+
+def test_what_has_not_changed_is_free(world: World, client: httpx.Client) -> None:
+    with GitHub(world) as hub:
+        first = client.get(f"{hub.url}/repos/ada/lib")
+        again = client.get(f"{hub.url}/repos/ada/lib", headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["x-ratelimit-used"] == first.headers["x-ratelimit-used"] == "1"
+        assert [line.points for line in hub.requests] == [1, 0]
+
+
+def test_a_diff_is_gits_own_and_too_large_a_one_is_refused(
+    world: World, client: httpx.Client, described: Registry[Any]
+) -> None:
+    repository = world.find("ada/lib")
+    assert repository
+    largest = max(repository.pulls.values(), key=lambda p: p.changed_files)
+    small = next(p for p in repository.pulls.values() if p.changed_files == 2)
+    wanted = {"Accept": "application/vnd.github.v3.diff"}
+    with GitHub(world) as hub:
+        answer = client.get(f"{hub.url}/repos/ada/lib/pulls/{small.number}", headers=wanted)
+        refused = client.get(f"{hub.url}/repos/ada/lib/pulls/{largest.number}", headers=wanted)
+    assert answer.text.count("diff --git ") == 2
+    assert answer.headers["content-type"].startswith("application/vnd.github")
+    assert refused.status_code == 406
+    check(described, "/repos/{owner}/{repo}/pulls/{pull_number}", refused)
+
+
+def test_deleted_accounts_and_forks_are_null(tmp_path: Path, client: httpx.Client) -> None:
+    with Workshop(World(), tmp_path) as shop:
+        shop.commit("Begin", {"a": "1\n"})
+        shop.pull("Change", None, {"a": "2\n"}, author=None, fork="", how="closed")
+        shop.pull("Bump", "", {"a": "3\n"}, author="dependabot[bot]", how="open")
+    with GitHub(shop.world) as hub:
+        newest, oldest = client.get(f"{hub.url}/repos/ada/greet/pulls?state=all").json()
+    assert (oldest["user"], oldest["head"]["repo"], oldest["head"]["user"], oldest["body"]) == (None, None, None, None)
+    assert (newest["user"]["login"], newest["user"]["type"]) == ("dependabot[bot]", "Bot")
+
+
+def test_every_address_is_on_the_host_that_was_asked_also_as_an_enterprise_server(
+    tmp_path: Path, client: httpx.Client
+) -> None:
+    with GitHub(sample_world(tmp_path)) as hub:
+        local = hub.enterprise_url.replace("127.0.0.1", "localhost")
+        body = client.get(f"{local}/repos/ada/greet").json()
+        told = client.post(f"{hub.url}/api/graphql", json={"query": "{ viewer { login } }"}).json()
+    assert body["url"] == f"{local}/repos/ada/greet"
+    assert body["clone_url"] == f"http://localhost:{hub.port}/ada/greet.git"
+    assert told == {"data": {"viewer": {"login": "octo-reader"}}}
