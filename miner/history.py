@@ -27,7 +27,7 @@ from backends.git import EMPTY_TREE, GitError, Repository
 from miner import messages
 from miner.diffs import Files, first_parent_diffs, raw_diffs
 from miner.log import Commit, Step, read
-from miner.rebases import rebase_merges
+from miner.rebases import RebaseMerges
 from taskdb.records import PullRequest, Shape
 
 _T = TypeVar("_T")
@@ -149,17 +149,25 @@ def _chosen(found: Iterable[Unit], repo: str, wanted: Callable[[str], bool]) -> 
 def units(repository: Repository, head: str) -> Iterator[Unit]:
     """The changes along the first-parent line of the commit `head`, newest first."""
     history = read(repository, head)
-    rebased = rebase_merges(repository, [step.commit for step in history.line], history.unmerged)
-    for number, run in groupby(zip(history.line, rebased, strict=True), key=itemgetter(1)):
+    merges = RebaseMerges(repository, [step.commit for step in history.line], history.unmerged)
+    early: dict[str, list[Unit]] = {}  # made while git is at work on the proofs
+    for step in history.line:
+        if merges.are_proven():
+            break
+        if not merges.needs_proof(step.commit):
+            early[step.commit.sha] = list(_plain(step))
+    for number, run in groupby(zip(history.line, merges.numbers(), strict=True), key=itemgetter(1)):
         steps = (step for step, _ in run)
         if number is not None:
             yield _rebase([step.commit for step in steps], number)
             continue
         for step in steps:
-            if len(step.commit.parents) > 1:
-                yield from _merge(step)
-            else:
-                yield _single(step.commit)
+            yield from early.pop(step.commit.sha, None) or _plain(step)
+
+
+def _plain(step: Step) -> Iterable[Unit]:
+    """What a step of the line is when it is no rebase merge."""
+    return _merge(step) if len(step.commit.parents) > 1 else (_single(step.commit),)
 
 
 def _single(commit: Commit) -> Unit:

@@ -23,21 +23,38 @@ _Pair = tuple[Commit, Commit]
 """A commit of the line, and one of a pull request that may be the same change."""
 
 
-def rebase_merges(repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> Iterator[int | None]:
-    """For each commit of the line the number of the pull request that a rebase merge brought it in with, or None.
-
-    The proofs are made beside the caller from the call on, and waited for at the first commit that needs one.
+class RebaseMerges:
+    """The rebase merges of a history. Their proofs are made beside the caller, from the start on.
 
     Args:
         repository: the history.
         line: its first-parent line, newest first.
         unmerged: what stands in pull requests and not in the history.
     """
-    pairs = _alike(line, unmerged)
-    beside = ThreadPoolExecutor(max_workers=1)
-    proof = beside.submit(_proven, repository, list(pairs.values()))
-    beside.shutdown(wait=False)
-    return _in_one_run(proof.result().get(commit.sha) if commit.sha in pairs else None for commit in line)
+
+    def __init__(self, repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> None:
+        self._line = line
+        self._pairs = _alike(line, unmerged)
+        beside = ThreadPoolExecutor(max_workers=1)
+        self._proof = beside.submit(_proven, repository, list(self._pairs.values()))
+        beside.shutdown(wait=False)
+
+    def needs_proof(self, commit: Commit) -> bool:
+        """Whether a commit may be part of one."""
+        return commit.sha in self._pairs
+
+    def are_proven(self) -> bool:
+        """Whether nobody has to wait any more."""
+        return self._proof.done()
+
+    def numbers(self) -> Iterator[int | None]:
+        """For each commit of the line the number of the pull request that it was merged with, or None.
+
+        Waits for the proofs at the first commit that needs one.
+        """
+        return _in_one_run(
+            self._proof.result().get(commit.sha) if self.needs_proof(commit) else None for commit in self._line
+        )
 
 
 def _alike(line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, _Pair]:
