@@ -17,7 +17,7 @@ from typing import Any
 
 from mergemill.errors import InputError, Stopped, Transient
 from miner.github.auth import HOW, Credential
-from miner.github.budget import Resource, Seat
+from miner.github.budget import LONGEST_ANSWER, Resource, Seat
 from miner.github.replies import Limit, Reply, Told, cost_of, told_of
 
 log = logging.getLogger(__name__)
@@ -182,8 +182,10 @@ class Pool:
     def _by_our_clock(self, reply: Reply, started: float, now: float) -> Told | None:
         """What an answer says of the budget; where GitHub's clock is not ours, its reset is put right."""
         told, sent = told_of(reply), reply.sent_at
-        if sent is not None:  # it was sent between the request and now, if the clocks agree
-            self._ahead = min(sent - started + SKEW, 0.0) + max(sent - now - SKEW, 0.0)
+        if sent is not None:  # if the clocks agree it was sent between the request and now
+            behind, ahead = sent < started - SKEW, sent > now + SKEW
+            until = min(now, started + LONGEST_ANSWER)  # but a machine may have slept in between
+            self._ahead = sent - until if behind else sent - now if ahead else 0.0
         return Told(told.limit, told.remaining, told.reset - self._ahead) if told else None
 
     def _check_stopped(self) -> None:

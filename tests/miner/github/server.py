@@ -107,6 +107,8 @@ def serving(clock: Instant) -> Iterator[Server]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = 16 * 1024
+        disable_nagle_algorithm = True
 
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -115,8 +117,8 @@ def serving(clock: Instant) -> Iterator[Server]:
             time.sleep(said.slow)
             content = b"" if said.status == 304 else said.content()
             self.send_response_only(said.status)
-            self.send_header("Date", self.date_time_string(clock.now()))
-            for name, value in said.headers.items():
+            headers = {"Date": self.date_time_string(clock.now())} | dict(said.headers)
+            for name, value in headers.items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
@@ -128,8 +130,13 @@ def serving(clock: Instant) -> Iterator[Server]:
         def log_message(self, *_: object) -> None:
             """Nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
-        http.daemon_threads = True
+    class Quiet(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def handle_error(self, *_: object) -> None:
+            """A client that hung up."""
+
+    with Quiet(("127.0.0.1", 0), Handler) as http:
         server.url = f"http://127.0.0.1:{http.server_address[1]}"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
