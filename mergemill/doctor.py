@@ -149,6 +149,27 @@ def package_index(machine: Machine) -> Check:
     return _check("package index", "answers", True)
 
 
+def github(machine: Machine) -> Check:
+    """The tokens for GitHub's API, and what is left of each. None is fine, and so is a GitHub out of reach."""
+    settings = machine.settings
+    app = (settings.github_app_id, settings.github_app_key, settings.github_app_installation)
+    if not (settings.found_github_tokens() or any(app)):
+        return _check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
+    from miner.github.api import Api, Left  # noqa: PLC0415 - only who has a token pays for PyGithub
+    from miner.github.auth import HOW  # noqa: PLC0415
+
+    def told(left: Left) -> str:
+        if left.problem:
+            return f"{left.token}: {left.problem}"
+        if left.points is None:
+            return f"{left.token}: no limits"
+        return f"{left.token}: {left.points} points and {left.requests} requests left"
+
+    with Api(settings, timeout=INDEX_SECONDS) as api:
+        found = api.left()
+    return _check("github", "; ".join(map(told, found)), not any(left.refused for left in found), HOW)
+
+
 def database(machine: Machine) -> Check:
     """Whether the database opens; one that is not there yet is fine."""
     try:
@@ -178,6 +199,7 @@ CHECKS: tuple[Callable[[Machine], Check], ...] = (
     base_source,
     certificates,
     package_index,
+    github,
     database,
     store_disk,
 )

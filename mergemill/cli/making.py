@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mergemill.cli import output
-from mergemill.cli.options import GRADING, IMAGES, READING, Json, Status, patch_of, with_filters, with_settings
+from mergemill.cli.options import GITHUB, GRADING, IMAGES, READING, Json, Status, patch_of, with_filters, with_settings
 from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Transient, UsageError
 from mergemill.services import artifacts_of, make_services
@@ -196,7 +196,7 @@ def _list(found: list[Image], *, as_json: bool, nothing: str = "there are none")
 # ------------------------------------------------------------------------------------------------------ doctor
 
 
-@with_settings(*IMAGES, "clones")
+@with_settings(*IMAGES, *GITHUB, "clones")
 def doctor(as_json: Json = False, *, settings: Settings) -> None:
     """Say what is missing on this machine, and the command that fixes it."""
     from mergemill.doctor import checks  # noqa: PLC0415 - only this command needs it

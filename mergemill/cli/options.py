@@ -37,6 +37,8 @@ IMAGES = (*READING, "base_source", "ca_bundle", "budget_seconds", "memory_mb", "
 """Those of commands that work on images."""
 GRADING = (*IMAGES, "test_timeout")
 """Those of a command that runs tests."""
+GITHUB = ("github_api", "github_app_id", "github_app_key", "github_app_installation")
+"""Those of a command that looks at GitHub."""
 
 
 class Status(StrEnum):

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from mergemill.errors import MergemillError
-from miner.github.auth import credentials, no_token
-from miner.github.budget import Resource, Seat
+from mergemill.errors import InputError, MergemillError
+from miner.github.auth import Credential, credentials, no_token
+from miner.github.budget import Resource
 from miner.github.client import Line, Lines
 from miner.github.pool import Clock, Lease, Pool
 from miner.github.replies import (
@@ -68,6 +68,19 @@ class Repository:
     pushed_at: str | None
     """ISO 8601 in UTC."""
     etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What is left of a token's hour. An Enterprise server without limits tells neither."""
+
+    token: str
+    points: int | None = None
+    requests: int | None = None
+    problem: str = ""
+    """Why that is not known."""
+    refused: bool = False
+    """Whether the token is why."""
 
 
 class Api:
@@ -167,9 +180,9 @@ class Api:
         """A token by which git may clone what was asked about; None when nobody in particular asked."""
         return next((found for seat in self.pool.seats if (found := self._lines.secret(seat.credential))), None)
 
-    def limits(self) -> list[dict[str, Any]]:
-        """For each token what GitHub says is left, which costs nothing: `token`, and `graphql`, `core` or `error`."""
-        return [self._limits(seat) for seat in self.pool.seats]
+    def left(self) -> list[Left]:
+        """What GitHub says is left of each token's hour. Asking costs nothing, waits for nothing and never raises."""
+        return [self._left(seat.credential) for seat in self.pool.seats]
 
     def usage(self) -> dict[str, Any]:
         """What was asked so far: requests, points, seconds waited, and the same for each token."""
@@ -203,20 +216,21 @@ class Api:
             raise Faulty(f"{what}: the token of {credential.label} was refused; it is asked for anew", advice=AGAIN)
         return reply
 
-    def _limits(self, seat: Seat) -> dict[str, Any]:
-        told: dict[str, Any] = {"token": seat.credential.label}
+    def _left(self, credential: Credential) -> Left:
+        label = credential.label
         try:
-            reply = self._lines.use(
-                seat.credential, lambda line: line.get("/rate_limit", {}), "rate limits", graphql=False
-            )
+            reply = self._lines.use(credential, lambda line: line.get("/rate_limit", {}), "the limits", graphql=False)
         except MergemillError as error:
-            return told | {"error": str(error)}
-        resources = reply.json.get("resources") if isinstance(reply.json, dict) else None
-        if reply.status == 404 and reply.message:  # an Enterprise server without limits
-            return told | {"error": None}
-        if not isinstance(resources, dict):
-            return told | {"error": reply.message or f"status {reply.status}"}
-        return told | {"error": None} | {name: resources.get(name) for name in Resource}
+            return Left(label, problem=error.line(), refused=isinstance(error, InputError))
+        if why := refusal_of(reply):
+            return Left(label, problem=why, refused=True)
+        if reply.status == 404 and "not enabled" in reply.message:
+            return Left(label)
+        try:
+            resources = reply.json["resources"]
+            return Left(label, resources[Resource.GRAPHQL]["remaining"], resources[Resource.REST]["remaining"])
+        except (KeyError, TypeError):
+            return Left(label, problem=f"{self.server} answers {reply.status} {reply.message}".rstrip())
 
 
 def _repository(answer: RestAnswer, name: str) -> Repository:

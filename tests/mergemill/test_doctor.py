@@ -9,6 +9,7 @@ import pytest
 
 from mergemill.config import Settings
 from mergemill.doctor import CHECKS, checks
+from tests.github import GitHub, Limits, Token, World
 
 
 def found(settings: Settings) -> dict:
@@ -72,6 +73,37 @@ def test_the_foreign_package_verifiers_is_told(tmp_path, monkeypatch, no_engine,
     check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["environment"]
     assert not check.ok
     assert "environment of its own" in check.fix
+
+
+def test_no_github_token_is_fine_and_what_it_would_be_for_is_told(tmp_path, monkeypatch, no_engine, no_index):
+    monkeypatch.delenv("GITHUB_TOKEN", raising=False)
+    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["github"]
+    assert check.ok
+    assert "GITHUB_TOKEN" in check.detail
+
+
+def test_each_github_token_is_told_with_what_is_left_and_a_wrong_one_with_the_fix(tmp_path, no_engine, no_index):
+    tokens = [Token("ghp_good_token1", limits=Limits(points=77, requests=88)), Token("ghp_old_token2", revoked=True)]
+    with GitHub(World(), tokens=tokens) as hub:
+        base = {"db": f"sqlite:///{tmp_path}/a.db", "github_api": hub.url}
+        good = found(Settings.model_validate(base | {"github_tokens": "ghp_good_token1"}))["github"]
+        both = found(Settings.model_validate(base | {"github_tokens": "ghp_good_token1,ghp_old_token2"}))["github"]
+        assert hub.account("ghp_good_token1").used.get("core", 0) == 0
+    assert (good.ok, good.detail) == (True, "the token (...ken1): 77 points and 88 requests left")
+    assert not both.ok
+    assert both.detail.endswith("; token 2 of 2 (...ken2): Bad credentials")
+    assert "GITHUB_TOKEN" in both.fix
+
+
+def test_a_github_out_of_reach_is_told_and_fine(tmp_path, no_engine, no_index):
+    options = {
+        "db": f"sqlite:///{tmp_path}/a.db",
+        "github_api": "http://127.0.0.1:9",
+        "github_tokens": "ghp_good_token1",
+    }
+    check = found(Settings.model_validate(options))["github"]
+    assert check.ok
+    assert "the connection to http://127.0.0.1:9 failed" in check.detail
 
 
 @pytest.mark.docker
