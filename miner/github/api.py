@@ -178,7 +178,8 @@ class Api:
 
     def git_token(self) -> str | None:
         """A token by which git may clone what was asked about; None when nobody in particular asked."""
-        return next((found for seat in self.pool.seats if (found := self._lines.secret(seat.credential))), None)
+        accepted = (seat.credential for seat in self.pool.seats if not seat.retired)
+        return next((found for credential in accepted if (found := self._lines.secret(credential))), None)
 
     def left(self) -> list[Left]:
         """What GitHub says is left of each token's hour. Asking costs nothing, waits for nothing and never raises."""

@@ -116,10 +116,13 @@ class Lines:
         return True
 
     def secret(self, credential: Credential) -> str | None:
-        """The token that stands behind a credential now, once it has been used; None when there is none."""
+        """The token that stands behind a credential now, once it has been used; None when there is none to be had."""
         with self._lock:
             auth = self._auth.get(credential)
-        return auth.token if auth else None
+        try:
+            return auth.token if auth else None
+        except (github.GithubException, requests.RequestException):  # of an App, on the way to a new one
+            return None
 
     def close(self) -> None:
         """Hang up all that are free."""

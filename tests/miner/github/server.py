@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -101,7 +102,7 @@ def left(remaining: int, reset: float = START + 1800, limit: int = 5000) -> dict
 
 
 @contextmanager
-def serving(clock: Instant) -> Iterator[Server]:
+def serving(clock: Instant, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     """A server on a free port, gone afterwards."""
     server = Server(clock)
 
@@ -137,7 +138,9 @@ def serving(clock: Instant) -> Iterator[Server]:
             """A client that hung up."""
 
     with Quiet(("127.0.0.1", 0), Handler) as http:
-        server.url = f"http://127.0.0.1:{http.server_address[1]}"
+        if tls:
+            http.socket = tls.wrap_socket(http.socket, server_side=True)
+        server.url = f"http{'s' if tls else ''}://127.0.0.1:{http.server_address[1]}"
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
