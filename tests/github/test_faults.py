@@ -5,6 +5,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import httpx
 import pytest
 
 from tests.github import FAULTS, Clock, Faults, GitHub, Limits, Token, World
-from tests.github.faults import Fault, primary, secondary
+from tests.github.faults import QUICK, Fault, primary, secondary
 from tests.github.handmade import sample_world
 
 QUERY = """{ repository(owner: "ada", name: "greet") { pullRequests(first: 50) { nodes { number } } } }"""
@@ -145,6 +146,40 @@ def test_a_seed_gives_the_same_faults_in_any_order_and_ends(sample: World, clien
     assert one == crawl(paths[::-1], 4)
     assert one != crawl(paths, 5)
     assert sum(len(faults) for faults in one.values()) > len(paths)
+
+
+def patient(client: httpx.Client, hub: GitHub, query: str) -> Any:
+    """The data of a query, asked again up to three times whatever goes wrong."""
+    for _ in range(3):
+        try:
+            told = graphql(client, hub, query).json()
+        except (httpx.TransportError, ValueError):
+            continue
+        if isinstance(told, dict) and "data" in told and "errors" not in told:
+            return told["data"]
+    return pytest.fail("three times in a row")
+
+
+def test_many_threads_under_every_fault_read_what_one_reads_without(world: World) -> None:
+    repository = world.find("ada/lib")
+    assert repository
+    form = """{ repository(owner: "ada", name: "lib") { pullRequest(number: %d) { title body mergeCommit { oid }
+      labels(first: 9) { nodes { name } } } } }"""
+    numbers = sorted(repository.pulls)[:60]
+
+    def crawl(hub: GitHub, threads: int) -> list[Any]:
+        with (
+            httpx.Client(headers={"Authorization": "Bearer ghp_reader"}, timeout=60) as client,
+            ThreadPoolExecutor(threads) as pool,
+        ):
+            return list(pool.map(lambda number: patient(client, hub, form % number), numbers))
+
+    with GitHub(world) as calm:
+        expected = crawl(calm, 1)
+    with GitHub(world, faults=Faults.seeded(11, rate=0.5, names=QUICK)) as stormy:
+        assert crawl(stormy, 8) == expected
+        assert len(stormy.faults.struck) > 8
+        assert stormy.account().running == 0
 
 
 # ---- budgets

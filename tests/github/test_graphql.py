@@ -189,6 +189,23 @@ def test_nodes_are_found_again_by_their_ids(world: World, client: httpx.Client) 
     assert told["errors"][0]["type"] == "NOT_FOUND"
 
 
+def test_a_long_thread_is_read_on_from_its_id(tmp_path: Path, client: httpx.Client) -> None:
+    world = sample_world(tmp_path)
+    first = """{ repository(owner: "ada", name: "greet") { pullRequest(number: 2) { reviewThreads(first: 1) { nodes {
+      id path comments(first: 1) { pageInfo { endCursor } nodes { body } } } } } } }"""
+    more = """query($id: ID!, $after: String) { node(id: $id) { ... on PullRequestReviewThread {
+      pullRequest { number } comments(first: 9, after: $after) { nodes { body replyTo { body } } } } } }"""
+    with GitHub(world) as hub:
+        thread = ask(client, hub, first)["data"]["repository"]["pullRequest"]["reviewThreads"]["nodes"][0]
+        told = ask(client, hub, more, id=thread["id"], after=thread["comments"]["pageInfo"]["endCursor"])["data"][
+            "node"
+        ]
+        assert hub.violations == []
+    assert [c["body"] for c in thread["comments"]["nodes"]] == ["Why strip?"]
+    assert told["comments"]["nodes"] == [{"body": "Names come from forms.", "replyTo": {"body": "Why strip?"}}]
+    assert told["pullRequest"] == {"number": 2}
+
+
 def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, client: httpx.Client) -> None:
     world = World()
     with Workshop(world, tmp_path) as shop:
