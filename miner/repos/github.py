@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Any
 
+from miner.github.api import RATE, Api
+from miner.github.replies import Gone
 from miner.licenses import NONE
 from miner.repos.facts import Facts
 
@@ -14,7 +16,7 @@ PAGE = 50
 # A connection costs; `object` and the other fields do not.
 _FACTS = """
 fragment Facts on Repository {
-  nameWithOwner isArchived isFork isPrivate parent { nameWithOwner } stargazerCount diskUsage pushedAt
+  nameWithOwner isArchived isFork parent { nameWithOwner } stargazerCount diskUsage pushedAt
   primaryLanguage { name } licenseInfo { spdxId }
   pullRequests(states: MERGED, first: 1) { totalCount }
   tests: object(expression: "HEAD:tests") { __typename }
@@ -24,32 +26,21 @@ fragment Facts on Repository {
 """
 
 
-class Answer(Protocol):
-    """What the API says to a query."""
-
-    @property
-    def data(self) -> dict[str, Any]:
-        """Null where something is missing."""
-
-
-class Asked(Protocol):
-    """The part of the API's client that is used here."""
-
-    def graphql(self, query: str, variables: Mapping[str, Any], /) -> Answer:
-        """Ask."""
-
-
-def facts_of_github(names: Sequence[str], api: Asked) -> Iterator[Facts]:
+def facts_of_github(names: Sequence[str], api: Api) -> Iterator[Facts]:
     """Facts of each repository, in the order of `names` (`owner/name`); those that cannot be read are marked missing.
 
     Raises:
         InputError: no token is accepted.
+        MachineError: no token is set.
         Transient: the network or the limits; what was yielded before holds.
     """
     for start in range(0, len(names), PAGE):
         page = names[start : start + PAGE]
         query, variables = _query(page)
-        data = api.graphql(query, variables).data
+        try:
+            data = api.graphql(query, variables, what=f"{len(page)} repositories").data
+        except Gone:  # none of them is there
+            data = {}
         for number, name in enumerate(page):
             yield _facts(name, data.get(f"r{number}"))
 
@@ -61,13 +52,13 @@ def _query(names: Sequence[str]) -> tuple[str, dict[str, str]]:
     declared = ", ".join(f"${variable}: String!" for variable in variables)
     asked = "\n".join(f"  r{i}: repository(owner: $o{i}, name: $n{i}) {{ ...Facts }}" for i in range(len(names)))
     return (
-        f"query Repositories({declared}) {{\n{asked}\n  rateLimit {{ cost remaining resetAt }}\n}}\n{_FACTS}",
+        f"query Repositories({declared}) {{\n{asked}\n  {RATE}\n}}\n{_FACTS}",
         variables,
     )
 
 
 def _facts(name: str, found: dict[str, Any] | None) -> Facts:
-    if found is None or found["isPrivate"]:
+    if found is None:
         return Facts(repo=name, source=f"github:{name}", missing=True)
     spdx = (found["licenseInfo"] or {}).get("spdxId") or NONE
     language = found["primaryLanguage"]

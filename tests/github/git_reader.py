@@ -30,6 +30,20 @@ class Ref:
     oid: str
 
 
+@dataclass(slots=True, frozen=True)
+class Folder:
+    """A folder in some commit; `tree` is its id."""
+
+    tree: str
+
+
+@dataclass(slots=True, frozen=True)
+class File:
+    """A file in some commit."""
+
+    oid: str
+
+
 class GitReader:
     """Reads one bare clone by plain git; nothing is kept but the folder's name."""
 
@@ -49,6 +63,11 @@ class GitReader:
             return None
         listed = self.text("for-each-ref", "--format=%(objectname)", name)
         return Ref(self, name, listed.split("\n")[0]) if listed else None
+
+    def at_path(self, revision: str, path: str) -> Folder | File | None:
+        """What is at a path of a commit."""
+        row = self.text("ls-tree", "--full-tree", revision, path.rstrip("/")).partition("\t")[0].split()
+        return {"tree": Folder, "blob": File}[row[1]](row[2]) if row else None
 
     def range_of(self, pull: PullRequest) -> str:
         """The three-dot range of a pull request, at the time of its merge: base and head have one merge base."""

@@ -22,7 +22,7 @@ from tests.github.fields import (
     listed,
     nothing,
 )
-from tests.github.git_reader import ChangedFile, Commit, Ref
+from tests.github.git_reader import ChangedFile, Commit, File, Folder, Ref
 from tests.github.ids import node_id
 from tests.github.pages import Connection, Refused, by_position
 from tests.github.world import Actor, Comment, Issue, Label, PullRequest, Repository, Review, ReviewComment, Thread
@@ -42,11 +42,15 @@ def _languages(repository: Repository, look: Look) -> Connection:
 
 
 def _object(repository: Repository, look: Look) -> In | None:
-    """A commit by its id or by a name such as "main" or "HEAD"; anything else is not there."""
+    """A commit by its id or branch, or a folder or file as in "HEAD:tests"; anything else is not there."""
     wanted = look.args.get("oid") or look.args.get("expression")
     reader = look.readers(repository)
     if not wanted or not reader.git_dir:
         return None
+    revision, colon, path = wanted.partition(":")
+    if colon:
+        found = reader.at_path(revision, path)
+        return In(repository, found) if found else None
     oid = reader.text("for-each-ref", "--format=%(objectname)", f"refs/heads/{wanted}") or wanted
     return In(repository, Commit(reader, oid)) if len(oid) == 40 else None
 
@@ -204,6 +208,7 @@ FIELDS: dict[str, Fields] = {
         "target": _target, "id": lambda v, _: node_id("REF", v.name),
     },
     "Tree": {"oid": lambda w, _: w.thing.tree, "id": lambda w, _: node_id("T", w.thing.tree)},
+    "Blob": {"oid": lambda w, _: w.thing.oid, "id": lambda w, _: node_id("B", w.thing.oid)},
     "GitActor": {
         "name": lambda v, _: v[0], "email": lambda v, _: v[1], "date": lambda v, _: v[2], "user": constant(None),
     },
@@ -224,7 +229,7 @@ FIELDS: dict[str, Fields] = {
 KINDS: dict[type, str] = {
     PullRequest: "PullRequest", Issue: "Issue", ReviewComment: "PullRequestReviewComment", Comment: "IssueComment",
     Thread: "PullRequestReviewThread", Review: "PullRequestReview", Label: "Label", Commit: "Commit",
-    ChangedFile: "PullRequestChangedFile",
+    ChangedFile: "PullRequestChangedFile", Folder: "Tree", File: "Blob",
 }  # fmt: skip
 
 

@@ -1,0 +1,82 @@
+"""What GitHub tells of repositories, through the command as people use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import Said, mergemill
+from tests.github import GitHub
+from tests.github.handmade import Workshop
+from tests.github.world import World
+from tests.miner.repos.test_dumps import dump, event
+
+TESTED = {"lib.py": "x = 1\n", "tests/test_lib.py": "def test(): pass\n", ".github/workflows/ci.yml": "on: push\n"}
+
+
+@pytest.fixture
+def hub(tmp_path: Path) -> Iterator[GitHub]:
+    world = World()
+    for name, files in (("ada/lib", TESTED), ("ada/bare", {"lib.py": "x = 1\n"})):
+        with Workshop(world, tmp_path / "hub", name) as shop:
+            shop.commit("Begin", files)
+            if files is TESTED:
+                shop.pull("Mend x", None, {"lib.py": "x = 2\n"}, author="ada")
+            shop.publish()
+    world.find("ada/bare").fork_of = "ada/lib"  # type: ignore[union-attr]
+    with GitHub(world) as found:
+        yield found
+    assert found.violations == []
+
+
+def repos(*words: str, hub: GitHub, cwd: Path, token: str = "ghp_reader") -> Said:  # noqa: S107 - of the emulator
+    return mergemill("repos", *words, cwd=cwd, MERGEMILL_GITHUB_API=hub.url, GITHUB_TOKEN=token)
+
+
+def by_name(said: Said) -> dict[str, dict[str, Any]]:
+    assert said.code == 0, said.err
+    return {row["repo"]: row for row in said.lines}
+
+
+def test_repositories_are_asked_for_together_and_ranked(hub: GitHub, tmp_path: Path) -> None:
+    found = by_name(repos("ada/bare", "github:ada/lib", "ada/nowhere", "--json", hub=hub, cwd=tmp_path))
+    assert list(found) == ["ada/lib", "ada/bare", "ada/nowhere"]
+    assert (found["ada/lib"]["merged"], found["ada/lib"]["has_tests"], found["ada/lib"]["has_ci"]) == (1, True, True)
+    assert found["ada/bare"]["out"] == "a fork of ada/lib"
+    assert "no such repository" in found["ada/nowhere"]["out"]
+    assert [asked.kind for asked in hub.requests] == ["graphql"]
+    assert sum(asked.points for asked in hub.requests) == 1
+
+
+def test_a_renamed_repository_of_a_dump_is_one_and_has_its_present_name(hub: GitHub, tmp_path: Path) -> None:
+    hub.world.rename("ada/lib", "ada/core")
+    path = dump(tmp_path / "d.json", event(1, merged=True, repo="ada/lib"), event(1, repo="ada/core", repo_id=8))
+    done = repos("--gharchive", str(path), "--out", "list.txt", "--json", hub=hub, cwd=tmp_path)
+    assert list(by_name(done)) == ["ada/core"]
+    assert "\ngithub:ada/core " in (tmp_path / "list.txt").read_text()
+
+
+def test_without_a_token_it_says_what_to_do_and_no_api_works_all_the_same(hub: GitHub, tmp_path: Path) -> None:
+    done = repos("ada/lib", hub=hub, cwd=tmp_path, token="")
+    assert (done.code, done.out) == (4, "")
+    assert "GITHUB_TOKEN" in done.err
+    path = dump(tmp_path / "d.json", event(1, merged=True, repo="ada/lib"))
+    done = repos("--gharchive", str(path), "--no-api", hub=hub, cwd=tmp_path, token="")
+    assert done.code == 0
+    assert "github:ada/lib" in done.out
+
+
+@pytest.mark.parametrize(("words", "code", "said"), [
+    ((), 2, "no repository is named"), (("pypi:click",), 2, "is no repository"), (("git:nowhere",), 3, "nowhere"),
+    (("--gharchive", "none.json.gz"), 3, "none.json.gz"), (("@none.txt",), 3, "cannot read the list"),
+])  # fmt: skip
+def test_mistakes_are_told_in_one_line(
+    hub: GitHub, tmp_path: Path, words: tuple[str, ...], code: int, said: str
+) -> None:
+    done = repos(*words, hub=hub, cwd=tmp_path)
+    assert done.code == code
+    assert said in done.err
+    assert len(done.err.splitlines()) <= 2
