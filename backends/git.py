@@ -120,7 +120,7 @@ class Repository:
         return git(*arguments, cwd=self.path, data=data, env=env)
 
     def stream(
-        self, *arguments: str, data: Iterable[bytes] | None = None, through: Sequence[str] = ()
+        self, *arguments: str, data: Iterable[bytes] | None = None, through: Sequence[str] = (), nice: int = 0
     ) -> Iterator[bytes]:
         """Start git; its standard output in blocks as they come. `data` is fed to it from a spooled file.
 
@@ -130,12 +130,13 @@ class Repository:
             arguments: the command.
             data: its standard input.
             through: a second command; then the blocks are what that one makes of the first one's output.
+            nice: by how much git gives way to other processes, 0 to 19.
         """
-        blocks = self._blocks([arguments, through] if through else [arguments], data)
+        blocks = self._blocks([arguments, through] if through else [arguments], data, nice)
         next(blocks)  # runs to where git is started
         return blocks
 
-    def _blocks(self, commands: Sequence[Sequence[str]], data: Iterable[bytes] | None) -> Iterator[bytes]:
+    def _blocks(self, commands: Sequence[Sequence[str]], data: Iterable[bytes] | None, nice: int) -> Iterator[bytes]:
         """An empty block as soon as the commands run, each on the output of the one before; then what the last says."""
         processes: list[subprocess.Popen[bytes]] = []
         with tempfile.TemporaryFile() as spooled, tempfile.TemporaryFile() as stderr:
@@ -148,6 +149,8 @@ class Repository:
                     processes.append(running.enter_context(_started(command, self.path, stdin, stderr)))
                     stdin.close()  # it is the process's alone now
                     stdin = _stdout(processes[-1])
+                    if nice:
+                        os.setpriority(os.PRIO_PROCESS, processes[-1].pid, os.getpriority(os.PRIO_PROCESS, 0) + nice)
                 try:
                     yield b""
                     while block := _stdout(processes[-1]).read1(_AHEAD):
