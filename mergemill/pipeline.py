@@ -25,6 +25,7 @@ from taskdb.chains import Finished, Scope
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
 from taskdb.store import Store
+from taskdb.tags import Tags
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,10 @@ class Mined(Protocol):
     @property
     def result(self) -> Candidate | Rejection:
         """What the rules made of it."""
+
+    @property
+    def tags(self) -> Tags:
+        """What kinds of change it is."""
 
 
 Miner = Callable[[str, Services], Iterator[Mined | InputError | str]]
@@ -210,19 +215,20 @@ class Run:
 
     def _written(self, said: Iterable[Mined]) -> Iterator[list[Candidate]]:
         """The candidates among what was said, some at a time, when they and all before them were written."""
-        batch: list[tuple[PullRequest, Candidate | Rejection, float]] = []
+        batch: list[tuple[Mined, float]] = []
         began = started = time.perf_counter()
         for mined in said:
             now = time.perf_counter()
-            batch.append((mined.pull_request, mined.result, now - started))
+            batch.append((mined, now - started))
             if len(batch) == BATCH or now - began > BATCH_SECONDS:
                 yield self._flush(batch)
                 began = time.perf_counter()
             started = time.perf_counter()
         yield self._flush(batch)
 
-    def _flush(self, batch: list[tuple[PullRequest, Candidate | Rejection, float]]) -> list[Candidate]:
-        self._tell(self.store.mined(*batch))
-        candidates = [result for _, result, _ in batch if isinstance(result, Candidate)]
+    def _flush(self, batch: list[tuple[Mined, float]]) -> list[Candidate]:
+        verdicts = [(mined.pull_request, mined.result, seconds) for mined, seconds in batch]
+        self._tell(self.store.mined(*verdicts, tags=[mined.tags for mined, _ in batch]))
+        candidates = [result for _, result, _ in verdicts if isinstance(result, Candidate)]
         batch.clear()
         return candidates

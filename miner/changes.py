@@ -44,6 +44,7 @@ class Reason(StrEnum):
     IN_BENCHMARK = "in-benchmark"
     NEAR_DUPLICATE = "near-duplicate"
     ROUND_TRIP = "round-trip"
+    NOT_ROUTED = "not-routed"
 
 
 def within(settings: Settings, when: str) -> bool:

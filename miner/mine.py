@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mergemill.errors import InputError
-from miner.changes import Change
+from miner.changes import Change, Reason
 from miner.commits import changes_of_commits
 from miner.instances import changes_of_instances
 from miner.rules import statement_of, verdict
 from miner.sources import parse
-from taskdb.records import Candidate, PullRequest, Rejection, Stage
+from miner.tags.tag import tag
+from taskdb.discussion import Discussion, LinkedIssue
+from taskdb.records import Candidate, PullRequest, Rejection, Shape, Stage
+from taskdb.tags import Tags
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -49,10 +52,11 @@ SOURCES: Mapping[str, Read] = {
 
 @dataclass(frozen=True, slots=True)
 class Mined:
-    """A change as its source tells it, and what the rules say of it."""
+    """A change as its source tells it, what the rules say of it, and what kinds of change it is."""
 
     pull_request: PullRequest
     result: Candidate | Rejection
+    tags: Tags
 
 
 def mine(
@@ -93,13 +97,17 @@ def mine(
 
 
 def select(change: Change, services: Services) -> Mined:
-    """The miner's last step: a candidate, or the first rule that speaks against it."""
+    """The miner's last step: a candidate, or what speaks against it: the first rule, or that no route leads on."""
     request = change.pull_request
-    if against := verdict(change, services.settings):
+    against = verdict(change, services.settings)
+    tags = tag(change, against, _issues(request, services))
+    if not against and tags.stops and request.shape is not Shape.INSTANCE:
+        against = (Reason.NOT_ROUTED, f"{tags.primary}: {tags.stops}")
+    if against:
         reason, detail = against
         return Mined(request, Rejection(
             parent=request.id, name=request.name, source=request.source, stage=Stage.MINE, reason=reason, detail=detail,
-        ))  # fmt: skip
+        ), tags)  # fmt: skip
     split, keep = change.split, services.artifacts.put_text
     return Mined(request, Candidate(
         parent=request.id, source=request.source, repo=request.repo, name=request.name, language="python",
@@ -108,4 +116,12 @@ def select(change: Change, services: Services) -> Mined:
         gold_patch=keep(split.gold.text), test_patch=keep(split.test.text),
         gold_files=split.gold.files, test_files=split.test.left, gold_lines=split.gold.lines,
         test_lines=split.test.lines, published=request.published,
-    ))  # fmt: skip
+        kind=tags.primary,
+    ), tags)  # fmt: skip
+
+
+def _issues(request: PullRequest, services: Services) -> tuple[LinkedIssue, ...]:
+    """The issues that a change speaks of, as far as its source told them."""
+    if request.discussion is None:
+        return ()
+    return Discussion.model_validate_json(services.artifacts.text(request.discussion)).issues

@@ -22,6 +22,7 @@ from taskdb.base import MEASURED, ArtifactHash, Part, Seconds
 from taskdb.base import Record as Record
 from taskdb.base import TestId as TestId
 from taskdb.discussion import AuthorKind, IssueLink
+from taskdb.tags import ChangeKind
 
 
 class Stage(StrEnum):
@@ -132,6 +133,8 @@ class Candidate(Record):
     """Added and removed lines of the gold patch."""
     test_lines: int
     published: Published | None = None
+    kind: Annotated[ChangeKind, MEASURED] = ChangeKind.OTHER
+    """What the change is above all. Not part of the identity: better tags build nothing anew."""
 
 
 # -------------------------------------------------------------------------------------------------- builders

@@ -21,6 +21,7 @@ from taskdb.records import (
     TestCommand,
     Verification,
 )
+from taskdb.tags import ChangeKind, Sign, Size, Tag, Tags
 
 PLAN = BuildPlan(
     language="python", language_version="3.11", exclude_newer="2024-03-01", system_packages=(), dependency_steps=(),
@@ -40,6 +41,16 @@ def pull_request(number: int = 1, **changes: Any) -> PullRequest:
         "merge_commit": sha(f"merge {number}")[:40],
     }  # fmt: skip
     return PullRequest(**fields | changes)
+
+
+def tags(pull: PullRequest, *kinds: ChangeKind, **changes: Any) -> Tags:
+    sign = Sign(rule="title", quote="fix", weight=2.0)
+    told = tuple(Tag(kind=kind, confidence=0.9, signs=(sign,)) for kind in kinds or (ChangeKind.BUGFIX,))
+    fields: dict[str, Any] = {
+        "parent": pull.id, "name": pull.name, "kinds": told, "activities": (), "languages": (), "size": Size.S,
+        "changed_files": 2, "changed_lines": 12, "areas": ("greet",), "route": ("bugfix", "review"), "stops": "",
+    }  # fmt: skip
+    return Tags(**fields | changes)
 
 
 def candidate(pull: PullRequest, **changes: Any) -> Candidate:

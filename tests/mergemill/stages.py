@@ -17,6 +17,7 @@ from mergemill.progress import Lines
 from taskdb.chains import Scope
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
 from taskdb.store import Store
+from taskdb.tags import Tags
 from tests import records
 
 HURRIED = Retrying(retry=retry_if_exception_type(Transient), stop=stop_after_attempt(2), wait=wait_none(), reraise=True)
@@ -26,6 +27,7 @@ HURRIED = Retrying(retry=retry_if_exception_type(Transient), stop=stop_after_att
 class Mined:
     pull_request: PullRequest
     result: Candidate | Rejection
+    tags: Tags
 
 
 def miner(source: str, services: Any, *, changes: int = 4) -> Iterator[Mined | InputError]:
@@ -33,7 +35,7 @@ def miner(source: str, services: Any, *, changes: int = 4) -> Iterator[Mined | I
     for number in range(changes, 0, -1):
         pull = records.pull_request(number, source=source)
         rejected = records.rejection(pull, Stage.MINE, source=source)
-        yield Mined(pull, rejected if number % 3 == 0 else records.candidate(pull))
+        yield Mined(pull, rejected if number % 3 == 0 else records.candidate(pull), records.tags(pull))
 
 
 @dataclass

@@ -149,7 +149,7 @@ def test_one_stage_takes_what_waits_for_it_newest_first(tmp_path: Path) -> None:
 def test_a_change_judged_anew_by_other_rules_begins_a_new_chain(tmp_path: Path) -> None:
     def stricter(source: str, services: Any) -> Iterator[Any]:
         for mined in miner(source, services):
-            yield Mined(mined.pull_request, rejection(mined.pull_request, Stage.MINE, "too-large"))
+            yield Mined(mined.pull_request, rejection(mined.pull_request, Stage.MINE, "too-large"), mined.tags)
 
     run(tmp_path, Stages())
     assert run(tmp_path, Stages(), mine=stricter).new == 4

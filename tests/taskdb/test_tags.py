@@ -7,24 +7,15 @@ from pathlib import Path
 from taskdb import readonly
 from taskdb.records import Stage
 from taskdb.store import Store
-from taskdb.tags import ChangeKind, Sign, Size, Tag, Tags
+from taskdb.tags import ChangeKind, Tags
 from tests import records
 from tests.taskdb.chains import url
-
-
-def tags(parent: str, *kinds: ChangeKind) -> Tags:
-    sign = Sign(rule="title", quote="fix", weight=2.0)
-    return Tags(
-        parent=parent, name="ada__greet-1", kinds=tuple(Tag(kind=k, confidence=0.9, signs=(sign,)) for k in kinds),
-        activities=(), languages=(), size=Size.S, changed_files=2, changed_lines=12, areas=("greet",),
-        route=("bugfix", "review"), stops="",
-    )  # fmt: skip
 
 
 def test_the_view_has_a_row_for_each_kind_of_a_rejected_change(tmp_path: Path) -> None:
     pull = records.pull_request(1)
     with Store.open(url(tmp_path)) as store:
-        told = tags(pull.id, ChangeKind.BUGFIX, ChangeKind.TEST)
+        told = records.tags(pull, ChangeKind.BUGFIX, ChangeKind.TEST)
         store.mined((pull, records.rejection(pull, Stage.MINE), 0.0), tags=[told])
         rows = list(readonly.query(store, "SELECT kind, place, rule, quote, route, size FROM tags ORDER BY place"))
         changes = list(readonly.query(store, "SELECT change_kind, size FROM changes"))
@@ -40,6 +31,6 @@ def test_mining_again_with_the_same_tags_adds_nothing_and_with_others_shows_the_
     verdict = (pull, records.rejection(pull, Stage.MINE), 0.0)
     with Store.open(url(tmp_path)) as store:
         for kind in (ChangeKind.BUGFIX, ChangeKind.BUGFIX, ChangeKind.FEATURE, ChangeKind.BUGFIX):
-            store.mined(verdict, tags=[tags(pull.id, kind)])
+            store.mined(verdict, tags=[records.tags(pull, kind)])
             assert [row["kind"] for row in readonly.query(store, "SELECT kind FROM tags")] == [kind.value]
         assert len(store.all(Tags)) == 2

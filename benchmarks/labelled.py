@@ -1,0 +1,62 @@
+"""Files of commits and issues that people labelled, read by their columns. None of them is part of this project.
+
+Known are the columns of evidencebp/commit-classification (Amit and Feitelson, The corrective commit probability code
+quality metric, 2020: `message` with `Is_Corrective`, `Is_Adaptive`, `Is_Perfective`, `Is_Refactor`, `Is_Bug`,
+`Is_performance`) and of the NLBSE'24 tool competition (`title`, `body`, `label`: bug, feature, question).
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from miner.tags.issues import issue_features
+from miner.tags.words import features, message_parts
+
+COLUMNS = {
+    "Is_Corrective": "corrective", "Is_Bug": "corrective", "Is_Adaptive": "adaptive", "Is_Perfective": "perfective",
+    "Is_Refactor": "refactor", "Is_performance": "performance",
+}  # fmt: skip
+"""Column -> what it says."""
+ISSUES = ("bug", "feature", "question")
+_TRUTH = {"TRUE": True, "FALSE": False}
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """One text with what people said of it. `group`: its repository."""
+
+    file: str
+    group: str
+    title: str
+    body: str
+    features: Mapping[str, str]
+    said: Mapping[str, bool]
+    """Label -> whether it holds; labels nobody judged are not there."""
+
+
+def read(path: Path) -> list[Labelled]:
+    """The labelled rows of a file, each commit once."""
+    csv.field_size_limit(sys.maxsize)
+    with path.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    found: dict[str, Labelled] = {}
+    for number, row in enumerate(rows):
+        for one in _row(path.name, row):
+            found.setdefault(row.get("commit") or str(number), one)
+    return list(found.values())
+
+
+def _row(file: str, row: Mapping[str, str]) -> Iterator[Labelled]:
+    if row.get("label") in ISSUES:
+        title, body = row["title"], row["body"] or ""
+        said = {f"issue-{name}": row["label"] == name for name in ISSUES}
+        yield Labelled(file, row.get("repo", ""), title, body, issue_features(title, body), said)
+        return
+    said = {name: _TRUTH[row[column]] for column, name in COLUMNS.items() if row.get(column) in _TRUTH}
+    if said:
+        title, body = message_parts(row["message"])
+        yield Labelled(file, row.get("repo_name", ""), title, body, features(title, body), said)

@@ -1,0 +1,1 @@
+"""What a change is: rules with evidence, weighed together. `tag.py` is the way in, `routes.py` says where it goes."""

@@ -1,0 +1,41 @@
+"""An issue's title and text as features: those of `words.py`, pairs of words, and the form it was written in."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from miner.tags.words import features, stem, words_of
+
+MOST_PAIRS = 150
+
+_HEADING = re.compile(r"^\s*(?:#{1,6}|\*\*)\s*(.+?)\W*$", re.MULTILINE)
+_MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("has-code", re.compile(r"```")),
+    ("has-trace", re.compile(r"Traceback|Error:|Exception|\bat \S+:\d+")),
+    ("has-picture", re.compile(r"!\[|<img|user-images")),
+    ("has-version", re.compile(r"\d+\.\d+\.\d+")),
+)
+
+
+def issue_features(title: str, body: str) -> dict[str, str]:
+    """Features of an issue, each with the words it was seen in.
+
+    Beside those of `features`: `h:` a heading of the form, `p:` a pair of words of the text, `head:` what stands before
+    the title's colon or in its brackets, and marks such as `has-trace`, `title?`, `long-2`.
+    """
+    found = features(title, body)
+    for heading in _HEADING.findall(body[:4000])[:15]:
+        found.setdefault("h:" + " ".join(stem(word) for word in words_of(heading)[:4]), heading[:60])
+    said = words_of(body[:2500])[:MOST_PAIRS]
+    for one, two in pairwise(said):
+        found.setdefault(f"p:{stem(one)} {stem(two)}", f"{one} {two}")
+    found |= {name: "" for name, pattern in _MARKS if pattern.search(body)}
+    if "?" in title:
+        found["title?"] = "?"
+    if head := re.match(r"\[([^\]]+)\]|(\w+):", title):
+        found[f"head:{(head[1] or head[2]).lower()[:30]}"] = head[0]
+    length = len(body.split())
+    found[f"long-{(length > 20) + (length > 60) + (length > 200)}"] = f"{length} words"
+    found[f"asks-{min(3, body.count('?'))}"] = ""
+    return found

@@ -1,0 +1,98 @@
+"""What labels and conventional titles say: the field's many spellings of the same few words."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from taskdb.tags import ChangeKind as K
+
+SPELLINGS: dict[K, str] = {
+    K.BUGFIX: "bug bugfix bugs fix hotfix defect regression crash fixes bugfixes patch-bug fixed",
+    K.FEATURE: (
+        "feature enhancement feat enh features enhancements new improvement feature-request request minor-feature"
+    ),
+    K.PERFORMANCE: "performance perf optimization optimisation speed slow",
+    K.REFACTOR: (
+        "refactor refactoring cleanup cln clean-up code-quality tech-debt technical-debt internal internals maint rf"
+    ),
+    K.TEST: "test tests testing tst qa",
+    K.DOCUMENTATION: "documentation docs doc docstring readme",
+    K.EXAMPLE: "example examples tutorial notebook demo",
+    K.STYLE: "style lint linting formatting format sty whitespace",
+    K.TYPING: "typing types type-hints typ annotations mypy type-checking",
+    K.DEPENDENCY: "dependencies dependency deps dep requirements dependabot renovate",
+    K.BUILD: "build packaging bld setup install installation wheels",
+    K.CI: "ci infra github-actions workflow continuous-integration ci/cd cicd actions pre-commit travis",
+    K.RELEASE: "release rel version releases version-bump",
+    K.REVERT: "revert rev",
+    K.BACKPORT: "backport backported cherry-pick",
+    K.SECURITY: "security vulnerability cve sec",
+    K.DEPRECATION: "deprecation deprecated deprecate deprecations",
+    K.REMOVAL: "removal remove removed",
+    K.BREAKING: ("breaking breaking-change api-break semver-major incompatible breaking-api major api-change api"),
+    K.COMPATIBILITY: "compatibility compat windows macos python3 platform portability",
+    K.ERROR_HANDLING: "error-handling error-messages error-reporting exceptions",
+    K.LOGGING: "logging observability metrics tracing telemetry",
+    K.CONCURRENCY: "concurrency threading async multiprocessing asyncio",
+    K.CONFIGURATION: "configuration config settings",
+    K.INTERFACE: "ui ux cli frontend gui",
+    K.LOCALISATION: "i18n l10n translation translations localization localisation locale",
+    K.ACCESSIBILITY: "accessibility a11y",
+    K.DATA: "data assets dataset schema migration",
+    K.LICENCE: "license licence legal",
+    K.CHORE: "chore maintenance housekeeping mnt misc",
+}
+"""Kind -> words of labels and of conventional titles (`fix(core): ...`, `BUG: ...`) that name it."""
+
+_KIND_OF = {word: kind for kind, words in SPELLINGS.items() for word in words.split()}
+_FRAME = re.compile(r"^(?:(?:type|kind|category|cat|topic|c|t|tag|pr|module|area|changelog|changes?)\s*[:/\-=]\s*)+")
+_DECORATION = re.compile(r"[^\w\s/&,+:\-]|:\w+:")
+_CONVENTION = re.compile(r"^\W*(\w[\w -]{0,24}?)\s*(?:\([^)]*\))?(!?):\s")
+_TAGGED = re.compile(r"^\[([A-Za-z][\w -]{1,20})\]")
+_SHOUTED = re.compile(r"^([A-Z]{2,4})[,/ ]")
+_VAGUE = {
+    "new",
+    "minor",
+    "patch-bug",
+    "fixed",
+    "slow",
+    "setup",
+    "data",
+    "types",
+    "version",
+    "format",
+    "request",
+    "api",
+    "major",
+}
+"""Words of labels that name something else too often when they begin a title."""
+
+
+@lru_cache(maxsize=10_000)
+def kind_of_label(label: str) -> K | None:
+    """The kind that a label names (`bug`, `type: bug`, `kind/bug`, `C-bug`, `Bug fix`), or None."""
+    plain = _FRAME.sub("", _DECORATION.sub(" ", label.lower()).strip()).strip(" :-/")
+    dashed = re.sub(r"[\s_]+", "-", plain)
+    if found := _KIND_OF.get(dashed) or _KIND_OF.get(dashed.replace("-", "")):
+        return found
+    words = re.split(r"[\s/&,+:\-_]+", plain)
+    if any(word in ("not", "no", "needs", "wontfix", "good", "invalid") for word in words) or len(words) > 3:
+        return None
+    return next((_KIND_OF[word] for word in words if word in _KIND_OF), None)
+
+
+def kinds_of_convention(title: str) -> list[tuple[K, str]]:
+    """What a conventional title (`feat(x)!: y`, `BUG: y`, `[DOC] y`) names, with the words it does so by."""
+    found: list[tuple[K, str]] = []
+    for pattern in (_CONVENTION, _TAGGED, _SHOUTED):
+        said = pattern.match(title)
+        if not said:
+            continue
+        word = said[1].lower().replace(" ", "-")
+        if word not in _VAGUE and (kind := _KIND_OF.get(word)):
+            found.append((kind, said[0].strip()))
+        if pattern is _CONVENTION and said[2]:
+            found.append((K.BREAKING, said[0].strip()))
+        break
+    return found

@@ -1,0 +1,89 @@
+"""A title and a text as features: words, pairs of words, and the groups of `lexicon.py` they belong to.
+
+The names of features are public: they are what `weights.json` weighs. `0:fix` is a title's first word, `t:fix` a word
+of the title, `t:off by` a pair, `b:fix` a word of the text; `T:repair` and `B:repair` say that a word of the group
+`repair` stands in the title or the text, and `T:repair+prose` that the title has words of both groups.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+from miner import messages
+from miner.tags.lexicon import GROUPS, QUALIFYING
+
+MOST_WORDS = 150
+"""Words of a text that are looked at; what it is about stands at its beginning."""
+
+_WORD = re.compile(r"[a-z]+(?:'t)?")
+_NOISE = re.compile(r"https?://\S+|\b[0-9a-f]{12,}\b|^Merge .*'(?=\S+')|\S+@\S+")
+_ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", "e"), ("s", ""), ("e", ""))
+
+
+@lru_cache(maxsize=50_000)
+def stem(word: str) -> str:
+    """A word without its ending, roughly: fixes, fixed and fixing are `fix`."""
+    for ending, rest in _ENDINGS:
+        if word.endswith(ending) and not word.endswith("ss"):
+            cut = word[: len(word) - len(ending)] + rest
+            if len(cut) >= 3:
+                word = cut
+                break
+    word = word.removesuffix("e") if len(word) > 3 else word
+    return word[:-1] if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "sl" else word
+
+
+_GROUPS_OF: dict[str, tuple[str, ...]] = {}
+for _name, _words in GROUPS.items():
+    for _each in _words.split():
+        _GROUPS_OF[stem(_each)] = (*_GROUPS_OF.get(stem(_each), ()), _name)
+
+
+def message_parts(message: str) -> tuple[str, str]:
+    """Title and text of a whole commit message; of a mere branch merge the first line."""
+    title, body = messages.text_of(message)
+    return title or message.strip().partition("\n")[0], body
+
+
+def features(title: str, body: str) -> dict[str, str]:
+    """Features of a title and a text (either may be empty), each with the words it was seen in."""
+    found: dict[str, str] = {}
+    _of_title(words_of(title), found)
+    seen = 0
+    for word in words_of(body[:4000]):
+        short = stem(word)
+        found.setdefault(f"b:{short}", word)
+        for group in _GROUPS_OF.get(short, ()):
+            found.setdefault(f"B:{group}", word)
+        seen += 1
+        if seen == MOST_WORDS:
+            break
+    if not seen:
+        found["no-text"] = ""
+    return found
+
+
+def _of_title(said: list[str], found: dict[str, str]) -> None:
+    short = [stem(word) for word in said]
+    if short:
+        found[f"0:{short[0]}"] = said[0]
+    for word, whole in zip(short, said, strict=True):
+        found.setdefault(f"t:{word}", whole)
+        for group in _GROUPS_OF.get(word, ()):
+            found.setdefault(f"T:{group}", whole)
+    for (one, first), (two, second) in pairwise(zip(short, said, strict=True)):
+        found.setdefault(f"t:{one} {two}", f"{first} {second}")
+    for group in QUALIFYING:
+        if "T:repair" in found and f"T:{group}" in found:
+            found[f"T:repair+{group}"] = f"{found['T:repair']} ... {found[f'T:{group}']}"
+    if short and not any(key.startswith("T:") for key in found):
+        found["no-group"] = ""
+    if len(short) < 4:
+        found["short-title"] = " ".join(said)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case, without addresses and hashes."""
+    return _WORD.findall(_NOISE.sub(" ", text).lower())
