@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import fnmatch
 
+from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.outcomes import Outcome, Report, Status
 from backends.testing.run import TestResult, run_tests
@@ -81,22 +82,23 @@ def accept(plan: BuildPlan, tree: Tree, candidate: Candidate, image: str, servic
         Transient: the engine failed.
     """
     chosen = own_test_files(tree, candidate) if candidate.source.startswith("instances:") else []
-    first = _run(plan, image, chosen, services, seed=0)
-    if first.ran.killed_by == "time" and not chosen:
-        chosen = own_test_files(tree, candidate, neighbours=NEIGHBOURS)
-        first = _run(plan, image, chosen, services, seed=0) if chosen else first
-    discovered = chosen or discovered_files(plan, tree)
-    if refused := judge_one(first, discovered):
-        return refused
-    second = _run(plan, image, chosen, services, seed=0)
+    with services.sandbox.series(image, limits=services.test_limits()) as boxes:
+        first = _run(plan, boxes, chosen)
+        if first.ran.killed_by == "time" and not chosen:
+            chosen = own_test_files(tree, candidate, neighbours=NEIGHBOURS)
+            first = _run(plan, boxes, chosen) if chosen else first
+        discovered = chosen or discovered_files(plan, tree)
+        if refused := judge_one(first, discovered):
+            return refused
+        second = _run(plan, boxes, chosen, last=True)
     if refused := judge_one(second, discovered):
         return refused
     return judge_both(first, second, discovered)
 
 
-def _run(plan: BuildPlan, image: str, files: Sequence[str], services: Services, *, seed: int) -> TestResult:
+def _run(plan: BuildPlan, boxes: Series, files: Sequence[str], *, last: bool = False) -> TestResult:
     script = render(plan.test, workdir=plan.workdir, test_patch=b"", files=files, canary_dir=None, env=plan.env)
-    return run_tests(services, image, script, workdir=plan.workdir, seed=seed)
+    return run_tests(boxes, script, workdir=plan.workdir, last=last)
 
 
 def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:

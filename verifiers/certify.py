@@ -14,7 +14,7 @@ from backends.services import Services
 from backends.testing.outcomes import Report
 from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection, RunKind, Stage, Task, TestRun, Verification
-from verifiers.grade import bench_of, grade, pass_rate
+from verifiers.grade import grade, pass_rate
 
 GOLD_RUNS = 3
 
@@ -70,12 +70,11 @@ def _prove(task: Task, verification: Verification, services: Services, digest: s
     gold = [_worth(task, run, services) for run in counted if twins_ran][:GOLD_RUNS]
     noop = [_worth(task, run, services) for run in same if run.kind is RunKind.TESTED][:1]
     patch = services.artifacts.get(task.gold_patch)
-    bench = bench_of(task, services)
     while len(gold) < GOLD_RUNS or not noop:
         submission, scores = (patch, gold) if len(gold) < GOLD_RUNS else (b"", noop)
         scored = grade(task, services, submission)
         if scored.value is None:
-            return scored.infrastructure_error or f"no score from {bench.image}"
+            return scored.infrastructure_error or f"no score from {task.image}"
         scores.append(scored.value)
     return _Proof(tuple(gold), noop[0])
 

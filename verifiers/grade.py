@@ -10,14 +10,6 @@ from taskdb.records import RunKind, Score, Task, TestId
 from verifiers.runs import Bench, Done
 
 
-def bench_of(task: Task, services: Services) -> Bench:
-    """The task's own image and script, ready to run."""
-    return Bench(
-        services=services, image=task.image, image_digest=task.image_digest, workdir=task.plan.workdir,
-        script=services.artifacts.text(task.eval_script),
-    )  # fmt: skip
-
-
 def grade(task: Task, services: Services, patch: bytes) -> Score:
     """The score of one submission; empty is the no-op.
 
@@ -27,8 +19,12 @@ def grade(task: Task, services: Services, patch: bytes) -> Score:
     Raises:
         Transient: engine, disk or network failed.
     """
-    bench = bench_of(task, services)
-    return score(task, services, bench, bench.run(RunKind.SOLVED, patch=patch), patch)
+    with services.sandbox.series(task.image, limits=services.test_limits()) as boxes:
+        bench = Bench(
+            services=services, boxes=boxes, image_digest=task.image_digest, workdir=task.plan.workdir,
+            script=services.artifacts.text(task.eval_script),
+        )  # fmt: skip
+        return score(task, services, bench, bench.run(RunKind.SOLVED, patch=patch, last=not task.twins), patch)
 
 
 def score(task: Task, services: Services, bench: Bench, done: Done, patch: bytes) -> Score:
@@ -43,7 +39,7 @@ def score(task: Task, services: Services, bench: Bench, done: Done, patch: bytes
     if f2p_rate == p2p_rate == 1.0 and not tampering and task.twin_patch and task.twins:
         twin_patch = services.artifacts.get(task.twin_patch)
         files = sorted({test.partition("::")[0] for test in task.twins})
-        twin = bench.run(RunKind.TWIN, patch=patch, test_patch=twin_patch, files=files)
+        twin = bench.run(RunKind.TWIN, patch=patch, test_patch=twin_patch, files=files, last=True)
         if twin.result.infrastructure_error:
             why = twin.result.infrastructure_error
             return Score(task=name, value=None, resolved=False, f2p_rate=1.0, p2p_rate=1.0, infrastructure_error=why)

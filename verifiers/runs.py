@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.outcomes import Report
 from backends.testing.run import TestResult, run_tests
@@ -29,10 +30,10 @@ class Done:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """An image and a script, to be run as often as asked."""
+    """Boxes of an image and a script, to be run as often as asked."""
 
     services: Services
-    image: str
+    boxes: Series
     image_digest: str
     workdir: str
     script: str
@@ -45,6 +46,7 @@ class Bench:
         patch: bytes = b"",
         test_patch: bytes | None = None,
         files: Sequence[str] = (),
+        last: bool = False,
     ) -> Done:
         """One run in a fresh container; arguments as in `run_tests`.
 
@@ -52,8 +54,8 @@ class Bench:
             Transient: the engine failed.
         """
         result = run_tests(
-            self.services, self.image, self.script, workdir=self.workdir, patch=patch, test_patch=test_patch,
-            files=files, seed=seed,
+            self.boxes, self.script, workdir=self.workdir, patch=patch, test_patch=test_patch, files=files, seed=seed,
+            last=last,
         )  # fmt: skip
         report = result.report or NOTHING
         artifacts = self.services.artifacts

@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import PurePosixPath
 
 from backends.git import GitError, Repository
+from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.script import config_part, render
 from taskdb.lineage import Lineage
@@ -63,8 +64,12 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
         Transient: engine, disk or network failed.
     """
     started = time.perf_counter()
-    trial = Trial(candidate=lineage.candidate, environment=lineage.the_environment, services=services, started=started)
-    found = trial.verified()
+    environment = lineage.the_environment
+    with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
+        trial = Trial(
+            candidate=lineage.candidate, environment=environment, services=services, boxes=boxes, started=started
+        )
+        found = trial.verified()
     seconds = time.perf_counter() - started
     if isinstance(found, Verification):
         return found.model_copy(update={"seconds": seconds})
@@ -85,6 +90,7 @@ class Trial:
     candidate: Candidate
     environment: Environment
     services: Services
+    boxes: Series
     started: float
     canary: bool = True
     tested: list[Done] = field(default_factory=list)
@@ -120,8 +126,8 @@ class Trial:
             plan.test, workdir=plan.workdir, test_patch=self.test_patch, files=self.files, env=plan.env,
             canary_dir=folders[0] if folders and self.canary else None, config_patch=config_part(self.gold),
         )  # fmt: skip
-        image, digest = self.environment.image, self.environment.image_digest
-        return Bench(services=self.services, image=image, image_digest=digest, workdir=plan.workdir, script=script)
+        digest = self.environment.image_digest
+        return Bench(services=self.services, boxes=self.boxes, image_digest=digest, workdir=plan.workdir, script=script)
 
     def lists(self) -> Lists | None:
         """The lists by the runs so far; None before the first pair."""
@@ -217,7 +223,7 @@ class Trial:
             if not changed:
                 break
             patch = twins.twin_patch(self.tree, self.candidate.base_commit, self.test_patch, changed)
-            done = self.bench.run(RunKind.TWIN, patch=self.gold, test_patch=patch, files=sorted(sources))
+            done = self.bench.run(RunKind.TWIN, patch=self.gold, test_patch=patch, files=sorted(sources), last=True)
             self.twin_runs.append(done)
             outcomes = done.report.outcomes
             confirmed = [

@@ -17,8 +17,8 @@ OWN_FOLDER = "/run/mergemill"
 """Where files that a layer must not keep are put; created by us, so that removing it leaves nothing."""
 
 
-def pack(files: Mapping[str, bytes]) -> bytes:
-    """A tar of absolute path -> content, owner root, mode 0644; folders are named only below OWN_FOLDER.
+def pack(files: Mapping[str, bytes], mode: int = 0o644) -> bytes:
+    """A tar of absolute path -> content, owner root; folders are named only below OWN_FOLDER.
 
     Naming a folder in the archive would give an existing one another mode and owner; the engine makes missing ones.
     """
@@ -30,7 +30,7 @@ def pack(files: Mapping[str, bytes]) -> bytes:
             tar.addfile(entry)
         for path, content in files.items():
             entry = tarfile.TarInfo(path.lstrip("/"))
-            entry.size, entry.mode = len(content), 0o644
+            entry.size, entry.mode = len(content), mode
             tar.addfile(entry, io.BytesIO(content))
     return buffer.getvalue()
 
@@ -78,6 +78,16 @@ def first_file(archive: Iterable[bytes]) -> bytes | None:
             return None
         content = tar.extractfile(entry)
         return content.read() if content else None
+
+
+def files_of(packed: bytes) -> dict[str, bytes]:
+    """Absolute path -> content of the regular files of a tar; nothing when it is cut short."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(packed), mode="r:") as tar:
+            found = [(member.name, tar.extractfile(member)) for member in tar if member.isreg()]
+            return {f"/{name.lstrip('/')}": content.read() for name, content in found if content}
+    except tarfile.TarError:
+        return {}
 
 
 def saved_layers(archive: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:

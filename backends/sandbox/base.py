@@ -47,6 +47,29 @@ class ImageInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+class Series(Protocol):
+    """Runs of one image, one after the other, as root and without network. Each has a fresh container of its own."""
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        files: Mapping[str, bytes] | None = None,
+        collect: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        last: bool = False,
+    ) -> Ran:
+        """Run `command` as `Sandbox.run` does; nothing is brought back of one that was killed.
+
+        `files`: only root may read them.
+        `last`: no other will follow at once, so none needs to be made ready.
+
+        Raises:
+            Transient, InputError: as `Sandbox.run`.
+        """
+        ...
+
+
 class Sandbox(Protocol):
     """One engine."""
 
@@ -70,6 +93,13 @@ class Sandbox(Protocol):
         Raises:
             Transient: the engine is out of reach or its disk is full.
             InputError: there is no such image.
+        """
+        ...
+
+    def series(self, image: str, *, limits: Limits) -> AbstractContextManager[Series]:
+        """Runs of `image`; the next container is started while one runs, so each costs little beyond its command.
+
+        The image needs bash, coreutils and tar.
         """
         ...
 

@@ -13,18 +13,21 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import requests
 
 from backends.sandbox import archive
 from backends.sandbox.base import Limits, Ran
-from backends.sandbox.output import CappedOutput, Frames
+from backends.sandbox.output import CappedOutput, Frames, Results
 from mergemill.errors import Stopped, Transient
 
 log = logging.getLogger(__name__)
 
+HOSTNAME = "mergemill"
+HOSTS = f"127.0.0.1\tlocalhost {HOSTNAME}\n::1\tlocalhost\n"
+"""For /etc/hosts, which the engine itself writes only where there is a network."""
 FIRST_LOOK = 1.0
 """Seconds until the disk is looked at first; short runs are spared it."""
 LOOK_SHARE = 0.02
@@ -66,36 +69,40 @@ class Box:
             Transient: it can be neither followed nor ended.
             Stopped: `stopping` was set meanwhile.
         """
-        output = CappedOutput(self.limits.output_bytes)
-        with self._attached() as stream:
-            started = time.monotonic()
+        with self.attached() as stream:
             try:
                 self.client.start(self.id)
             except requests.HTTPError as error:
                 return _not_started(error)
-            ended = self.waiters.submit(self._wait)
-            killed_by = Watch(self, stream, ended, started, Frames(output)).follow()
-        seconds = time.monotonic() - started
-        code = ended.result()
-        if self.stopping.is_set():
-            raise Stopped("stopped")
-        killed_by = killed_by or self._why_killed(code, seconds)
-        return Ran(
-            exit_code=code,
-            output=output.text(),
-            files={path: content for path in collect if (content := self._get(path)) is not None},
-            seconds=seconds,
-            killed_by=killed_by,
-        )
+            ran = self.follow(stream)
+        return replace(ran, files={path: content for path in collect if (content := self._get(path)) is not None})
 
     @contextlib.contextmanager
-    def _attached(self) -> Iterator[Any]:
-        stream = self.client.attach_socket(self.id, params={"stdout": 1, "stderr": 1, "stream": 1})
+    def attached(self, *, stdin: bool = False) -> Iterator[Any]:
+        """The stream of what it prints and, if so asked, reads."""
+        stream = self.client.attach_socket(self.id, params={"stdin": int(stdin), "stdout": 1, "stderr": 1, "stream": 1})
         try:
             yield stream
         finally:
             stream._response.close()
             stream.close()
+
+    def follow(self, stream: Any, results: Results | None = None) -> Ran:
+        """Follow the running container to its end; `results` takes its stdout. Brings no files.
+
+        Raises:
+            Transient, Stopped: as `execute`.
+        """
+        output = CappedOutput(self.limits.output_bytes)
+        started = time.monotonic()
+        ended = self.waiters.submit(self._wait)
+        killed_by = Watch(self, stream, ended, started, Frames(output, results)).follow()
+        seconds = time.monotonic() - started
+        code = ended.result()
+        if self.stopping.is_set():
+            raise Stopped("stopped")
+        killed_by = killed_by or self._why_killed(code, seconds)
+        return Ran(exit_code=code, output=output.text(), files={}, seconds=seconds, killed_by=killed_by)
 
     def _wait(self) -> int:
         """The exit code. This request stays open all the time: that it breaks tells us of the engine's death."""

@@ -1,7 +1,8 @@
 """The sandbox on a Docker engine (20.10 or newer). The only file that imports the docker SDK.
 
 A run is: create, put files, attach, start, follow the output while looking at clock and disk, read the exit code, bring
-files back; a thread removes the container afterwards. Each thread has a client of its own.
+files back; a thread removes the container afterwards. `series` has the next one started meanwhile. Each thread has a
+client of its own.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import docker
 import docker.errors
-import requests
-import urllib3
 from docker.utils import kwargs_from_env
 
 from backends.sandbox import archive, owner
 from backends.sandbox.base import ImageInfo, Limits, Ran
-from backends.sandbox.box import Box
+from backends.sandbox.box import HOSTNAME, HOSTS, Box
+from backends.sandbox.removal import AWAY, Removal
+from backends.sandbox.series import COMMAND, Boxes, Waiting
 from mergemill.errors import InputError, MachineError, MergemillError, Stopped, Transient
 
 log = logging.getLogger(__name__)
@@ -38,11 +39,9 @@ SECONDS = 60
 """How long the engine may be silent on an ordinary request."""
 SLOW_SECONDS = 1800
 """The same where it moves whole images."""
-BROKEN = (docker.errors.DockerException, requests.RequestException, urllib3.exceptions.HTTPError,
-          http.client.HTTPException, OSError)  # fmt: skip
+BROKEN = (docker.errors.DockerException, *AWAY)
 COMMAND_FILE = f"{archive.OWN_FOLDER}/command"
 DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP"]
-HOSTNAME = "mergemill"
 
 
 def translated(error: Exception) -> MergemillError | None:
@@ -109,9 +108,7 @@ class DockerSandbox:
             raise MachineError(f"no Docker engine answers at {at}: {error}", advice=SETUP) from error
         self._version = client.api_version
         self._waiters = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
-        self._removers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mergemill-remove")
-        self._removing: set[Future[bool]] = set()
-        self._left: list[str] = []
+        self._removal = Removal(self._client)
         self._unreachable: str | None = None
         self._stopping = threading.Event()
 
@@ -144,10 +141,29 @@ class DockerSandbox:
         user: str = "root",
     ) -> Ran:
         """Run `command` in a fresh container; see `backends.sandbox.base.Sandbox.run`."""
+        brought = {**({} if network else {"/etc/hosts": HOSTS.encode()}), **(files or {})}
         with engine_errors(), self._box(image, command, limits, env=env or {}, network=network, user=user) as box:
-            if files:
-                box.put(archive.pack(files))
+            if brought:
+                box.put(archive.pack(brought))
             return box.execute(collect)
+
+    @contextlib.contextmanager
+    def series(self, image: str, *, limits: Limits) -> Iterator[Boxes]:
+        """Runs of one image, one after the other; see `backends.sandbox.base.Sandbox.series`."""
+
+        def make() -> Waiting:
+            box = self._create(image, COMMAND, limits, stdin=True)
+            try:
+                return Waiting(box)
+            except BaseException:
+                self._removal.later(lambda: box.id)
+                raise
+
+        boxes = Boxes(make, self._removal.later, self._waiters, engine_errors)
+        try:
+            yield boxes
+        finally:
+            boxes.close()
 
     def build(
         self,
@@ -194,17 +210,33 @@ class DockerSandbox:
     def _box(
         self, image: str, command: Sequence[str], limits: Limits, *, env: Mapping[str, str], network: bool, user: str
     ) -> Iterator[Box]:
+        box = self._create(image, command, limits, env=env, network=network, user=user)
+        try:
+            yield box
+        finally:
+            self._removal.later(lambda: box.id)
+
+    def _create(
+        self,
+        image: str,
+        command: Sequence[str],
+        limits: Limits,
+        *,
+        env: Mapping[str, str] | None = None,
+        network: bool = False,
+        user: str = "root",
+        stdin: bool = False,
+    ) -> Box:
+        """Without network the engine is not even asked for an empty one: that takes it longer than all the rest."""
         if self._stopping.is_set():
             raise Stopped("stopped")
         client = self._client()
         made = client.create_container(
-            image, list(command[1:]), entrypoint=[command[0]], environment=dict(env), user=user, hostname=HOSTNAME,
-            name=owner.new_name(), use_config_proxy=False, host_config=self._host_config(client, limits, network),
+            image, list(command[1:]), entrypoint=[command[0]], environment=dict(env or {}), user=user,
+            hostname=HOSTNAME, name=owner.new_name(), use_config_proxy=False, stdin_open=stdin,
+            network_disabled=not network, host_config=self._host_config(client, limits, network),
         )  # fmt: skip
-        try:
-            yield Box(made["Id"], self._client, self._waiters, limits, self._stopping)
-        finally:
-            self._dispose(made["Id"])
+        return Box(made["Id"], self._client, self._waiters, limits, self._stopping)
 
     def _host_config(self, client: docker.APIClient, limits: Limits, network: bool) -> dict[str, Any]:
         memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
@@ -216,42 +248,16 @@ class DockerSandbox:
             security_opt=["no-new-privileges"], cap_drop=DROPPED_CAPABILITIES,
             ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
             log_config={"Type": "none"},
-            extra_hosts={HOSTNAME: "127.0.0.1"},
+            extra_hosts={HOSTNAME: "127.0.0.1"} if network else None,
         )  # fmt: skip
         return cast("dict[str, Any]", config)
-
-    def _dispose(self, container: str) -> None:
-        """Have the container removed in the background."""
-        future = self._removers.submit(self._remove, container)
-        self._removing.add(future)
-        future.add_done_callback(self._removing.discard)
-
-    def _remove(self, container: str) -> bool:
-        """Remove a container, running or not; whether it is gone.
-
-        Runs behind the caller's back, so it only logs. What stays, because the engine is away, is tried again after
-        the next removal that works.
-        """
-        try:
-            self._client().remove_container(container, force=True, v=True)
-        except BROKEN as error:
-            # 404: gone. 409: somebody else is at it.
-            status = getattr(error, "status_code", None)
-            if status not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT}:
-                log.info("container %s stays for now: %s", container[:12], error)
-                self._left.append(container)
-                return False
-        with contextlib.suppress(IndexError):  # another remover may have taken the last
-            while True:
-                self._dispose(self._left.pop())
-        return True
 
     def reap(self) -> int:
         """Remove containers of drivers of this machine that no longer live; how many."""
         with engine_errors():
             found = self._client().containers(all=True, filters={"name": owner.PREFIX})
         dead = [c["Id"] for c in found if any(owner.is_orphan(name) for name in c["Names"] or ())]
-        return sum(self._remove(container) for container in dead)
+        return sum(self._removal.now(container) for container in dead)
 
     def stop(self) -> None:
         """End what runs and start nothing more: `run` and `build`, in all threads, raise Stopped within seconds."""
@@ -259,7 +265,7 @@ class DockerSandbox:
 
     def flush(self) -> None:
         """Wait until the containers of finished runs are gone."""
-        wait(list(self._removing))
+        self._removal.flush()
 
     # --- images --------------------------------------------------------------------------------------------------
 

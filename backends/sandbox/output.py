@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 
 HEADER = struct.Struct(">BxxxL")
+STDOUT = 1
 
 
 class CappedOutput:
@@ -40,11 +41,35 @@ class CappedOutput:
         return bytes(self._head + between + tail).decode("utf-8", errors="replace")
 
 
-class Frames:
-    """Takes the attach stream apart, in pieces of any size, and hands the payloads on."""
+class Results:
+    """Keeps everything up to `limit` bytes, and nothing of what is longer."""
 
-    def __init__(self, output: CappedOutput) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._seen = 0
+        self._kept = bytearray()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Take more of them."""
+        self._seen += len(data)
+        if self._seen <= self._limit:
+            self._kept += data
+
+    def content(self) -> bytes:
+        """All that came, or nothing when that was too much."""
+        return bytes(self._kept) if self._seen <= self._limit else b""
+
+
+class Frames:
+    """Takes the attach stream apart, in pieces of any size, and hands the payloads on.
+
+    `results`: takes what comes on stdout; without it both streams are output.
+    """
+
+    def __init__(self, output: CappedOutput, results: Results | None = None) -> None:
         self._output = output
+        self._results = results
+        self._to: CappedOutput | Results = output
         self._header = bytearray()
         self._missing = 0
 
@@ -54,7 +79,7 @@ class Frames:
         while view:
             if self._missing:
                 payload = view[: self._missing]
-                self._output.write(payload)
+                self._to.write(payload)
                 self._missing -= len(payload)
                 view = view[len(payload) :]
                 continue
@@ -62,5 +87,6 @@ class Frames:
             self._header += view[:wanted]
             view = view[wanted:]
             if len(self._header) == HEADER.size:
-                self._missing = HEADER.unpack(self._header)[1]
+                number, self._missing = HEADER.unpack(self._header)
+                self._to = self._results if self._results is not None and number == STDOUT else self._output
                 self._header.clear()

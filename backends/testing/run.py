@@ -7,15 +7,12 @@ nobody knows the name beforehand, and takes back the report, the times and the c
 from __future__ import annotations
 
 import hashlib
-import io
 import secrets
-import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from backends.sandbox.base import Ran
-from backends.services import Services
+from backends.sandbox.base import Ran, Series
 from backends.testing import junit
 from backends.testing.outcomes import Outcome, Report, Status
 
@@ -35,12 +32,11 @@ rm -f "$box/submission.patch"
 export MERGEMILL_REPORT_DIR="$box/report"
 [ ! -f "$box/files" ] || export MERGEMILL_FILES="$box/files"
 [ ! -f "$box/test.patch" ] || export MERGEMILL_TEST_PATCH="$box/test.patch"
-/bin/bash "$box/evaluate.sh"
-code=$?
-rm -rf "$box"/report/[0-9a-f]*[0-9a-f]  # the tests' own folder; what root found in it lies beside it
-tar -C "$box/report" -cf "$box/report.tar" . || exit 97
-exit $code
+exec /bin/bash "$box/evaluate.sh"
 """
+
+_LEFT = ("junit.xml", "times", "canaries", "known", "error")
+"""What is taken back of the report folder: files of root's, beside the folder that the tests write to."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,8 +59,7 @@ class TestResult:
 
 
 def run_tests(
-    services: Services,
-    image: str,
+    boxes: Series,
     script: str,
     *,
     workdir: str = "/testbed",
@@ -73,12 +68,12 @@ def run_tests(
     files: Sequence[str] = (),
     seed: int = 0,
     known_files: Sequence[str] = (),
+    last: bool = False,
 ) -> TestResult:
-    """Run the evaluation script in a fresh container of `image`.
+    """Run the evaluation script in a fresh container.
 
     Args:
-        services: settings and sandbox.
-        image: name or digest.
+        boxes: of the task's image.
         script: what `script.render` gave.
         workdir: the tree, as the script has it.
         patch: gold patch or submission, applied first; empty for none. One that does not apply is a result.
@@ -86,6 +81,7 @@ def run_tests(
         files: test files to run instead of the script's; in another order for every seed but 0.
         seed: hash seed, and the order of `files`.
         known_files: further paths for telling test files, beside those that lie in the tree.
+        last: whether no other run of these boxes will follow.
 
     Raises:
         Transient: the engine failed.
@@ -96,12 +92,12 @@ def run_tests(
         given["test.patch"] = test_patch
     if files:
         given["files"] = "".join(f"{file}\n" for file in _ordered(files, seed)).encode()
-    ran = services.sandbox.run(
-        image, ["/bin/bash", "-c", _START, "mergemill", box, workdir],
-        limits=services.test_limits(), files={f"{box}/{name}": content for name, content in given.items()},
-        collect=[f"{box}/report.tar"], env={"MERGEMILL_SEED": str(seed)},
+    ran = boxes.run(
+        ["/bin/bash", "-c", _START, "mergemill", box, workdir],
+        files={f"{box}/{name}": content for name, content in given.items()},
+        collect=[f"{box}/report/{name}" for name in _LEFT], env={"MERGEMILL_SEED": str(seed)}, last=last,
     )  # fmt: skip
-    left = _unpacked(ran.files.get(f"{box}/report.tar", b""))
+    left = {path.rpartition("/")[2]: content for path, content in ran.files.items()}
     report, canaries = _without_canaries(_report(left, known_files), left.get("canaries", b"").decode())
     return TestResult(
         ran=replace(ran, files={}), report=report, canaries=canaries, test_seconds=_test_seconds(left),
@@ -109,15 +105,6 @@ def run_tests(
         applied=ran.exit_code != UNAPPLIED or bool(left),
         infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
     )  # fmt: skip
-
-
-def _unpacked(tar: bytes) -> dict[str, bytes]:
-    """Regular files of the report folder, by name."""
-    if not tar:
-        return {}
-    with tarfile.open(fileobj=io.BytesIO(tar)) as opened:
-        files = [(member, opened.extractfile(member)) for member in opened if member.isreg()]
-        return {member.name.rpartition("/")[2]: content.read() for member, content in files if content}
 
 
 def _ordered(files: Sequence[str], seed: int) -> list[str]:
