@@ -301,6 +301,14 @@ def _source_steps(made: Draft) -> tuple[str, ...]:
     return (" || ".join(ways),)
 
 
+def offline_first(plan: BuildPlan) -> bool:
+    """Whether the source's install begins with a way that needs no network.
+
+    Only then it may be tried without: what works offline is what would have been done online, too.
+    """
+    return all(" --offline " in step.partition(" || ")[0] for step in plan.source_steps)
+
+
 def _linked_wheel(until: date) -> str:
     """For backends too old for editable installs: a wheel's metadata and scripts, and the tree as import path."""
     return (

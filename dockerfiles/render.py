@@ -1,7 +1,7 @@
 """A BuildPlan as a Dockerfile, for bundles: the same steps in the same order as the layers mergemill makes itself.
 
-It needs an official image, the tree as an archive, and `finish.sh` of this folder. A plan is data, so whoever can read
-plans can render them: this package is below all stages.
+It needs an official image, the tree as an archive, and `finish.sh` and `settle.sh` of this folder. A plan is data, so
+whoever can read plans can render them: this package is below all stages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a task's image is made anew from a bundle alone: a Dockerfile, the base tree, the script that it copies."""
+"""How a task's image is made anew from a bundle alone: a Dockerfile, the base tree, the scripts that it copies."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ TREE = "tree.tar.gz"
 
 
 def write_recipe(task: Task, folder: Path, services: Services) -> None:
-    """Write `Dockerfile`, `tree.tar.gz` and `finish.sh` into `folder`.
+    """Write `Dockerfile`, `tree.tar.gz`, `finish.sh` and `settle.sh` into `folder`.
 
     Raises:
         InputError: the clone of the task's source is gone.
     """
     put(folder / "Dockerfile", render(task.plan, name=task.name, base=official_image(task.plan), tree=TREE))
-    put(folder / "finish.sh", text("finish.sh"))
+    for script in ("finish.sh", "settle.sh"):
+        put(folder / script, text(script))
     write_tree(services.clones.open(task.source, task.repo), task.base_commit, folder / TREE)

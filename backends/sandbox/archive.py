@@ -17,8 +17,10 @@ OWN_FOLDER = "/run/mergemill"
 """Where files that a layer must not keep are put; created by us, so that removing it leaves nothing."""
 
 
-def pack(files: Mapping[str, bytes], mode: int = 0o644) -> bytes:
+def pack(files: Mapping[str, bytes], mode: int = 0o644, *, goes_on: bool = False) -> bytes:
     """A tar of absolute path -> content, owner root; folders are named only below OWN_FOLDER.
+
+    `goes_on`: another tar will follow, so it gets no end.
 
     Naming a folder in the archive would give an existing one another mode and owner; the engine makes missing ones.
     """
@@ -32,7 +34,8 @@ def pack(files: Mapping[str, bytes], mode: int = 0o644) -> bytes:
             entry = tarfile.TarInfo(path.lstrip("/"))
             entry.size, entry.mode = len(content), mode
             tar.addfile(entry, io.BytesIO(content))
-    return buffer.getvalue()
+        length = buffer.tell()
+    return buffer.getvalue()[: length if goes_on else None]
 
 
 def _own_folders(files: Iterable[str]) -> set[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import itertools
 import json
 import logging
 import queue
@@ -190,9 +191,8 @@ class DockerSandbox:
             engine_errors(),
             self._box(base, ["/bin/sh", COMMAND_FILE], limits, env={}, network=network, user="root") as box,
         ):
-            if tree is not None:
-                box.put(archive.pieces(tree))
-            box.put(archive.pack(brought))
+            packed = archive.pack(brought, goes_on=tree is not None)
+            box.put(packed if tree is None else itertools.chain([packed], archive.pieces(tree)))
             ran = box.execute(())
             if ran.exit_code or ran.killed_by:
                 return ran, None

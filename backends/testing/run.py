@@ -22,13 +22,12 @@ UNAPPLIED = 96
 # The second attempt forgives what hand-made patches get wrong: line counts, white space in context, distant context.
 _START = """
 box="$1" workdir="$2"
-chmod 711 "$box" && chmod 600 "$box"/* && mkdir -p "$box/report" && cd "$workdir" || exit 97
+chmod 711 "$box" && cd "$workdir" || exit 97
 if [ -s "$box/submission.patch" ]; then
     git apply --whitespace=nowarn "$box/submission.patch" ||
     git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$box/submission.patch" ||
     exit 96
 fi
-rm -f "$box/submission.patch"
 export MERGEMILL_REPORT_DIR="$box/report"
 [ ! -f "$box/files" ] || export MERGEMILL_FILES="$box/files"
 [ ! -f "$box/test.patch" ] || export MERGEMILL_TEST_PATCH="$box/test.patch"

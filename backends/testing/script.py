@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 import jinja2
 
+from backends.git import GitError, git
 from taskdb.paths import PROTECTED_PATTERNS, is_test_file
 from taskdb.records import TestCommand
 
@@ -75,7 +76,8 @@ def render(
         framework=test.framework, argv=argv, paths=test.paths, python=python, harness=_base64(_harness()),
         workdir=workdir, files=files, env=env, uid=TESTS_UID, report_bytes=REPORT_BYTES,
         linger=LINGER_SECONDS,
-        test_patch=_base64(test_patch), config_patch=_base64(config_patch),
+        patches=[(name, _base64(patch)) for name, patch in (("config", config_patch), ("test", test_patch)) if patch],
+        patched=[_bash_word(path) for path in _patched_paths(test_patch)],
         protected=PROTECTED_PATTERNS + CONFIG_PATTERNS, shadowing=SHADOWING_PATTERNS,
         canary_dir=canary_dir, canary_file=_canary_name(files), canary_text=_CANARY[test.framework],
     )  # fmt: skip
@@ -91,6 +93,25 @@ def _canary_name(files: Sequence[str]) -> str:
     """A bash word for a canary's file name, formed as the test files are, so that a suite's patterns take it in."""
     named = [PurePosixPath(file).name for file in files if is_test_file(file)]
     return '"${word}_test.py"' if named and all(name.endswith("_test.py") for name in named) else '"test_$word.py"'
+
+
+def _patched_paths(patch: bytes) -> list[bytes]:
+    """The files that a patch leaves changed; none when git cannot read it, which the script then finds out, too."""
+    try:
+        lines = git("apply", "--numstat", "-z", cwd=Path("/"), data=patch).split(b"\0") if patch else []
+    except GitError:
+        return []
+    return [line.split(b"\t", 2)[2] for line in lines if line]
+
+
+def _bash_word(content: bytes) -> str:
+    """Bytes as one word of bash."""
+    plain = content.decode("ascii", errors="replace")
+    return shlex.quote(plain) if plain.isprintable() and plain.isascii() else f"$'{_escaped(content)}'"
+
+
+def _escaped(content: bytes) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in content)
 
 
 def _base64(content: bytes) -> str:
