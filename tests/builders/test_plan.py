@@ -7,7 +7,7 @@ import pytest
 
 from backends.git import Repository
 from builders.fallbacks import ladder, settled_first
-from builders.plan import NoPlanError, draft, normal_version, plan, render
+from builders.plan import NoPlanError, draft, normal_version, offline_first, plan, render
 from builders.tree import Tree
 from taskdb.records import BuildPlan
 from tests.helpers import TinyRepo
@@ -302,6 +302,12 @@ def test_each_rung_of_the_ladder_is_another_plan(tmp_path: Path) -> None:
     assert [r.exclude_newer for r in rungs] == ["2024-03-01"] + ["2024-03-18"] * 3
     assert [r.language_version for r in rungs] == ["3.12"] * 3 + ["3.10"]
     assert "freezegun" not in requirements(rungs[2])
+
+
+def test_only_an_install_that_fetches_no_dependencies_is_tried_without_network(tmp_path: Path) -> None:
+    rungs = list(ladder(draft(tree_of(tmp_path, MODERN), HERE, DAY)))
+    assert [offline_first(render(rung)) for rung in rungs] == [not rung.install_dependencies for rung in rungs]
+    assert {rung.install_dependencies for rung in rungs} == {True, False}
 
 
 @pytest.mark.parametrize(
