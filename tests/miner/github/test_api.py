@@ -300,9 +300,23 @@ def test_redirections_in_a_circle_end(connect, server):
         connect().rest("/repos/o/n")
 
 
-def test_the_order_of_answers_does_not_mix_up_threads(connect, server):
+def test_two_threads_never_share_a_connection(connect, server):
+    """PyGithub's connection keeps the request in itself: a second one before the answer would replace the first."""
     server.says(lambda asked: Said(200, {"path": asked.path}, left(4000), slow=0.005))
-    api, found = connect(github_concurrency=8), {}
+    api, found, lent, twice = connect(github_concurrency=8), {}, set(), []
+    use = api._lines.use
+
+    def noted(credential, ask, what, *, graphql):
+        def asking(line):
+            twice.append(line) if line in lent else lent.add(line)
+            try:
+                return ask(line)
+            finally:
+                lent.discard(line)
+
+        return use(credential, asking, what, graphql=graphql)
+
+    api._lines.use = noted
 
     def ask(number):
         for _ in range(5):
@@ -314,3 +328,4 @@ def test_the_order_of_answers_does_not_mix_up_threads(connect, server):
     for thread in threads:
         thread.join()
     assert found == {number: {f"/x/{number}"} for number in range(8)}
+    assert twice == []
