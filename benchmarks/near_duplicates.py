@@ -1,0 +1,162 @@
+"""Which likeness makes a copy: `python -m benchmarks.near_duplicates --instances FILE... --repos REPO...`.
+
+Copies (what must be found): commits that say which one they were cherry-picked from; published tasks that two files
+hold; published tasks found again in a REPO by their pull request's number, patches only; and published tasks of which
+a share of the lines (of the words) was replaced, a patch then indented anew and moved to other files.
+Others (what must not be found): all pairs of different published tasks, and all pairs of different candidates of a REPO.
+
+Prints for each threshold how many copies are found (recall), how many of those that are found are copies (precision),
+and how many of those the keys of MinHash miss that a comparison of every pair would find.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from backends.git import GitError, Repository
+from mergemill.config import Settings
+from mergemill.services import make_services
+from miner.changes import Unparsable
+from miner.clone import reading
+from miner.history import pull_requests
+from miner.mine import mine
+from miner.near import Features, Sketch, similarity, sketch
+from miner.patches import split_commit
+from taskdb.records import Candidate
+
+THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+REPLACED = (0.05, 0.1, 0.2, 0.3)
+KINDS: dict[str, Callable[[Sketch], Features]] = {"patch": lambda s: s.patch, "statement": lambda s: s.statement}
+Pair = tuple[Sketch, Sketch]
+
+
+def tasks(files: Iterable[Path]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Published tasks by repository and number, each with patch, test_patch and statement."""
+    for file in files:
+        for line in file.read_text().splitlines():
+            row = json.loads(line)
+            said = row.get("problem_statement") or f"{row.get('title', '')} {row.get('body', '')}"
+            patch = row.get("patch") or row.get("fix_patch") or ""
+            number = row["instance_id"].rsplit("-", 1)[1]
+            repo = row["repo"] if "/" in row["repo"] else f"{row['org']}/{row['repo']}"
+            yield f"{repo}#{number}".lower(), {"patch": patch, "test_patch": row["test_patch"], "statement": said}
+
+
+def replaced(row: dict[str, Any], share: float, chance: random.Random) -> Sketch:
+    """A task with a share of its lines and words replaced, in other files and indented by four more blanks."""
+
+    def line(text: str) -> str:
+        if text[:1] not in "+-" or text.startswith(("+++", "---")):
+            return text
+        return f"{text[0]}    " + (f"other_{chance.random()}" if chance.random() < share else text[1:])
+
+    def word(text: str) -> str:
+        return f"other{chance.random()}" if chance.random() < share / 3 else text  # each word is in three sequences
+
+    patch, test = ("\n".join(map(line, row[side].split("\n"))) for side in ("patch", "test_patch"))
+    return sketch(patch, test, " ".join(map(word, row["statement"].split())))
+
+
+def cherry_picks(repo: Path) -> Iterator[Pair]:
+    """Commits and those that were picked from them."""
+    repository = Repository(repo)
+    said = repository.git("log", "--all", "--no-merges", "--format=%H %P%x01%B%x00", "--grep=cherry picked from commit")
+    with reading(repository) as clone:
+        for row in said.decode(errors="replace").split("\0"):
+            ids, _, message = row.strip().partition("\1")
+            found = re.search(r"cherry picked from commit ([0-9a-f]{40})", message)
+            try:
+                if found and " " in ids:
+                    other = repository.git("rev-parse", f"{found[1]}^").decode().strip()
+                    pairs = (ids.split()[::-1], [other, found[1]])
+                    both = [split_commit(clone.sheet, base, commit) for base, commit in pairs]
+                    said_by = [repository.git("log", "-1", "--format=%B", commit).decode() for _, commit in pairs]
+                    yield tuple(sketch(s.gold.text, s.test.text, m) for s, m in zip(both, said_by, strict=True))  # type: ignore[misc]
+            except (GitError, Unparsable, ValueError):
+                continue  # the original is not here, or is the first commit
+
+
+def found_again(repo: Path, known: dict[str, dict[str, Any]]) -> Iterator[Pair]:
+    """Published tasks and the same pull requests in a clone."""
+    repository, name = Repository(repo), repo.name.removesuffix(".git").replace("__", "/").lower()
+    with reading(repository) as clone:
+        for request, _, _ in pull_requests(repository, f"git:{repo}", name):
+            if row := known.get(f"{name}#{request.number}"):
+                split = split_commit(clone.sheet, request.base_commit, request.merge_commit)
+                yield sketch(row["patch"], row["test_patch"], ""), sketch(split.gold.text, split.test.text, "")
+
+
+def candidates(repo: Path, limit: int) -> list[Sketch]:
+    """Sketches of a clone's newest candidates."""
+    with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
+        services = make_services(Settings(store=Path(folder), limit=limit), engine=False)
+        made = [m.result for m in mine(f"git:{repo}", services) if hasattr(m, "result")]
+        read = services.artifacts.text
+        return [
+            sketch(read(c.gold_patch), read(c.test_patch), c.problem_statement)
+            for c in made if isinstance(c, Candidate)
+        ]  # fmt: skip
+
+
+def tell(kind: str, copies: dict[str, list[Pair]], others: list[list[Sketch]]) -> None:
+    """Print the table of one kind."""
+    of = KINDS[kind]
+    wrong = [
+        similarity(of(a), of(b)) for group in others for a, b in combinations(group, 2) if of(a) and of(b)
+    ]  # fmt: skip
+    pairs = {name: [(a, b) for a, b in found if of(a) and of(b)] for name, found in copies.items()}
+    print(f"\n{kind}: {len(wrong)} pairs of others, the likest {', '.join(f'{s:.2f}' for s in sorted(wrong)[:-6:-1])}")
+    print(f"{'copies':<28}{'pairs':>7}" + "".join(f"{threshold:>8}" for threshold in THRESHOLDS))
+    right: list[float] = []
+    for name, found in pairs.items():
+        likeness = [similarity(of(a), of(b)) for a, b in found]
+        right += likeness
+        if found:
+            shares = "".join(f"{sum(s >= t for s in likeness) / len(found):>8.3f}" for t in THRESHOLDS)
+            print(f"{name:<28}{len(found):>7}{shares}")
+    hits = [(sum(s >= t for s in right), sum(s >= t for s in wrong)) for t in THRESHOLDS]
+    print(f"{'others found':<35}" + "".join(f"{n:>8}" for _, n in hits))
+    print(f"{'precision':<35}" + "".join(f"{r / (r + n) if r + n else 1:>8.3f}" for r, n in hits))
+    missed = [
+        sum(similarity(of(a), of(b)) >= t and not set(a.keys) & set(b.keys) for found in pairs.values() for a, b in found)
+        for t in THRESHOLDS
+    ]  # fmt: skip
+    print(f"{'copies the keys miss':<35}" + "".join(f"{n:>8}" for n in missed))
+
+
+def main() -> int:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--instances", type=Path, nargs="+", default=[], metavar="FILE")
+    parser.add_argument("--repos", type=Path, nargs="+", default=[], metavar="REPO")
+    parser.add_argument("--limit", type=int, default=100, help="candidates of each REPO (default 100)")
+    options = parser.parse_args()
+    chance = random.Random(1)
+    known: dict[str, dict[str, Any]] = {}
+    copies: dict[str, list[Pair]] = {"in two files": []}
+    for name, row in tasks(options.instances):
+        if name in known:
+            copies["in two files"].append((sketch(**known[name]), sketch(**row)))
+        known.setdefault(name, row)
+    made = {name: sketch(**row) for name, row in known.items()}
+    copies["cherry-picked"] = [pair for repo in options.repos for pair in cherry_picks(repo)]
+    copies["published and in a clone"] = [pair for repo in options.repos for pair in found_again(repo, known)]
+    for share in REPLACED:
+        copies[f"{share:.0%} replaced"] = [(made[n], replaced(row, share, chance)) for n, row in known.items()]
+    others = [list(made.values()), *(candidates(repo, options.limit) for repo in options.repos)]
+    for kind in KINDS:
+        tell(kind, copies, others)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
