@@ -3,7 +3,7 @@
 Copies (what must be found): commits that say which one they were cherry-picked from; published tasks that two files
 hold; published tasks found again in a REPO by their pull request's number, patches only; and published tasks of which
 a share of the lines (of the words) was replaced, a patch then indented anew and moved to other files.
-Others (what must not be found): all pairs of different published tasks, and all pairs of different candidates of a REPO.
+Others (what must not be found): all pairs of different published tasks, and all pairs of candidates of a REPO.
 
 Prints for each threshold how many copies are found (recall), how many of those that are found are copies (precision),
 and how many of those the keys of MinHash miss that a comparison of every pair would find.
@@ -27,7 +27,7 @@ from mergemill.config import Settings
 from mergemill.services import make_services
 from miner.changes import Unparsable
 from miner.clone import reading
-from miner.history import pull_requests
+from miner.history import units
 from miner.mine import mine
 from miner.near import Features, Sketch, similarity, sketch
 from miner.patches import split_commit
@@ -55,7 +55,7 @@ def replaced(row: dict[str, Any], share: float, chance: random.Random) -> Sketch
     """A task with a share of its lines and words replaced, in other files and indented by four more blanks."""
 
     def line(text: str) -> str:
-        if text[:1] not in "+-" or text.startswith(("+++", "---")):
+        if text[:1] not in ("+", "-") or text.startswith(("+++", "---")):
             return text
         return f"{text[0]}    " + (f"other_{chance.random()}" if chance.random() < share else text[1:])
 
@@ -89,9 +89,9 @@ def found_again(repo: Path, known: dict[str, dict[str, Any]]) -> Iterator[Pair]:
     """Published tasks and the same pull requests in a clone."""
     repository, name = Repository(repo), repo.name.removesuffix(".git").replace("__", "/").lower()
     with reading(repository) as clone:
-        for request, _, _ in pull_requests(repository, f"git:{repo}", name):
-            if row := known.get(f"{name}#{request.number}"):
-                split = split_commit(clone.sheet, request.base_commit, request.merge_commit)
+        for unit in units(repository, repository.resolve("HEAD")):
+            if row := known.get(f"{name}#{unit.number}"):
+                split = split_commit(clone.sheet, unit.base, unit.commit.sha)
                 yield sketch(row["patch"], row["test_patch"], ""), sketch(split.gold.text, split.test.text, "")
 
 
@@ -126,8 +126,9 @@ def tell(kind: str, copies: dict[str, list[Pair]], others: list[list[Sketch]]) -
     hits = [(sum(s >= t for s in right), sum(s >= t for s in wrong)) for t in THRESHOLDS]
     print(f"{'others found':<35}" + "".join(f"{n:>8}" for _, n in hits))
     print(f"{'precision':<35}" + "".join(f"{r / (r + n) if r + n else 1:>8.3f}" for r, n in hits))
+    every = [pair for found in pairs.values() for pair in found]
     missed = [
-        sum(similarity(of(a), of(b)) >= t and not set(a.keys) & set(b.keys) for found in pairs.values() for a, b in found)
+        sum(similarity(of(a), of(b)) >= t and not set(a.keys) & set(b.keys) for a, b in every)
         for t in THRESHOLDS
     ]  # fmt: skip
     print(f"{'copies the keys miss':<35}" + "".join(f"{n:>8}" for n in missed))
@@ -140,7 +141,7 @@ def main() -> int:
     parser.add_argument("--repos", type=Path, nargs="+", default=[], metavar="REPO")
     parser.add_argument("--limit", type=int, default=100, help="candidates of each REPO (default 100)")
     options = parser.parse_args()
-    chance = random.Random(1)
+    chance = random.Random(1)  # noqa: S311 - a fixed seed, no secret
     known: dict[str, dict[str, Any]] = {}
     copies: dict[str, list[Pair]] = {"in two files": []}
     for name, row in tasks(options.instances):

@@ -102,6 +102,13 @@ class Settings(BaseSettings):
     licenses: Annotated[tuple[str, ...], NoDecode] = ()
     """SPDX ids allowed, comma-separated; empty allows any, also none."""
 
+    benchmarks: Annotated[tuple[str, ...], NoDecode] = ()
+    """Lists of what benchmarks hold, comma-separated: files, folders, or names of lists that come with mergemill."""
+    max_patch_similarity: float = Field(default=0.6, ge=0.5, le=1)
+    """How alike two gold patches may be, 0.5..1; 1 allows copies."""
+    max_statement_similarity: float = Field(default=0.8, ge=0.5, le=1)
+    """How alike two problem statements may be, 0.5..1; 1 allows copies."""
+
     repeats: int = Field(default=3, ge=1)
     """How often the tested and the solved tree are run."""
     budget_seconds: float = Field(default=1800, gt=0)
@@ -119,7 +126,7 @@ class Settings(BaseSettings):
     output_mb: int = Field(default=8, ge=1)
     """Output kept of one command, head and tail; the rest is read and dropped."""
 
-    @field_validator("licenses", "github_tokens", mode="before")
+    @field_validator("licenses", "github_tokens", "benchmarks", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         """A list may be written with commas, on the command line and in the environment."""

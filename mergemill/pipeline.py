@@ -19,6 +19,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from backends.cluster.base import Cluster
 from backends.services import Services
+from mergemill.duplicates import Duplicates
 from mergemill.errors import InputError, MachineError, MergemillError, Transient, disk_full
 from mergemill.progress import Progress
 from taskdb.chains import Finished, Scope
@@ -132,6 +133,14 @@ class Run:
     """Failures of engine or network since the last verdict."""
     cut_short: bool = False
     """Whether the miner broke off in the source that is being mined."""
+    batch: list[tuple[Mined, float]] = field(default_factory=list)
+    """What the miner said and is not written yet."""
+    fresh: list[Candidate] = field(default_factory=list)
+    """Candidates that are written and were not handed on yet."""
+    duplicates: Duplicates = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.duplicates = Duplicates(self.store, self.services)
 
     @property
     def exit_code(self) -> int:
@@ -215,20 +224,30 @@ class Run:
 
     def _written(self, said: Iterable[Mined]) -> Iterator[list[Candidate]]:
         """The candidates among what was said, some at a time, when they and all before them were written."""
-        batch: list[tuple[Mined, float]] = []
         began = started = time.perf_counter()
         for mined in said:
             now = time.perf_counter()
-            batch.append((mined, now - started))
-            if len(batch) == BATCH or now - began > BATCH_SECONDS:
-                yield self._flush(batch)
+            self.batch.append((mined, now - started))
+            if len(self.batch) == BATCH or now - began > BATCH_SECONDS:
+                self._flush()
+                yield self._handed_on()
                 began = time.perf_counter()
             started = time.perf_counter()
-        yield self._flush(batch)
+        self._flush()
+        yield self._handed_on()
 
-    def _flush(self, batch: list[tuple[Mined, float]]) -> list[Candidate]:
+    def last_word(self, pull: PullRequest, candidate: Candidate) -> Candidate | Rejection:
+        """What the database says of a candidate that the miner found, when it knows all that was said before."""
+        self._flush()
+        return self.duplicates.last_word(pull, candidate)
+
+    def _flush(self) -> None:
+        batch, self.batch = self.batch, []
         verdicts = [(mined.pull_request, mined.result, seconds) for mined, seconds in batch]
-        self._tell(self.store.mined(*verdicts, tags=[mined.tags for mined, _ in batch]))
-        candidates = [result for _, result, _ in verdicts if isinstance(result, Candidate)]
-        batch.clear()
-        return candidates
+        tags = [mined.tags for mined, _ in batch]
+        self._tell(self.store.mined(*verdicts, tags=tags, sketches=self.duplicates.take()))
+        self.fresh += [result for _, result, _ in verdicts if isinstance(result, Candidate)]
+
+    def _handed_on(self) -> list[Candidate]:
+        fresh, self.fresh = self.fresh, []
+        return fresh

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mergemill.errors import InputError
+from miner.benchmarks import benchmarks_of
 from miner.changes import Change, Reason
 from miner.commits import changes_of_commits
 from miner.instances import changes_of_instances
@@ -59,8 +60,17 @@ class Mined:
     tags: Tags
 
 
+LastWord = Callable[[PullRequest, Candidate], Candidate | Rejection]
+"""What the caller makes of a candidate, such as a rejection when the database holds nearly the same one."""
+
+
 def mine(
-    source: str, services: Services, only: Sequence[str] = (), *, readers: Mapping[str, Read] = SOURCES
+    source: str,
+    services: Services,
+    only: Sequence[str] = (),
+    *,
+    readers: Mapping[str, Read] = SOURCES,
+    last_word: LastWord | None = None,
 ) -> Iterator[Mined | InputError | str]:
     """The changes of one source, newest first, one at a time; published tasks in the order of their file.
 
@@ -73,6 +83,7 @@ def mine(
         only: names or ids of changes. Of a file of published tasks no others are looked at, nor their repositories;
             the other sources tell all changes.
         readers: who reads which scheme.
+        last_word: asked of each candidate before it is yielded or counted; not of published tasks.
 
     Yields:
         What was mined; for a part of the input that cannot be used, such as a malformed line, the error that names it;
@@ -80,16 +91,19 @@ def mine(
 
     Raises:
         UsageError: the word is not a source.
-        InputError: nothing of the source can be used.
+        InputError: nothing of the source, or not all of a list of `benchmarks`, can be used.
         Transient: the network or the disk failed.
     """
     scheme, _ = parse(source)
+    benchmarks_of(services.settings)  # what is wrong with a list is said before anything is mined
     found = 0
     for change in readers[scheme](source, services, only):
         if isinstance(change, InputError | str):
             yield change
             continue
         mined = select(change, services)
+        if last_word and isinstance(mined.result, Candidate) and mined.pull_request.shape is not Shape.INSTANCE:
+            mined = replace(mined, result=last_word(mined.pull_request, mined.result))
         yield mined
         found += isinstance(mined.result, Candidate)
         if services.settings.limit is not None and found >= services.settings.limit:

@@ -55,7 +55,7 @@ class Sketch:
             ("patch", self.patch, other.patch, settings.max_patch_similarity),
             ("statement", self.statement, other.statement, settings.max_statement_similarity),
         ):
-            if (found := similarity(ours, theirs)) > most or (found == most < 1):
+            if (found := similarity(ours, theirs)) > most:
                 return f"its {what} is {found:.2f} like that"
         return None
 

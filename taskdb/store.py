@@ -93,11 +93,14 @@ class Store:
             return fresh
 
     def mined(
-        self, *pairs: tuple[PullRequest, Candidate | Rejection, float], tags: Sequence[Tags] = ()
+        self,
+        *pairs: tuple[PullRequest, Candidate | Rejection, float],
+        tags: Sequence[Tags] = (),
+        sketches: Mapping[str, Sequence[int]] | None = None,
     ) -> list[Finished]:
         """Keep what the miner says of changes (change, verdict, seconds); verdicts that are new. One transaction.
 
-        `tags` are those of the changes, in any order.
+        `tags` are those of the changes, in any order; `sketches`: candidate's id -> keys by which `alike` finds it.
         """
         finished = [
             Finished(stage=Stage.MINE, result=result, source=pull.source, name=pull.name, seconds=seconds, parent=pull)
@@ -112,6 +115,7 @@ class Store:
                 connection.execute(insert(table_of(tables.TagRow)), rows)
             self._add(connection, [result for _, result, _ in pairs])
             changed = self._point(connection, pairs, {kinds.parent: kinds.id for kinds in tags})
+            self._index(connection, pairs, sketches or {})
             fresh = [f for f in finished if f.result.id in changed]
             self._tell(connection, fresh)
             return fresh
@@ -174,6 +178,22 @@ class Store:
                 changed.add(result.id)
         return changed
 
+    def _index(
+        self,
+        connection: Connection,
+        pairs: Sequence[tuple[PullRequest, Candidate | Rejection, float]],
+        sketches: Mapping[str, Sequence[int]],
+    ) -> None:
+        """Keep the keys of candidates; those that are there stay."""
+        table = table_of(tables.SketchRow)
+        for pull, result, _ in pairs:
+            if keys := sketches.get(result.id):
+                seq = connection.execute(_SEQ, _key_of(pull)).scalar_one()
+                here = table.c.key.in_(bindparam("keys", expanding=True)) & (table.c.change == seq)
+                known = set(connection.execute(select(table.c.key).where(here), {"keys": list(keys)}).scalars())
+                if rows := [{"key": key, "change": seq} for key in sorted(set(keys) - known)]:
+                    connection.execute(insert(table), rows)
+
     def _tell(self, connection: Connection, finished: Sequence[Finished]) -> None:
         rows = [
             {
@@ -188,6 +208,20 @@ class Store:
             connection.execute(insert(table_of(tables.EventRow)), rows)
 
     # -------------------------------------------------------------------------------------------------- finding
+
+    def alike(self, pull: PullRequest, keys: Sequence[int], most: int = 20) -> list[Candidate]:
+        """Candidates that share keys with a change, those with most of them first, of changes that were there before.
+
+        Thus of two changes that are alike the one first seen stays, in whatever order they are mined again.
+        """
+        if not keys:
+            return []
+        with self.reading() as connection:
+            seq = connection.execute(_SEQ, _key_of(pull)).scalar()
+            asked = {"keys": list(keys), "before": _NEVER if seq is None else seq, "most": most}
+            found = [row.candidate for row in connection.execute(_ALIKE, asked)]
+            loaded = self._load(connection, Candidate, found)
+        return [loaded[key] for key in found]
 
     def get(self, kind: type[R], key: str) -> R:
         """A record by its full id.
@@ -261,8 +295,20 @@ class Store:
                 )
 
 
+_NEVER = (1 << 31) - 1
+_SEQ = text("SELECT seq FROM change WHERE source = :source AND name = :name AND merge_commit = :merge_commit")
+_ALIKE = text("""SELECT c.id AS candidate, count(*) AS shared, h.seq
+                 FROM sketch s JOIN change h ON h.seq = s.change JOIN candidate c ON c.id = h.result
+                 WHERE s.key IN :keys AND s.change < :before
+                 GROUP BY c.id, h.seq ORDER BY shared DESC, h.seq LIMIT :most""").bindparams(
+    bindparam("keys", expanding=True)
+)
 _CHAIN = """SELECT source, name, merged_at, language, candidate, environment, verification, task, certificate,
                    rejected_by, reason FROM changes"""
+
+
+def _key_of(pull: PullRequest) -> dict[str, str]:
+    return {"source": pull.source, "name": pull.name, "merge_commit": pull.merge_commit}
 
 
 def _ids(rows: Iterable[Row[Any]], column: str) -> list[str]:

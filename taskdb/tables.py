@@ -6,10 +6,10 @@ up, so the newest row of a parent is the one with the largest. A new field of a 
 
 from __future__ import annotations
 
-from sqlalchemy import MetaData, UniqueConstraint
+from sqlalchemy import BigInteger, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0002"
+REVISION = "0003"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 
 NAMING = {
@@ -219,6 +219,19 @@ class ChangeRow(SQLModel, table=True):
     result: str = Field(index=True)
     tagging: str | None = None
     """Id of the newest `Tags`; null for what was mined before there were any."""
+
+
+class SketchRow(SQLModel, table=True):
+    """A key by which a candidate's near-duplicates are found: two changes that share none are not alike.
+
+    Written for candidates, and left alone when a change is mined again with another patch: keys only say where to look.
+    A million candidates have about 32 million rows, hence no more columns.
+    """
+
+    __tablename__ = "sketch"
+    __table_args__ = ({"sqlite_with_rowid": False},)
+    key: int = Field(primary_key=True, sa_type=BigInteger)
+    change: int = Field(primary_key=True, foreign_key="change.seq")
 
 
 class MetaRow(SQLModel, table=True):

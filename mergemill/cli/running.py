@@ -119,7 +119,7 @@ def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
 def _mined(run: Run, scope: Scope) -> Iterator[Lineage]:
     from miner.mine import mine  # noqa: PLC0415
 
-    return run.mine(partial(mine, only=scope.only), scope)
+    return run.mine(partial(mine, only=scope.only, last_word=run.last_word), scope)
 
 
 def _progress(*, as_json: bool) -> Quiet:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from mergemill.config import Settings
 from miner.changes import Change, Reason
-from miner.rules.allowed import license_is_allowed
+from miner.rules.allowed import is_in_no_benchmark, is_no_copy_of_a_benchmark, license_is_allowed
 from miner.rules.files import (
     few_files,
     is_python,
@@ -53,6 +53,7 @@ class Rule:
 RULES: tuple[Rule, ...] = (
     Rule(Reason.NO_BASE, has_a_base),
     Rule(Reason.EMPTY, changes_something, of_published=True),
+    Rule(Reason.IN_BENCHMARK, is_in_no_benchmark),
     Rule(Reason.BOT, by_a_person),
     Rule(Reason.NOT_A_CHANGE, is_a_change_of_its_own),
     Rule(Reason.SUBMODULE, leaves_submodules_alone, of_published=True),
@@ -72,6 +73,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Reason.FORMATTING_ONLY, changes_code),
     Rule(Reason.DOCSTRINGS_ONLY, changes_more_than_docstrings),
     Rule(Reason.TESTS_UNCHANGED, tests_change),
+    Rule(Reason.NEAR_DUPLICATE, is_no_copy_of_a_benchmark),
     Rule(Reason.LICENSE, license_is_allowed, of_published=True),
     Rule(Reason.ROUND_TRIP, patches_make_the_merge, of_published=True),
 )
