@@ -65,6 +65,7 @@ def _write_task(item: Item, folder: Path, services: Services) -> None:
     put(folder / "solution" / "gold.patch", gold)
     put(folder / "tests" / "test.sh", parts.box_file("test.sh"), executable=True)
     put(folder / "tests" / "test.patch", services.artifacts.get(task.test_patch))
+    put(folder / "tests" / parts.RECORD, parts.record(task))
     for name, content in parts.grader(task, services).items():
         put(folder / "tests" / name, content, executable=name == "eval.sh")
 

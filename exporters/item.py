@@ -18,4 +18,9 @@ class Item:
     @property
     def folder(self) -> str:
         """The task's folder in a bundle and its name with others: letters, digits, `.`, `_` and `-` only."""
-        return re.sub(r"[^A-Za-z0-9._-]", "-", self.task.name).lstrip("-._")
+        return folder_of(self.task.name)
+
+
+def folder_of(name: str) -> str:
+    """The folder of the task of that name."""
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name).lstrip("-._")

@@ -87,7 +87,9 @@ def read(folder: Path) -> dict[str, Any] | None:
         data = json.loads((folder / NAME).read_bytes())
     except (OSError, ValueError):
         return None
-    return data if isinstance(data, dict) and data.get("kind") == KIND else None
+    ours = isinstance(data, dict) and data.get("kind") == KIND
+    whole = ours and isinstance(data.get("files"), dict) and isinstance(data.get("tasks"), list)
+    return data if whole else None
 
 
 def check(out: Path) -> list[str]:

@@ -15,6 +15,8 @@ SLACK = 10
 """A run in another's machine may take this many times what the longest run took here."""
 LEAST_SECONDS = 300
 """And never has less than this."""
+RECORD = "record.json"
+"""Name of the file with a task's record."""
 
 
 def seconds_allowed(task: Task) -> int:
@@ -31,6 +33,11 @@ def fail_to_pass(task: Task) -> list[str]:
 def box_file(name: str) -> bytes:
     """A file of `exporters/box`."""
     return files("exporters").joinpath("box", name).read_bytes()
+
+
+def record(task: Task) -> bytes:
+    """The task's record, with which a bundle can be read back (`exporters.reading`): canonical JSON."""
+    return (json.dumps(task.model_dump(mode="json"), sort_keys=True) + "\n").encode()
 
 
 def grader(task: Task, services: Services, *, spelled: Mapping[str, str] | None = None) -> dict[str, bytes]:

@@ -165,6 +165,9 @@ def _write_task(task: Task, folder: Path, services: Services) -> None:
     put(folder / "eval.sh", services.artifacts.get(task.eval_script), executable=True)
     put(folder / "gold.patch", services.artifacts.get(task.gold_patch))
     put(folder / "test.patch", services.artifacts.get(task.test_patch))
+    if task.twin_patch:
+        put(folder / "twin.patch", services.artifacts.get(task.twin_patch))
+    put(folder / parts.RECORD, parts.record(task))
     write_recipe(task, folder, services)
 
 

@@ -7,9 +7,12 @@ import io
 import itertools
 import os
 import tarfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from mergemill.errors import InputError
 
 if TYPE_CHECKING:
     from backends.git import Repository, TreeEntry
@@ -34,6 +37,21 @@ def write_tree(repository: Repository, commit: str, path: Path) -> None:
         for member, content in _members(repository, commit):
             tar.addfile(member, io.BytesIO(content))
     path.chmod(0o644)
+
+
+def read_tree(path: Path) -> Iterator[tuple[str, bytes]]:
+    """(path, content) of the regular files that `write_tree` packed.
+
+    Raises:
+        InputError: it is no such archive.
+    """
+    try:
+        with tarfile.open(path, mode="r|gz") as tar:
+            for member in tar:
+                if member.isreg() and (content := tar.extractfile(member)):
+                    yield member.name, content.read()
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
 
 
 def _members(repository: Repository, commit: str) -> Iterator[tuple[tarfile.TarInfo, bytes]]:

@@ -3,6 +3,7 @@
 from verifiers.audit import Finding, audit_image
 from verifiers.certify import certify
 from verifiers.grade import grade
+from verifiers.inspection import Inspection, inspect
 from verifiers.verify import verify
 
-__all__ = ["Finding", "audit_image", "certify", "grade", "verify"]
+__all__ = ["Finding", "Inspection", "audit_image", "certify", "grade", "inspect", "verify"]

@@ -20,6 +20,7 @@ from packaging.version import InvalidVersion, Version
 from backends.git import git_environment
 from backends.services import Services
 from taskdb.records import Task
+from verifiers.base import Base, cloned_files, read_base
 from verifiers.layers import MIN_LINE, LayerReader, git_directories, hashes, normalised
 
 ENOUGH = 3
@@ -55,14 +56,16 @@ _OTHER_REFS = (b"refs/remotes/", b"refs/tags/", b"refs/stash")
 _reader = LayerReader()
 
 
-def audit_image(task: Task, services: Services) -> tuple[Finding, ...]:
+def audit_image(task: Task, services: Services, base: Base | None = None) -> tuple[Finding, ...]:
     """Everything of the future in the task's image; empty is what it should be.
+
+    `base`: the base tree; read from the clone of the task's source when not given.
 
     Raises:
         InputError: there is no such image, or the history is not there to tell old lines from new ones.
         Transient: the engine failed.
     """
-    needles = _needles(task, services)
+    needles = _needles(task, services, (base or read_base(cloned_files(task, services))).lines)
     findings: list[Finding] = []
     with services.sandbox.layers(task.image) as layers:
         for diff_id, tar in layers:
@@ -78,13 +81,8 @@ def audit_image(task: Task, services: Services) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _needles(task: Task, services: Services) -> list[_Needles]:
+def _needles(task: Task, services: Services, old: frozenset[int]) -> list[_Needles]:
     """Distinctive lines of both patches, and of their base64 as scripts carry them."""
-    tree = services.clones.open(task.source, task.repo)
-    entries = [entry for entry in tree.ls_tree(task.base_commit) if entry.mode.startswith("100")]
-    old: set[int] = set()
-    for text in tree.blobs([entry.oid for entry in entries]):
-        old.update(hashes(text))
     needles = []
     for name, digest in (("gold", task.gold_patch), ("test", task.test_patch)):
         patch = services.artifacts.get(digest)

@@ -114,6 +114,17 @@ def test_a_bundle_is_written_whole_and_the_same_again(form: str, folder: Path) -
 
 
 @pytest.mark.docker
+def test_a_task_stands_its_audit(folder: Path) -> None:
+    done = mergemill("audit", NAME, "--json", cwd=folder)
+    assert done.code == 0, done.err
+    told = done.json
+    assert list(told) == ["task", "id", "image", "clean", "skipped", "findings", "probes", "strength"]
+    assert (told["task"], told["clean"], told["skipped"], told["findings"]) == (NAME, True, None, [])
+    assert {row["name"]: row["value"] for row in told["probes"] if row["value"]} == {"gold": 1.0}
+    assert told["strength"] == {"fail_to_pass": 1, "twins": 1, "share": 1.0}
+
+
+@pytest.mark.docker
 def test_images_are_clean_listed_and_kept_as_long_as_tasks_need_them(folder: Path) -> None:
     audited = mergemill("images", "audit", "--json", cwd=folder)
     assert audited.code == 0, audited.err

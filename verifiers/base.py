@@ -1,0 +1,51 @@
+"""A task's base tree, read once: its lines, to tell old ones from new, and the files that probes are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from backends.git import git
+from backends.services import Services
+from taskdb.records import Task
+from verifiers.layers import hashes
+
+Files = Iterable[tuple[str, bytes]]
+"""(path, content) of the regular files of a tree."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Base:
+    """`lines`: hashes of every line of the tree (`verifiers.layers.hashes`); `files`: those that were to be kept."""
+
+    lines: frozenset[int]
+    files: dict[str, bytes]
+
+
+def read_base(files: Files, keep: Callable[[str], bool] = lambda _: False) -> Base:
+    """The tree of `files`; contents are kept of the paths that `keep` names."""
+    lines: set[int] = set()
+    kept: dict[str, bytes] = {}
+    for path, content in files:
+        lines.update(hashes(content))
+        if keep(path):
+            kept[path] = content
+    return Base(lines=frozenset(lines), files=kept)
+
+
+def cloned_files(task: Task, services: Services) -> Iterator[tuple[str, bytes]]:
+    """The regular files at the task's base commit, from the clone of its source.
+
+    Raises:
+        InputError: the clone is gone or lacks objects.
+    """
+    tree = services.clones.open(task.source, task.repo)
+    entries = [entry for entry in tree.ls_tree(task.base_commit) if entry.mode.startswith("100")]
+    contents = tree.blobs([entry.oid for entry in entries])
+    return ((entry.path, content) for entry, content in zip(entries, contents, strict=True))
+
+
+def touched(patch: bytes) -> list[str]:
+    """The paths of a patch, new names of renames."""
+    rows = git("apply", "--numstat", "-z", data=patch).split(b"\0") if patch else []
+    return [row.split(b"\t", 2)[2].decode(errors="surrogateescape") for row in rows if row.count(b"\t") >= 2]
