@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from packaging.version import InvalidVersion, Version
@@ -111,13 +111,16 @@ def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], da
         raise NoPlanError("this machine has no Python that fits")
     config = testing.PytestConfig(tree)
     pytest = testing.uses_pytest(tree, facts, dependencies.everything(tree, project, facts), config)
-    found = dependencies.collect(tree, project, facts, pytest=pytest is not None)
+    settings = tree.read(config.path) if config.path else ""
+    modules = tuple(testing.configured_modules(config, settings)) if pytest else ()
+    found = dependencies.collect(tree, project, facts, pytest=pytest is not None, configured=modules)
     test, place = testing.command(tree, facts, config, pytest=pytest is not None)
     if day < _INI_OVERRIDE_SINCE:
         test = test.model_copy(update={"argv": test.argv[:1]} if pytest else {})
-    options = testing.kept_options(config.words("addopts"))
-    extra = [pytest] if pytest else []
-    extra += testing.plugins(config, options, tree.read(config.path) if config.path else "")
+    words = config.words("addopts")
+    options = words if day < _INI_OVERRIDE_SINCE else testing.kept_options(words)
+    extra = [replace(pytest, text="pytest")] if pytest else []
+    extra += testing.plugins(config, options, settings)
     found += _plugins(found, extra)
     return Draft(
         name=project.name,
@@ -135,18 +138,10 @@ def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], da
 
 
 def _plugins(found: Sequence[Dependency], extra: Sequence[Wanted]) -> list[Dependency]:
-    """Test runner and plugins that are missing so far."""
+    """Test runner and plugins that are missing so far, each by the first place that asks for it."""
     have = {d.wanted.name for d in found}
-    places = {("pytest" if w.name not in _plugin_names() else w.name): w for w in reversed(extra)}
-    return [
-        Dependency(role=Role.TEST, wanted=Wanted(text=name, path=w.path, line=w.line))
-        for name, w in reversed(places.items())
-        if name not in have
-    ]
-
-
-def _plugin_names() -> set[str]:
-    return set(testing.OPTION_PLUGINS.values()) | set(testing.INI_PLUGINS.values())
+    first = {wanted.name: wanted for wanted in reversed(extra)}
+    return [Dependency(role=Role.TEST, wanted=w) for name, w in reversed(first.items()) if name not in have]
 
 
 def _system_packages(facts: Sequence[Fact]) -> tuple[Wanted, ...]:

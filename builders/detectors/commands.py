@@ -23,7 +23,7 @@ NOT_FOR_TESTS = frozenset(
         "flit pep8 pep8-naming bindep pycodestyle"
     ).split()
 )
-"""Tools beside the tests: installing them only adds ways to fail."""
+"""Tools beside the tests: installing them only adds ways to fail. What the tests import stays."""
 
 _WITH_VALUE = frozenset(
     (  # noqa: SIM905

@@ -45,8 +45,18 @@ OTHER_SETS = re.compile(r"doc|lint|typ|mypy|style|bench|release|publish|profil|g
 """Never worth installing for the tests, whoever asks."""
 
 
-def collect(tree: Tree, project: Project, facts: Sequence[Fact], *, pytest: bool) -> list[Dependency]:
-    """All requirements, best evidence first, each distribution and role once."""
+def collect(
+    tree: Tree, project: Project, facts: Sequence[Fact], *, pytest: bool, configured: Sequence[Wanted] = ()
+) -> list[Dependency]:
+    """All requirements, best evidence first, each distribution and role once.
+
+    `configured`: modules that the runner's configuration imports (`testing.configured_modules`).
+    """
+    needed = imports.needed(tree, configured)
+
+    def useful(wanted: Wanted) -> bool:
+        return wanted.name in needed or not beside_the_tests(wanted)
+
     found = [Dependency(role=Role.RUNTIME, wanted=w) for w in project.requires]
     found += [Dependency(role=Role.BUILD, wanted=w) for w in _build(project)]
     test = _unconflicted(w for w in _test(tree, project, facts) if useful(w))
@@ -58,14 +68,15 @@ def collect(tree: Tree, project: Project, facts: Sequence[Fact], *, pytest: bool
     names = {d.wanted.name for d in found}
     found += [Dependency(role=Role.OPTIONAL, wanted=w) for w in _imported_conda(tree) if w.name not in names]
     have = sorted({d.wanted.name for d in found})
-    for place, text in imports.missing(tree, canonicalize_name(project.name), have, everything(tree, project, facts)):
+    known = everything(tree, project, facts)
+    for place, text in imports.missing(tree, canonicalize_name(project.name), have, known, configured):
         found.append(Dependency(role=Role.OPTIONAL, wanted=Wanted(text=text, path=place.path, line=place.line)))
     return [d for d in _once(found) if d.wanted.name != canonicalize_name(project.name or "-")]
 
 
-def useful(wanted: Wanted) -> bool:
-    """Whether a requirement of the tests' set-up is more than a tool beside the tests."""
-    return wanted.name not in NOT_FOR_TESTS and not re.match(r"types-|.*-stubs$|flake8-|sphinx-.*-theme", wanted.name)
+def beside_the_tests(wanted: Wanted) -> bool:
+    """Whether a requirement of the tests' set-up is a tool that the tests themselves hardly need."""
+    return wanted.name in NOT_FOR_TESTS or bool(re.match(r"types-|.*-stubs$|flake8-|sphinx-.*-theme", wanted.name))
 
 
 def everything(tree: Tree, project: Project, facts: Sequence[Fact]) -> list[Wanted]:
@@ -140,7 +151,7 @@ def _imported_conda(tree: Tree) -> list[Wanted]:
     modules |= set(re.findall(r"""(?:importorskip|has_module|_importorskip|import_module)\(\s*["'](\w+)""", texts))
     names = {canonicalize_name(imports.DISTRIBUTIONS.get(module, module)) for module in modules}
     listed = requirements.conda_requirements(tree, paths[0])
-    return [w for w in listed if useful(w) and (w.name in names or w.name.startswith("pytest"))]
+    return [w for w in listed if not beside_the_tests(w) and (w.name in names or w.name.startswith("pytest"))]
 
 
 def _unconflicted(items: Iterable[Wanted]) -> list[Wanted]:

@@ -6,6 +6,8 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 
+from packaging.utils import canonicalize_name
+
 from builders.detectors.facts import Wanted
 from builders.tree import Tree
 from taskdb.paths import is_test_path
@@ -24,6 +26,7 @@ DISTRIBUTIONS = {
     "typing_extensions": "typing-extensions", "importlib_metadata": "importlib-metadata", "psutil": "psutil",
     "pytest_mock": "pytest-mock", "pytest_benchmark": "pytest-benchmark", "testtools": "testtools", "sybil": "sybil",
     "defusedxml": "defusedxml", "babel": "babel", "toml": "toml", "ujson": "ujson", "aiohttp": "aiohttp",
+    "coverage": "coverage", "pytest_cov": "pytest-cov",
 }  # fmt: skip
 """Import name -> distribution, for what tests commonly use. Others count only when some file names them."""
 
@@ -36,25 +39,40 @@ FIXTURES = {
 """Fixture name -> plugin that brings it."""
 
 
+_ANYWHERE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from[ \t]+(?P<source>\w+)[\w.]*[ \t]+import\b|import[ \t]+(?P<names>.+))", re.MULTILINE)
 _DEFINED = re.compile(r"\bdef (\w+)\(")
 _ARGUMENTS = re.compile(r"^[ \t]*(?:async )?def test\w*\(([^)]+)\)", re.MULTILINE)
 
 
-def test_imports(tree: Tree) -> dict[str, Wanted]:
+def imported_by_tests(tree: Tree, configured: Sequence[Wanted] = ()) -> dict[str, Wanted]:
     """Top-level module -> first place where a test file imports it; not the project's own, not the standard library's.
 
-    Indented imports (inside `try`, `if` or functions) count as optional and are left out.
+    Indented imports (inside `try`, `if` or functions) count as optional and are left out. `configured`: modules that
+    the runner's configuration imports, added to the others.
     """
     own = {path.rpartition("/")[2].removesuffix(".py") for path in tree.entries if path.endswith(".py")}
     own |= {part for folder in tree.folders for part in folder.split("/")}
     paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
+    places = [
+        Wanted(text=name, path=path, line=line)
+        for path, text in tree.read_many(sorted(paths)).items()
+        for name, line in _top_level(text)
+    ]
     found: dict[str, Wanted] = {}
-    for path, text in tree.read_many(sorted(paths)).items():
-        for name, line in _top_level(text):
-            if name not in sys.stdlib_module_names and (name not in own or name in DISTRIBUTIONS):
-                found.setdefault(name, Wanted(text=name, path=path, line=line))
+    for place in (*places, *configured):
+        name = place.text
+        if name not in sys.stdlib_module_names and (name not in own or name in DISTRIBUTIONS):
+            found.setdefault(name, place)
     return found
+
+
+def needed(tree: Tree, configured: Sequence[Wanted]) -> frozenset[str]:
+    """Distributions (canonical names) that test files import anywhere, indented too, or that `configured` names."""
+    paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
+    texts = tree.read_many(sorted({*paths, *tree.glob("*conftest.py")})).values()
+    modules = {name for text in texts for name in _ANYWHERE.findall(text)} | {wanted.text for wanted in configured}
+    return frozenset(canonicalize_name(DISTRIBUTIONS.get(module, module)) for module in modules)
 
 
 def fixtures_used(tree: Tree) -> dict[str, Wanted]:
@@ -72,14 +90,15 @@ def fixtures_used(tree: Tree) -> dict[str, Wanted]:
 
 
 def missing(
-    tree: Tree, project_name: str, have: Sequence[str], known: Sequence[Wanted]
+    tree: Tree, project_name: str, have: Sequence[str], known: Sequence[Wanted], configured: Sequence[Wanted] = ()
 ) -> Iterator[tuple[Wanted, str]]:
     """(place, requirement) of what tests import and `have` (canonical names) lacks.
 
     `known`: all requirements that any file of the project names; their version constraints are kept.
+    `configured`: as in `imported_by_tests`.
     """
     by_name = {wanted.name: wanted.text for wanted in reversed(known)}
-    for module, place in test_imports(tree).items():
+    for module, place in imported_by_tests(tree, configured).items():
         name = DISTRIBUTIONS.get(module, module.lower().replace("_", "-"))
         if name in have or name == project_name:
             continue

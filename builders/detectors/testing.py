@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from builders.detectors.facts import Fact, Kind, Wanted, line_of
+from builders.detectors.facts import Fact, Kind, Wanted, line_of, requirement
 from builders.detectors.project import load_toml
 from builders.tree import Tree
 from taskdb.paths import is_test_file
@@ -22,12 +22,13 @@ DROPPED = re.compile(
 """Options that report, hurry or check style: nothing of what a test says depends on them."""
 
 _TAKES_VALUE = re.compile(
-    r"^(-n|--numprocesses|--dist|--maxprocesses|--maxfail|--durations|--tb|--color|-r|--doctest-glob|--reruns|--cov-config|--cov-report)$"
+    r"^(-n|--numprocesses|--dist|--maxprocesses|--maxfail|--durations|--tb|--color|-r|--doctest-glob|--reruns|--cov-config)$"
 )
+_MAY_TAKE_VALUE = ("--cov", "--cov-report")
 
 OPTION_PLUGINS = {
     "--mpl": "pytest-mpl", "--timeout": "pytest-timeout", "--benchmark": "pytest-benchmark",
-    "--asyncio": "pytest-asyncio",
+    "--asyncio": "pytest-asyncio", "--cov": "pytest-cov",
     "--ds": "pytest-django", "--nomigrations": "pytest-django",
     "--reuse-db": "pytest-django", "--remote-data": "pytest-remotedata",
     "--disable-socket": "pytest-socket", "--allow-hosts": "pytest-socket", "--import-mode": "pytest",
@@ -91,13 +92,14 @@ def _ini_section(text: str, section: str) -> dict[str, str | list[str]] | None:
 def kept_options(words: Sequence[str]) -> list[str]:
     """`addopts` without the DROPPED options and their values."""
     kept: list[str] = []
-    skip = False
+    dropped = ""
     for word in words:
-        if skip:
-            skip = False
+        if _TAKES_VALUE.match(dropped) or (dropped in _MAY_TAKE_VALUE and not word.startswith("-")):
+            dropped = ""
         elif DROPPED.match(word):
-            skip = bool(_TAKES_VALUE.match(word))
+            dropped = word
         else:
+            dropped = ""
             kept.append(word)
     return kept
 
@@ -108,9 +110,25 @@ def plugins(config: PytestConfig, options: Sequence[str], text: str) -> Iterator
         for prefix, plugin in OPTION_PLUGINS.items():
             if option.startswith(prefix):
                 yield Wanted(text=plugin, path=config.path, line=line_of(text, option))
+    for name in config.words("required_plugins"):
+        if text_of := requirement(name):
+            yield Wanted(text=text_of, path=config.path, line=line_of(text, name))
     for name in config.values:
         if plugin_name := INI_PLUGINS.get(name):
             yield Wanted(text=plugin_name, path=config.path, line=line_of(text.lower(), name))
+
+
+def configured_modules(config: PytestConfig, text: str) -> Iterator[Wanted]:
+    """Top-level modules that pytest imports for its settings: the classes of warnings that filters name.
+
+    `text`: the file that holds the settings.
+    """
+    given = config.values.get("filterwarnings", "")
+    for line in given.splitlines() if isinstance(given, str) else given:
+        category = f"{line}:::".split(":")[2].strip()
+        module, dot, _ = category.partition(".")
+        if dot and module.isidentifier():
+            yield Wanted(text=module, path=config.path, line=line_of(text, category))
 
 
 def holds_tests(text: str) -> bool:

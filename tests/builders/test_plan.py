@@ -334,3 +334,39 @@ def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> N
     assert "freezegun" in optional[0]
     assert optional[0].startswith("(export CC=false CXX=false;")
     assert not [step for step in steps if "CC=" in step and step not in optional]
+
+
+COVERED = {
+    "pyproject.toml": '[project]\nname="covered"\n[project.optional-dependencies]\ntests=["pytest", "pytest-cov"]\n',
+    "covered.py": "",
+    "tests/test_covered.py": TEST,
+}
+NEEDS_COVERAGE: dict[str, tuple[dict[str, str], date, str]] = {
+    "a-test-imports-it": ({"tests/test_covered.py": "import coverage\n" + TEST}, DAY, "coverage"),
+    "a-conftest-imports-its-plugin-later": (
+        {"tests/conftest.py": "def pytest_configure():\n    import pytest_cov\n"}, DAY, "pytest-cov",
+    ),
+    "a-filter-names-its-warning": (
+        {"pytest.ini": "[pytest]\nfilterwarnings =\n    ignore:it's slow, now:coverage.exceptions.CoverageWarning\n"},
+        DAY, "coverage",
+    ),
+    "the-settings-require-it": ({"tox.ini": "[pytest]\nrequired_plugins = pytest-cov>=2.0\n"}, DAY, "pytest-cov>=2.0"),
+    "options-that-the-pytest-of-the-time-cannot-drop": (
+        {"setup.cfg": "[pytest]\naddopts = --cov covered\n"}, date(2016, 3, 1), "pytest-cov",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEEDS_COVERAGE)
+def test_a_tool_beside_the_tests_stays_where_tests_or_runner_import_it(name: str, tmp_path: Path) -> None:
+    files, day, wanted = NEEDS_COVERAGE[name]
+    assert wanted in requirements(plan_of(tmp_path, COVERED | files, day))
+
+
+def test_a_tool_beside_the_tests_that_nothing_imports_is_left_out(tmp_path: Path) -> None:
+    options = {
+        "setup.cfg": "[tool:pytest]\naddopts = --cov covered\nfilterwarnings =\n    error\n    ignore::UserWarning\n"
+    }
+    made = plan_of(tmp_path, COVERED | options)
+    assert requirements(made) == {"pytest", "setuptools", "wheel"}
+    assert made.test.argv == ("pytest", "-o", "addopts=")
