@@ -5,18 +5,14 @@ A base's name is the hash of its recipe, so an image that is there is the right 
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import io
 import json
 import logging
 import tarfile
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version as installed_version
-from pathlib import Path
 
 import uv
 
@@ -154,7 +150,7 @@ def bootstrap(language: str, versions: tuple[str, ...] | None, services: Service
 
 
 def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
-    """The base image, made when it is not there yet; one process at a time makes one, the others wait for it.
+    """The base image, made when it is not there yet; one process at a time makes it, others of the engine wait.
 
     Raises:
         InputError: the catalog does not know language or version.
@@ -164,7 +160,7 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
     release = catalog.release(language, version)
     if here := existing(release, services):
         return here
-    with _lock(services.settings.store_dir, f"base-{language}{version}"):
+    with services.sandbox.lock(f"base-{language}{version}"):
         if here := existing(release, services):
             return here
         for way in recipes(release, services.settings.base_source):
@@ -174,16 +170,6 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
                 return made
     reason = can_debootstrap() or f"no registry answers and there is no Debian suite or interpreter for {version}"
     raise MachineError(f"no base image for {language} {version}: {reason}", advice="scripts/setup base")
-
-
-@contextlib.contextmanager
-def _lock(folder: Path, name: str) -> Iterator[None]:
-    """One holder at a time, across threads and processes; a dead holder's lock is free."""
-    path = folder / "locks" / f"{name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 # --- the three ways --------------------------------------------------------------------------------
@@ -205,12 +191,15 @@ def _official(way: Recipe, services: Services) -> ImageInfo | None:
 
 
 def _debian(way: Recipe, services: Services) -> ImageInfo:
-    """Make the suite, finish it and import it as one layer."""
-    packages = catalog.packages(way.language)
-    finish = catalog.text("finish.sh")
-    with root_file_system(way.source, packages, uv.find_uv_bin(), finish, way.python) as tar:
-        services.sandbox.import_rootfs(tar, way.name, env=ENV, labels=way.labels)
-    return _found(way, services)
+    """Make the suite, finish it and import it as one layer; two who need it at once make it once."""
+    with services.sandbox.lock(way.name):
+        if here := services.sandbox.image(way.name):
+            return here
+        packages = catalog.packages(way.language)
+        finish = catalog.text("finish.sh")
+        with root_file_system(way.source, packages, uv.find_uv_bin(), finish, way.python) as tar:
+            services.sandbox.import_rootfs(tar, way.name, env=ENV, labels=way.labels)
+        return _found(way, services)
 
 
 def _host(way: Recipe, services: Services) -> ImageInfo | None:
@@ -220,10 +209,7 @@ def _host(way: Recipe, services: Services) -> ImageInfo | None:
     if carrier is None or carrier.suite is None:
         return None
     under = _recipe(carrier, "debian", carrier.suite, f"/usr/bin/python{carrier.version}")
-    if services.sandbox.image(under.name) is None:
-        with _lock(services.settings.store_dir, f"base-{carrier.language}{carrier.version}-debian"):
-            if services.sandbox.image(under.name) is None:
-                _debian(under, services)
+    _debian(under, services)
     with tempfile.TemporaryFile() as tree:
         interpreters.write_tar(interpreter, tree)
         tree.seek(0)

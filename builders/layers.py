@@ -6,12 +6,9 @@ nothing. A lock per name lets one worker build while the others wait, across thr
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from backends.git import Repository
@@ -55,7 +52,7 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
         Transient: engine or network failed.
     """
     name = plan.dependency_image
-    with locked(services, name):
+    with services.sandbox.lock(name):
         if found := services.sandbox.image(name):
             return Layer(image=found, ran=None)
         base = bases.ensure_base(plan.language, plan.language_version, services)
@@ -85,7 +82,7 @@ def source(plan: BuildPlan, clone: Repository, commit: str, repo: str, services:
         IncompleteCloneError: the clone lacks objects of the tree.
     """
     name = source_name(plan, clone, commit, repo)
-    with locked(services, name):
+    with services.sandbox.lock(name):
         if found := services.sandbox.image(name):
             return Layer(image=found, ran=None)
         if offline_first(plan):
@@ -138,16 +135,6 @@ def borrowed(services: Services) -> tuple[dict[str, bytes], dict[str, str]]:
     if "PIP_INDEX_URL" in inherited:
         inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])
     return files, env | inherited
-
-
-@contextmanager
-def locked(services: Services, name: str) -> Iterator[None]:
-    """Hold the lock of that name; others of this store wait."""
-    folder = services.settings.store_dir / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / re.sub(r"[^\w.-]", "_", name)).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _checked(ran: Ran, image: ImageInfo | None) -> Ran:

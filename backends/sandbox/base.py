@@ -150,6 +150,10 @@ class Sandbox(Protocol):
         """Remove the image if it is there and nothing uses it."""
         ...
 
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """One holder at a time of the name, among all processes of this machine that use this engine."""
+        ...
+
     def stop(self) -> None:
         """End what runs and start nothing more: `run` and `build`, in all threads, raise `mergemill.errors.Stopped`."""
         ...

@@ -19,6 +19,7 @@ import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Any, cast
 
@@ -29,6 +30,7 @@ from docker.utils import kwargs_from_env
 from backends.sandbox import archive, owner
 from backends.sandbox.base import ImageInfo, Limits, Ran
 from backends.sandbox.box import HOSTNAME, HOSTS, Box
+from backends.sandbox.locks import machine_lock
 from backends.sandbox.removal import AWAY, Removal
 from backends.sandbox.series import COMMAND, Boxes, Waiting
 from mergemill.errors import InputError, MachineError, MergemillError, Stopped, Transient
@@ -103,11 +105,13 @@ class DockerSandbox:
         self._version = "auto"
         try:
             client = self._client()
-            self._cpus = float(client.info()["NCPU"])
+            info = client.info()
         except BROKEN as error:
             at = self._where.get("base_url", "its usual socket")
             raise MachineError(f"no Docker engine answers at {at}: {error}", advice=SETUP) from error
         self._version = client.api_version
+        self._cpus = float(info["NCPU"])
+        self._id = str(info.get("ID") or client.base_url)
         self._waiters = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
         self._removal = Removal(self._client)
         self._unreachable: str | None = None
@@ -252,12 +256,19 @@ class DockerSandbox:
         )  # fmt: skip
         return cast("dict[str, Any]", config)
 
-    def reap(self) -> int:
-        """Remove containers of drivers of this machine that no longer live; how many."""
+    def orphans(self) -> list[str]:
+        """Ids of containers of drivers of this machine that no longer live."""
         with engine_errors():
             found = self._client().containers(all=True, filters={"name": owner.PREFIX})
-        dead = [c["Id"] for c in found if any(owner.is_orphan(name) for name in c["Names"] or ())]
-        return sum(self._removal.now(container) for container in dead)
+        return [c["Id"] for c in found if any(owner.is_orphan(name) for name in c["Names"] or ())]
+
+    def reap(self) -> int:
+        """Remove containers of drivers of this machine that no longer live; how many."""
+        return sum(self._removal.now(container) for container in self.orphans())
+
+    def lock(self, name: str) -> AbstractContextManager[None]:
+        """One holder at a time of the name, among all processes of this machine that use this engine."""
+        return machine_lock(self._id, name)
 
     def stop(self) -> None:
         """End what runs and start nothing more: `run` and `build`, in all threads, raise Stopped within seconds."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tarfile
-import threading
 import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -103,23 +107,41 @@ def test_an_interpreter_travels_to_its_own_prefix_without_other_peoples_packages
     }  # fmt: skip
 
 
-def test_only_one_at_a_time_holds_the_lock(tmp_path):
-    order = []
+@pytest.mark.docker
+def test_runs_with_different_stores_make_a_base_once(tmp_path, services, monkeypatch):
+    name = f"mergemill-test/base:{uuid.uuid4().hex[:12]}"
+    way = bases.Recipe(
+        language="python", version="3.11", kind="debian", source="bookworm", python="/usr/bin/python3.11"
+    )
+    monkeypatch.setattr(bases.Recipe, "name", name)
+    monkeypatch.setattr(bases, "root_file_system", tiny := Suites())
+    stores = [
+        replace(services, settings=Settings(store=tmp_path / store), sandbox=DockerSandbox()) for store in ("a", "b")
+    ]
+    try:
+        with ThreadPoolExecutor() as pool:
+            one, other = pool.map(lambda mine: bases.MAKERS["debian"](way, mine), stores)
+        assert one == other
+        assert tiny.made == 1
+    finally:
+        services.sandbox.remove_image(name)
 
-    def hold(name: str, begun: threading.Event) -> None:
-        with bases._lock(tmp_path, "base"):
-            begun.set()
-            order.append(f"{name} in")
-            time.sleep(0.2)
-            order.append(f"{name} out")
 
-    begun = threading.Event()
-    first = threading.Thread(target=hold, args=("a", begun))
-    first.start()
-    begun.wait()
-    hold("b", threading.Event())
-    first.join()
-    assert order == ["a in", "a out", "b in", "b out"]
+class Suites:
+    """In place of debootstrap: a root file system of one file, slowly."""
+
+    def __init__(self) -> None:
+        self.made = 0
+
+    @contextlib.contextmanager
+    def __call__(self, *_: object) -> Iterator[io.BytesIO]:
+        self.made += 1
+        time.sleep(0.5)
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("file"))
+        out.seek(0)
+        yield out
 
 
 @pytest.mark.docker
