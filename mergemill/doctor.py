@@ -95,6 +95,15 @@ def docker_engine(machine: Machine) -> Check:
     return _check("docker engine", f"{about.version}, storage driver {about.storage_driver}", True)
 
 
+def leftovers(machine: Machine) -> Check:
+    """Whether containers of runs that were killed are still there."""
+    if isinstance(machine.engine, MachineError):
+        return _check("leftovers", "no engine", False, machine.engine.advice)
+    count = len(machine.engine.orphans())
+    found = f"{count} containers of runs that were killed" if count else "no containers of runs that were killed"
+    return _check("leftovers", found, not count, "mergemill images list (as every command that needs the engine)")
+
+
 def docker_disk(machine: Machine) -> Check:
     """Room for images. An engine elsewhere is not looked into."""
     if isinstance(machine.engine, MachineError):
@@ -194,6 +203,7 @@ CHECKS: tuple[Callable[[Machine], Check], ...] = (
     git,
     environment,
     docker_engine,
+    leftovers,
     docker_disk,
     base_images,
     base_source,

@@ -204,4 +204,4 @@ def doctor(as_json: Json = False, *, settings: Settings) -> None:
     found = [asdict(check) for check in checks(settings)]
     output.rows(found, (), as_lines=as_json, nothing="")
     if not all(check["ok"] for check in found):
-        raise MachineError("something is missing; see above")
+        raise MachineError("something is to be mended; see above")

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import socket
 import sqlite3
+import subprocess
+import sys
 
 import pytest
 
+from builders.bases import ensure_base
 from mergemill.config import Settings
 from mergemill.doctor import CHECKS, checks
+from tests.boxes import make_services
+from tests.cli import mergemill
 from tests.github import GitHub, Limits, Token, World
 
 
@@ -112,3 +117,27 @@ def test_with_an_engine_its_version_and_room_are_told(tmp_path, no_index):
     assert seen["docker engine"].ok
     assert "storage driver" in seen["docker engine"].detail
     assert "MB free" in seen["docker disk"].detail or "not on this machine" in seen["docker disk"].detail
+
+
+@pytest.mark.docker
+def test_containers_of_a_killed_run_are_counted_and_the_command_named_removes_them(tmp_path, no_index):
+    killed = subprocess.Popen([sys.executable, "-c", KILLED, tmp_path], stdout=subprocess.PIPE, text=True)
+    name = killed.stdout.readline().strip()
+    killed.kill()
+    killed.wait()
+    killed.stdout.close()
+    subprocess.run(["docker", "create", "--name", name, ensure(tmp_path), "true"], check=True, capture_output=True)
+    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["leftovers"]
+    assert not check.ok
+    assert int(check.detail.split()[0]) >= 1
+    assert mergemill(*check.fix.partition(" (")[0].split()[1:], cwd=tmp_path).code == 0
+    left = subprocess.run(["docker", "ps", "-aq", "--filter", f"name={name}"], check=True, capture_output=True)
+    assert left.stdout == b""
+
+
+KILLED = "from backends.sandbox import owner; print(owner.new_name(), flush=True); import time; time.sleep(600)"
+
+
+def ensure(folder) -> str:
+    """Name of some image."""
+    return ensure_base("python", "3.11", make_services(folder)).name
