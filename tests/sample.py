@@ -1,4 +1,4 @@
-"""A small real project with a history: what the documentation's examples and the end-to-end tests mine."""
+"""A small real project with a history: what examples, builders' and end-to-end tests use."""
 
 from __future__ import annotations
 
@@ -49,6 +49,12 @@ TEST_GREET = 'from greet import greet\n\n\ndef test_it_says_hello():\n    assert
 TEST_POLITE = TEST_GREET + '\n\ndef test_it_is_polite():\n    assert greet(" Ada ") == "Hello, Ada"\n'
 TEST_COUNT = 'from greet.words import count\n\n\ndef test_two_words():\n    assert count("a b") == 2\n'
 TEST_COUNT_RIGHT = TEST_COUNT + '\n\ndef test_wide_gaps():\n    assert count(" a   b ") == 2\n'
+BASE: dict[str, str | bytes | None] = {
+    "pyproject.toml": PYPROJECT, "LICENSE": LICENSE, "README.md": "# greet\n",
+    "greet/__init__.py": GREET, "greet/words.py": COUNT,
+    "tests/test_greet.py": TEST_GREET, "tests/test_words.py": TEST_COUNT,
+}  # fmt: skip
+"""The project before its first change: two tests that pass."""
 
 
 def _pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]) -> None:
@@ -62,14 +68,7 @@ def _pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]
 def make_sample(path: Path) -> TinyRepo:
     """A repository `greet` at `path` with three merged pull requests, of which two are bug fixes with tests."""
     repo = TinyRepo(path)
-    repo.commit(
-        "Begin",
-        {
-            "pyproject.toml": PYPROJECT, "LICENSE": LICENSE, "README.md": "# greet\n",
-            "greet/__init__.py": GREET, "greet/words.py": COUNT,
-            "tests/test_greet.py": TEST_GREET, "tests/test_words.py": TEST_COUNT,
-        },
-    )  # fmt: skip
+    repo.commit("Begin", BASE)
     polite = "Greetings keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
     _pull_request(repo, 1, polite, {"greet/__init__.py": GREET_POLITE, "tests/test_greet.py": TEST_POLITE})
     _pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})

@@ -17,33 +17,12 @@ from taskdb.records import Candidate, Environment, Rejection
 from tests import records
 from tests.boxes import make_services
 from tests.helpers import TinyRepo
+from tests.sample import BASE, PYPROJECT
 
-PYPROJECT = """\
-[build-system]
-requires = ["setuptools>=61"]
-build-backend = "setuptools.build_meta"
-[project]
-name = "greet"
-version = "1.0"
-requires-python = ">=3.11"
-[project.optional-dependencies]
-test = ["pytest"]
-[tool.setuptools]
-packages = ["greet"]
-"""
-TEST = """\
-from importlib.metadata import version
-from greet import greet
-
-def test_greet():
-    assert greet() == "hello"
-
-def test_metadata():
-    assert version("greet") == "1.0"
-"""
-FILES: dict[str, str | bytes | None] = {
-    "pyproject.toml": PYPROJECT, "greet/__init__.py": "def greet():\n    return 'hello'\n", "tests/test_greet.py": TEST,
-}  # fmt: skip
+TEST_METADATA = (
+    'from importlib.metadata import version\n\n\ndef test_metadata():\n    assert version("greet") == "1.0"\n'
+)
+FILES = BASE | {"tests/test_metadata.py": TEST_METADATA}
 
 
 def candidate(repo: TinyRepo, base: str, **changes: object) -> Candidate:
@@ -69,10 +48,12 @@ def test_a_candidate_becomes_a_box_that_runs_its_tests(tmp_path: Path) -> None:
     repo.commit("the fix", {"greet/__init__.py": "SECRET_OF_THE_FUTURE = 1\n"})
     made = environment(build(candidate(repo, base), services))
     assert made.attempt == 1
-    assert (made.counts.passed, made.collected_share) == (2, 1.0)
+    assert (made.counts.passed, made.collected_share) == (3, 1.0)
     assert made.image_bytes < 1_000_000
     stable = Report.from_bytes(services.artifacts.get(made.base_report))
-    assert sorted(stable.outcomes) == ["tests/test_greet.py::test_greet", "tests/test_greet.py::test_metadata"]
+    assert sorted(test.partition("::")[2] for test in stable.outcomes) == [
+        "test_it_says_hello", "test_metadata", "test_two_words"
+    ]  # fmt: skip
 
     seen = inside(
         services,
@@ -154,7 +135,7 @@ def test_the_log_of_a_box_begins_with_the_attempts_that_were_refused(
     assert made.attempt == 2
     log = services.artifacts.text(made.log)
     assert log.startswith("===== attempt 1: dependencies-failed")
-    assert "2 passed" in log
+    assert "3 passed" in log
     assert "attempt 1 refused: dependencies-failed" in caplog.text
 
 
