@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from backends.services import Services
 from backends.testing.outcomes import Report, Status
 from taskdb.records import RunKind, Score, Task, TestId
 from verifiers.runs import Bench, Done
+
+
+@contextmanager
+def bench_of(task: Task, services: Services) -> Iterator[Bench]:
+    """The task's own image and script, for as many runs as are wanted."""
+    with services.sandbox.series(task.image, limits=services.test_limits()) as boxes:
+        yield Bench(
+            services=services, boxes=boxes, image_digest=task.image_digest, workdir=task.plan.workdir,
+            script=services.artifacts.text(task.eval_script),
+        )  # fmt: skip
 
 
 def grade(task: Task, services: Services, patch: bytes) -> Score:
@@ -19,11 +30,7 @@ def grade(task: Task, services: Services, patch: bytes) -> Score:
     Raises:
         Transient: engine, disk or network failed.
     """
-    with services.sandbox.series(task.image, limits=services.test_limits()) as boxes:
-        bench = Bench(
-            services=services, boxes=boxes, image_digest=task.image_digest, workdir=task.plan.workdir,
-            script=services.artifacts.text(task.eval_script),
-        )  # fmt: skip
+    with bench_of(task, services) as bench:
         return score(task, services, bench, bench.run(RunKind.SOLVED, patch=patch, last=not task.twins), patch)
 
 

@@ -10,8 +10,9 @@ from taskdb.records import RunKind, Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
 from verifiers.base import Base, Files, cloned_files, read_base, touched
-from verifiers.grade import bench_of, grade, score
+from verifiers.grade import bench_of, score
 from verifiers.probes import NOTHING, PROBES, Probe, Target, patch_of, wanted
+from verifiers.runs import Bench
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,10 @@ def inspect(task: Task, services: Services, files: Files | None = None, probes: 
     gold_files = touched(gold)
     base = read_base(cloned_files(task, services) if files is None else files, wanted(task, gold_files))
     target = Target(task=task, gold_files=gold_files, base=base.files)
-    tried = [_tried("gold", grade(task, services, gold))]
-    tried += [done for probe in probes if (done := _probe(probe, target, services))]
+    with bench_of(task, services) as bench:
+        done = bench.run(RunKind.SOLVED, patch=gold)
+        tried = [_tried("gold", score(task, services, bench, done, gold))]
+        tried += [one for probe in probes if (one := _probe(probe, target, bench))]
     twins, tests = len(task.twins) if task.twin_patch else 0, len(task.FAIL_TO_PASS)
     return Inspection(
         findings=(*_leaks(task, gold, base, services), *_earned(tried)),
@@ -85,21 +88,22 @@ def _leaks(task: Task, gold: bytes, base: Base, services: Services) -> Iterator[
         yield Fault(kind="statement", where=quote, what=what)
 
 
-def _probe(probe: Probe, target: Target, services: Services) -> Tried | None:
+def _probe(probe: Probe, target: Target, bench: Bench) -> Tried | None:
     """What the probe is worth; None when this task has nothing that it could be made of."""
     changes = probe.make(target)
     if not changes and probe is not NOTHING:
         return None
-    return _tried(probe.name, _worth(target.task, services, patch_of(changes, target.base)))
+    return _tried(probe.name, _worth(target.task, bench, patch_of(changes, target.base)))
 
 
-def _worth(task: Task, services: Services, patch: bytes) -> Score:
+def _worth(task: Task, bench: Bench, patch: bytes) -> Score:
     """The patch's score; only a patch that gets past the FAIL_TO_PASS tests' own files costs a run of all others."""
-    bench = bench_of(task, services)
     files = sorted({test.partition("::")[0] for test, _ in task.FAIL_TO_PASS})
     fewer = task.model_copy(update={"PASS_TO_PASS": ()})
-    first = score(fewer, services, bench, bench.run(RunKind.SOLVED, patch=patch, files=files), patch)
-    return first if first.value == 0.0 else grade(task, services, patch)
+    first = score(fewer, bench.services, bench, bench.run(RunKind.SOLVED, patch=patch, files=files), patch)
+    if first.value == 0.0:
+        return first
+    return score(task, bench.services, bench, bench.run(RunKind.SOLVED, patch=patch), patch)
 
 
 def _tried(name: str, scored: Score) -> Tried:
