@@ -104,9 +104,9 @@ class Settings(BaseSettings):
 
     benchmarks: Annotated[tuple[str, ...], NoDecode] = ()
     """Lists of what benchmarks hold, comma-separated: files, folders, or names of lists that come with mergemill."""
-    max_patch_similarity: float = Field(default=0.6, ge=0.5, le=1)
+    max_patch_similarity: float = Field(default=0.5, ge=0.5, le=1)
     """How alike two gold patches may be, 0.5..1; 1 allows copies."""
-    max_statement_similarity: float = Field(default=0.8, ge=0.5, le=1)
+    max_statement_similarity: float = Field(default=0.7, ge=0.5, le=1)
     """How alike two problem statements may be, 0.5..1; 1 allows copies."""
 
     repeats: int = Field(default=3, ge=1)

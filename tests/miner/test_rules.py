@@ -13,6 +13,11 @@ from miner.rules import RULES
 from tests.helpers import TinyRepo
 from tests.miner.conftest import FIX, MIT, Workshop
 
+GPL = "GNU GENERAL PUBLIC LICENSE\n Version 3, 29 June 2007"
+LGPL = "GNU LESSER GENERAL PUBLIC LICENSE\n Version 3, 29 June 2007"
+LATER = "License :: OSI Approved :: GNU General Public License v3 or later (GPLv3+)"
+HEADER = "# SPDX-License-Identifier:"
+PSF = "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2\n"
 Ask = Callable[..., str]
 SRC = {"pkg/core.py": FIX["pkg/core.py"]}
 TESTS = {"tests/test_core.py": FIX["tests/test_core.py"]}
@@ -110,12 +115,29 @@ def test_the_licence_is_that_of_the_base(tiny: TinyRepo, workshop: Workshop) -> 
         ({"setup.py": "setup(classifiers=['License :: OSI Approved :: BSD License'])\n"}, "BSD-3-Clause"),
         ({"setup.cfg": "[metadata]\nclassifiers =\n    License :: OSI Approved :: MIT License\n"}, "MIT"),
         ({"LICENSE.apache": "Apache License\n   Version 2.0, January 2004", "LICENSE.mit": MIT}, "Apache-2.0 AND MIT"),
+        ({"setup.py": "LICENSE = 'BSD (3-clause)'\nsetup(license=LICENSE)\n"}, "BSD-3-Clause"),
+        ({"setup.cfg": "[metadata]\nlicense = Apache License, Version 2.0\n"}, "Apache-2.0"),
+        ({"pyproject.toml": '[tool.poetry]\nlicense = "MIT"\n'}, "MIT"),
+        ({"pyproject.toml": '[project]\nlicense = {text = "MIT License"}\n'}, "MIT"),
+        ({"setup.py": "setup(license='see LICENSE file')\n"}, "NOASSERTION"),
+        ({"LICENSE": "SPDX-License-Identifier: MIT OR Apache-2.0\n\nUse it."}, "MIT OR Apache-2.0"),
+        ({"COPYING": GPL, "COPYING.LESSER": LGPL}, "LGPL-3.0-only"),
+        ({"COPYING": GPL, "setup.py": f"x = ['{LATER}']\n"}, "GPL-3.0-or-later"),
+        ({"LICENSE": MIT + "It incorporates:\n" + PSF}, "MIT"),
         ({"README": "hello"}, "NOASSERTION"),
         ({}, "NOASSERTION"),
     ],
 )
 def test_a_tree_tells_its_licence(files: dict[str, str], expected: str) -> None:
     assert read({name: text for name, text in files.items() if name != "README"}) == expected
+
+
+def test_the_files_themselves_tell_their_licence(tiny: TinyRepo, workshop: Workshop) -> None:
+    tiny.commit("Say it in the files", {"LICENSE": None, "pkg/a.py": f"{HEADER} MIT\n", "pkg/b.py": f"{HEADER} MIT\n"})
+    tiny.commit("Make one() return one", FIX | {"pkg/c.py": f"{HEADER} Apache-2.0\n"})
+    tiny.commit("Make one() return three", {"pkg/core.py": "x = 3\n", "tests/test_core.py": "x = 3\n"})
+    found = [getattr(item.result, "license", None) for item in workshop.mine(f"git:{tiny.path}", limit=2)]
+    assert found == ["MIT", "MIT"]
 
 
 @pytest.mark.parametrize(
