@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, bindparam, column, func, select, table, text
 
@@ -15,6 +15,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.mapping import KINDS, table_of
 from taskdb.records import Certificate, Environment, PublishedVerdict, PullRequest, Rejection, Stage, Task
 from taskdb.store import Store
+from taskdb.tags import Tags
 
 LISTED = (
     "id", "name", "kind", "repo", "language", "status", "base_commit", "n_fail_to_pass", "n_pass_to_pass", "created_at",
@@ -23,6 +24,8 @@ LISTED = (
 
 _FILTERED = (*LISTED, "source", "license", "verification", "candidate", "certificate")
 _TASKS = table("tasks", *(column(name) for name in _FILTERED))
+
+_OF_TAGS = table("tags", column("candidate"), column("kind"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,8 @@ class Filters:
     repo: str | None = None
     language: str | None = None
     kind: str | None = None
+    change_kind: str | None = None
+    """Any of the change's kinds, not only the primary one."""
     status: str | None = None
     license: str | None = None
     min_f2p: int | None = None
@@ -41,8 +46,11 @@ class Filters:
         """The query with these filters."""
         for field in fields(self):
             wanted = getattr(self, field.name)
-            if wanted is not None and field.name != "min_f2p":
+            if wanted is not None and field.name not in ("min_f2p", "change_kind"):
                 query = query.where(func.lower(_TASKS.c[field.name]) == str(wanted).lower())
+        if self.change_kind is not None:
+            of_kind = select(_OF_TAGS.c.candidate).where(_OF_TAGS.c.kind == str(self.change_kind).lower())
+            query = query.where(_TASKS.c.candidate.in_(of_kind))
         return query if self.min_f2p is None else query.where(_TASKS.c.n_fail_to_pass >= self.min_f2p)
 
 
@@ -84,6 +92,7 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         query = select(*(_TASKS.c[name] for name in LISTED)).where(_TASKS.c.id == task.id)
         row = connection.execute(query).mappings().first()
         parents = _ancestors(connection, task.id)
+        tags = _tags_of(connection, parents[-1])
     listed = dict(row) if row else _superseded(task)
     return listed | {
         "problem_statement": task.problem_statement,
@@ -100,6 +109,7 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         "license": task.license,
         "source": task.source,
         "parents": parents,
+        "tags": tags,
         "published": _plain(task.published),
     }
 
@@ -149,7 +159,8 @@ def summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-_OF_CHANGES = """SELECT source, repo, candidate, environment, verification, task, certificate, rejected_by, reason
+_OF_CHANGES = """SELECT source, repo, change_kind, size, candidate, environment,
+                        verification, task, certificate, rejected_by, reason
                  FROM changes"""
 _PASSED = {
     Stage.MINE: "candidate",
@@ -174,6 +185,22 @@ def funnel(store: Store, sources: Sequence[str] = (), repo: str | None = None) -
         found.append({"stage": stage.value, "in": came, "out": passed, "waiting": waiting, "rejected": rejected})
         came = passed
     return found
+
+
+def funnel_by(
+    store: Store, by: Literal["change_kind", "size", "repo"], sources: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """For each kind of change (or size, or repository), how many came how far; the commonest first."""
+    with store.reading() as connection:
+        rows = [row for row in connection.execute(text(_OF_CHANGES)) if not sources or row.source in sources]
+    counted: dict[str, Counter[str]] = {}
+    for row in rows:
+        came = [made for made in _PASSED.values() if getattr(row, made) is not None]
+        counted.setdefault(getattr(row, by) or "-", Counter()).update(["mined", *came])
+    return [
+        {by: name, **{made: of[made] for made in ("mined", *_PASSED.values())}}
+        for name, of in sorted(counted.items(), key=lambda item: (-item[1]["mined"], item[0]))
+    ]
 
 
 def examples(store: Store, sources: Sequence[str] = (), repo: str | None = None) -> dict[tuple[str, str], str]:
@@ -297,6 +324,7 @@ def why(store: Store, change: PullRequest) -> dict[str, Any]:
         events = [dict(row) for row in connection.execute(_EVENTS, key).mappings()]
         ids = [row.id for row in connection.execute(_TASK_IDS, key)]
         published = connection.execute(_PUBLISHED, {"id": change.id}).first()
+        tags = _tags_of(connection, change.id)
     told: PublishedVerdict | None = None
     if published and published.task:
         told = store.get(Task, published.task).published
@@ -310,7 +338,17 @@ def why(store: Store, change: PullRequest) -> dict[str, Any]:
         "events": events,
         "tasks": ids,
         "published": _plain(told),
+        "tags": tags,
     }
+
+
+def _tags_of(connection: Connection, change: str) -> dict[str, Any] | None:
+    """The tags of a change (id), or None: it was mined before there were any."""
+    body = connection.execute(_TAGS_OF, {"id": change}).scalar()
+    return Tags.model_validate_json(body).model_dump(mode="json", exclude={"parent", "name"}) if body else None
+
+
+_TAGS_OF = text("SELECT g.body FROM change h JOIN tagging g ON g.id = h.tagging WHERE h.pull_request = :id")
 
 
 def log_of(store: Store, change: PullRequest) -> str | None:

@@ -35,11 +35,12 @@ LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
 
 TAGS = """
 SELECT h.source, h.name, p.repo, t.kind, t.place, t.confidence, t.rule, t.quote, t.route,
-       g.language, g.size, g.changed_files, g.changed_lines, h.pull_request, g.id AS tags
+       g.language, g.size, g.changed_files, g.changed_lines, h.pull_request, c.id AS candidate, g.id AS tags
 FROM change h
 JOIN pull_request p ON p.id = h.pull_request
 JOIN tagging g ON g.id = h.tagging
 JOIN tag t ON t.tagging = g.id
+LEFT JOIN candidate c ON c.id = h.result
 """
 
 CANDIDATES = """

@@ -24,6 +24,7 @@ from mergemill.config import SECRETS, Settings
 from mergemill.errors import InputError, UsageError
 from taskdb.queries import Filters
 from taskdb.records import Kind
+from taskdb.tags import ChangeKind
 
 Command = Callable[..., None]
 
@@ -63,6 +64,9 @@ def with_filters(command: Command) -> Command:
         "repo": Annotated[str | None, typer.Option("--repo", help="Only of this repository, OWNER/NAME.")],
         "language": Annotated[str | None, typer.Option("--language", help="Only in this language.")],
         "kind": Annotated[Kind | None, typer.Option("--kind", help="Only of this kind.")],
+        "change_kind": Annotated[
+            ChangeKind | None, typer.Option("--change-kind", help="Only of changes that are of this kind.")
+        ],
         "status": Annotated[Status | None, typer.Option("--status", help="Only those that came so far.")],
         "license": Annotated[str | None, typer.Option("--license", help="Only under this licence (SPDX).")],
         "min_f2p": Annotated[int | None, typer.Option("--min-f2p", min=0, help="At least so many FAIL_TO_PASS tests.")],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -10,7 +11,7 @@ from mergemill.cli import output
 from mergemill.cli.funnel import tell_funnel
 from mergemill.cli.options import READING, Json, with_filters, with_settings
 from mergemill.config import Settings
-from mergemill.errors import InputError
+from mergemill.errors import InputError, UsageError
 from mergemill.services import artifacts_of
 from taskdb import queries, readonly
 from taskdb.queries import Filters
@@ -18,6 +19,17 @@ from taskdb.records import Stage
 from taskdb.store import Store
 
 Word = Annotated[str, typer.Argument(metavar="ID", help="An id, an unambiguous beginning of one, or a name.")]
+
+
+class By(StrEnum):
+    """What `funnel --by` counts by."""
+
+    KIND = "kind"
+    SIZE = "size"
+    REPO = "repo"
+
+
+BY: dict[By, Literal["change_kind", "size", "repo"]] = {By.KIND: "change_kind", By.SIZE: "size", By.REPO: "repo"}
 SHOWN = ("name", "kind", "status", "repo", "n_fail_to_pass", "n_pass_to_pass", "created_at")
 NONE = "no task matches; `mergemill funnel` shows how far changes came"
 
@@ -85,6 +97,7 @@ def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
     if as_json:
         output.as_json(found)
         return
+    found["tags"] = _kinds(found["tags"])
     long = ("problem_statement", "hints", "patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "how_failed")
     output.fields((name, value) for name, value in found.items() if name not in long)
     for name in ("problem_statement", "hints", "patch", "test_patch"):
@@ -114,11 +127,18 @@ def funnel(
         list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help="Only of these sources.")
     ] = None,
     repo: Annotated[str | None, typer.Option("--repo", help="Only of this repository, OWNER/NAME.")] = None,
+    by: Annotated[By | None, typer.Option("--by", help="A row for each kind of change, size or repository.")] = None,
     as_json: Json = False,
     *,
     settings: Settings,
 ) -> None:
     """Show how many changes came how far, and why the rest did not."""
+    if by:
+        if repo:
+            raise UsageError("--by and --repo exclude each other")
+        with Store.open(settings.db, create=False) as store:
+            output.rows(queries.funnel_by(store, BY[by], sources or ()), (), as_lines=as_json, nothing="nothing mined")
+        return
     with Store.open(settings.db, create=False) as store:
         found = queries.funnel(store, sources or (), repo)
         such_as = queries.examples(store, sources or (), repo)
@@ -154,6 +174,7 @@ def why(
 
 def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
     output.text(f"{story['name']} of {story['source']}: {_stands(story['events'])}\n")
+    output.text(f"kinds: {_kinds(story['tags'])}\n")
     events = [event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in story["events"]]
     output.rows(events, ("at", "stage", "verdict", "seconds", "detail"), as_lines=False, nothing="nothing was done")
     output.text("")
@@ -166,6 +187,18 @@ def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
             output.fields((f"{name} {what}", published[name][what]) for what in ("missing", "extra"))
     if has_log:
         output.text(f"log:  mergemill why {story['name']} --log")
+
+
+def _kinds(tags: dict[str, Any] | None) -> str:
+    """The kinds of a change with the strongest sign of each, in words."""
+    if tags is None:
+        return "not tagged"
+    told = []
+    for one in tags["kinds"]:
+        sign = f": {one['signs'][0]['rule']} {one['signs'][0]['quote']!r}" if one["signs"] else ""
+        told.append(f"{one['kind']} ({one['confidence']:.2f}{sign})")
+    leads_to = f"for {' '.join(tags['route'])}" if tags["route"] else tags["stops"]
+    return f"{', '.join(told)}; {tags['size']}; {leads_to}"
 
 
 def _stands(events: list[dict[str, Any]]) -> str:

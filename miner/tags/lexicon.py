@@ -154,7 +154,7 @@ PHRASES: tuple[tuple[ChangeKind, float, str], ...] = (
     (ChangeKind.DEPENDENCY, 4.0, r"^(bump|update|upgrade|pin|unpin)\b.+\b((from|to) [~=<>^]*v?\d|requirements?|deps)"),
     (ChangeKind.RELEASE, 3.5, r"\bbump\w* (the )?(dev )?version|^(release|version|prepare|start)\b.*\d\.\d|^v?\d+\.\d"),
     (ChangeKind.REMOVAL, 1.5, r"\b(drop|end)(s|ped|ping|ed|ing)? (\w+ )*support"),
-    (ChangeKind.COMPATIBILITY, 2.0, r"\bsupport\w* (for )?(python|numpy|pandas|windows|pypy)\b|\bpy(thon)? ?3"),
+    (ChangeKind.COMPATIBILITY, 2.6, r"\bsupport\w* (for )?(python|numpy|pandas|windows|pypy)\b|\bpy(thon)? ?3"),
     (ChangeKind.BACKPORT, 4.0, r"^\[\d[\d.x]*\]|^\[?(back|forward)[- ]?port\b"),
     (ChangeKind.ERROR_HANDLING, 1.5, r"\b(better|clearer|helpful|improve\w*) .*\b(error|exception|message)"),
     (ChangeKind.PERFORMANCE, 2.5, r"\b(avoid|reduce|fewer) .*\b(cop(y|ies)|allocations?|calls|queries|memory|time)\b"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskdb import readonly
-from taskdb.records import Stage
+from taskdb.queries import Filters, funnel_by, list_tasks, why
+from taskdb.records import Candidate, PullRequest, Stage
 from taskdb.store import Store
 from taskdb.tags import ChangeKind, Tags
 from tests import records
-from tests.taskdb.chains import url
+from tests.taskdb.chains import url, whole_chain
 
 
 def test_the_view_has_a_row_for_each_kind_of_a_rejected_change(tmp_path: Path) -> None:
@@ -34,3 +35,20 @@ def test_mining_again_with_the_same_tags_adds_nothing_and_with_others_shows_the_
             store.mined(verdict, tags=[records.tags(pull, kind)])
             assert [row["kind"] for row in readonly.query(store, "SELECT kind FROM tags")] == [kind.value]
         assert len(store.all(Tags)) == 2
+
+
+def test_tasks_are_found_by_any_kind_of_their_change_and_the_funnel_counts_by_kind(tmp_path: Path) -> None:
+    with Store.open(url(tmp_path)) as store:
+        task = whole_chain(store)
+        pull = store.all(PullRequest)[0]
+        told = records.tags(pull, ChangeKind.FEATURE, ChangeKind.LOGGING)
+        store.mined((pull, store.all(Candidate)[0], 0.0), tags=[told])
+        other = records.pull_request(7)
+        store.mined((other, records.rejection(other, Stage.MINE), 0.0), tags=[records.tags(other, ChangeKind.CI)])
+        found = {kind: list_tasks(store, Filters(change_kind=kind)) for kind in ("logging", "ci")}
+        by_kind = funnel_by(store, "change_kind")
+        shown = why(store, pull)["tags"]
+    assert [row["id"] for row in found["logging"]] == [task.id]
+    assert found["ci"] == []
+    assert [(row["change_kind"], row["mined"], row["task"]) for row in by_kind] == [("ci", 1, 0), ("feature", 1, 1)]
+    assert [one["kind"] for one in shown["kinds"]] == ["feature", "logging"]
