@@ -86,6 +86,8 @@ class Settings(BaseSettings):
     """Seconds one request to GitHub may wait for a limit."""
     github_concurrency: int = Field(default=4, ge=1, le=100)
     """Requests under way to GitHub at once, for each token."""
+    github_ahead: int = Field(default=3, ge=0, le=32)
+    """Repositories of a list that are crawled ahead of the one being mined."""
 
     max_gold_lines: int = Field(default=1000, ge=1)
     """Changed lines of the gold patch allowed."""

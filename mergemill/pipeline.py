@@ -126,6 +126,8 @@ class Run:
     progress: Progress
     workers: int
     patience: Retrying = PATIENCE
+    canonical: Callable[[str], str] = str
+    """The source word that records bear, of one that was given."""
     new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> how many records, lines or sources failed that way."""
@@ -205,7 +207,7 @@ class Run:
                 meant = [c for c in candidates if scope.admits(c.name, c.id, c.created_at, c.language)]
                 yield from self.store.open_chains_of(meant, scope.retry)
             if self.cut_short:
-                mined_before = self.store.open_chains(replace(scope, sources=[source]))
+                mined_before = self.store.open_chains(replace(scope, sources=[self.canonical(source)]))
                 yield from (chain for chain in mined_before if chain.candidate.id not in seen)
 
     def _said(self, miner: Miner, source: str) -> Iterator[Mined]:

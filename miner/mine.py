@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -108,6 +109,18 @@ def mine(
         found += isinstance(mined.result, Candidate)
         if services.settings.limit is not None and found >= services.settings.limit:
             return
+
+
+@contextmanager
+def readers_of(sources: Sequence[str], services: Services) -> Iterator[Mapping[str, Read]]:
+    """Who reads the sources of a run, one after the other: repositories of GitHub are crawled ahead, side by side."""
+    if not any(source.startswith("github:") for source in sources):
+        yield SOURCES
+        return
+    from miner.github.ahead import Ahead  # noqa: PLC0415 - only these sources pay for its client
+
+    with Ahead(sources, services) as ahead:
+        yield {**SOURCES, "github": ahead.changes}
 
 
 def select(change: Change, services: Services) -> Mined:

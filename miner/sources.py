@@ -52,6 +52,20 @@ def parse(word: str) -> tuple[str, str]:
     return scheme, place
 
 
+def canonical(word: str, clones: Path) -> str:
+    """The source word that records bear: a renamed repository's first name, and GitHub's own spelling.
+
+    Args:
+        word: a source word.
+        clones: folder of the clones made here (`settings.store_dir / "clones"`).
+    """
+    if not word.startswith("github:"):
+        return word
+    from miner.github.home import Home  # noqa: PLC0415 - the other words need no journal
+
+    return f"github:{Home(clones).first_name(word.removeprefix('github:'))}"
+
+
 def _github_word(place: str) -> str:
     """What was meant, as far as a pasted address tells."""
     found = re.match(r"^(?:https?://|git@|//)?[\w.-]+\.[\w.-]+[/:]([\w-]+/[\w.-]+?)(?:\.git)?(?:[/?#].*)?$", place)

@@ -133,15 +133,18 @@ def funnel(
     settings: Settings,
 ) -> None:
     """Show how many changes came how far, and why the rest did not."""
+    from miner.sources import canonical  # noqa: PLC0415 - only this command needs the miner
+
+    named = [canonical(source, settings.store_dir / "clones") for source in sources or ()]
     if by:
         if repo:
             raise UsageError("--by and --repo exclude each other")
         with Store.open(settings.db, create=False) as store:
-            output.rows(queries.funnel_by(store, BY[by], sources or ()), (), as_lines=as_json, nothing="nothing mined")
+            output.rows(queries.funnel_by(store, BY[by], named), (), as_lines=as_json, nothing="nothing mined")
         return
     with Store.open(settings.db, create=False) as store:
-        found = queries.funnel(store, sources or (), repo)
-        such_as = queries.examples(store, sources or (), repo)
+        found = queries.funnel(store, named, repo)
+        such_as = queries.examples(store, named, repo)
     if as_json:
         for row in found:
             output.as_json(row)

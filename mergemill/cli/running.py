@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
@@ -27,7 +28,7 @@ from taskdb.queries import examples, funnel, summary
 from taskdb.records import Kind, Stage
 from taskdb.store import Store
 
-SOURCES = "git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE (a list of them)."
+SOURCES = "github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE (a list of them)."
 Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help=SOURCES)]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID[,ID]", help="Only these changes: names or ids.")]
 Wanted = Annotated[Kind | None, typer.Option("--kind", help="Only tasks of this kind.")]
@@ -88,6 +89,8 @@ def _expanded(sources: list[str] | tuple[str, ...], *, required: bool) -> list[s
 
 def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool) -> int:
     """Do what is to do; the exit code."""
+    from miner.sources import canonical  # noqa: PLC0415 - only these commands need the miner
+
     services = make_services(settings, engine=stage in ENGINE)
     if scope.retry:
         from builders.failures import forget  # noqa: PLC0415 - only a retry needs the builders here
@@ -96,8 +99,10 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
     creates = stage in (None, Stage.MINE)
     with Store.open(settings.db, create=creates, clock=services.clock) as store, _progress(as_json=as_json) as progress:
         cluster = LocalCluster(workers=settings.workers, stop=partial(_stop, services if stage in ENGINE else None))
-        run = Run(store, services, cluster, progress, settings.workers)
-        _work(run, stage, scope)
+        bear = partial(canonical, clones=settings.store_dir / "clones")
+        run = Run(store, services, cluster, progress, settings.workers, canonical=bear)
+        _work(run, stage, scope if creates else _by_records(scope, bear))
+        scope = _by_records(scope, bear)  # only now it is known under which names they were mined
         held = summary(store, scope.sources)
         passed, such_as = funnel(store, scope.sources), examples(store, scope.sources)
     if as_json:
@@ -106,6 +111,11 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
         tell_funnel(passed, such_as)
         output.text(f"this run: {run.new} new results")
     return run.exit_code
+
+
+def _by_records(scope: Scope, bear: Callable[[str], str]) -> Scope:
+    """The same scope with the source words that records bear."""
+    return replace(scope, sources=list(dict.fromkeys(map(bear, scope.sources))))
 
 
 def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
@@ -117,9 +127,10 @@ def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
 
 
 def _mined(run: Run, scope: Scope) -> Iterator[Lineage]:
-    from miner.mine import mine  # noqa: PLC0415
+    from miner.mine import mine, readers_of  # noqa: PLC0415
 
-    return run.mine(partial(mine, only=scope.only, last_word=run.last_word), scope)
+    with readers_of(scope.sources, run.services) as readers:
+        yield from run.mine(partial(mine, only=scope.only, last_word=run.last_word, readers=readers), scope)
 
 
 def _progress(*, as_json: bool) -> Quiet:

@@ -140,4 +140,4 @@ def _ask(api: Api, name: str, after: str | None, pace: Pace) -> Page:
         variables = {"owner": owner, "name": short, "size": size, "after": after}
         return Page.of(api.graphql(query, variables, what=f"github:{name}").data["repository"], size)
 
-    return pace.ask(ask, pause=api.first_pause)
+    return pace.ask(ask, sleep=api.pool.pause, pause=api.first_pause)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from backends.clones import forge_link
 from mergemill.errors import Transient
+from taskdb.journal import Journal
 
 _PLAIN = re.compile(r"^[\w-]{1,64}$")
 
@@ -35,6 +36,14 @@ class Home:
         """The folder of `owner/name` when it has been crawled under this name."""
         link = forge_link(self.clones, name)
         return link.resolve() if link.exists() else None
+
+    def first_name(self, name: str) -> str:
+        """The name under which `owner/name` was first mined; the same name when it never was."""
+        folder = self.known(name)
+        if folder is None:
+            return name
+        with Journal.open(folder) as journal:
+            return str(journal.get("names", [name])[0])
 
     def of(self, node_id: str) -> Path:
         """The folder of a repository by GitHub's id."""

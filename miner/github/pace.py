@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -36,11 +35,12 @@ class Pace:
         """What to keep, as JSON data."""
         return {"size": self.size, "good": self.good, "wait": self.wait}
 
-    def ask(self, question: Callable[[int], _T], *, pause: float = 1.0) -> _T:
+    def ask(self, question: Callable[[int], _T], *, sleep: Callable[[float], None], pause: float) -> _T:
         """What `question(size)` answers, asked for less and less as long as that is too much.
 
         Args:
             question: raises TooMuch when GitHub could not answer.
+            sleep: waits so many seconds.
             pause: seconds before the smallest size is asked for again; then twice as long, and so on.
 
         Raises:
@@ -56,7 +56,7 @@ class Pace:
                     tries += 1
                     if tries > _LAST_TRIES:
                         raise
-                    time.sleep(pause * 2 ** (tries - 1) if tries > 1 else 0)
+                    sleep(pause * 2 ** (tries - 1))
             else:
                 self._grow()
                 return answer

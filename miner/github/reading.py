@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from backends.clones import checked
 from backends.git import EMPTY_TREE, Repository
@@ -38,7 +39,7 @@ FIRST, MOST = 20, 400
 
 
 class Reading:
-    """The reading of one `github:` source. `begin` may happen in another thread than `changes`; a context manager."""
+    """The reading of one `github:` source. `begin` may happen in another thread than `changes`; to be closed."""
 
     def __init__(self, source: str, services: Services, api: Api) -> None:
         self.services = services
@@ -48,30 +49,30 @@ class Reading:
         self._crawl: Crawl | None = None
         self._clone: tuple[CloneReader, Graph] | None = None
 
-    def __enter__(self) -> Reading:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
+        """Let go of the clone and the journal."""
         self._open.close()
         if self._crawl:
             self._crawl.journal.close()
 
-    def begin(self, *, whole: bool) -> None:
-        """Ask for the first page; `whole`: for all that are needed.
+    def begin(self, *, ahead: bool = False) -> None:
+        """Ask for the first page; `ahead`: without a limit for all that are needed, and fetch the clone.
 
         Raises:
-            InputError, MachineError, Transient: as in `Crawl.begin`.
+            InputError, MachineError, Transient: as in `Crawl.begin`, `Clones.fetch_forge`.
         """
         if self._crawl is None:
             self._crawl = Crawl.begin(self.asked, self.api, Home(self.services.clones.store))
-        while whole and not self._read_enough():
-            self._crawl.step()
+        if ahead:
+            while self.services.settings.limit is None and not self._read_enough():
+                self._crawl.step()
+            self._fetched()
 
     @property
     def crawl(self) -> Crawl:
         """The crawl, once it has begun."""
         if self._crawl is None:
-            self.begin(whole=False)
+            self.begin()
         assert self._crawl is not None  # noqa: S101 - begin makes it
         return self._crawl
 
@@ -139,36 +140,49 @@ class Reading:
     # --------------------------------------------------------------------------------------------------- clone
 
     def _cloned(self) -> tuple[CloneReader, Graph]:
-        """The clone, fetched when the API spoke of something that it lacks, and its commits."""
-        said = self.crawl.repository
-        default = said["defaultBranchRef"] or {}
-        newest = next((pull.merged_at for pull in self.crawl.journal.newest(most=1)), "")
-        local = self.services.clones.local_clone(self.crawl.first_name)
-        local = local or self.services.clones.local_clone(self.crawl.name)
-        fresh = local is None and self._lacking(newest, default)
-        if self._clone is None or fresh:
-            path = local or self.crawl.journal.folder / "repo.git"
-            if fresh:
-                self._fetch(default.get("name"), newest)
-            repository = checked(path)
+        """The clone and its commits; read again when something was fetched."""
+        if self._fetched() or self._clone is None:
+            repository = checked(self._local or self._path)
             self._open.close()
-            self._clone = (self._open.enter_context(reading(repository)), Graph(repository, default.get("name")))
+            graph = Graph(repository, self._default.get("name"))
+            self._clone = (self._open.enter_context(reading(repository)), graph)
         return self._clone
 
-    def _lacking(self, newest: str, default: dict[str, dict[str, str]]) -> bool:
-        path = self.crawl.journal.folder / "repo.git"
-        fetched = self.crawl.journal.get("fetched")
-        if fetched is None or not path.exists() or newest > fetched:
-            return True
-        tip = (default.get("target") or {}).get("oid")
-        return self._clone is None and tip is not None and not Repository(path).has_commit(tip)
-
-    def _fetch(self, head: str | None, newest: str) -> None:
+    def _fetched(self) -> bool:
+        """Fetch when the API spoke of something that the clone lacks; whether that was so."""
+        journal = self.crawl.journal
+        newest = next((pull.merged_at for pull in journal.newest(most=1)), "")
+        if self._local or not newest or not self._lacking(newest):
+            return False
         about = self.api.repository(self.crawl.name)
         token = self.api.git_token() if about.private else None
-        path = self.crawl.journal.folder / "repo.git"
-        self.services.clones.fetch_forge(path, about.clone_url, head=head or about.default_branch, token=token)
-        self.crawl.journal.put(fetched=newest)
+        head = self._default.get("name") or about.default_branch
+        self.services.clones.fetch_forge(self._path, about.clone_url, head=head, token=token)
+        journal.put(fetched=newest)
+        return True
+
+    def _lacking(self, newest: str) -> bool:
+        """Whether the clone is older than the newest merge, or lacks the tip of the default branch."""
+        fetched = self.crawl.journal.get("fetched")
+        if fetched is None or newest > fetched or not self._path.exists():
+            return True
+        tip = (self._default.get("target") or {}).get("oid")
+        return self._clone is None and tip is not None and not Repository(self._path).has_commit(tip)
+
+    @property
+    def _default(self) -> dict[str, Any]:
+        """The default branch as GitHub tells it, {} when the repository is empty."""
+        return self.crawl.repository["defaultBranchRef"] or {}
+
+    @property
+    def _path(self) -> Path:
+        return self.crawl.journal.folder / "repo.git"
+
+    @property
+    def _local(self) -> Path | None:
+        """The user's own clone."""
+        found = (self.services.clones.local_clone(name) for name in self.crawl.names)
+        return next((path for path in found if path), None)
 
     # -------------------------------------------------------------------------------------------------- joined
 

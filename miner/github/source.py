@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from mergemill.errors import InputError
@@ -24,5 +25,5 @@ def changes_of_pull_requests(source: str, services: Services) -> Iterator[Change
         MachineError: there is no token.
         Transient: the network failed, or a limit lasts longer than `github_patience`.
     """
-    with Api(services.settings) as api, Reading(source, services, api) as reading:
+    with Api(services.settings) as api, closing(Reading(source, services, api)) as reading:
         yield from reading.changes()

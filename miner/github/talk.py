@@ -70,7 +70,9 @@ class Talk:
         known = self.journal.known_answers(wanted)
         left = [one for key, one in wanted.items() if key not in known]
         while left:
-            answers, asked = self.pace.ask(partial(self._asked, left), pause=self.api.first_pause)
+            answers, asked = self.pace.ask(
+                partial(self._asked, left), sleep=self.api.pool.pause, pause=self.api.first_pause
+            )
             self.journal.add_answers(answers)
             self.journal.put(talk_pace=self.pace.kept())
             left = left[asked:]
