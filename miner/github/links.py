@@ -84,14 +84,14 @@ def spoken(text: str) -> str:
     if not any(mark in text for mark in ("`", "~~~", ">", "<", "    ", "\t")):
         return text
     plain = _INLINE.sub(_blank, _BLOCKS.sub(_blank, text.replace("\r", " ")))
-    return "\n".join(_without_quotes(plain.split("\n")))
+    return "\n".join(_without_quotes(plain.split("\n"), text.split("\n")))
 
 
-def _without_quotes(lines: list[str]) -> Iterator[str]:
-    """The lines; those of a quotation or of an indented block of code are empty."""
+def _without_quotes(lines: list[str], written: list[str]) -> Iterator[str]:
+    """The lines, empty where those as `written` are of a quotation or of an indented block of code."""
     free, in_list = True, False  # whether an indented block may begin, and whether it would belong to a list
-    for line in lines:
-        indented = line.startswith(("    ", "\t")) and not in_list
+    for line, as_written in zip(lines, written, strict=True):
+        indented = as_written.startswith(("    ", "\t")) and not in_list
         if line.lstrip().startswith(">") or (indented and free and line.strip()):
             yield " " * len(line)
             continue

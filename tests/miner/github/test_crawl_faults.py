@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import random
 import signal
 import subprocess
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from mergemill.errors import Transient
+from miner.changes import Change
 from tests.cli import environment, mergemill
 from tests.github import FAULTS, Faults, GitHub, World
+from tests.github.answers import Ask
 from tests.github.faults import PASSING
 from tests.github.generate import make_world
 from tests.miner.github.crawling import Miner, dumped
@@ -46,20 +52,31 @@ def test_each_fault_leaves_the_records_as_they_are(
         assert hub.violations == []
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
 def test_all_faults_at_once_leave_the_records_as_they_are(
     seed: int, world: World, faultless: list[str], tmp_path: Path
 ) -> None:
-    with GitHub(world, faults=Faults.seeded(seed, rate=0.4)) as hub:
-        assert dumped(Miner(hub, tmp_path).changes()) == faultless
+    with GitHub(world, faults=Faults.seeded(seed, rate=0.9)) as hub:
+        miner, found = Miner(hub, tmp_path), list[Change]()
+        while not found:  # exit code 75 asks for the same command again
+            with suppress(Transient):
+                found = miner.changes()
+        assert dumped(found) == faultless
         assert sum(hub.faults.struck.values()) > 3
         assert hub.violations == []
+
+
+def page_above(most: int) -> Callable[[Ask], bool]:
+    def asks_for_more(ask: Ask) -> bool:
+        return ask.kind == "graphql" and json.loads(ask.body)["variables"].get("size", 0) > most
+
+    return asks_for_more
 
 
 def test_pages_that_are_too_much_become_smaller_and_that_is_remembered(
     world: World, faultless: list[str], tmp_path: Path
 ) -> None:
-    with GitHub(world, faults=Faults().pages_above(12)) as hub:
+    with GitHub(world, faults=Faults().always("http-502", when=page_above(12))) as hub:
         miner = Miner(hub, tmp_path)
         assert dumped(miner.changes()) == faultless
         assert hub.faults.struck["http-502"] >= 2
@@ -81,6 +98,7 @@ def mined(folder: Path) -> list[dict[str, object]]:
     return [{key: value for key, value in row.items() if not key.endswith(("_at", "seconds"))} for row in rows]
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_leave_the_records_as_they_are(world: World, tmp_path: Path) -> None:
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
