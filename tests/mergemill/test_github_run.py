@@ -55,14 +55,14 @@ def test_the_same_list_again_asks_hardly_anything_and_finds_nothing(hub: GitHub,
 
 @pytest.mark.docker
 def test_a_task_tells_the_issue_and_what_was_said_before_the_fix(folder: Path) -> None:
-    greet = mergemill("tasks", "show", "ada__greet-2", "--json", cwd=folder).json
+    greet = mergemill("tasks", "show", "ada__greet-2.bugfix", "--json", cwd=folder).json
     assert greet["problem_statement"].startswith("Greetings keep stray blanks")
     assert "I see it, too." in greet["hints"]
-    temps = mergemill("tasks", "show", "bob__temps-2", "--json", cwd=folder).json
+    temps = mergemill("tasks", "show", "bob__temps-2.bugfix", "--json", cwd=folder).json
     assert "it should be about 18.33" in temps["problem_statement"]
     assert "temps/__init__.py" in temps["patch"]
     assert "tests/test_temps.py" in temps["test_patch"]
-    roman = mergemill("tasks", "show", "eve__roman-1", "--json", cwd=folder).json
+    roman = mergemill("tasks", "show", "eve__roman-1.bugfix", "--json", cwd=folder).json
     assert "parse('XIV') gives 16" in roman["problem_statement"]
 
 
