@@ -19,7 +19,9 @@ from mergemill.errors import InputError, UsageError
 
 SCHEMES: tuple[str, ...] = ("github", "git", "pypi", "instances")
 
-_KNOWN = "use github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE"
+FORMS = "github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE"
+"""The words, for people."""
+_KNOWN = f"use {FORMS}"
 _REPOSITORY = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]{0,38}/(?!\.{1,2}$)[\w.-]{1,100}(?<!\.git)$", re.ASCII)
 _PACKAGE = re.compile(r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
 
@@ -82,8 +84,10 @@ def _opened(word: str, above: tuple[Path, ...]) -> Iterator[str]:
         raise UsageError(f"{path} lists itself")
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the list {path}: {error}") from error
+    except OSError as error:
+        raise InputError(f"cannot read the list {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"cannot read the list {path}: it is not UTF-8") from error
     for number, line in enumerate(lines, 1):
         # A comment begins a line or stands after a space: `#` may be part of a path.
         inner = re.sub(r"(^|\s)#.*$", "", line).strip()

@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from mergemill.errors import InputError, Transient
+from taskdb.closing import Closing
 
 FILE = "journal.sqlite"
 OVERLAP = timedelta(seconds=60)
@@ -72,7 +72,7 @@ class Span:
         return self.complete or self.low < _before(older.high, OVERLAP)
 
 
-class Journal:
+class Journal(Closing):
     """The journal in a folder. Usable from one thread at a time, whichever that is; a context manager."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection) -> None:
@@ -103,14 +103,6 @@ class Journal:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     # -------------------------------------------------------------------------------------------------- state
 

@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, Table, bindparam, insert, select, text, update
 
 from mergemill.errors import InputError
 from taskdb import tables
 from taskdb.chains import STAGE_COLUMNS, Finished, Scope, next_stage
+from taskdb.closing import Closing
 from taskdb.lineage import Lineage
 from taskdb.mapping import KINDS, clean, rows_of, table_of, tag_rows
 from taskdb.records import (
@@ -41,7 +41,7 @@ Column = Callable[[Any], object]
 
 
 @dataclass
-class Store:
+class Store(Closing):
     """The database behind one URL. One writer at a time; any number of readers."""
 
     url: str
@@ -56,14 +56,6 @@ class Store:
     def close(self) -> None:
         """Let go of the file."""
         self.engine.dispose()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

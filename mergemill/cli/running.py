@@ -22,13 +22,14 @@ from mergemill.errors import UsageError
 from mergemill.pipeline import Run, Step, stages
 from mergemill.progress import Lines, LiveTable, Quiet
 from mergemill.services import make_services
+from miner.sources import FORMS
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
 from taskdb.queries import examples, funnel, summary
 from taskdb.records import Kind, Stage
 from taskdb.store import Store
 
-SOURCES = "github:OWNER/NAME, git:PATH_OR_URL, pypi:NAME, instances:FILE.jsonl or @FILE (a list of them)."
+SOURCES = f"{FORMS} (a list of them)."
 Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help=SOURCES)]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID[,ID]", help="Only these changes: names or ids.")]
 Wanted = Annotated[Kind | None, typer.Option("--kind", help="Only tasks of this kind.")]

@@ -88,7 +88,9 @@ class Review:
 
 
 @dataclass(slots=True)
-class Issue:
+class Opened:
+    """What issues and pull requests have in common."""
+
     number: int
     id: int
     title: str
@@ -96,6 +98,10 @@ class Issue:
     author: Actor | None
     created_at: str
     updated_at: str
+
+
+@dataclass(slots=True)
+class Issue(Opened):
     closed_at: str | None = None
     state_reason: str | None = None  # COMPLETED, NOT_PLANNED
     labels: list[Label] = field(default_factory=list)
@@ -109,16 +115,9 @@ class Issue:
 
 
 @dataclass(slots=True)
-class PullRequest:
+class PullRequest(Opened):
     """A pull request. `base_sha` is the base branch's tip when it was opened, as in the API: no merge's parent."""
 
-    number: int
-    id: int
-    title: str
-    body: str | None
-    author: Actor | None
-    created_at: str
-    updated_at: str
     base_ref: str
     base_sha: str
     head_ref: str
