@@ -185,7 +185,7 @@ def _merge(step: Step) -> Iterator[Unit]:
     tip = inside.get(commit.parents[1])
     nested = list(_nested(tip, inside)) if tip and messages.merges_a_branch(commit.subject) else []
     # The pull request's author wrote its commits; the merge is signed by whoever pressed the button.
-    author = tip.author if tip else commit.author
+    author = _by_a_person(tip, step.brought) if tip else commit.author
     title, body = (commit.subject, "") if nested else messages.text_of(commit.message)
     inner = () if nested else (brought.message for brought in reversed(step.brought))
     written = messages.story(inner, told=commit.message)
@@ -197,6 +197,13 @@ def _merge(step: Step) -> Iterator[Unit]:
         whole_branch=bool(nested),
     )  # fmt: skip
     yield from nested
+
+
+def _by_a_person(tip: Commit, brought: Iterable[Commit]) -> str:
+    """The author of a branch: of its tip, unless a bot only tidied up behind a person."""
+    if "[bot]" not in tip.author:
+        return tip.author
+    return next((commit.author for commit in brought if "[bot]" not in commit.author), tip.author)
 
 
 def _nested(tip: Commit, inside: dict[str, Commit]) -> Iterator[Unit]:

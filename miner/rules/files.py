@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 
 from mergemill.config import Settings
 from miner.changes import Change, FileChange
@@ -10,7 +11,7 @@ from miner.languages import language_of
 from taskdb.paths import is_protected, is_source, is_test_file
 
 _GENERATED = re.compile(
-    r"(^|/)(_?vendor(ed)?|_?vendored_packages|third_?party|extern(al)?s?|node_modules|site-packages|bower_components)/|"
+    r"(^|/)(_?vendor(ed)?|_?vendored_packages|third_?party|externs?|externals|node_modules|site-packages|bower_components)/|"
     r"_pb2(_grpc)?\.pyi?$|\.pb\.(go|cc|h|c)$|(^|/)(_?parsetab|_?lextab|_version|versioneer|ez_setup)\.py$|"
     r"\.min\.(js|css|mjs)$|\.lock$|(^|/)(package-lock\.json|pnpm-lock\.yaml|npm-shrinkwrap\.json)$|\.snap$"
 )
@@ -21,6 +22,7 @@ _HEADER = re.compile(
     re.IGNORECASE,
 )
 _COMMENT = re.compile(r"^\s*(#|//|/\*|\*)")
+_DOCSTRING = re.compile(r"(?s)(?<![^\n])(\"\"\"|''').*?\1")
 _HEAD_LINES = 20
 _HEAD_BYTES = 4096
 
@@ -75,6 +77,7 @@ def is_written_by_hand(change: Change, _: Settings) -> str | None:
 
 
 def _head_says_generated(change: Change, file: FileChange) -> bool:
-    """Whether a comment among the first lines says so."""
-    head = change.content(file)[:_HEAD_BYTES].decode(errors="replace").splitlines()[:_HEAD_LINES]
-    return any(_COMMENT.match(line) and _HEADER.search(line) for line in head)
+    """Whether a comment before the first line of code says so."""
+    text = _DOCSTRING.sub("", change.content(file)[:_HEAD_BYTES].decode(errors="replace"), count=1)
+    head = takewhile(lambda line: not line.strip() or _COMMENT.match(line), text.splitlines()[:_HEAD_LINES])
+    return any(_HEADER.search(line) for line in head)

@@ -15,7 +15,8 @@ _BOT = re.compile(
     r"allcontributors|imgbot|deepsource|restyled|pep8speaks|meeseeksmachine|lumberbot)\b|-bot$|^bot-",
     re.IGNORECASE,
 )
-_BOT_BRANCH = re.compile(r"from \S+/(dependabot|renovate|pyup|pre-commit-ci|snyk|greenkeeper)[-/]|\[pre-commit\.ci\]")
+_BOT_TITLE = re.compile(r"from \S+/(dependabot|renovate|pyup|pre-commit-ci|snyk|greenkeeper)[-/]|^\[pre-commit\.ci\]")
+"""A bot's branch or its usual title. The text is not asked: people's pull requests tell of bots' commits in them."""
 _VERSION = (
     r"^(bump|update|upgrade|pin|unpin)\b.*\b((from|to) [~=<>^]*v?\d|"
     r"(versions?|version number|requirements?|dependenc(y|ies)|deps|changelog)$)|^bump\b.*\bversion\b|"
@@ -49,11 +50,11 @@ def changes_something(change: Change, _: Settings) -> str | None:
 
 
 def by_a_person(change: Change, _: Settings) -> str | None:
-    """No bot made it: by the forge's word, by the author's name, by the branch."""
+    """No bot made it: by the forge's word, by the author's name, by its title."""
     request = change.pull_request
     if request.author_kind is AuthorKind.BOT or _BOT.search(request.author):
         return f"written by {request.author}"
-    return "the branch is a bot's" if _BOT_BRANCH.search(f"{request.title}\n{request.body}") else None
+    return "its title is a bot's" if _BOT_TITLE.search(request.title) else None
 
 
 def is_a_change_of_its_own(change: Change, _: Settings) -> str | None:

@@ -14,7 +14,11 @@ from taskdb.paths import is_protected, is_source, is_test_file
 MAX_TESTS_LOST = 4
 """So many tests may go beyond those that come: suites are also tidied up."""
 
-_VERSION_LINE = re.compile(r"^\s*$|\bversion(_info)?\b|^\s*#|\b\d+\.\d+", re.IGNORECASE)
+_VERSION_LINE = re.compile(
+    r"^\s*([\"']?\w*(version|release)\w*[\"']?\s*(:\s*\w+\s*)?[=:]\s*[\"'(\[]*v?\d[\w.,\s\"'+-]*[)\]]?,?\s*)?(#.*)?$",
+    re.IGNORECASE,
+)
+"""An assignment of a literal version, a comment or a blank line."""
 _CONFLICT = re.compile(r"^(<{7}|>{7}|\|{7}) \S")
 _TEST = re.compile(r"^\s*(async\s+)?def test")
 _UNMARKED = re.compile(r"\b(xfail|skip|skipif|expectedFailure|importorskip|todo)\b", re.IGNORECASE)
@@ -64,7 +68,7 @@ def changes_more_than_a_version(change: Change, _: Settings) -> str | None:
     """The source lines changed are not all of them about a version number."""
     lines = [line.text for line in change.split.gold.changed if is_source(line.path)]
     if lines and len(lines) <= 4 and all(_VERSION_LINE.search(line) for line in lines):
-        about = sum("version" in line.lower() for line in lines)
+        about = any(line.strip() and not line.strip().startswith("#") for line in lines)
         return "only a version number changes" if about else None
     return None
 
@@ -73,7 +77,8 @@ def does_more_than_move(change: Change, _: Settings) -> str | None:
     """A line of its sources changes: nobody could guess where a file is to be moved."""
     if any(is_source(line.path) for line in change.split.gold.changed):
         return None
-    if any(file.status in "AD" for file in _sources(change)):
+    sources = _sources(change)
+    if not sources or any(file.status in "AD" for file in sources):
         return None  # an empty file came or went
     return "its sources are only moved, or change their mode"
 

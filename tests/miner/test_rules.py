@@ -70,6 +70,33 @@ def test_a_person_with_bot_in_the_name_is_a_person(tiny: TinyRepo, reason: Ask) 
     assert reason() == "candidate"
 
 
+def test_a_bot_that_tidied_up_makes_no_bot_of_a_person(tiny: TinyRepo, reason: Ask) -> None:
+    tiny.git("checkout", "-q", "-b", "topic")
+    tiny.commit("Make one() return one", FIX)
+    tiny.commit("[pre-commit.ci] auto fixes", {"pkg/b.py": "x = 1\n"}, author="pre-commit-ci[bot] <x@y.z>")
+    tiny.git("checkout", "-q", "main")
+    tiny.git("merge", "-q", "--no-ff", "-m", "Merge pull request #3 from ada/topic\n\nMake one() return one", "topic")
+    assert reason() == "candidate"
+
+
+@pytest.mark.parametrize(
+    ("expected", "line"),
+    [
+        ("version-bump", '__version__ = "1.2"'), ("version-bump", "VERSION = (1, 2, 0)  # next"),
+        ("version-bump", "version: str = '1.2.dev0'"), ("version-bump", "release = '1.2'"),
+        ("candidate", "self._version_hash = None"), ("candidate", "print(version)"), ("candidate", "x = 1.5"),
+    ],
+)  # fmt: skip
+def test_a_version_is_a_literal_that_is_assigned(expected: str, line: str, tiny: TinyRepo, reason: Ask) -> None:
+    tiny.commit("Get ready for what comes", TESTS | {"pkg/about.py": f"{line}\n"})
+    assert reason() == expected
+
+
+def test_a_folder_named_external_holds_what_is_written_here(tiny: TinyRepo, reason: Ask) -> None:
+    tiny.commit("Work with a newer library", TESTS | {"pkg/external/lib.py": "x = 1\n"})
+    assert reason() == "candidate"
+
+
 def test_a_submodule_that_moves_is_rejected(tiny: TinyRepo, reason: Ask) -> None:
     head = tiny.git("rev-parse", "HEAD")
     tiny.write(FIX)
