@@ -26,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 
 from backends.git import EMPTY_TREE, Repository
-from miner.history import pull_requests, units
+from miner.git.history import pull_requests, units
 
 REPETITIONS = 3
 PATHS = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-abbrev", "-M", "-l400")

@@ -26,8 +26,8 @@ from backends.git import GitError, Repository
 from mergemill.config import Settings
 from mergemill.services import make_services
 from miner.changes import Unparsable
-from miner.clone import reading
-from miner.history import units
+from miner.git.clone import reading
+from miner.git.history import units
 from miner.mine import mine
 from miner.near import Features, Sketch, similarity, sketch
 from miner.patches import split_commit

@@ -25,8 +25,8 @@ from pathlib import Path
 from backends.git import Repository
 from mergemill.config import Settings
 from miner.changes import Change, Reason, Unparsable
-from miner.clone import reading
-from miner.history import pull_requests, repo_name
+from miner.git.clone import reading
+from miner.git.history import pull_requests, repo_name
 from miner.rules import RULES
 
 UNMEASURABLE = {Reason.NO_BASE, Reason.EMPTY, Reason.SUBMODULE, Reason.TOO_MANY_FILES, Reason.UNPARSABLE}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mergemill.errors import InputError
 from miner.benchmarks import benchmarks_of
 from miner.changes import Change, Reason
-from miner.commits import changes_of_commits
+from miner.git.commits import changes_of_commits
 from miner.instances import changes_of_instances
 from miner.rules import statement_of, verdict
 from miner.sources import parse
@@ -38,7 +38,7 @@ def _all_of_commits(source: str, services: Services, _: Sequence[str]) -> Iterat
 
 
 def _all_of_releases(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
-    from miner.releases import changes_of_releases  # noqa: PLC0415 - only these sources pay for HTTP and HTML
+    from miner.pypi.releases import changes_of_releases  # noqa: PLC0415 - only these sources pay for HTTP and HTML
 
     return changes_of_releases(source, services)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from backends.git import EMPTY_TREE, Repository
 from miner import changelog
-from miner.diffs import Files
+from miner.git.diffs import Files
 from miner.github.links import fragment_number
 
 LONGEST = 60

@@ -11,7 +11,7 @@ from contextlib import suppress
 from heapq import heappop, heappush
 
 from backends.git import GitError, Repository
-from miner.log import PULLS
+from miner.git.log import PULLS
 
 _OURS, _THEIRS = 1, 2
 

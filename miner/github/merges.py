@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from backends.git import EMPTY_TREE, Repository
-from miner import messages
 from miner.changes import Reason
+from miner.git import messages
+from miner.git.log import Commit, commits_of
+from miner.git.rebases import patch_ids
 from miner.github.graph import Graph
-from miner.log import Commit, commits_of
-from miner.rebases import patch_ids
 from taskdb.journal import Pull
 from taskdb.records import Shape
 

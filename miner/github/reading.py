@@ -16,8 +16,8 @@ from backends.clones import checked
 from backends.git import EMPTY_TREE, Repository
 from mergemill.errors import InputError
 from miner.changes import Change, Reason
-from miner.clone import CloneReader, reading
-from miner.diffs import raw_diffs
+from miner.git.clone import CloneReader, reading
+from miner.git.diffs import raw_diffs
 from miner.github import entries
 from miner.github.crawl import Crawl
 from miner.github.graph import Graph
@@ -31,7 +31,7 @@ from taskdb.journal import BEGINNING, Pull
 
 if TYPE_CHECKING:
     from backends.services import Services
-    from miner.diffs import Files
+    from miner.git.diffs import Files
     from miner.github.api import Api
 
 FIRST, MOST = 20, 400

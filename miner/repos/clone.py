@@ -7,11 +7,11 @@ from collections import Counter
 from pathlib import PurePosixPath
 
 from backends.git import Repository, TreeEntry
-from miner import messages
-from miner.history import repo_name
+from miner.git import messages
+from miner.git.history import repo_name
+from miner.git.log import read
 from miner.languages import LANGUAGES
 from miner.licenses import Licenses
-from miner.log import read
 from miner.repos.facts import Facts
 from taskdb.paths import is_test_file
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from mergemill.config import Settings
-from miner import messages
 from miner.changes import Change
+from miner.git import messages
 from taskdb.records import Shape
 
 _NOTHING_SAID: tuple[re.Pattern[str], ...] = (

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-from miner import messages
+from miner.git import messages
 from miner.tags.lexicon import GROUPS, QUALIFYING
 
 MOST_WORDS = 150

@@ -15,7 +15,7 @@ import pytest
 from tests.cable import Cable
 from tests.cli import Said, environment, mergemill
 from tests.helpers import TinyRepo
-from tests.miner.index import serving
+from tests.miner.pypi.index import serving
 from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
 
 SOURCE = "git:ada__greet"

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from backends.git import EMPTY_TREE, Repository
-from miner.diffs import raw_diffs
-from miner.history import repo_name
+from miner.git.diffs import raw_diffs
+from miner.git.history import repo_name
 from taskdb.records import Candidate, PullRequest, Shape
 from tests.helpers import TinyRepo
 from tests.miner.conftest import FIX, START, Workshop

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from mergemill.errors import InputError
 from miner.changes import Change, Reason, within
-from miner.clone import reading
-from miner.history import pull_requests, repo_name
+from miner.git.clone import reading
+from miner.git.history import pull_requests, repo_name
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -8,10 +8,11 @@ import pytest
 from packaging.version import Version
 
 from mergemill.errors import InputError, Transient
-from miner import changelog, sdists
+from miner import changelog
+from miner.pypi import sdists
 from taskdb.records import Candidate, Shape
 from tests.miner.conftest import FIX, MIT, START, Workshop
-from tests.miner.index import LocalIndex, archive, serving
+from tests.miner.pypi.index import LocalIndex, archive, serving
 
 CHANGES = "Changes\n=======\n\n"
 BACK = {

@@ -18,11 +18,12 @@ from packaging.utils import canonicalize_name
 
 from backends.git import EMPTY_TREE, GitError, Repository, git
 from mergemill.errors import InputError, Transient
-from miner import changelog, sdists
+from miner import changelog
 from miner.changes import Change, Reason, Split, Unparsable, within
-from miner.clone import reading
-from miner.diffs import raw_diffs
-from miner.index import Index, Sdist
+from miner.git.clone import reading
+from miner.git.diffs import raw_diffs
+from miner.pypi import sdists
+from miner.pypi.index import Index, Sdist
 from taskdb.records import PullRequest, Shape
 
 if TYPE_CHECKING:

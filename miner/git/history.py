@@ -24,10 +24,10 @@ from typing import NamedTuple, TypeVar
 
 from backends.clones import is_url, repo_of_url
 from backends.git import EMPTY_TREE, GitError, Repository
-from miner import messages
-from miner.diffs import Files, first_parent_diffs, raw_diffs
-from miner.log import Commit, Step, read
-from miner.rebases import RebaseMerges
+from miner.git import messages
+from miner.git.diffs import Files, first_parent_diffs, raw_diffs
+from miner.git.log import Commit, Step, read
+from miner.git.rebases import RebaseMerges
 from taskdb.records import PullRequest, Shape
 
 _T = TypeVar("_T")

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
 from backends.git import Repository
-from miner import messages
-from miner.diffs import Files, raw_diffs
-from miner.log import Commit
+from miner.git import messages
+from miner.git.diffs import Files, raw_diffs
+from miner.git.log import Commit
 
 _PULL = re.compile(r"^refs/pull/(\d+)/head$")
 

@@ -1,0 +1,1 @@
+"""`pypi:` sources: a package's releases as a history, from its index and source distributions."""
