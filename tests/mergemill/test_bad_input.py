@@ -278,7 +278,10 @@ def test_ctrl_c_in_mid_run_ends_within_seconds_and_the_same_command_finishes(tmp
     endless = "import time\n\ndef test_endless():\n    time.sleep(10_000)\n"
     repo.commit(
         "Count right once more (#9)\n\nIt was wrong for texts of many words.",
-        {"greet/words.py": COUNT_RIGHT + "\n", "tests/test_words.py": TEST_COUNT_RIGHT + "\n\n" + endless},
+        {
+            "greet/words.py": COUNT_RIGHT.replace("words.", "words.lower()."),
+            "tests/test_words.py": TEST_COUNT_RIGHT + "\n\n" + endless,
+        },
     )
     only = ["--only", "ada__greet-9"]
     with running(tmp_path, *only) as (driver, _):

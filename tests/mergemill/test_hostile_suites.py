@@ -34,7 +34,10 @@ HARMLESS = {
 
 def add_change(folder: Path, hostile: str) -> None:
     repo = make_sample(folder / "ada__greet")
-    text = {"greet/words.py": COUNT_RIGHT + "\n", "tests/test_words.py": TEST_COUNT_RIGHT + "\n\n" + hostile}
+    text = {
+        "greet/words.py": COUNT_RIGHT.replace("words.", "words.lower()."),
+        "tests/test_words.py": TEST_COUNT_RIGHT + "\n\n" + hostile,
+    }
     repo.commit("Make the count right once more (#9)\n\nIt was wrong for texts of many words, as everybody saw.", text)
 
 
