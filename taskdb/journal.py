@@ -233,7 +233,7 @@ def merge(spans: Iterable[Span]) -> list[Span]:
         above = merged[-1] if merged else None
         if above is None or not (_continues(above, span) or above.meets(span)):
             merged.append(span)
-        elif not above.complete and (span.complete or span.low < above.low):
+        elif not above.complete and (span.complete or span.low <= above.low):  # a page may be of one second only
             merged[-1] = Span(above.high, span.low, span.cursor)
     return merged
 

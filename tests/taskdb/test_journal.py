@@ -57,6 +57,15 @@ def test_spans_that_only_touch_are_read_on(tmp_path: Path) -> None:
     assert merge([older, Span(at(20), at(8), "x")]) == [Span(at(20), BEGINNING, None)]
 
 
+def test_pages_that_were_updated_in_one_second_are_gone_through(tmp_path: Path) -> None:
+    with Journal.open(tmp_path) as journal:
+        for high, low, cursor in ((9, 5, "a"), (5, 5, "b"), (5, 5, "c")):
+            journal.keep([], Span(at(high), at(low), cursor))
+            assert journal.spans() == [Span(at(9), at(5), cursor)]
+        journal.keep([], Span(at(5), at(2), "d"))
+        assert journal.spans() == [Span(at(9), at(2), "d")]
+
+
 def test_a_step_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with Journal.open(tmp_path) as journal:
         with pytest.raises(TypeError):

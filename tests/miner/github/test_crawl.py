@@ -280,3 +280,13 @@ def test_a_history_that_was_pushed_by_hand_is_read_as_well(world: World, miner: 
     shop.publish()
     (found,) = miner.pulls()
     assert (found.base_commit, found.shape) == (base, Shape.REBASE)
+
+
+def test_later_stages_find_the_clone_by_the_records_source(shop: Workshop, miner: Miner) -> None:
+    made = shop.pull("Step", None, {"a.py": "a = 2\n"})
+    shop.publish()
+    (found,) = miner.pulls("github:ADA/lib")
+    clone = miner.services().clones.open(found.source, found.repo)
+    assert made.merge_commit
+    assert clone.has_commit(made.merge_commit)
+    assert clone.resolve("HEAD") == made.merge_commit
