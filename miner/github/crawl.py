@@ -16,7 +16,7 @@ from miner.github.api import RATE, Api
 from miner.github.home import Home
 from miner.github.pace import Pace
 from miner.github.queries import load
-from miner.github.replies import AGAIN, TooMuch
+from miner.github.replies import AGAIN, StaleCursor, TooMuch
 from taskdb.journal import BEGINNING, Journal, Pull, Span
 
 PAGE = 49
@@ -118,10 +118,20 @@ class Crawl:
         top = self.journal.top()
         if top is None or top.complete:
             return
-        page = _ask(self.api, self.name, top.cursor, self.pace)
+        try:
+            page = _ask(self.api, self.name, top.cursor, self.pace)
+        except StaleCursor:
+            page = self._page_below(top.low)
         if page.repository["id"] != self.repository["id"]:
             raise Transient(f"{self.name} became another repository in the meantime", advice=AGAIN)
         self._keep(page, top.low)
+
+    def _page_below(self, date: str) -> Page:
+        """The page that holds what was updated just before a date, by way of all pages above it."""
+        page = _ask(self.api, self.name, None, self.pace)
+        while page.last >= date and page.cursor:
+            page = _ask(self.api, self.name, page.cursor, self.pace)
+        return page
 
     def _keep(self, page: Page, high: str) -> None:
         """Write a page that was asked for below `high`."""

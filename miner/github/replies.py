@@ -5,6 +5,7 @@
     a limit            403 or 429; in GraphQL also 200 with an error RATE_LIMITED         limit_of
     a bad token        401, an account that is suspended                                  refusal_of
     too much asked     502 or 504; in GraphQL also errors of several names                TooMuch
+    an old cursor      in GraphQL INVALID_CURSOR_ARGUMENTS                                StaleCursor
     nothing there      404, 410, 451, 403; in GraphQL NOT_FOUND for all that was asked    Gone
     what may pass      500, 503, no JSON or half of it                                    Faulty
 
@@ -37,6 +38,10 @@ class Gone(InputError):  # noqa: N818 - what GitHub has, not what we did
 
 class TooMuch(Transient):
     """GitHub could not answer in its time: ask for a smaller page. The same page once more would fail again."""
+
+
+class StaleCursor(Transient):
+    """GitHub does not take a cursor of its own any more: the list has to be gone through from its top."""
 
 
 class Faulty(Transient):
@@ -206,11 +211,14 @@ def answer_of(reply: Reply, what: str, server: str) -> Answer:
 
     Raises:
         TooMuch, Gone, Faulty, InputError: as in `check`, which has passed.
+        StaleCursor: a cursor among the variables is none.
     """
     for error in reply.errors:
         said = str(error.get("message", ""))
         if error.get("type") in SMALLER or said.startswith("Something went wrong while executing your query"):
             raise TooMuch(f"{what}: {said}", advice=AGAIN)
+        if error.get("type") == "INVALID_CURSOR_ARGUMENTS":
+            raise StaleCursor(f"{what}: {said}", advice=AGAIN)
         if error.get("type") == "INSUFFICIENT_SCOPES":
             raise InputError(f"{what}: {said}", advice="give the token the scopes it names")
     data = {name: value for name, value in reply.data.items() if name != "rateLimit"}

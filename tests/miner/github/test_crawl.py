@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,6 +184,20 @@ def test_an_interrupted_second_crawl_leaves_no_hole(tmp_path: Path) -> None:
         assert len(miner.pulls(most=5)) == 5  # stopped after the first of three pages of new ones
         everything.pulls = pulls
         assert dumped(miner.changes()) == undisturbed
+
+
+def test_a_cursor_that_github_takes_no_more_costs_the_pages_above_it(tmp_path: Path) -> None:
+    with GitHub(make_world(tmp_path, seed=3, pull_requests=300)) as hub:
+        undisturbed = dumped(Miner(hub, tmp_path / "undisturbed").changes())
+        miner = Miner(hub, tmp_path / "here")
+        miner.pulls(most=60)
+        [path] = (tmp_path / "here").rglob("journal.sqlite")
+        with sqlite3.connect(path) as journal:
+            changed = journal.execute("UPDATE spans SET cursor = 'b2xk' WHERE cursor IS NOT NULL")
+            assert changed.rowcount == 1
+        journal.close()
+        assert dumped(miner.changes()) == undisturbed
+        assert hub.violations == []
 
 
 def test_a_limit_asks_for_few_pages_and_the_newest(tmp_path: Path) -> None:
