@@ -23,12 +23,16 @@ import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
 from backends.git import GitError, Repository, git, git_environment
 from mergemill.errors import InputError, Transient
+
+if TYPE_CHECKING:
+    from git import Repo
 
 GITHUB = "https://github.com/{repo}.git"
 
@@ -138,9 +142,7 @@ class Clones:
         git("init", "-q", "--bare", "--template=", str(path))  # also mends what a kill left half made
         with Repo(path) as repo:
             with repo.git.custom_environment(**_environment(), **extra):
-                # A repack in the background would outlive us; a branch that took another's place needs its room.
-                quiet = ("-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-write-fetch-head")
-                repo.git.execute(["git", *quiet, url, *FORGE_REFS])
+                _fetch_into(repo, url, *FORGE_REFS)
             if head:
                 repo.git.symbolic_ref("HEAD", f"refs/heads/{head}")
 
@@ -196,7 +198,22 @@ class Clones:
         from git import Repo  # noqa: PLC0415 - as above
 
         with Repo(path) as repo, repo.git.custom_environment(**_environment()):
-            repo.git.fetch("--quiet", "origin", "+refs/*:refs/*")
+            _fetch_into(repo, "origin", "+refs/*:refs/*")
+
+
+def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
+    """Fetch refs; branches that are gone stay, unless one stands where `name/of/another` has to."""
+    from git import GitCommandError  # noqa: PLC0415 - as above
+
+    # A repack in the background would outlive us, and drop what only a branch that is gone holds.
+    fetch = ("git", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-write-fetch-head")
+    try:
+        repo.git.execute([*fetch, url, *refs])
+    except GitCommandError as error:
+        if "cannot lock ref" not in str(error.stderr):
+            raise
+        repo.git.execute([*fetch, "--prune", url, "+refs/heads/*:refs/heads/*"])
+        repo.git.execute([*fetch, url, *refs])
 
 
 def checked(path: Path, *, has_head: bool = True) -> Repository:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.clones import Clones, is_url, repo_of_url
+from backends.git import Repository
 from mergemill.errors import InputError, Transient
 from tests.helpers import TinyRepo
 
@@ -37,6 +38,29 @@ def test_a_url_is_cloned_once_and_fetched_when_asked(origin: TinyRepo, clones: C
     assert not clones.open(source).has_commit(newest)
     assert clones.open(source, fresh=True).resolve("HEAD") == newest
     assert [p.name for p in first.path.parent.iterdir()] == [first.path.name]
+
+
+@pytest.mark.parametrize("forge", [True, False])
+def test_a_branch_below_the_name_of_one_that_is_gone_is_fetched(
+    origin: TinyRepo, clones: Clones, tmp_path: Path, *, forge: bool
+) -> None:
+    source, url = f"git:{origin.path.as_uri()}", origin.path.as_uri()
+
+    def fetched() -> Repository:
+        if not forge:
+            return clones.open(source, fresh=True)
+        clones.fetch_forge(tmp_path / "forged.git", url, head="main")
+        return Repository(tmp_path / "forged.git")
+
+    origin.git("branch", "next")
+    origin.git("branch", "kept")
+    fetched()
+    origin.git("branch", "-D", "next", "kept")
+    origin.git("branch", "next/one")
+    newest = origin.commit("Three", {"a.py": "x = 3\n"})
+    repository = fetched()
+    assert repository.resolve("HEAD") == newest
+    assert repository.has_commit("refs/heads/next/one")
 
 
 def test_a_clone_that_fails_leaves_nothing_half_made(clones: Clones, tmp_path: Path) -> None:
