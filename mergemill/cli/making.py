@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mergemill.cli import output
-from mergemill.cli.options import GITHUB, GRADING, IMAGES, READING, Json, Status, patch_of, with_filters, with_settings
+from mergemill.cli.options import (
+    GITHUB,
+    GRADING,
+    IMAGES,
+    READING,
+    Json,
+    Status,
+    meant,
+    patch_of,
+    with_filters,
+    with_settings,
+)
 from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Transient, UsageError
 from mergemill.services import artifacts_of, make_services
@@ -48,7 +59,7 @@ def export(
     import exporters  # noqa: PLC0415 - only this command needs it
 
     services = make_services(settings, engine=False)
-    filters = replace(filters, status=filters.status or Status.CERTIFIED)
+    filters = replace(meant(filters, settings), status=filters.status or Status.CERTIFIED)
     with Store.open(settings.db, create=False) as store:
         chosen = queries.load_tasks(store, filters)
         _one_of_each_name([task for task, _ in chosen])

@@ -11,6 +11,7 @@ import inspect
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -72,6 +73,15 @@ def with_filters(command: Command) -> Command:
         "min_f2p": Annotated[int | None, typer.Option("--min-f2p", min=0, help="At least so many FAIL_TO_PASS tests.")],
     }
     return _replacing("filters", options, lambda given: Filters(**given), command)
+
+
+def meant(filters: Filters, settings: Settings) -> Filters:
+    """The filters with the source as its records spell it: a renamed repository's first name."""
+    if filters.source is None:
+        return filters
+    from miner.sources import canonical  # noqa: PLC0415 - few ask for a source
+
+    return replace(filters, source=canonical(filters.source, settings.store_dir / "clones"))
 
 
 def settings_of(given: Mapping[str, Any]) -> Settings:

@@ -9,7 +9,7 @@ import typer
 
 from mergemill.cli import output
 from mergemill.cli.funnel import tell_funnel
-from mergemill.cli.options import READING, Json, with_filters, with_settings
+from mergemill.cli.options import READING, Json, meant, with_filters, with_settings
 from mergemill.config import Settings
 from mergemill.errors import InputError, UsageError
 from mergemill.services import artifacts_of
@@ -56,7 +56,7 @@ def list_tasks(
 ) -> None:
     """List tasks, newest change first."""
     with Store.open(settings.db, create=False) as store:
-        output.rows(queries.list_tasks(store, filters, limit), SHOWN, as_lines=as_json, nothing=NONE)
+        output.rows(queries.list_tasks(store, meant(filters, settings), limit), SHOWN, as_lines=as_json, nothing=NONE)
 
 
 @tasks.command("search")
@@ -71,7 +71,7 @@ def search_tasks(
 ) -> None:
     """Find tasks by words in their name, repository and statement."""
     with Store.open(settings.db, create=False) as store:
-        found = queries.search_tasks(store, words, filters)
+        found = queries.search_tasks(store, words, meant(filters, settings))
     output.rows(found, SHOWN, as_lines=as_json, nothing=NONE)
 
 
@@ -81,7 +81,7 @@ def search_tasks(
 def stats(as_json: Json = False, *, settings: Settings, filters: Filters) -> None:
     """Count tasks by status, kind, language, repository and licence."""
     with Store.open(settings.db, create=False) as store:
-        found = queries.stats(store, filters)
+        found = queries.stats(store, meant(filters, settings))
     if as_json:
         output.as_json(found)
     else:

@@ -43,6 +43,8 @@ def test_each_repository_gives_its_tasks_under_its_present_name(folder: Path) ->
     rows = mergemill("tasks", "list", "--status", "certified", "--json", cwd=folder).lines
     assert sorted(row["name"] for row in rows) == TASKS
     assert {row["repo"] for row in rows} == {"ada/greet", "bob/temps", "eve/roman"}
+    of_one = mergemill("tasks", "list", "--source", "github:eve/numerals", "--json", cwd=folder).lines
+    assert [row["name"] for row in of_one] == ["eve__roman-1.bugfix"]
 
 
 @pytest.mark.docker
