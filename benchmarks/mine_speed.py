@@ -9,7 +9,7 @@ Compared over the changes that the miner finds in REPO, by wall-clock time and b
   and the commits they brought in, detection of rebase merges, names, the files each change touches, records;
 - `PyDriller` (an extra: `pip install mergemill[benchmarks]`): commits with their modified files, at most LIMIT.
 
-Three repetitions of each in turn; medians. The goal is at least half the speed of the first row.
+Some repetitions of each in turn; medians. The goal is at least half the speed of the first row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from pathlib import Path
 from backends.git import EMPTY_TREE, Repository
 from miner.git.history import pull_requests, units
 
-REPETITIONS = 3
 PATHS = ("diff-tree", "--stdin", "-r", "-z", "--root", "--raw", "--no-abbrev", "-M", "-l400")
 PATCHES = ("diff-tree", "--stdin", "-r", "-p", "--root", "-M", "-l400")
 
@@ -75,17 +74,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("repos", type=Path, nargs="+", metavar="REPO")
     parser.add_argument("--limit", type=int, default=200, help="commits that PyDriller reads (default 200)")
+    parser.add_argument("--repetitions", type=int, default=5, help="of each way (default 5)")
     options = parser.parse_args()
     for repo in options.repos:
         with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
             # PyDriller wants a repository with a work tree; its objects are those of REPO.
             clone = Path(folder) / "clone"
             subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", repo.resolve(), clone], check=True)
-            compare(repo, clone, options.limit)
+            compare(repo, clone, options.limit, options.repetitions)
     return 0
 
 
-def compare(repo: Path, clone: Path, limit: int) -> None:
+def compare(repo: Path, clone: Path, limit: int, repetitions: int) -> None:
     """Measure all ways in turn and print their medians."""
     repository = Repository(repo)
     pairs = [
@@ -99,7 +99,7 @@ def compare(repo: Path, clone: Path, limit: int) -> None:
         "PyDriller": lambda: by_pydriller(clone, limit),
     }
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for _ in range(REPETITIONS):
+    for _ in range(repetitions):
         for name, measure in ways.items():
             if (found := measured(measure)) is not None:
                 seconds[name].append(found)
@@ -107,7 +107,7 @@ def compare(repo: Path, clone: Path, limit: int) -> None:
         name: [statistics.median(column) for column in zip(*found, strict=True)]
         for name, found in seconds.items() if found
     }  # fmt: skip
-    print(f"{repo.name}: {len(pairs)} changes, medians of {REPETITIONS}; ratios to the first row")
+    print(f"{repo.name}: {len(pairs)} changes, medians of {repetitions}; ratios to the first row")
     print(f"{'':<16}{'changes/s':>10}{'ratio':>8}{'per CPU s':>12}{'ratio':>8}")
     wall_of_git, cpu_of_git = medians["diff-tree --raw"]
     for name, (wall, cpu) in medians.items():

@@ -106,7 +106,7 @@ def test_an_index_that_does_not_answer_is_to_be_tried_again(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["mine", "svn:greet"], "'svn:greet' is not a source (use git:PATH_OR_URL"),
+        (["mine", "svn:greet"], "'svn:greet' is not a source (use github:OWNER/NAME, git:PATH_OR_URL"),
         (["mine", "greet"], "'greet' is not a source"),
         (["mine"], "no source is named"),
         (["mine", SOURCE, "--frob"], "No such option: --frob"),
