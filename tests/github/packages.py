@@ -17,8 +17,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
+from packageurl.contrib.purl2url import get_download_url
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
 
 
+def address(package: Package) -> str:
+    """Where the archive is: at npm's own registry, or at the one that the user's npm is told of."""
+    usual: str = get_download_url(f"pkg:npm/{package.name.replace('@', '%40')}@{package.version}")
+    registry = os.environ.get("npm_config_registry")  # noqa: SIM112 - npm's
+    return registry.rstrip("/") + urlsplit(usual).path if registry else usual
+
+
 def fetch(package: Package) -> Path:
     """The file on disk, downloaded unless it is there. Raises httpx.HTTPError, or ValueError for a wrong sum."""
     kept = cache_folder() / package.name.replace("/", "__") / package.version / Path(package.member).name
     if kept.exists():
         return kept
-    registry = os.environ.get("npm_config_registry", "https://registry.npmjs.org").rstrip("/")  # noqa: SIM112 - npm's
-    base = package.name.rpartition("/")[2]
-    answer = httpx.get(f"{registry}/{package.name}/-/{base}-{package.version}.tgz", follow_redirects=True, timeout=120)
+    answer = httpx.get(address(package), follow_redirects=True, timeout=120)
     answer.raise_for_status()
     if base64.b64encode(hashlib.sha512(answer.content).digest()).decode() != package.sha512:
         raise ValueError(f"{package.name} {package.version}: not the pinned archive")
