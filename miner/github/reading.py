@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from miner.changes import Change, Reason
 from miner.git.clone import CloneReader, reading
 from miner.git.diffs import raw_diffs
 from miner.github import entries
+from miner.github.api import Repository as About
 from miner.github.crawl import Crawl
 from miner.github.graph import Graph
 from miner.github.home import Home
@@ -154,12 +156,18 @@ class Reading:
         newest = next((pull.merged_at for pull in journal.newest(most=1)), "")
         if self._local or not newest or not self._lacking(newest):
             return False
-        about = self.api.repository(self.crawl.name)
+        about = self.api.repository(self.crawl.name, self._told_before())
         token = self.api.git_token() if about.private else None
         head = self._default.get("name") or about.default_branch
         self.services.clones.fetch_forge(self._path, about.clone_url, head=head, token=token)
-        journal.put(fetched=newest)
+        journal.put(fetched=newest, about=asdict(about), server=self.api.server)
         return True
+
+    def _told_before(self) -> About | None:
+        """What the same server said of the repository at the last fetch: it need not say it again."""
+        about = self.crawl.journal.get("about")
+        whole = about and about.keys() == {field.name for field in fields(About)}
+        return About(**about) if whole and self.crawl.journal.get("server") == self.api.server else None
 
     def _lacking(self, newest: str) -> bool:
         """Whether the clone is older than the newest merge, or lacks the tip of the default branch."""

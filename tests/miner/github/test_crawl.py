@@ -161,6 +161,18 @@ def test_a_second_crawl_asks_only_for_what_is_new(shop: Workshop, miner: Miner) 
     assert one_new["graphql"] + one_new["rest"] <= 3
 
 
+def test_a_repository_that_is_as_it_was_is_not_told_again(shop: Workshop, miner: Miner) -> None:
+    shop.pull("One", None, {"a.py": "a = 2\n"})
+    before = shop.publish()
+    dates = before.pushed_at, before.updated_at
+    miner.pulls()
+    shop.pull("Two", None, {"a.py": "a = 3\n"})
+    shop.publish().pushed_at, before.updated_at = dates
+    miner.hub.requests.clear()
+    assert [pull.title for pull in miner.pulls()] == ["Two", "One"]
+    assert [asked.status for asked in miner.hub.requests if asked.kind in ("rest", "free")] == [304]
+
+
 def test_the_first_word_about_a_pull_request_counts(shop: Workshop, miner: Miner) -> None:
     pull = shop.pull("As it was", "Text", {"a.py": "a = 2\n"})
     shop.publish()
