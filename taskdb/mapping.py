@@ -10,6 +10,7 @@ from sqlalchemy import Table
 from sqlmodel import SQLModel
 
 from taskdb import tables
+from taskdb.images import ImageCopy
 from taskdb.records import (
     Bundle,
     Candidate,
@@ -62,6 +63,7 @@ KINDS: dict[type[Record], tuple[type[tables.Row], Mapping[str, Column]]] = {
     Certificate: (tables.CertificateRow, {}),
     Rejection: (tables.RejectionRow, {}),
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
+    ImageCopy: (tables.ImageCopyRow, {}),
 }
 """Kind of record -> its table, and the columns that are not simply the field of the same name."""
 

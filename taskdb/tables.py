@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0003"
+REVISION = "0004"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 
 NAMING = {
@@ -172,6 +172,15 @@ class BundleRow(Row, table=True):
     n_tasks: int
     out: str
     manifest_sha256: str
+
+
+class ImageCopyRow(Row, table=True):
+    """`ImageCopy`: a registry that has an image."""
+
+    __tablename__ = "image_copy"
+    image: str = Field(index=True)
+    image_digest: str
+    reference: str
 
 
 class ScoreRow(Row, table=True):

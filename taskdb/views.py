@@ -94,6 +94,10 @@ BUNDLES = """
 SELECT id, format, n_tasks, out, manifest_sha256, added_at FROM bundle
 """
 
+IMAGE_COPIES = """
+SELECT id, image, image_digest, reference, added_at FROM image_copy
+"""
+
 VIEWS: dict[str, str] = {
     "changes": CHANGES,
     "tags": TAGS,
@@ -106,6 +110,7 @@ VIEWS: dict[str, str] = {
     "funnel": FUNNEL,
     "scores": SCORES,
     "bundles": BUNDLES,
+    "image_copies": IMAGE_COPIES,
 }
 
 FINGERPRINT = hashlib.sha256(repr(VIEWS).encode()).hexdigest()
