@@ -1,0 +1,50 @@
+"""Turns what a test framework left into the one JUnit file that mergemill reads. Runs in the box, as nobody.
+
+    python3 -I -S reports.pyz FORMAT OUT_DIR WORKDIR [--since SECONDS] > junit.xml
+    python3 -I -S reports.pyz asset NAME > FILE          a reporter of ours, to be loaded by the framework
+
+Python >= 3.9, standard library alone; `backends.testing.reports.archive()` packs it. Exit code 3, and no XML, when
+nothing in OUT_DIR can be read. What is printed: `<testsuites mergemill="1">` with rows
+`<testcase file="path/from/root" name="rest of the id" time="seconds">`, whose id is `file::name`; a file that could
+not be collected or compiled is a row with an empty name and `<error message="collection failure: ..."/>`.
+
+Every regular file below OUT_DIR is read, whatever it is called, and passed over where it is not of the format. So a
+framework only has to see to it that its report gets there:
+
+FORMAT      how the report is made ($OUT is OUT_DIR, run in WORKDIR; $RP is `python3 -I -S reports.pyz`)
+----------  ---------------------------------------------------------------------------------------------------------
+gojson      go test -json -count=1 ./... > $OUT/go.json 2>&1
+cargo       cargo test --no-fail-fast --color never > $OUT/cargo.txt 2>&1        (doc tests included)
+jest        jest --ci --json --outputFile=$OUT/jest.json
+            vitest run --reporter=json --outputFile=$OUT/vitest.json
+mocha       mocha --reporter json --reporter-option output=$OUT/mocha.json       (mocha >= 9.2)
+            mocha --reporter json > $OUT/mocha.txt                               (any; other output may stand around it)
+nodetest    $RP asset node_reporter.mjs > $OUT/reporter.mjs; node --test --test-reporter=$OUT/reporter.mjs
+            --test-reporter-destination=$OUT/tests.jsonl FILES                   (node >= 18.15)
+tap         prove: PERL_TEST_HARNESS_DUMP_TAP=$OUT prove -lr t                   (also with `make test`, `./Build test`)
+            other producers: one run a file, `node FILE > $OUT/FILE.tap` (folders made before)
+            several files in one: tap --reporter=tap > $OUT/out.tap; ava --tap > $OUT/out.tap; bats --tap -r test > ...
+rspec       rspec --format json --out $OUT/rspec.json --format progress
+minitest    $RP asset ruby_reporter.rb > $OUT/ruby_reporter.rb; MERGEMILL_OUT=$OUT/tests.jsonl
+            RUBYOPT="-r$OUT/ruby_reporter.rb" rake test                          (minitest and test-unit, any starter)
+            or without it: ... -v > $OUT/out.txt                                 (the verbose text of minitest)
+exunit      $RP asset exunit_formatter.exs > $OUT/formatter.exs; MERGEMILL_OUT=$OUT/tests.jsonl MIX_ENV=test
+            elixir -r $OUT/formatter.exs -S mix test --formatter Mergemill.Formatter --seed 0
+            or without it: mix test --trace --seed 0 > $OUT/out.txt
+ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $OUT/ctest.xml     (cmake >= 3.21)
+            older: ctest -T test --no-compress-output; cp Testing/*/Test.xml $OUT
+            either needs the build folder as working directory; ctest -V > $OUT/ctest.txt is read, too
+googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
+catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
+junit       anything that writes JUnit XML:
+            phpunit --log-junit $OUT/phpunit.xml
+            bats --report-formatter junit --output $OUT -r test
+            cargo nextest run --no-fail-fast --profile P, with `junit = {path = ...}` in its configuration
+            jest-junit with addFileAttribute; mocha --reporter xunit; rspec_junit_formatter; vitest --reporter=junit;
+            node --test-reporter=junit (node >= 22: names files)
+jvm         as junit, and from WORKDIR what is younger than --since of **/target/{surefire,failsafe}-reports/*.xml,
+            **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
+            mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
+            gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)
+lines       reporters of our own: JSON lines {"file":, "name":, "status":, "message":, "seconds":}
+"""

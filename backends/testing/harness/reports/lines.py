@@ -1,0 +1,154 @@
+"""Reports that name one test a line or a row: our own reporters', RSpec's JSON, the texts of minitest and ExUnit."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from .core import ORDER, lines, number
+from .javascript import documents, path_of, rows
+
+
+def read(left, tree, results):
+    """JSON lines of our own reporters; `uncollected` instead of `name` tells of a file's failure."""
+    for _name, content in left:
+        for line in content.split(b"\n"):
+            if line.startswith(b"{") and len(line) < 1_000_000:
+                _own(line, tree, results)
+
+
+def _own(line, tree, results):
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(row, dict) or not isinstance(row.get("file"), str):
+        return
+    file = path_of(row["file"], tree) if row["file"] else "tests"
+    if "uncollected" in row:
+        results.uncollected(file, row["uncollected"])
+    elif row.get("status") in ORDER and isinstance(row.get("name"), str):
+        results.add(file, row["name"], row["status"], row.get("message", ""), number(row.get("seconds")))
+
+
+# ---------------------------------------------------------------------------------------------------------- RSpec
+
+_STATUS = {"passed": "passed", "failed": "failed", "pending": "skipped"}
+_LOADING = re.compile(r"(?:error occurred while loading|Error loading|could not load) (\S+?)\.?\s*$", re.IGNORECASE)
+
+
+def rspec(left, tree, results):
+    """`examples`, in the file whose example it is even when the code is shared; files that could not be loaded."""
+    for document in documents(left, "examples"):
+        for row in rows(document["examples"]):
+            ran_in = str(row.get("id", "")).partition("[")[0]
+            file = tree.found(ran_in) or path_of(row.get("file_path"), tree)
+            error = row.get("exception") if isinstance(row.get("exception"), dict) else {}
+            message = error.get("message") or row.get("pending_message") or ""
+            status = _STATUS.get(str(row.get("status")), "error")
+            if status == "skipped" and error:
+                status = "xfailed"
+            name = str(row.get("full_description") or row.get("description") or "")
+            results.add(file, name, status, message, number(row.get("run_time")))
+        messages = document.get("messages")
+        for message in messages if isinstance(messages, list) else []:
+            _rspec_message(str(message)[:20_000], tree, results)
+
+
+def _rspec_message(message, tree, results):
+    text = [line.strip() for line in lines(message) if line.strip()]
+    match = _LOADING.search(text[0]) if text else None
+    if match and tree.found(match[1]):
+        why = [line for line in text[1:] if not line.startswith(("#", "Failure/Error"))]
+        kind = next((line for line in why if re.match(r"[A-Z][\w:]*(Error|Exception)?:?", line)), "")
+        results.uncollected(tree.found(match[1]), kind or (why or ["it could not be loaded"])[0])
+
+
+# -------------------------------------------------------------------------------------------- minitest, test-unit
+
+_MINITEST = re.compile(r"^(?P<suite>[A-Z][^#]*|\S[^#]*)#(?P<test>test_.*) = (?P<seconds>[\d.]+) s = (?P<end>[.FESR])$")
+_FAILURE = re.compile(r"^\s*\d+\) (Failure|Error|Skipped):$")
+_RUBY_CLASS = re.compile(r"^\s*class\s+([A-Z][\w:]*)", re.MULTILINE)
+_RUBY_LOAD = re.compile(r"^(?:\S+: )?(\S+\.rb):\d+:(?:in [`'].*': | )?(.*(?:Error|cannot load|error).*)$")
+_ENDS = {".": "passed", "F": "failed", "E": "error", "S": "skipped"}
+
+
+def minitest(left, tree, results):
+    """What our reporter wrote; where it did not, the verbose text, its classes looked for in the tree."""
+    read(left, tree, results)
+    if results:
+        return
+    ruby = [path for path in tree.files if re.search(r"(^|/)(tests?|spec)/.*\.rb$|(_test|_spec|/test_\w+)\.rb$", path)]
+    classes = {}
+    for path in ruby[:20_000]:
+        for match in _RUBY_CLASS.finditer(tree.text(path)):
+            classes.setdefault(match[1], []).append(path)
+    for _name, content in left:
+        text = list(lines(content))
+        messages = dict(_ruby_messages(text))
+        for line in text:
+            match = _MINITEST.match(line)
+            if match:
+                file = _ruby_file(classes, match["suite"], match["test"], tree)
+                name = match["suite"] + "#" + match["test"]
+                status = _ENDS.get(match["end"], "error")
+                results.add(file, name, status, messages.get(name, ""), number(match["seconds"]), again=True)
+
+
+def _ruby_messages(text):
+    for place, line in enumerate(text):
+        if _FAILURE.match(line) and place + 2 < len(text):
+            named = re.match(r"^\s*(\S.*?)(?: \[.*\])?:$", text[place + 1])
+            if named:
+                yield named[1], text[place + 2]
+
+
+def _ruby_file(classes, suite, test, tree):
+    """The file of class `A::BTest`; of several the one that names the test."""
+    paths = classes.get(suite) or classes.get(suite.split("::")[-1]) or []
+    plain = test[len("test_") :]
+    naming = [path for path in paths if "def " + test in tree.text(path) or plain.replace("_", " ") in tree.text(path)]
+    return (naming or paths or [suite])[0]
+
+
+# --------------------------------------------------------------------------------------------------------- ExUnit
+
+_MODULE = re.compile(r"^(?P<module>[A-Z][\w.]*)(?: \[(?P<file>\S+\.exs?)\])?$")
+_TRACED = re.compile(
+    r"^\s+\* (?P<name>.+?)(?: \((?:(?P<ms>[\d.]+)ms|(?P<word>skipped|excluded|invalid))\))?(?: \[L#\d+\])?$"
+)
+_FAILED = re.compile(r"^\s{1,4}\d+\) (?P<name>.+) \((?P<module>[\w.]+)\)$")
+_BROKEN = re.compile(r"^\*\* \((\w+(?:\.\w+)*)\) (?:(\S+\.exs?):\d+(?::\d+)?: )?(.*)$")
+
+
+def exunit(left, tree, results):
+    """What our formatter wrote; where it did not, the text of `mix test --trace`. Files that did not compile."""
+    read(left, tree, results)
+    has_rows = bool(results)
+    for _name, content in left:
+        text = list(lines(content))
+        if not has_rows:
+            _traced(text, tree, results)
+        for line in text:
+            match = _BROKEN.match(line)
+            if match and match[2] and tree.found(match[2]):
+                results.uncollected(tree.found(match[2]), match[1] + ": " + match[3])
+
+
+def _traced(text, tree, results):
+    tests, module, file, failing = {}, "", "", None
+    for line in (line.rpartition("\r")[2] for line in text):
+        head, test, failed = _MODULE.match(line), _TRACED.match(line), _FAILED.match(line)
+        if head:
+            module, file = head["module"], head["file"] or head["module"]
+        elif failed:
+            failing = (failed["module"], failed["name"])
+            tests.setdefault(failing, [file, "failed", "", 0.0])[1] = "failed"
+        elif test and module:
+            status = "skipped" if test["word"] else "passed"
+            tests.setdefault((module, test["name"]), [file, status, "", 0.0])[3] = number(test["ms"]) / 1000
+        elif failing and line.strip() and not re.match(r"^\s+\S+\.exs?:\d+", line) and not tests[failing][2]:
+            tests[failing][2] = line.strip()
+    for (module, name), (file, status, message, seconds) in tests.items():
+        found = tree.found(file) or file
+        results.add(found, module + " " + name, status, message if status != "passed" else "", seconds)

@@ -1,0 +1,184 @@
+"""TAP 12 to 14: one file of TAP for each test file, or one output in which files or subtests follow one another."""
+
+from __future__ import annotations
+
+import re
+
+from .core import lines, number
+
+_POINT = re.compile(r"^(not )?ok\b(?:\s+(\d+))?(?:\s+-|\s*-\s)?\s*(.*)$")
+_PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*(?:skip\S*)?\s*(.*))?$", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\S*\s*(.*)$", re.IGNORECASE)
+_TIME = re.compile(r"\s*(?<!\\)#\s*(?:time=|\()?(\d+(?:\.\d+)?)\s*(ms|s)?\)?\s*$")
+_SUBTEST = re.compile(r"^# Subtest:?\s*(.*)$")
+_PROVE = re.compile(r"^(\S.*?) \.{2,}\s*(?:(ok|Dubious|skipped|Failed|No subtests).*)?$")
+_BAIL = re.compile(r"^Bail out!\s*(.*)$")
+_YAML = re.compile(r"^(?:message|error|failureType|reason):\s*(.*)$")
+_FIELD = re.compile(r"^duration_ms:\s*([\d.]+)")
+_PROVE_END = re.compile(r"^(Test Summary Report|All tests successful|Files=\d+|Result: )")
+
+
+def read(left, tree, results):
+    """Every file that holds TAP."""
+    for name, content in left:
+        stream = _Stream(_file_of(name, tree), tree, results)
+        for line in lines(content):
+            if not stream.take(line):
+                break
+        stream.finish()
+
+
+def _file_of(name, tree):
+    """The test file whose TAP is called `name`: `t/a.t`, or `test/a.js.tap`; empty when it is no file's."""
+    for path in (name, re.sub(r"\.(tap|txt|out)$", "", name)):
+        if tree.has(path):
+            return path
+    whole = tree.relative("/" + name)  # prove was given an absolute path
+    return whole if whole and tree.has(whole) else ""
+
+
+class _Point:
+    """A test point."""
+
+    def __init__(self, status, name, message, seconds):
+        self.status = status
+        self.names = [name]
+        self.message = message
+        self.seconds = seconds
+        self.is_parent = False
+
+
+class _Stream:
+    """TAP as it comes; four columns of indentation are a level."""
+
+    def __init__(self, file, tree, results):
+        self.file = file
+        self.given = bool(file)
+        self.tree = tree
+        self.results = results
+        self.waiting = {}  # level -> points whose parent has not ended
+        self.numbers = {}  # level -> points seen
+        self.plan = None
+        self.last = None
+        self.heading = ""  # the comment before a point, as tape has them
+        self.titles = {}  # level -> `# Subtest: title`
+        self.seen = self.skipped_all = False
+        self.bail = None
+
+    def take(self, line):
+        """One line; False when what follows is prove's own."""
+        inner = line.lstrip(" ")
+        level = (len(line) - len(inner)) // 4
+        prove = _PROVE.match(line) if not self.given else None
+        if prove and self.tree.found(prove[1]):
+            self.finish()
+            self.__init__(self.tree.found(prove[1]), self.tree, self.results)
+            return True
+        if _PROVE_END.match(line) and self.seen:
+            return False
+        point, plan, bail = _POINT.match(inner), _PLAN.match(inner), _BAIL.match(inner)
+        if plan:
+            self._plan(level, plan)
+        elif point and not (self.last and line.startswith("  ") and len(line) - len(inner) - 4 * level == 2):
+            self._point(level, point)
+        elif bail:
+            self.bail = bail[1] or "bailed out"
+        else:
+            self._other(level, inner)
+        return True
+
+    def _plan(self, level, plan):
+        self.seen = True
+        if level == 0:
+            self.plan = int(plan[1][:9])
+            if self.plan == 0 and not self.waiting.get(0):
+                self.skipped_all = True
+                self.bail = plan[2] or "skipped"
+
+    def _other(self, level, line):
+        subtest = _SUBTEST.match(line)
+        if subtest:
+            self.titles[level] = subtest[1].strip()
+            return
+        if line.startswith("#") and not level:
+            self.heading = "" if re.match(r"#\s*(tests|pass|fail|ok|Looks|Failed|at)\b", line) else line[1:].strip()
+        if self.last is None:
+            return
+        said, took = _YAML.match(line), _FIELD.match(line)
+        if took:
+            self.last.seconds = number(took[1]) / 1000
+        elif self.last.status == "failed" and not self.last.message:
+            if said and said[1].strip("|->' \""):
+                self.last.message = said[1].strip("'\"")
+            elif line.startswith("#") and line.strip("# "):
+                self.last.message = line.strip("# ")
+
+    def _point(self, level, match):
+        self.seen = True
+        self.numbers[level] = self.numbers.get(level, 0) + 1
+        text = match[3]
+        directive = _DIRECTIVE.search(text)
+        reason, word = "", ""
+        if directive:
+            text, word, reason = text[: directive.start()], directive[1].lower(), directive[2]
+        text, seconds = _without_time(text)
+        status = "failed" if match[1] else "passed"
+        if word == "skip":
+            status = "skipped"
+        elif word == "todo":
+            status = "xfailed" if match[1] else "passed"
+        name = re.sub(r"\\(.)", r"\1", re.sub(r"\s*\{$", "", text)).strip()
+        name = name or self.titles.pop(level, "") or "(test %d)" % self.numbers[level]
+        self.titles.pop(level, None)
+        if not level and self.heading and not self.waiting.get(1):
+            name = self.heading + " > " + name
+        self.last = _Point(status, name, reason, seconds)
+        children = self.waiting.pop(level + 1, [])
+        self.numbers.pop(level + 1, None)
+        if children:
+            self.last.is_parent = True
+            for child in children:
+                child.names.insert(0, name)
+        self.waiting.setdefault(level, []).extend([*children, self.last])
+
+    def finish(self):
+        """The output has ended."""
+        for level in sorted(self.waiting, reverse=True):
+            title = self.titles.get(level - 1) if level else None
+            for point in self.waiting[level]:  # a level above 0 is torn: its parent never came
+                if title:
+                    point.names.insert(0, title)
+                self._tell(point)
+        file = self.file or "tests"
+        if self.skipped_all and not self.waiting:
+            self.results.uncollected(file, self.bail, skipped=True)
+        elif self.given and not self.seen:
+            self.results.uncollected(file, "there is no TAP")
+        elif self.bail is not None:
+            self.results.add(file, "(bailed out)", "error", self.bail)
+        elif self.file and self.seen and self.plan is not None and self.plan != self.numbers.get(0, 0):
+            count = self.numbers.get(0, 0)
+            self.results.add(file, "(plan)", "error", "%d tests planned, %d run" % (self.plan, count))
+        self.waiting = {}
+
+    def _tell(self, point):
+        """Hand over a point; an outermost subtest or prefix that is a file's path is the file."""
+        names, file = point.names, self.file
+        if not file:
+            file = self.tree.found(names[0]) if "/" in names[0] or "." in names[0] else ""
+            if file and len(names) == 1:
+                if point.status == "failed" and not point.is_parent:
+                    self.results.uncollected(file, point.message or "the file failed")
+                return
+            names = names[1:] if file else names
+        name = " > ".join(names)
+        self.results.add(
+            file or "tests", name, point.status, "" if point.status == "passed" else point.message, point.seconds
+        )
+
+
+def _without_time(text):
+    match = _TIME.search(text)
+    if not match:
+        return text, 0.0
+    return text[: match.start()], number(match[1]) / (1 if match[2] == "s" else 1000)
