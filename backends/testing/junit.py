@@ -1,7 +1,9 @@
 """JUnit XML to a Report. The XML comes from a process that ran foreign code: no entities, no size without end.
 
-Test ids are made as pytest prints them, `path/to/test_file.py::Class::name[param]`, whatever the report's own idea of
-a path is: pytest's `classname` (dots for slashes, classes behind) is resolved against the files that are there.
+Two forms are read. The canonical one, `<testsuites mergemill="1">`, which `harness/reports/` makes of any framework's
+report, holds ids verbatim: attributes `file` and `name`. In pytest's and our unittest harness's, ids are made as pytest
+prints them, `path/to/test_file.py::Class::name[param]`, whatever the report's own idea of a path is: `classname`
+(dots for slashes, classes behind) is resolved against the files that are there.
 """
 
 from __future__ import annotations
@@ -13,6 +15,9 @@ from dataclasses import replace
 from backends.testing.outcomes import Outcome, Report, Status
 
 MAX_TESTS = 500_000
+CANONICAL = "1"
+"""The root's attribute `mergemill` in the canonical form."""
+
 MAX_MESSAGE = 500
 """Characters kept of why a test did not pass."""
 
@@ -28,35 +33,55 @@ def parse(content: bytes, known_files: Collection[str]) -> Report:
     """The report in `content`.
 
     Args:
-        content: JUnit XML as pytest (junit_family xunit1) or our unittest harness writes it.
+        content: JUnit XML in the canonical form, or as pytest (junit_family xunit1) or our unittest harness writes it.
         known_files: paths of the files in the tree, from its root.
 
     Raises:
         UnreadableReport: it cannot be read.
     """
-    resolver = _Resolver(known_files)
+    root = _root(content)
+    cases = _canonical(root) if root.get("mergemill") == CANONICAL else _pytest(root, known_files)
     outcomes: dict[str, Outcome] = {}
     uncollected: dict[str, str] = {}
-    for case in _cases(content):
+    for file, rest, case in cases:
         status, message = _result(case)
-        if _is_collection(case, message):
-            named = ".".join(part for part in (case.get("classname"), case.get("name")) if part)
-            uncollected[resolver.split(named, case.get("file", ""))[0]] = message
-            continue
-        file, classes = resolver.split(case.get("classname", ""), case.get("file", ""))
-        test = "::".join([file, *classes, case.get("name", "")])
-        outcome = Outcome(status=status, message=message, seconds=_seconds(case))
-        outcomes[test] = _worst(outcomes.get(test), outcome)
+        if rest:
+            test = f"{file}::{rest}"
+            outcome = Outcome(status=status, message=message, seconds=_seconds(case))
+            outcomes[test] = _worst(outcomes.get(test), outcome)
+        else:
+            uncollected[file] = message
     return Report(outcomes=outcomes, uncollected=uncollected)
 
 
-def _cases(content: bytes) -> Iterator[ET.Element]:
+def _canonical(root: ET.Element) -> Iterator[tuple[str, str, ET.Element]]:
+    """(file, rest of the id, row); no rest where the row speaks of a file that could not be collected."""
+    for case in _cases(root):
+        yield case.get("file", ""), case.get("name", ""), case
+
+
+def _pytest(root: ET.Element, known_files: Collection[str]) -> Iterator[tuple[str, str, ET.Element]]:
+    """As `_canonical`, of pytest's form."""
+    resolver = _Resolver(known_files)
+    for case in _cases(root):
+        if _is_collection(case, _result(case)[1]):
+            named = ".".join(part for part in (case.get("classname"), case.get("name")) if part)
+            yield resolver.split(named, case.get("file", ""))[0], "", case
+        else:
+            file, classes = resolver.split(case.get("classname", ""), case.get("file", ""))
+            yield file, "::".join([*classes, case.get("name", "")]), case
+
+
+def _root(content: bytes) -> ET.Element:
     if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content:
         raise UnreadableReport("the report declares entities")
     try:
-        root = ET.fromstring(content)  # noqa: S314 - entities are refused above, the size is capped
+        return ET.fromstring(content)  # noqa: S314 - entities are refused above, the size is capped
     except (ET.ParseError, ValueError, LookupError) as error:
         raise UnreadableReport(f"the report is not XML: {error}") from error
+
+
+def _cases(root: ET.Element) -> Iterator[ET.Element]:
     for number, case in enumerate(root.iter("testcase")):
         if number >= MAX_TESTS:
             raise UnreadableReport(f"the report names more than {MAX_TESTS} tests")

@@ -145,9 +145,11 @@ class Places:
 
 def outcomes(content, known):
     # type: (bytes, object) -> dict
-    """Test id -> status of a JUnit report, ids as pytest prints them; {} for what is no report.
+    """Test id -> status of a JUnit report; {} for what is no report.
 
-    `known`: paths of the files in the tree; pytest's dotted class names are resolved against them.
+    In the canonical form (the root says mergemill="1") ids stand as they are, attributes `file` and `name`; in
+    pytest's they are made as pytest prints them. `known`: paths of the files in the tree, against which its dotted
+    class names are resolved.
     """
     if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content:
         return {}
@@ -155,17 +157,31 @@ def outcomes(content, known):
         root = ElementTree.fromstring(content)  # noqa: S314 - entities are refused above, the size is capped
     except (ElementTree.ParseError, ValueError, LookupError):
         return {}
-    resolver = Resolver(known)
     found = {}  # type: dict
+    for test, status in canonical(root) if root.get("mergemill") == "1" else pytests(root, known):
+        found[test] = max(found.get(test, "passed"), status, key=ORDER.index)
+    return found
+
+
+def canonical(root):
+    # type: (ElementTree.Element) -> object
+    """(test id, status) of every row that speaks of a test."""
+    for case in root.iter("testcase"):
+        if case.get("name"):
+            yield case.get("file", "") + "::" + case.get("name"), result_of(case)[0]
+
+
+def pytests(root, known):
+    # type: (ElementTree.Element, object) -> object
+    """As `canonical`, of what pytest and the unittest harness write."""
+    resolver = Resolver(known)
     for case in root.iter("testcase"):
         status, message = result_of(case)
         collection = message.startswith(("collection failure", "collection skipped"))
         if collection or (not case.get("classname") and any(child.tag == "error" for child in case)):
             continue
         file, classes = resolver.split(case.get("classname", ""), case.get("file", ""))
-        test = "::".join([file] + classes + [case.get("name", "")])
-        found[test] = max(found.get(test, "passed"), status, key=ORDER.index)
-    return found
+        yield "::".join([file] + classes + [case.get("name", "")]), status
 
 
 def result_of(case):

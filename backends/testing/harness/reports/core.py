@@ -252,7 +252,7 @@ def sources(folder, wanted=None, since=0.0):
         except OSError:
             continue
         content = read_regular(whole, min(MAX_FILE_BYTES, MAX_BYTES - total))
-        if content:
+        if content is not None:
             total += len(content)
             yield path.encode("utf-8", "replace").decode(), content
 

@@ -13,7 +13,10 @@ _TIME = re.compile(r"\s*(?<!\\)#\s*(?:time=|\()?(\d+(?:\.\d+)?)\s*(ms|s)?\)?\s*$
 _SUBTEST = re.compile(r"^# Subtest:?\s*(.*)$")
 _PROVE = re.compile(r"^(\S.*?) \.{2,}\s*(?:(ok|Dubious|skipped|Failed|No subtests).*)?$")
 _BAIL = re.compile(r"^Bail out!\s*(.*)$")
-_YAML = re.compile(r"^(?:message|error|failureType|reason):\s*(.*)$")
+_YAML = re.compile(r"^(?:message|error):\s*(.*)$")
+_FACT = re.compile(r"^(?:expected|actual|wanted|found|got):\s*\S")
+_SUMMARY = re.compile(r"^#\s*(tests|pass|fail|ok|skip|todo|failed|time|Looks|duration_ms|suites|cancelled)\b")
+_JS = re.compile(r"\.[cm]?[jt]sx?$")
 _FIELD = re.compile(r"^duration_ms:\s*([\d.]+)")
 _PROVE_END = re.compile(r"^(Test Summary Report|All tests successful|Files=\d+|Result: )")
 
@@ -44,6 +47,8 @@ class _Point:
         self.status = status
         self.names = [name]
         self.message = message
+        self.facts = []
+        self.awaited = False  # a message in the next line
         self.seconds = seconds
         self.is_parent = False
 
@@ -54,6 +59,8 @@ class _Stream:
     def __init__(self, file, tree, results):
         self.file = file
         self.given = bool(file)
+        self.js = None
+        self.is_tape = False  # comments are its tests' titles
         self.tree = tree
         self.results = results
         self.waiting = {}  # level -> points whose parent has not ended
@@ -64,15 +71,13 @@ class _Stream:
         self.titles = {}  # level -> `# Subtest: title`
         self.seen = self.skipped_all = False
         self.bail = None
+        self.is_proved = False
 
     def take(self, line):
         """One line; False when what follows is prove's own."""
         inner = line.lstrip(" ")
         level = (len(line) - len(inner)) // 4
-        prove = _PROVE.match(line) if not self.given else None
-        if prove and self.tree.found(prove[1]):
-            self.finish()
-            self.__init__(self.tree.found(prove[1]), self.tree, self.results)
+        if self._is_next_file(line):
             return True
         if _PROVE_END.match(line) and self.seen:
             return False
@@ -87,6 +92,18 @@ class _Stream:
             self._other(level, inner)
         return True
 
+    def _is_next_file(self, line):
+        """Whether it is the heading of `prove -v` above a file's TAP."""
+        prove = _PROVE.match(line) if not self.given else None
+        file = self.tree.found(prove[1]) if prove else ""
+        if file:
+            self.finish()
+            self.__init__(file, self.tree, self.results)
+            self.given, self.is_proved = False, True
+            if prove[2] == "skipped":
+                self.skipped_all, self.bail = True, "skipped"
+        return bool(file)
+
     def _plan(self, level, plan):
         self.seen = True
         if level == 0:
@@ -99,19 +116,30 @@ class _Stream:
         subtest = _SUBTEST.match(line)
         if subtest:
             self.titles[level] = subtest[1].strip()
-            return
-        if line.startswith("#") and not level:
-            self.heading = "" if re.match(r"#\s*(tests|pass|fail|ok|Looks|Failed|at)\b", line) else line[1:].strip()
-        if self.last is None:
-            return
+            self.is_tape = False
+        elif line.startswith("TAP version"):
+            self.is_tape = not level
+        elif _SUMMARY.match(line):
+            self.last = None
+        elif line.startswith("#") and not level and self.is_tape:
+            self.heading, self.last = line[1:].strip(), None
+        elif self.last is not None:
+            self._diagnostic(self.last, line)
+
+    @staticmethod
+    def _diagnostic(point, line):
+        """A line below a point: YAML, or comments."""
         said, took = _YAML.match(line), _FIELD.match(line)
         if took:
-            self.last.seconds = number(took[1]) / 1000
-        elif self.last.status == "failed" and not self.last.message:
-            if said and said[1].strip("|->' \""):
-                self.last.message = said[1].strip("'\"")
-            elif line.startswith("#") and line.strip("# "):
-                self.last.message = line.strip("# ")
+            point.seconds = number(took[1]) / 1000
+        elif point.status == "failed" and not point.message:
+            if said:
+                point.message = said[1].strip("|>-' \"")
+                point.awaited = not point.message
+            elif point.awaited or (line.startswith("#") and line.strip("# ")):
+                point.message = line.strip("# ")
+            elif _FACT.match(line):
+                point.facts.append(line.strip())
 
     def _point(self, level, match):
         self.seen = True
@@ -130,7 +158,7 @@ class _Stream:
         name = re.sub(r"\\(.)", r"\1", re.sub(r"\s*\{$", "", text)).strip()
         name = name or self.titles.pop(level, "") or "(test %d)" % self.numbers[level]
         self.titles.pop(level, None)
-        if not level and self.heading and not self.waiting.get(1):
+        if not level and self.heading not in ("", name):
             name = self.heading + " > " + name
         self.last = _Point(status, name, reason, seconds)
         children = self.waiting.pop(level + 1, [])
@@ -152,11 +180,13 @@ class _Stream:
         file = self.file or "tests"
         if self.skipped_all and not self.waiting:
             self.results.uncollected(file, self.bail, skipped=True)
-        elif self.given and not self.seen:
+        elif (self.given or self.is_proved) and not self.seen:
             self.results.uncollected(file, "there is no TAP")
         elif self.bail is not None:
             self.results.add(file, "(bailed out)", "error", self.bail)
-        elif self.file and self.seen and self.plan is not None and self.plan != self.numbers.get(0, 0):
+        elif self.file and self.seen and self.plan is None:
+            self.results.add(file, "(plan)", "error", "it ended without a plan")
+        elif self.file and self.seen and self.plan != self.numbers.get(0, 0):
             count = self.numbers.get(0, 0)
             self.results.add(file, "(plan)", "error", "%d tests planned, %d run" % (self.plan, count))
         self.waiting = {}
@@ -165,16 +195,34 @@ class _Stream:
         """Hand over a point; an outermost subtest or prefix that is a file's path is the file."""
         names, file = point.names, self.file
         if not file:
-            file = self.tree.found(names[0]) if "/" in names[0] or "." in names[0] else ""
-            if file and len(names) == 1:
+            file, names = self._file_named(names)
+            if file and not names:
                 if point.status == "failed" and not point.is_parent:
                     self.results.uncollected(file, point.message or "the file failed")
                 return
-            names = names[1:] if file else names
-        name = " > ".join(names)
-        self.results.add(
-            file or "tests", name, point.status, "" if point.status == "passed" else point.message, point.seconds
-        )
+        message = "" if point.status == "passed" else point.message or ", ".join(point.facts)
+        self.results.add(file or "tests", " > ".join(names), point.status, message, point.seconds)
+
+    def _file_named(self, names):
+        """(file or empty, the names behind) of names whose first may be a file: node-tap's, node's and ava's."""
+        first = re.sub(r" exited with a non-zero exit code.*$", "", names[0])
+        file = self.tree.found(first) if "/" in first or "." in first else ""
+        if file:
+            return file, names[1:]
+        titles = names[0].split(" \u203a ")
+        for place in range(len(titles) - 1, 0, -1):  # ava: the path below the tests' folder, without its ending
+            ends = "/".join(titles[:place])
+            fitting = [p for p in self._js() if re.search(r"(^|/)%s(\.(test|spec))?$" % re.escape(ends), p[0])]
+            if len(fitting) == 1:
+                return fitting[0][1], [" > ".join(titles[place:])]
+        return "", names
+
+    def _js(self):
+        """(path without ending, path) of JavaScript files that look like tests."""
+        if self.js is None:
+            files = [path for path in self.tree.files if _JS.search(path) and "test" in path.lower()]
+            self.js = [(_JS.sub("", path), path) for path in files]
+        return self.js
 
 
 def _without_time(text):

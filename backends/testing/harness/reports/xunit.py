@@ -11,6 +11,7 @@ MAX_DEPTH = 200
 KEPT_TEXT = frozenset(("failure", "error", "skipped", "message", "warning", "Expanded", "Original", "Exception"))
 KEPT_TEXT |= frozenset(("Name", "FullName", "FullCommandLine", "Value", "Path", "FatalErrorCondition", "Failure"))
 MAX_TEXT = 4_000
+_IN_CLASSES = re.compile(r"\.(php|java|kt|scala|groovy|cs|py|swift)$")
 
 
 class Node:
@@ -152,16 +153,11 @@ def cases(root, tree, results):
             continue
         file, name = identity(case, tree)
         status, message = result(case)
-        if _stands_for_a_file(case, file, tree) and status in ("error", "failed"):
-            results.uncollected(file, message)
+        whole = tree.found(case.get("name"))  # vitest, bats and node:test tell of broken files so
+        if whole and (whole == file or "/" in case.get("name")) and status in ("error", "failed"):
+            results.uncollected(whole, message)
         else:
             results.add(file, name, status, message, number(case.get("time")))
-
-
-def _stands_for_a_file(case, file, tree):
-    """Whether the row is a whole file's: vitest, jest-junit, bats and node:test tell of broken files so."""
-    name = case.get("name")
-    return bool(file) and (tree.found(name) == file or name.endswith(" Test suite failed to run"))
 
 
 def identity(case, tree):
@@ -169,13 +165,15 @@ def identity(case, tree):
     file = named_file(case, tree)
     classname, name = case.get("classname") or case.get("class"), case.get("name")
     suites = [suite.get("name") for suite in case.up() if suite.tag == "testsuite"][::-1]
+    if classname in ("test", "suite"):  # node:test
+        return file or "tests", " > ".join([*suites, name])
     if not file:
         return stand_in(classname, suites), name
-    if classname in ("test", "suite"):  # node:test
-        return file, " > ".join([*suites, name])
     if _only_names_the_file(classname, file, tree) or name.startswith(classname):
         return file, name
-    if re.fullmatch(r"[\w$]+([.\\:/]+[\w$]+)*", classname):  # a class: its package says what the file says
+    if _IN_CLASSES.search(file) and re.fullmatch(
+        r"[\w$]+([.\\:/]+[\w$]+)*", classname
+    ):  # a class: its package says what the file says
         last = re.split(r"[.\\:/]+", classname)[-1]
         return file, name if last == stem(file) else last + "::" + name
     return file, classname + " > " + name
@@ -200,7 +198,7 @@ def dotted(path):
 
 
 def _only_names_the_file(classname, file, tree):
-    return not classname or tree.found(classname) == file or dotted(file).endswith(classname)
+    return not classname or tree.found(classname) == file or ("." + dotted(file)).endswith("." + classname)
 
 
 def named_file(case, tree):
