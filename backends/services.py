@@ -11,6 +11,7 @@ from backends.sandbox.base import Limits
 
 if TYPE_CHECKING:
     from backends.clones import Clones
+    from backends.llm.base import Model
     from backends.sandbox.base import Sandbox
     from mergemill.config import Settings
     from taskdb.artifacts import Artifacts
@@ -23,12 +24,13 @@ def now() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Settings, sandbox, clones, artifacts and clock."""
+    """Settings, sandbox, clones, artifacts, model (None: none takes part) and clock."""
 
     settings: Settings
     sandbox: Sandbox
     clones: Clones
     artifacts: Artifacts
+    model: Model | None = None
     clock: Callable[[], str] = now
 
     def test_limits(self) -> Limits:

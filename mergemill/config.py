@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -30,8 +30,11 @@ INHERITED_VARIABLES = (
 """Variables of the user's that builds are given and no layer keeps."""
 
 
-SECRETS = ("github_tokens",)
+SECRETS = ("github_tokens", "llm_key")
 """Settings that are no options: other users of a machine can read its command lines."""
+
+OFF = "off"
+"""The word for no model."""
 
 
 class Settings(BaseSettings):
@@ -54,8 +57,10 @@ class Settings(BaseSettings):
     """Records worked on side by side."""
     cluster: Literal["local"] = "local"
     """Where the workers are: threads of this machine."""
-    llm: Literal["off"] = "off"
-    """Whether a model takes part; none does."""
+    llm: Literal["off"] | str = OFF
+    """URL of an OpenAI-compatible API whose model takes part (`http://localhost:8000/v1`), or `off`."""
+    model: str | None = Field(default=None, validate_default=True)
+    """Name of the model that --llm asks."""
     language: Literal["python"] | None = None
     """Only candidates in this language."""
     clones: Path | None = None
@@ -88,6 +93,25 @@ class Settings(BaseSettings):
     """Requests under way to GitHub at once, for each token."""
     github_ahead: int = Field(default=3, ge=0, le=32)
     """Repositories of a list that are crawled ahead of the one being mined."""
+
+    llm_key: SecretStr | None = None
+    """Key for the API of --llm; default: OPENAI_API_KEY."""
+    llm_timeout: float = Field(default=300, gt=0)
+    """Seconds a model may take for one answer."""
+    llm_context: int = Field(default=64_000, ge=2048)
+    """Tokens a conversation with the model may have, its answer included."""
+    llm_answer_tokens: int = Field(default=4096, ge=64)
+    """Tokens one answer may have."""
+    llm_price_prompt: float = Field(default=0.0, ge=0)
+    """Money for a million tokens that the model reads."""
+    llm_price_cached: float | None = Field(default=None, ge=0)
+    """The same for those the endpoint has cached; default: like the others."""
+    llm_price_completion: float = Field(default=0.0, ge=0)
+    """Money for a million tokens that the model writes."""
+    budget_tokens: int | None = Field(default=500_000, ge=1)
+    """Tokens that one record may cost in one stage, read and written."""
+    budget_cost: float | None = Field(default=None, gt=0)
+    """Money that one record may cost in one stage, by the prices given."""
 
     max_gold_lines: int = Field(default=1000, ge=1)
     """Changed lines of the gold patch allowed."""
@@ -136,18 +160,20 @@ class Settings(BaseSettings):
 
     @field_validator("github_api")
     @classmethod
-    def _address(cls, value: str) -> str:
-        """An http(s) URL without credentials, query or slash at the end."""
-        try:
-            parts = urlsplit(value.strip())
-            _ = parts.port
-        except ValueError as error:
-            raise ValueError(f"is not a URL: {error}") from None
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("is not the http(s) URL of an API")
-        if parts.username or parts.password:
-            raise ValueError("holds a name or password; tokens belong in GITHUB_TOKEN")
-        return value.strip().rstrip("/")
+    def _github(cls, value: str) -> str:
+        return _address(value, "tokens belong in GITHUB_TOKEN")
+
+    @field_validator("llm")
+    @classmethod
+    def _llm(cls, value: str) -> str:
+        return value if value == OFF else _address(value, "keys belong in MERGEMILL_LLM_KEY")
+
+    @field_validator("model")
+    @classmethod
+    def _model(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if not value and info.data.get("llm", OFF) != OFF:
+            raise ValueError("names the model that --llm asks, and there is none")
+        return value
 
     @property
     def store_dir(self) -> Path:
@@ -168,6 +194,11 @@ class Settings(BaseSettings):
         named = self.github_tokens or (SecretStr(os.environ.get("GITHUB_TOKEN", "").strip()),)
         return tuple(token for token in dict.fromkeys(named) if token)
 
+    def found_llm_key(self) -> SecretStr | None:
+        """The key of the model's API: the setting, else the environment's OPENAI_API_KEY, else none."""
+        named = self.llm_key or SecretStr(os.environ.get("OPENAI_API_KEY", "").strip())
+        return named or None
+
     @staticmethod
     def inherited_environment() -> dict[str, str]:
         """Proxy and index variables of this process that builds are given."""
@@ -185,3 +216,17 @@ class Settings(BaseSettings):
         """Options, then environment, then mergemill.toml; no dotenv, no secrets folder."""
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def _address(value: str, where: str) -> str:
+    """An http(s) URL without credentials, query or slash at the end. `where`: what is said of credentials."""
+    try:
+        parts = urlsplit(value.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("is not the http(s) URL of an API")
+    if parts.username or parts.password:
+        raise ValueError(f"holds a name or password; {where}")
+    return value.strip().rstrip("/")

@@ -18,7 +18,7 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from builders import bases, catalog, debootstrap
-from mergemill.config import Settings
+from mergemill.config import OFF, Settings
 from mergemill.errors import InputError, MachineError, MergemillError
 from mergemill.services import make_services
 from taskdb.schema import open_engine
@@ -28,6 +28,8 @@ FREE_MB = 5 * 1024
 INDEX_SECONDS = 10
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 OLDEST_GIT = (2, 30)
+MODELS_NAMED = 10
+"""Of an endpoint's models, how many are named where the wanted one is not among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +181,24 @@ def github(machine: Machine) -> Check:
     return _check("github", "; ".join(map(told, found)), not any(left.refused for left in found), HOW)
 
 
+def model(machine: Machine) -> Check:
+    """Whether the endpoint of --llm answers and has the model."""
+    settings = machine.settings
+    if settings.llm == OFF:
+        return _check("model", "off; --llm URL --model NAME lets one take part", True)
+    from backends.llm.client import ChatModel  # noqa: PLC0415 - only who asks a model pays for the SDK
+
+    endpoint = ChatModel(settings)
+    try:
+        names = endpoint.models()
+    finally:
+        endpoint.close()
+    if names and settings.model not in names:
+        some = ", ".join(names[:MODELS_NAMED])
+        return _check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
+    return _check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
+
+
 def database(machine: Machine) -> Check:
     """Whether the database opens; one that is not there yet is fine."""
     try:
@@ -210,6 +230,7 @@ CHECKS: tuple[Callable[[Machine], Check], ...] = (
     certificates,
     package_index,
     github,
+    model,
     database,
     store_disk,
 )

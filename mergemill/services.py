@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from backends.services import Services
+from mergemill.config import OFF
 from taskdb.artifacts import Artifacts
 
 if TYPE_CHECKING:
+    from backends.llm.base import Model
     from backends.sandbox.base import Sandbox
     from mergemill.config import Settings
 
@@ -40,7 +42,17 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
         sandbox=sandbox,
         clones=Clones(settings.store_dir / "clones", settings.clones),
         artifacts=artifacts_of(settings),
+        model=model_of(settings),
     )
+
+
+def model_of(settings: Settings) -> Model | None:
+    """The model that takes part, or None."""
+    if settings.llm == OFF:
+        return None
+    from backends.llm.client import ChatModel  # noqa: PLC0415 - only who asks a model pays for the SDK
+
+    return ChatModel(settings)
 
 
 def artifacts_of(settings: Settings) -> Artifacts:

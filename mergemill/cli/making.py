@@ -14,6 +14,7 @@ from mergemill.cli.options import (
     GITHUB,
     GRADING,
     IMAGES,
+    MODEL,
     READING,
     Json,
     Status,
@@ -207,7 +208,7 @@ def _list(found: list[Image], *, as_json: bool, nothing: str = "there are none")
 # ------------------------------------------------------------------------------------------------------ doctor
 
 
-@with_settings(*IMAGES, *GITHUB, "clones")
+@with_settings(*IMAGES, *GITHUB, *MODEL, "clones")
 def doctor(as_json: Json = False, *, settings: Settings) -> None:
     """Say what is missing on this machine, and the command that fixes it."""
     from mergemill.doctor import checks  # noqa: PLC0415 - only this command needs it

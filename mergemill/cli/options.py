@@ -29,7 +29,7 @@ from taskdb.tags import ChangeKind
 
 Command = Callable[..., None]
 
-_SECRET = re.compile(r"token|secret|password", re.IGNORECASE)
+_SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
 """Names, misspelt ones too, of what no error may show."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on standard output.")]
@@ -41,6 +41,8 @@ GRADING = (*IMAGES, "test_timeout")
 """Those of a command that runs tests."""
 GITHUB = ("github_api", "github_app_id", "github_app_key", "github_app_installation")
 """Those of a command that looks at GitHub."""
+MODEL = ("llm", "model")
+"""Those of a command that looks at a model's endpoint."""
 
 
 class Status(StrEnum):
@@ -98,9 +100,11 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         name = str(first["loc"][0])
         said = first["msg"][:1].lower() + first["msg"][1:]
         where = f"MERGEMILL_{name.upper()} or {name} in mergemill.toml"
-        if _SECRET.search(name) or "@" in str(first["input"]):  # a URL may hold a password
+        secret = name in SECRETS or (name not in Settings.model_fields and _SECRET.search(name))
+        if secret or "@" in str(first["input"]):  # a URL may hold a password
             raise UsageError(f"{where}: {said}") from None
-        raise UsageError(f"--{_dashed(name)}, {where}: {said}, not {first['input']!r}") from error
+        instead = "" if first["input"] is None else f", not {first['input']!r}"
+        raise UsageError(f"--{_dashed(name)}, {where}: {said}{instead}") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"mergemill.toml: {error}") from error
 
@@ -139,11 +143,10 @@ def _default(field: FieldInfo) -> str:
 
 def _metavar(field: FieldInfo) -> str:
     kinds = [field.annotation, *get_args(field.annotation)]
-    for kind in kinds:
-        if get_origin(kind) is Literal:
-            return "|".join(get_args(kind))
+    words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
     names = {int: "N", float: "N", Path: "PATH", date: "DATE", str: "TEXT"}
-    return next((names[kind] for kind in kinds if kind in names), "TEXT")
+    found = next((names[kind] for kind in kinds if kind in names), "" if words else "TEXT")
+    return "|".join([*words, *([found] if found else [])])
 
 
 def _dashed(name: str) -> str:

@@ -146,3 +146,5 @@ def _stop(services: Services | None) -> None:
     output.tell("ending what runs; Ctrl-C once more leaves at once")
     if services is not None:
         services.sandbox.stop()
+        if services.model is not None:
+            services.model.stop()
