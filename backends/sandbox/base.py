@@ -6,7 +6,7 @@ as files the caller named, never by reading a screen. Everything that runs forei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import IO, Protocol
@@ -70,6 +70,21 @@ class Series(Protocol):
         ...
 
 
+class Shell(Protocol):
+    """A container that stays: commands run in it one after the other, as root, and see what those before left."""
+
+    def run(self, command: str, *, seconds: float) -> Ran:
+        """Run a line of bash, for so long at most. It brings no files.
+
+        One that was killed for `time` or `disk` may have taken the container with it; then the next command finds a
+        fresh one.
+
+        Raises:
+            Transient, InputError: as `Sandbox.run`.
+        """
+        ...
+
+
 class Sandbox(Protocol):
     """One engine."""
 
@@ -100,6 +115,22 @@ class Sandbox(Protocol):
         """Runs of `image`; the next container is started while one runs, so each costs little beyond its command.
 
         The image needs bash, coreutils and tar.
+        """
+        ...
+
+    def shell(
+        self,
+        image: str,
+        *,
+        limits: Limits,
+        tree: Callable[[], AbstractContextManager[IO[bytes]]] | None = None,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        workdir: str = "/",
+    ) -> AbstractContextManager[Shell]:
+        """A container of `image` with network that stays for `limits.seconds` and is made at its first command.
+
+        `tree`: opens a tar stream that is unpacked at `/` before; `workdir` must be there then.
         """
         ...
 

@@ -8,6 +8,7 @@ client of its own.
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import itertools
 import json
@@ -17,7 +18,7 @@ import shlex
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from backends.sandbox.box import HOSTNAME, HOSTS, Box
 from backends.sandbox.locks import machine_lock
 from backends.sandbox.removal import AWAY, Removal
 from backends.sandbox.series import COMMAND, Boxes, Waiting
+from backends.sandbox.shell import StayingBox, staying
 from mergemill.errors import InputError, MachineError, MergemillError, Stopped, Transient
 
 log = logging.getLogger(__name__)
@@ -169,6 +171,23 @@ class DockerSandbox:
             yield boxes
         finally:
             boxes.close()
+
+    @contextlib.contextmanager
+    def shell(
+        self,
+        image: str,
+        *,
+        limits: Limits,
+        tree: Callable[[], AbstractContextManager[IO[bytes]]] | None = None,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        workdir: str = "/",
+    ) -> Iterator[StayingBox]:
+        """A container that stays; see `backends.sandbox.base.Sandbox.shell`."""
+        make = functools.partial(self._create, image, staying(limits.seconds), limits, network=True)
+        box = StayingBox(make, tree, files or {}, self._removal.later, engine_errors, env=env or {}, workdir=workdir)
+        with contextlib.closing(box):
+            yield box
 
     def build(
         self,
