@@ -10,15 +10,15 @@ import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from fnmatch import fnmatch
 
 from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.outcomes import Outcome, Report, Status
 from backends.testing.run import TestResult, run_tests
 from backends.testing.script import render
-from builders.detectors import testing
 from builders.tree import Tree
+from languages.paths import is_test_file
+from languages.registry import language
 from taskdb.records import BuildPlan, Candidate, Counts
 
 COLLECTED = 0.9
@@ -87,7 +87,7 @@ def accept(plan: BuildPlan, tree: Tree, candidate: Candidate, image: str, servic
         if first.ran.killed_by == "time" and not chosen:
             chosen = own_test_files(tree, candidate, neighbours=NEIGHBOURS)
             first = _run(plan, boxes, chosen) if chosen else first
-        discovered = chosen or discovered_files(plan, tree)
+        discovered = chosen or language(plan.language).defining_files(tree, plan)
         if refused := judge_one(first, discovered):
             return refused
         second = _run(plan, boxes, chosen, last=True)
@@ -97,7 +97,10 @@ def accept(plan: BuildPlan, tree: Tree, candidate: Candidate, image: str, servic
 
 
 def _run(plan: BuildPlan, boxes: Series, files: Sequence[str], *, last: bool = False) -> TestResult:
-    script = render(plan.test, workdir=plan.workdir, test_patch=b"", files=files, canary_dir=None, env=plan.env)
+    script = render(
+        plan.test, workdir=plan.workdir, test_patch=b"", files=files, canary_dir=None, env=plan.env,
+        services=plan.services, kept_folders=plan.kept_folders,
+    )  # fmt: skip
     return run_tests(boxes, script, workdir=plan.workdir, last=last)
 
 
@@ -106,20 +109,11 @@ def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> 
 
     `neighbours`: up to so many further files of the same folders.
     """
-    known = testing.defining_files(tree)
+    known = language(candidate.language).defining_files(tree)
     own = [path for path in candidate.test_files if path in set(known)]
-    folders = {posixpath.dirname(path) for path in candidate.test_files if path.endswith(".py")}
+    folders = {posixpath.dirname(path) for path in candidate.test_files if is_test_file(path, candidate.language)}
     beside = [path for path in known if posixpath.dirname(path) in folders and path not in own]
     return sorted(own + beside[: neighbours if own else max(neighbours, NEIGHBOURS)])
-
-
-def discovered_files(plan: BuildPlan, tree: Tree) -> list[str]:
-    """The test files that a whole run should collect."""
-    found = testing.defining_files(tree, plan.test.paths)
-    patterns = testing.PytestConfig(tree).words("python_files") or ["test_*.py", "*_test.py"]
-    if plan.test.framework == "unittest":
-        patterns = ["test*.py"]
-    return [path for path in found if any(fnmatch(posixpath.basename(path), pattern) for pattern in patterns)] or found
 
 
 def judge_one(result: TestResult, discovered: Sequence[str]) -> Refused | None:

@@ -9,9 +9,10 @@ import hashlib
 import io
 import json
 import logging
+import shlex
 import tarfile
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 
 import uv
@@ -19,7 +20,11 @@ import uv
 from backends.sandbox.base import ImageInfo
 from backends.services import Services
 from builders import catalog, interpreters
-from builders.debootstrap import can_debootstrap, root_file_system
+from builders.borrowed import borrowed
+from builders.debootstrap import Finishing, can_debootstrap, root_file_system
+from dockerfiles.render import text
+from languages.base import Release
+from languages.registry import language as known_language
 from mergemill.errors import MachineError, Transient
 
 log = logging.getLogger(__name__)
@@ -33,10 +38,7 @@ RECIPE_LABEL = "mergemill.recipe"
 USER = "mergemill"
 UV_PATH = "/usr/local/bin/uv"
 FINISH = "/run/mergemill/finish.sh"
-ENV = {
-    "LANG": "C.UTF-8",
-    "PATH": "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-}
+STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MOVING_SUITES = frozenset({"sid"})
 """Debian releases that change from day to day."""
 PULL_SECONDS = 10.0
@@ -51,18 +53,24 @@ class Recipe:
     version: str
     kind: str
     source: str
-    python: str
-    """Path of the interpreter in the box."""
+    release: Release
+    python: str = ""
+    """Path of the interpreter in the box, for Python."""
 
     @property
     def name(self) -> str:
         """The image's name."""
         contents = [
-            self.kind, self.source, self.python, catalog.text("finish.sh"), catalog.packages(self.language), ENV,
-            installed_version("uv"),
+            self.kind, self.source, self.python, text("finish.sh"), catalog.packages(self.release), self.env,
+            installed_version("uv"), self.release.toolchain, self.release.probe,
         ]  # fmt: skip
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
         return f"{REPOSITORY}:{self.language}{self.version}-{self.kind}-{key}"
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The image's environment."""
+        return environment(self.language)
 
     @property
     def labels(self) -> dict[str, str]:
@@ -74,37 +82,53 @@ class Recipe:
         }
 
 
-def recipes(release: catalog.Release, base_source: str) -> tuple[Recipe, ...]:
+def environment(language: str) -> dict[str, str]:
+    """The environment of a language's boxes."""
+    return {"LANG": "C.UTF-8", "PATH": ":".join([*known_language(language).PATH, STANDARD_PATH])}
+
+
+def recipes(language: str, release: Release, base_source: str) -> tuple[Recipe, ...]:
     """The ways to make a base, best first. What this machine cannot do is not among them.
 
     Debian's own interpreter comes before one of this machine where the base for that has to be made anyway.
     """
-    official = _recipe(release, "official", release.image, f"/usr/local/bin/python{release.version}")
+    python = language == "python"
+    official = Recipe(
+        language=language, version=release.version, kind="official", source=catalog.official_image(release),
+        release=release, python=f"/usr/local/bin/python{release.version}" if python else "",
+    )  # fmt: skip
     if base_source == "registry":
         return (official,)
     ways = []
     if can_debootstrap() is None:
-        host = _host_recipe(release)
-        own = release.suite and _recipe(release, "debian", release.suite, f"/usr/bin/python{release.version}")
+        host = _host_recipe(release) if python else None
+        own = _debian_recipe(language, release) if release.suite else None
         ways = [way for way in (own, host) if way]
         if release.suite != interpreters.debian_suite():
             ways.reverse()
     return tuple(ways) if base_source == "debian" else (official, *ways)
 
 
-def _recipe(release: catalog.Release, kind: str, source: str, python: str) -> Recipe:
-    return Recipe(language=release.language, version=release.version, kind=kind, source=source, python=python)
+def _debian_recipe(language: str, release: Release) -> Recipe:
+    python = f"/usr/bin/python{release.version}" if language == "python" else ""
+    return Recipe(
+        language=language, version=release.version, kind="debian", source=release.suite or "", release=release,
+        python=python,
+    )  # fmt: skip
 
 
-def _host_recipe(release: catalog.Release) -> Recipe | None:
+def _host_recipe(release: Release) -> Recipe | None:
     interpreter = interpreters.found().get(release.version)
     if interpreter is None or _carrier(interpreter) is None:
         return None
     source = f"{interpreter.prefix}@{release.version}.{interpreter.patch}"
-    return _recipe(release, "host", source, interpreter.python)
+    return Recipe(
+        language="python", version=release.version, kind="host", source=source, release=release,
+        python=interpreter.python,
+    )  # fmt: skip
 
 
-def _carrier(interpreter: interpreters.Interpreter) -> catalog.Release | None:
+def _carrier(interpreter: interpreters.Interpreter) -> Release | None:
     """The release whose Debian base can take the interpreter in."""
     suite = "bookworm" if interpreter.standalone else interpreters.debian_suite()
     return next((one for one in catalog.releases("python") if one.suite == suite), None)
@@ -116,37 +140,39 @@ def available(language: str, services: Services) -> tuple[str, ...]:
     Whether a registry answers is tried once, by asking for the default version's image.
     """
     return tuple(
-        one.version for one in catalog.releases(language) if _open_ways(one, services) or existing(one, services)
+        one.version
+        for one in catalog.releases(language)
+        if _open_ways(language, one, services) or existing(language, one, services)
     )
 
 
 def moving(language: str, services: Services) -> frozenset[str]:
     """Versions that this machine can only take from a Debian release that changes from day to day."""
-    ways = {one.version: _open_ways(one, services) for one in catalog.releases(language)}
+    ways = {one.version: _open_ways(language, one, services) for one in catalog.releases(language)}
     return frozenset(v for v, open_ways in ways.items() if open_ways and open_ways[0].source in MOVING_SUITES)
 
 
-def _open_ways(release: catalog.Release, services: Services) -> list[Recipe]:
+def _open_ways(language: str, release: Release, services: Services) -> list[Recipe]:
     source = services.settings.base_source
-    registry = source == "registry" or (source == "auto" and _registry_answers(release.language, services))
-    return [way for way in recipes(release, source) if registry or way.kind != "official"]
+    registry = source == "registry" or (source == "auto" and _registry_answers(language, services))
+    return [way for way in recipes(language, release, source) if registry or way.kind != "official"]
 
 
 def _registry_answers(language: str, services: Services) -> bool:
-    release = catalog.release(language, catalog.defaults(language)[0])
+    image = catalog.official_image(catalog.release(language, catalog.default(language)))
     sandbox = services.sandbox
-    return sandbox.image(release.image) is not None or sandbox.pull(release.image, seconds=PULL_SECONDS)
+    return sandbox.image(image) is not None or sandbox.pull(image, seconds=PULL_SECONDS)
 
 
-def existing(release: catalog.Release, services: Services) -> ImageInfo | None:
+def existing(language: str, release: Release, services: Services) -> ImageInfo | None:
     """The base for a release that is here already, or None."""
-    ways = recipes(release, services.settings.base_source)
+    ways = recipes(language, release, services.settings.base_source)
     return next((info for way in ways if (info := services.sandbox.image(way.name))), None)
 
 
 def bootstrap(language: str, versions: tuple[str, ...] | None, services: Services) -> list[ImageInfo]:
-    """Bases for these versions, or the catalog's defaults. Raises as `ensure_base` does."""
-    return [ensure_base(language, version, services) for version in versions or catalog.defaults(language)]
+    """Bases for these versions, or the language's default. Raises as `ensure_base` does."""
+    return [ensure_base(language, version, services) for version in versions or (catalog.default(language),)]
 
 
 def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
@@ -158,12 +184,12 @@ def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
         Transient: the network or the engine failed.
     """
     release = catalog.release(language, version)
-    if here := existing(release, services):
+    if here := existing(language, release, services):
         return here
     with services.sandbox.lock(f"base-{language}{version}"):
-        if here := existing(release, services):
+        if here := existing(language, release, services):
             return here
-        for way in recipes(release, services.settings.base_source):
+        for way in recipes(language, release, services.settings.base_source):
             log.info("making the base for %s %s (%s: %s)", language, version, way.kind, way.source)
             if (made := MAKERS[way.kind](way, services)) is not None:
                 log.info("%s is ready", made.name)
@@ -180,26 +206,37 @@ def _official(way: Recipe, services: Services) -> ImageInfo | None:
     if services.sandbox.image(way.source) is None and not services.sandbox.pull(way.source, seconds=PULL_SECONDS):
         return None
     install = " ".join(catalog.packages())
-    script = (
-        f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {install} && sh {FINISH} {way.python}"
-    )
+    script = f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {install} && {_finishing(way)}"
     with tempfile.TemporaryFile() as tree:
         with tarfile.open(fileobj=tree, mode="w") as tar:
             tar.add(uv.find_uv_bin(), UV_PATH.lstrip("/"), filter=_as_root)
         tree.seek(0)
-        return _built(way, way.source, script, tree, services)
+        return _built(way, way.source, script, tree, services, network=True)
 
 
 def _debian(way: Recipe, services: Services) -> ImageInfo:
-    """Make the suite, finish it and import it as one layer; two who need it at once make it once."""
+    """Make the suite, finish it and import it as one layer; two who need it at once make it once.
+
+    A toolchain from a package registry is laid on a plain base of the suite.
+    """
     with services.sandbox.lock(way.name):
         if here := services.sandbox.image(way.name):
             return here
-        packages = catalog.packages(way.language)
-        finish = catalog.text("finish.sh")
-        with root_file_system(way.source, packages, uv.find_uv_bin(), finish, way.python) as tar:
-            services.sandbox.import_rootfs(tar, way.name, env=ENV, labels=way.labels)
+        if way.release.toolchain:
+            return _with_toolchain(way, services)
+        packages = catalog.packages(way.release)
+        finishing = Finishing(script=text("finish.sh"), arguments=(way.release.probe, way.python))
+        with root_file_system(way.source, packages, uv.find_uv_bin(), finishing) as tar:
+            services.sandbox.import_rootfs(tar, way.name, env=way.env, labels=way.labels)
         return _found(way, services)
+
+
+def _with_toolchain(way: Recipe, services: Services) -> ImageInfo:
+    """The suite with the release's packages, shared by all releases that ask for the same, then the toolchain."""
+    plain = replace(way.release, version="", toolchain="", probe="true")
+    under = replace(way, version=f"-{way.source}", release=plain)
+    _debian(under, services)
+    return _built(way, under.name, f"{{ {way.release.toolchain}\n}} && {_finishing(way)}", None, services, network=True)
 
 
 def _host(way: Recipe, services: Services) -> ImageInfo | None:
@@ -208,24 +245,30 @@ def _host(way: Recipe, services: Services) -> ImageInfo | None:
     carrier = _carrier(interpreter)
     if carrier is None or carrier.suite is None:
         return None
-    under = _recipe(carrier, "debian", carrier.suite, f"/usr/bin/python{carrier.version}")
+    under = _debian_recipe("python", carrier)
     _debian(under, services)
     with tempfile.TemporaryFile() as tree:
         interpreters.write_tar(interpreter, tree)
         tree.seek(0)
-        return _built(way, under.name, f"sh {FINISH} {way.python}", tree, services)
+        return _built(way, under.name, _finishing(way), tree, services)
 
 
 MAKERS = {"official": _official, "debian": _debian, "host": _host}
 
 
-def _built(way: Recipe, base: str, script: str, tree: io.BufferedRandom, services: Services) -> ImageInfo:
+def _finishing(way: Recipe) -> str:
+    return shlex.join(["sh", FINISH, way.release.probe, way.python])
+
+
+def _built(
+    way: Recipe, base: str, script: str, tree: io.BufferedRandom | None, services: Services, *, network: bool = False
+) -> ImageInfo:
     """Run a finishing script on an image and keep the result under the recipe's name."""
+    files, borrowed_env = borrowed(services.settings)
     ran, info = services.sandbox.build(
         base, ["sh", "-c", script], way.name, limits=services.build_limits(), tree=tree,
-        files={FINISH: catalog.text("finish.sh").encode()},
-        env={"DEBIAN_FRONTEND": "noninteractive", **services.settings.inherited_environment()},
-        keep_env=ENV, labels=way.labels, network=way.kind == "official",
+        files={FINISH: text("finish.sh").encode(), **files}, env={"DEBIAN_FRONTEND": "noninteractive", **borrowed_env},
+        keep_env=way.env, labels=way.labels, network=network,
     )  # fmt: skip
     if info is None:
         raise Transient(f"the base {way.name} could not be finished: {ran.output[-400:].strip()}")

@@ -13,10 +13,11 @@ from backends.sandbox.base import ImageInfo
 from backends.services import Services
 from builders import bases, layers
 from builders.accept import Accepted, Reason, Refused, accept, best_line
-from builders.fallbacks import ladder, settled_first
-from builders.plan import Draft, NoPlanError, draft, render
+from builders.ladder import ladder, settled_first
 from builders.seed import IncompleteCloneError
 from builders.tree import Tree
+from languages.draft import Context, Draft, NoPlanError
+from languages.registry import language
 from taskdb.records import BuildPlan, Candidate, Environment, Rejection, Stage
 
 log = logging.getLogger(__name__)
@@ -42,11 +43,14 @@ def build(candidate: Candidate, services: Services) -> Environment | Rejection:
     clone = services.clones.open(candidate.source, candidate.repo)
     tree = Tree(clone, candidate.base_commit)
     try:
-        first = draft(
-            tree, lambda: bases.available("python", services), date.fromisoformat(candidate.created_at[:10]),
-            candidate.version or nearest_tag(clone, candidate.base_commit),
-        )  # fmt: skip
-        first = settled_first(first, bases.moving("python", services))
+        known = language(candidate.language)
+        first = known.draft(tree, Context(
+            available=lambda: bases.available(known.NAME, services),
+            day=date.fromisoformat(candidate.created_at[:10]),
+            version=candidate.version or nearest_tag(clone, candidate.base_commit),
+            touched=(*candidate.gold_files, *candidate.test_files),
+        ))  # fmt: skip
+        first = settled_first(first, bases.moving(known.NAME, services))
         attempt, result = _climb(first, tree, candidate, services, lambda: time.monotonic() - started)
     except NoPlanError as error:
         attempt, result = 0, Refused(reason=Reason.NO_PLAN, detail=str(error), log="")
@@ -77,7 +81,7 @@ def _climb(
     for attempt, rung in enumerate(ladder(first), 1):
         if refusals and elapsed() > services.settings.budget_seconds:
             break
-        result = _try(render(rung), tree, candidate, services)
+        result = _try(language(rung.language).render(rung), tree, candidate, services)
         if isinstance(result, _Built):
             accepted = replace(result.accepted, log=_told(refusals) + result.accepted.log)
             return attempt, replace(result, accepted=accepted)
@@ -100,7 +104,7 @@ HOPELESS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Re
 
 def _try(plan: BuildPlan, tree: Tree, candidate: Candidate, services: Services) -> _Built | Refused:
     """Build the plan's layers and run the tests."""
-    layer = layers.dependencies(plan, services)
+    layer = layers.dependencies(plan, tree.repository, services)
     if layer.image is None:
         return _refused(layer, Reason.DEPENDENCIES_FAILED)
     layer = layers.source(plan, tree.repository, candidate.base_commit, candidate.repo, services)

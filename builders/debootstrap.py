@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +32,14 @@ NOT_TAKEN = ("./dev/*", "./proc/*", "./sys/*", "./run/*", "./tmp/*", "./debootst
 CLEAN_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Finishing:
+    """A shell script that is run in the new root, and its arguments."""
+
+    script: str
+    arguments: tuple[str, ...]
+
+
 def can_debootstrap() -> str | None:
     """None, or what is missing for the Debian way."""
     if shutil.which("debootstrap", path=CLEAN_PATH) is None:
@@ -39,8 +48,8 @@ def can_debootstrap() -> str | None:
 
 
 @contextlib.contextmanager
-def root_file_system(suite: str, packages: Sequence[str], uv: str, finish: str, python: str) -> Iterator[IO[bytes]]:
-    """An uncompressed tar of the suite: `packages`, the `uv` binary, and what the script `finish PYTHON` does.
+def root_file_system(suite: str, packages: Sequence[str], uv: str, finishing: Finishing) -> Iterator[IO[bytes]]:
+    """An uncompressed tar of the suite: `packages`, the `uv` binary, and what the finishing script does.
 
     Takes about a minute. Proxy variables of this process are honoured.
 
@@ -56,8 +65,8 @@ def root_file_system(suite: str, packages: Sequence[str], uv: str, finish: str, 
         _run(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(root)], suite)
         shutil.copy2(uv, root / "usr/local/bin/uv")
         (root / "usr/local/bin/uv").chmod(0o755)
-        (root / "finish.sh").write_text(finish, encoding="utf-8")
-        _run(["chroot", str(root), "/bin/sh", "/finish.sh", python], suite)
+        (root / "finish.sh").write_text(finishing.script, encoding="utf-8")
+        _run(["chroot", str(root), "/bin/sh", "/finish.sh", *finishing.arguments], suite)
         (root / "finish.sh").unlink()
         with _tar(root) as stream:
             yield stream

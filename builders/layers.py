@@ -15,16 +15,13 @@ from backends.git import Repository
 from backends.sandbox.base import ImageInfo, Ran
 from backends.services import Services
 from builders import bases, failures, seed
-from builders.plan import offline_first
+from builders.borrowed import borrowed
 from dockerfiles.render import text
 from mergemill.errors import Transient
 from taskdb.records import BuildPlan
 
-CA_FILE = "/run/mergemill/ca.pem"
-CA_NAMES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
 CACHE = "/run/mergemill/uv"
 """uv's cache while a dependency layer is made, for its several installs; the sandbox removes the folder afterwards."""
-PATH = "/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LABEL = "mergemill.layer"
 
 SETTLE = "/run/mergemill/settle.sh"
@@ -45,7 +42,7 @@ class Layer:
     ran: Ran | None
 
 
-def dependencies(plan: BuildPlan, services: Services) -> Layer:
+def dependencies(plan: BuildPlan, clone: Repository, services: Services) -> Layer:
     """The dependency layer of a plan, built when it is not there yet; a failure is remembered (`builders.failures`).
 
     Raises:
@@ -58,12 +55,20 @@ def dependencies(plan: BuildPlan, services: Services) -> Layer:
         base = bases.ensure_base(plan.language, plan.language_version, services)
         if failed := failures.recall(services, name, base.name):
             return Layer(image=None, ran=failed)
-        files, env = borrowed(services)
-        env |= {"MERGEMILL_PYTHON": base.labels[bases.PYTHON_LABEL], "UV_CACHE_DIR": CACHE}
-        ran, image = services.sandbox.build(
-            base.name, shell(plan.dependency_steps), name, limits=services.build_limits(), files=files, env=env,
-            keep_env={"PATH": PATH}, labels={LABEL: "dependencies", bases.LABEL: base.labels.get(bases.LABEL, "")},
-        )  # fmt: skip
+        files, env = borrowed(services.settings)
+        env |= {"MERGEMILL_PYTHON": base.labels.get(bases.PYTHON_LABEL, ""), "UV_CACHE_DIR": CACHE}
+        steps = (
+            (f"mkdir -p {plan.workdir} && cd {plan.workdir}", *plan.dependency_steps)
+            if plan.manifests
+            else plan.dependency_steps
+        )
+        with seed.manifest_stream(clone, plan.manifests, at=plan.workdir) as tree:
+            ran, image = services.sandbox.build(
+                base.name, shell(steps), name, limits=services.build_limits(), files=files, tree=tree,
+                env=env | (dict(plan.env) if plan.manifests else {}),
+                keep_env={"PATH": bases.environment(plan.language)["PATH"]},
+                labels={LABEL: "dependencies", bases.LABEL: base.labels.get(bases.LABEL, "")},
+            )  # fmt: skip
         if image is not None and _NETWORK_TROUBLE.search(ran.output):
             # An optional package that could not be fetched is no package that does not exist.
             services.sandbox.remove_image(name)
@@ -97,14 +102,15 @@ def _source(
     plan: BuildPlan, clone: Repository, commit: str, name: str, services: Services, *, network: bool
 ) -> tuple[Ran, ImageInfo | None]:
     """One attempt. Without network the engine starts a container in a third of the time."""
-    files, env = borrowed(services)
+    files, env = borrowed(services.settings)
     files |= {SETTLE: text("settle.sh").encode()}
     env |= {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)}
     command = shell((f"cd {plan.workdir}", *plan.source_steps, f"sh {SETTLE}"))
     with seed.tar_stream(clone, commit, at=plan.workdir) as tree:
         ran, image = services.sandbox.build(
             plan.dependency_image, command, name, limits=services.build_limits(), tree=tree, files=files, env=env,
-            keep_env={"PATH": PATH, **dict(plan.env)}, workdir=plan.workdir, labels={LABEL: "source"}, network=network,
+            keep_env={"PATH": bases.environment(plan.language)["PATH"], **dict(plan.env)}, workdir=plan.workdir,
+            labels={LABEL: "source"}, network=network,
         )  # fmt: skip
     return ran, image
 
@@ -125,16 +131,12 @@ def shell(steps: tuple[str, ...]) -> list[str]:
     return ["/bin/bash", "-c", "set -o pipefail\numask 022\n" + "".join(f"{{ {s}\n}} || exit 1\n" for s in steps)]
 
 
-def borrowed(services: Services) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Files and variables a build gets of this machine and no layer keeps: CA bundle, proxies, package index."""
-    bundle = services.settings.found_ca_bundle()
-    files = {CA_FILE: bundle.read_bytes()} if bundle else {}
-    env = dict.fromkeys(CA_NAMES, CA_FILE) if bundle else {}
-    inherited = services.settings.inherited_environment()
-    # uv has names of its own for what pip calls index.
-    if "PIP_INDEX_URL" in inherited:
-        inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])
-    return files, env | inherited
+def offline_first(plan: BuildPlan) -> bool:
+    """Whether the source's install begins with a way that needs no network.
+
+    Only then it may be tried without: what works offline is what would have been done online, too.
+    """
+    return all(" --offline " in step.partition(" || ")[0] for step in plan.source_steps)
 
 
 def _checked(ran: Ran, image: ImageInfo | None) -> Ran:

@@ -5,14 +5,15 @@ Only objects of exactly that tree leave the clone: no other commit, no tags, no 
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import stat
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO
 
 from backends.git import GitError, Repository, git
@@ -113,3 +114,37 @@ def tar_stream(source: Repository, commit: str, *, at: str) -> Iterator[IO[bytes
         shutil.rmtree(folder)
         spool.seek(0)
         yield spool
+
+
+@contextmanager
+def manifest_stream(source: Repository, manifests: Sequence[tuple[str, str]], *, at: str) -> Iterator[IO[bytes] | None]:
+    """The files (path, blob id) as a tar to be unpacked at `/`, owned by the tests' user; None of none.
+
+    Raises:
+        IncompleteCloneError: the clone lacks one of them.
+    """
+    if not manifests:
+        yield None
+        return
+    try:
+        contents = list(source.blobs([oid for _, oid in manifests]))
+    except GitError as error:
+        raise IncompleteCloneError(f"the clone lacks files that the build needs ({error})") from error
+    with tempfile.TemporaryFile() as spool:
+        with tarfile.open(fileobj=spool, mode="w|", format=tarfile.GNU_FORMAT) as tar:
+            folders = {str(folder) for path, _ in manifests for folder in PurePosixPath(path).parents}
+            for folder in sorted(folders):
+                tar.addfile(_member(os.path.normpath(f"{at.strip('/')}/{folder}"), tarfile.DIRTYPE))
+            for (path, _), content in zip(manifests, contents, strict=True):
+                member = _member(f"{at.strip('/')}/{path}", tarfile.REGTYPE)
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+        spool.seek(0)
+        yield spool
+
+
+def _member(name: str, kind: bytes) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.mode = kind, 0o755 if kind == tarfile.DIRTYPE else 0o644
+    member.uid = member.gid = OWNER
+    return member

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Finishes a base, whether it came from debootstrap or from a registry. Runs as root inside it: finish.sh PYTHON
+# Finishes a base, whether it came from debootstrap or from a registry. Runs as root inside it: finish.sh PROBE [PYTHON]
 set -eu
-python=$1
+probe=$1
+export MERGEMILL_PYTHON="${2:-}"
 
 # Tests run as this user; it owns /testbed and its home and nothing else.
 id mergemill >/dev/null 2>&1 || useradd --uid 1000 --user-group --create-home --shell /bin/bash mergemill
@@ -20,10 +21,11 @@ echo 'Acquire::Check-Valid-Until "false";' >/etc/apt/apt.conf.d/80mergemill
 find /usr/share/doc -depth -type f ! -name copyright -delete 2>/dev/null || true
 rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/cache/debconf/*-old /var/log/*.log
-# The largest files of a compiler that no Python extension needs.
+# The largest files of a compiler that no project's build needs.
 find /usr/lib -name 'libpython*.a' -delete
 rm -f /usr/bin/*lto-dump* /usr/lib/gcc/*/*/lib*san.a /usr/lib/*/libasan.so* /usr/lib/*/libtsan.so* /usr/lib/*/liblsan.so*
 
-"$python" -c 'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'
+sh -c "$probe"
+python3 -I -c 'import json, xml.etree.ElementTree'
 setpriv --version >/dev/null
 bash --version >/dev/null

@@ -6,6 +6,7 @@ whoever can read plans can render them: this package is below all stages.
 
 from __future__ import annotations
 
+import shlex
 import tomllib
 from functools import cache
 from importlib import resources
@@ -13,7 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 
+from languages.registry import language
+
 if TYPE_CHECKING:
+    from languages.base import Release
     from taskdb.records import BuildPlan
 
 UV_VERSION = "0.13.9"
@@ -25,10 +29,24 @@ def text(name: str) -> str:
     return resources.files("dockerfiles").joinpath(name).read_text(encoding="utf-8")
 
 
+def pinned(image: str) -> str:
+    """An image by digest where the catalog has one, else by its tag."""
+    digest = _catalog()["digests"].get(image)
+    return f"{image.partition(':')[0]}@{digest}" if digest else image
+
+
+def base_packages() -> tuple[str, ...]:
+    """Debian packages of every base."""
+    return tuple(_catalog()["packages"]["debian"])
+
+
 def official_image(plan: BuildPlan) -> str:
     """The official image for the plan's language and version, by digest where the catalog has one."""
-    entry = _catalog()[plan.language][plan.language_version]
-    return f"{entry['official']}@{entry['digest']}" if "digest" in entry else str(entry["official"])
+    return pinned(_release(plan).official)
+
+
+def _release(plan: BuildPlan) -> Release:
+    return next(one for one in language(plan.language).RELEASES if one.version == plan.language_version)
 
 
 def render(plan: BuildPlan, *, name: str, base: str, tree: str) -> str:
@@ -44,11 +62,11 @@ def render(plan: BuildPlan, *, name: str, base: str, tree: str) -> str:
         loader=jinja2.FunctionLoader(text), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         keep_trailing_newline=True, autoescape=False,  # noqa: S701 - a Dockerfile, not HTML
     )  # fmt: skip
-    environment.filters["env"] = _env_word
-    template = environment.get_template(f"{plan.language}.Dockerfile.j2")
-    return template.render(
-        plan=plan, name=name, base=base, tree=tree, packages=_catalog()["packages"]["debian"], uv=UV_VERSION
-    )
+    environment.filters |= {"env": _env_word, "sh": shlex.quote}
+    return environment.get_template("environment.Dockerfile.j2").render(
+        plan=plan, name=name, base=base, tree=tree, packages=base_packages(), uv=UV_VERSION,
+        release=_release(plan), path=language(plan.language).PATH,
+    )  # fmt: skip
 
 
 def _env_word(value: str) -> str:

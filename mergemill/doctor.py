@@ -17,7 +17,8 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
-from builders import bases, catalog, debootstrap
+from builders import bases, debootstrap
+from languages.registry import all_languages
 from mergemill.config import OFF, Settings
 from mergemill.errors import InputError, MachineError, MergemillError
 from mergemill.services import make_services
@@ -120,7 +121,12 @@ def base_images(machine: Machine) -> Check:
     """Whether there are base images, or the means to make them."""
     if isinstance(machine.engine, MachineError):
         return _check("base images", "no engine", False, machine.engine.advice)
-    here = [f"python {one.version}" for one in catalog.releases("python") if bases.existing(one, machine.services)]
+    here = [
+        f"{name} {one.version}"
+        for name, known in all_languages().items()
+        for one in known.RELEASES
+        if bases.existing(name, one, machine.services)
+    ]
     if here:
         return _check("base images", ", ".join(here), True)
     return _check("base images", "none", False, "scripts/setup base")

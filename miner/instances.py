@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from languages.registry import language_of
 from mergemill.errors import InputError, Transient
 from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
-from miner.languages import language_of
 from miner.licenses import NONE, Licenses
 from miner.patches import Section, cut, split_published
 from miner.scratch import Scratch, scratch

@@ -17,9 +17,9 @@ from itertools import pairwise
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
+from languages.paths import is_protected
 from miner.changes import Line, Patch, Split, Unparsable
 from miner.scratch import Scratch
-from taskdb.paths import is_protected
 
 _START = re.compile(rb"^diff --git ", re.MULTILINE)
 _ESCAPES = {b"a": b"\a", b"b": b"\b", b"t": b"\t", b"n": b"\n", b"v": b"\v", b"f": b"\f", b"r": b"\r"}

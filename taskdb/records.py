@@ -157,11 +157,15 @@ class TestCommand(Part):
     """How a project's tests are run so that a report falls out."""
 
     __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
-    framework: Literal["pytest", "unittest"]
+    framework: str
+    """Name of a framework of some language (`languages.base.Framework`), such as `pytest`."""
     argv: tuple[str, ...]
     """The command without files and without report options, such as `("pytest", "-p", "no:cacheprovider")`."""
     paths: tuple[str, ...] = ()
     """What a whole-suite run is given: directories or files; empty leaves it to the project's configuration."""
+    folder: str = ""
+    """Folder of the tree in which the command runs, empty for its root; files of tests are told from the root all the
+    same."""
 
 
 class BuildPlan(Record):
@@ -178,6 +182,12 @@ class BuildPlan(Record):
     source_steps: tuple[str, ...]
     """Shell lines run in the tree after it was put in place, such as the editable install."""
     test: TestCommand
+    manifests: tuple[tuple[str, str], ...] = ()
+    """(path, git blob id) of files of the tree that the dependency steps read; they lie in the workdir then."""
+    kept_folders: tuple[str, ...] = ()
+    """Folders of the workdir that the dependency steps fill and git does not know, such as `node_modules`."""
+    services: tuple[str, ...] = ()
+    """Servers that run beside the tests, such as `postgresql`."""
     workdir: str = "/testbed"
     env: tuple[tuple[str, str], ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -185,7 +195,11 @@ class BuildPlan(Record):
     @cached_property
     def dependency_key(self) -> str:
         """Sha256 of the part that makes the dependency layer; commits with the same key share that layer."""
-        part = [self.language, self.language_version, self.exclude_newer, self.system_packages, self.dependency_steps]
+        part: list[object] = [
+            self.language, self.language_version, self.exclude_newer, self.system_packages, self.dependency_steps,
+        ]  # fmt: skip
+        if self.manifests:
+            part += [self.manifests, self.workdir, self.env]
         return hashlib.sha256(json.dumps(part).encode()).hexdigest()
 
     @property

@@ -17,10 +17,10 @@ from backends.git import Repository
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from builders.bases import ensure_base
+from languages.paths import is_protected
 from mergemill.config import Settings
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
-from taskdb.paths import is_protected
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, Published, TestCommand
 from tests.helpers import TinyRepo
 

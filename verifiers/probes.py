@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from backends.git import git
-from taskdb.paths import is_protected
+from languages.paths import is_protected
 from taskdb.records import Task
 
 Changes = Mapping[str, bytes | None]

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from backends.git import Repository
+from languages.paths import is_test_file
 from mergemill.config import Settings
-from taskdb.paths import is_test_file
 from taskdb.records import Candidate, Environment
 
 ROOTS = ("src/", "lib/", "python/")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from taskdb.paths import is_source
+from languages.paths import is_source
 from verifiers.layers import MIN_LINE
 
 _SECTION = re.compile(r"(?m)^(?=diff --git )")

@@ -16,8 +16,8 @@ from backends.git import GitError, Repository
 from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.script import config_part, render
+from languages.paths import is_test_file
 from taskdb.lineage import Lineage
-from taskdb.paths import is_test_file
 from taskdb.published import compare
 from taskdb.records import Candidate, Environment, Rejection, RunKind, Stage, TestId, TestRun, Verification
 from verifiers import twins
@@ -125,6 +125,7 @@ class Trial:
         script = render(
             plan.test, workdir=plan.workdir, test_patch=self.test_patch, files=self.files, env=plan.env,
             canary_dir=folders[0] if folders and self.canary else None, config_patch=config_part(self.gold),
+            services=plan.services, kept_folders=plan.kept_folders,
         )  # fmt: skip
         digest = self.environment.image_digest
         return Bench(services=self.services, boxes=self.boxes, image_digest=digest, workdir=plan.workdir, script=script)

@@ -1,7 +1,7 @@
 """The evaluation script: one bash file that verification, certification, grading and every export run unchanged.
 
-What it does stands in `evaluate.sh.j2`, how pytest and unittest are started in `pytest.sh.j2` and `unittest.sh.j2`.
-It needs nothing but the task's image: patches and the unittest harness are embedded in it.
+What it does stands in `evaluate.sh.j2`; how a framework is started its language tells (`languages.base.Framework`). It
+needs nothing but the task's image: patches and harnesses are embedded in it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import re
 import shlex
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import jinja2
 
 from backends.git import GitError, git
-from taskdb.paths import PROTECTED_PATTERNS, is_test_file
+from languages.paths import config_patterns, is_config, protected_patterns
+from languages.registry import frameworks
+from mergemill.errors import InputError
 from taskdb.records import TestCommand
 
 TESTS_UID = 1000
@@ -25,27 +27,17 @@ TESTS_UID = 1000
 REPORT_BYTES = 128 * 1024 * 1024
 """What is read of a JUnit report at most."""
 
+CONVERT_SECONDS = 120
+"""How long turning the runner's own report into ours may take."""
+
 LINGER_SECONDS = 20
 """How long a runner may take to end once its report is written."""
-
-CONFIG_PATTERNS: tuple[str, ...] = (r"(^|/)(pyproject\.toml|setup\.cfg)$",)
-"""Files that may hold the runner's configuration beside other things. A submission's edits of them are put back too:
-nothing of them is read again after the environment was made, but for the tools' sections. Where the gold patch changes
-one, its version belongs to the tests' side (`config_patch`)."""
-
-_CONFIG = re.compile(rb"^diff --git .*[ /](pyproject\.toml|setup\.cfg)$")
 
 SHADOWING_PATTERNS: tuple[str, ...] = (
     r"^((src|lib)/)?(_?pytest|pluggy|py|iniconfig|xdist|unittest|junitxml|xml|sitecustomize|usercustomize|encodings)(\.[^/]*)?(/|$)",
     r"(^|/)(sitecustomize|usercustomize)(\.[^/]*)?(/|$)",
 )
 """Modules which, when a submission adds them, could stand in for the runner or run before it."""
-
-_CANARY = {
-    "pytest": "def test_%s():\n    assert 3 * 4 == %s\n",
-    "unittest": "import unittest\n\n\nclass Test(unittest.TestCase):\n"
-    "    def test_%s(self):\n        self.assertEqual(3 * 4, %s)\n",
-}
 
 
 def render(
@@ -57,6 +49,8 @@ def render(
     canary_dir: str | None,
     env: Sequence[tuple[str, str]] = (),
     config_patch: bytes = b"",
+    services: Sequence[str] = (),
+    kept_folders: Sequence[str] = (),
 ) -> str:
     """The evaluation script of one task.
 
@@ -67,32 +61,34 @@ def render(
         files: test files to run; empty runs what `test` names.
         canary_dir: folder in the tree in which two canary tests are put for the time of a run; None puts none.
         env: variables the tests see beside the fixed ones (the plan's `env`).
-        config_patch: the gold patch's part on CONFIG_PATTERNS.
+        config_patch: the gold patch's part on files that may hold the runner's configuration (`config_part`).
+        services: servers to start before the tests (the plan's `services`).
+        kept_folders: folders that were filled when the environment was made (the plan's `kept_folders`).
     """
-    argv, python = list(test.argv), "python"
-    if test.framework == "unittest" and PurePosixPath(argv[0]).name.startswith("python"):
-        python = argv.pop(0)
+    framework = frameworks()[test.framework]
+    canary = framework.canary if canary_dir is not None else None
     return _template().render(
-        framework=test.framework, argv=argv, paths=test.paths, python=python, harness=_base64(_harness()),
-        workdir=workdir, files=files, env=env, uid=TESTS_UID, report_bytes=REPORT_BYTES,
-        linger=LINGER_SECONDS,
+        framework=framework, argv=test.argv, paths=test.paths, folder=test.folder, harness=harness,
+        workdir=workdir, files=files, env=env, uid=TESTS_UID, report_bytes=REPORT_BYTES, linger=LINGER_SECONDS,
+        convert_seconds=CONVERT_SECONDS, services=[(name, service_shell(name)) for name in services],
+        kept_folders=kept_folders,
         patches=[(name, _base64(patch)) for name, patch in (("config", config_patch), ("test", test_patch)) if patch],
         patched=[_bash_word(path) for path in _patched_paths(test_patch)],
-        protected=PROTECTED_PATTERNS + CONFIG_PATTERNS, shadowing=SHADOWING_PATTERNS,
-        canary_dir=canary_dir, canary_file=_canary_name(files), canary_text=_CANARY[test.framework],
+        protected=protected_patterns() + config_patterns(), shadowing=SHADOWING_PATTERNS,
+        canary_dir=canary_dir, canary=canary, canary_file=canary.name(files) if canary else "",
     )  # fmt: skip
 
 
 def config_part(gold_patch: bytes) -> bytes:
-    """The gold patch's part on files that may hold the runner's configuration (CONFIG_PATTERNS)."""
+    """The gold patch's part on files that may hold the runner's configuration (`languages.paths.config_patterns`)."""
     sections = re.split(rb"(?m)^(?=diff --git )", gold_patch)
-    return b"".join(part for part in sections if _CONFIG.search(part.partition(b"\n")[0].rstrip(b'"')))
+    return b"".join(part for part in sections if is_config(_new_path(part)))
 
 
-def _canary_name(files: Sequence[str]) -> str:
-    """A bash word for a canary's file name, formed as the test files are, so that a suite's patterns take it in."""
-    named = [PurePosixPath(file).name for file in files if is_test_file(file)]
-    return '"${word}_test.py"' if named and all(name.endswith("_test.py") for name in named) else '"test_$word.py"'
+def _new_path(section: bytes) -> str:
+    """The path behind the change of a patch's section, as its first line has it."""
+    line = section.partition(b"\n")[0].rstrip(b'"').decode(errors="replace")
+    return line.rpartition(" b/")[2] if line.startswith("diff --git ") else ""
 
 
 def _patched_paths(patch: bytes) -> list[bytes]:
@@ -119,14 +115,36 @@ def _base64(content: bytes) -> str:
 
 
 @cache
-def _harness() -> bytes:
-    return (Path(__file__).parent / "harness" / "unittest_junit.py").read_bytes()
+def harness(name: str) -> str:
+    """A file of `harness/` in base64, as a here-document holds it."""
+    return _base64((Path(__file__).parent / "harness" / name).read_bytes())
+
+
+def service_shell(name: str) -> str:
+    """Bash that starts a server of `services/` for the time of a run.
+
+    Raises:
+        InputError: there is no such server.
+    """
+    file = Path(__file__).parent / "services" / f"{name}.sh"
+    if not file.is_file():
+        known = ", ".join(sorted(other.stem for other in file.parent.glob("*.sh")))
+        raise InputError(f"{name} cannot be started for tests", advice=f"known: {known or 'none'}")
+    return file.read_text(encoding="utf-8")
+
+
+def _source(name: str) -> str | None:
+    """The script itself, or how a framework starts (`framework:NAME`)."""
+    kind, _, framework = name.partition(":")
+    if kind == "framework":
+        return frameworks()[framework].shell
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
 
 
 @cache
 def _template() -> jinja2.Template:
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(_source), undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
         comment_start_string="<#", comment_end_string="#>",  # bash has ${#array[@]}
         autoescape=False,  # noqa: S701 - bash, not HTML; `sh` quotes

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import PurePosixPath
 
 from backends.git import Repository, TreeEntry
+from languages.paths import is_test_file
+from languages.registry import language_of_file
 from miner.git import messages
 from miner.git.history import repo_name
 from miner.git.log import read
-from miner.languages import LANGUAGES
 from miner.licenses import Licenses
 from miner.repos.facts import Facts
-from taskdb.paths import is_test_file
 
 _CI = re.compile(
     r"^\.github/workflows/[^/]+\.ya?ml$|^(\.travis|\.gitlab-ci|appveyor|\.appveyor|azure-pipelines)\.ya?ml$|"
@@ -45,7 +44,7 @@ def _main_language(files: list[TreeEntry]) -> str | None:
     """The language with most bytes."""
     counted: Counter[str] = Counter()
     for file in files:
-        if language := LANGUAGES.get(PurePosixPath(file.path).suffix.lower()):
+        if language := language_of_file(file.path):
             counted[language] += file.size
     return min(counted, key=lambda name: (-counted[name], name), default=None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
+from languages.paths import is_protected, is_source, is_test_file
+from languages.registry import language_of
 from mergemill.config import Settings
 from miner.changes import Change, FileChange
-from miner.languages import language_of
-from taskdb.paths import is_protected, is_source, is_test_file
 
 _GENERATED = re.compile(
     r"(^|/)(_?vendor(ed)?|_?vendored_packages|third_?party|externs?|externals|node_modules|site-packages|bower_components)/|"

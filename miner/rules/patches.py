@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from languages.paths import is_protected, is_source, is_test_file
+from languages.registry import language_of_file
 from mergemill.config import Settings
 from miner.changes import Change, FileChange, Unparsable
-from miner.languages import LANGUAGES
 from miner.python_code import Sameness, sameness
-from taskdb.paths import is_protected, is_source, is_test_file
 
 MAX_TESTS_LOST = 4
 """So many tests may go beyond those that come: suites are also tidied up."""
@@ -57,7 +57,7 @@ def has_no_conflict_markers(change: Change, _: Settings) -> str | None:
 
 def is_mostly_python(change: Change, settings: Settings) -> str | None:
     """At least `min_language_share` of the gold patch's program lines are Python; documentation is not counted."""
-    lines = [LANGUAGES[end] for line in change.split.gold.changed if (end := _suffix(line.path)) in LANGUAGES]
+    lines = [name for line in change.split.gold.changed if (name := language_of_file(line.path))]
     share = lines.count("python") / len(lines) if lines else 1.0
     if share >= settings.min_language_share:
         return None

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from taskdb.paths import is_source
+from languages.paths import is_source
 from taskdb.tags import ChangeKind as K
 
 ADDED: tuple[tuple[K, str, float, str], ...] = (

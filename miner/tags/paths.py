@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from taskdb.paths import is_protected
+from languages.paths import is_protected
 from taskdb.tags import ChangeKind as K
 
 CLASSES: tuple[tuple[K, str], ...] = (

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import PurePosixPath
 
+from languages.paths import is_protected, is_source
+from languages.registry import language_of_file
 from miner.changes import Change
-from miner.languages import LANGUAGES
 from miner.tags.diffs import lines_of, same_but_for_annotations, signs_of_lines
 from miner.tags.evidence import Evidence
 from miner.tags.paths import signs_of_paths
@@ -17,7 +17,6 @@ from miner.tags.routes import route_of
 from miner.tags.weights import learned
 from miner.tags.words import features
 from taskdb.discussion import AuthorKind, LinkedIssue
-from taskdb.paths import is_protected, is_source
 from taskdb.tags import Activity, ChangeKind, LanguageShare, Size, Tag, Tags
 
 WEAKEST = -1.5
@@ -138,7 +137,7 @@ def _area(path: str) -> str:
 
 @lru_cache(maxsize=50_000)
 def _language(path: str) -> str:
-    return LANGUAGES.get(PurePosixPath(path).suffix.lower(), "")
+    return language_of_file(path)
 
 
 def _gold(change: Change) -> str | None:

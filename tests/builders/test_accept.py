@@ -14,12 +14,12 @@ from builders.accept import (
     Refused,
     best_line,
     collected_share,
-    discovered_files,
     judge_both,
     judge_one,
     own_test_files,
 )
 from builders.tree import Tree
+from languages import python
 from tests import records
 from tests.helpers import TinyRepo
 
@@ -109,7 +109,7 @@ def test_a_change_that_only_adds_test_files_is_tried_with_their_neighbours(tmp_p
 
 def test_files_without_tests_and_with_other_names_are_not_expected(tmp_path: Path) -> None:
     made = tree(tmp_path, "tests/test_a.py", "tests/tests.py", **{"tests/test_helpers.py": "X = 1\n"})
-    assert discovered_files(records.PLAN, made) == ["tests/test_a.py"]
+    assert python.defining_files(made, records.PLAN) == ["tests/test_a.py"]
 
 
 def test_the_best_line_of_a_log_is_the_last_that_tells_of_an_error() -> None:

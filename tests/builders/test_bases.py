@@ -57,22 +57,32 @@ def test_an_unknown_version_names_the_known_ones():
 
 
 def test_official_images_are_named_by_digest_where_there_is_one():
-    assert PYTHON.image.startswith("python@sha256:")
-    assert catalog.release("python", "3.7").image == "python:3.7-slim-bookworm"
+    assert catalog.official_image(PYTHON).startswith("python@sha256:")
+    assert catalog.official_image(catalog.release("python", "3.7")) == "python:3.7-slim-bookworm"
 
 
 def test_versions_are_listed_oldest_first():
     numbers = [tuple(map(int, one.version.split("."))) for one in catalog.releases("python")]
     assert numbers == sorted(numbers)
-    assert set(catalog.defaults("python")) <= {one.version for one in catalog.releases("python")}
+    assert {catalog.default("python")} <= {one.version for one in catalog.releases("python")}
 
 
 def test_a_base_is_named_after_its_recipe():
     one = bases.Recipe(
-        language="python", version="3.11", kind="debian", source="bookworm", python="/usr/bin/python3.11"
+        language="python",
+        version="3.11",
+        kind="debian",
+        source="bookworm",
+        python="/usr/bin/python3.11",
+        release=PYTHON,
     )
     other = bases.Recipe(
-        language="python", version="3.11", kind="debian", source="trixie", python="/usr/bin/python3.11"
+        language="python",
+        version="3.11",
+        kind="debian",
+        source="trixie",
+        python="/usr/bin/python3.11",
+        release=PYTHON,
     )
     assert one.name.startswith("mergemill/base:python3.11-debian-")
     assert one.name != other.name
@@ -111,7 +121,12 @@ def test_an_interpreter_travels_to_its_own_prefix_without_other_peoples_packages
 def test_runs_with_different_stores_make_a_base_once(tmp_path, services, monkeypatch):
     name = f"mergemill-test/base:{uuid.uuid4().hex[:12]}"
     way = bases.Recipe(
-        language="python", version="3.11", kind="debian", source="bookworm", python="/usr/bin/python3.11"
+        language="python",
+        version="3.11",
+        kind="debian",
+        source="bookworm",
+        python="/usr/bin/python3.11",
+        release=PYTHON,
     )
     monkeypatch.setattr(bases.Recipe, "name", name)
     monkeypatch.setattr(bases, "root_file_system", tiny := Suites())
@@ -174,7 +189,9 @@ def test_a_base_that_is_there_is_not_made_again(services):
 
 @pytest.mark.docker
 def test_where_no_registry_answers_the_official_way_is_closed_and_not_tried_again(services):
-    way = bases.Recipe(language="python", version="3.11", kind="official", source="127.0.0.1:9/x:1", python="/p")
+    way = bases.Recipe(
+        language="python", version="3.11", kind="official", source="127.0.0.1:9/x:1", python="/p", release=PYTHON
+    )
     assert bases.MAKERS["official"](way, services) is None
     started = time.monotonic()
     assert services.sandbox.pull("127.0.0.1:9/x:2", seconds=30) is False
@@ -185,7 +202,14 @@ def test_where_no_registry_answers_the_official_way_is_closed_and_not_tried_agai
 @pytest.mark.slow
 @pytest.mark.skipif(debootstrap.can_debootstrap() is not None, reason="needs root and debootstrap")
 def test_an_older_debian_gives_its_own_python(services):
-    way = bases.Recipe(language="python", version="3.9", kind="debian", source="bullseye", python="/usr/bin/python3.9")
+    way = bases.Recipe(
+        language="python",
+        version="3.9",
+        kind="debian",
+        source="bullseye",
+        python="/usr/bin/python3.9",
+        release=catalog.release("python", "3.9"),
+    )
     made = bases.MAKERS["debian"](way, services)
     ran = services.sandbox.run(
         made.name, ["/usr/bin/python3.9", "-c", "import ssl, sqlite3"], limits=services.test_limits()

@@ -109,16 +109,17 @@ def test_what_cannot_be_resolved_is_rejected_with_its_line_and_log(tmp_path: Pat
 
 @pytest.mark.docker
 def test_a_dependency_layer_that_failed_is_not_tried_again_until_it_is_forgotten(tmp_path: Path) -> None:
+    clone = Repository(TinyRepo(tmp_path / "repo").path)
     services = make_services(tmp_path)
     plan = records.PLAN.model_copy(update={"dependency_steps": (f"echo {tmp_path}; false",)})
-    first, second = layers.dependencies(plan, services), layers.dependencies(plan, services)
+    first, second = layers.dependencies(plan, clone, services), layers.dependencies(plan, clone, services)
     assert first.image is second.image is None
     assert first.ran is not None
     assert second.ran is not None
     assert first.ran.seconds > 0.0
     assert (second.ran.seconds, second.ran.output) == (0.0, first.ran.output)
     failures.forget(services.settings.store_dir)
-    again = layers.dependencies(plan, services).ran
+    again = layers.dependencies(plan, clone, services).ran
     assert again is not None
     assert again.seconds > 0.0
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from languages.registry import language_of
 from miner.changes import Reason
-from miner.languages import language_of
 from miner.licenses import allows, identify, read
 from miner.rules import RULES
 from tests.helpers import TinyRepo

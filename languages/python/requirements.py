@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from builders.detectors.facts import Fact, Kind, Wanted, line_of, requirement
-from builders.detectors.project import load_toml
-from builders.tree import Tree
+from languages.facts import Fact, Kind, Wanted, line_of, requirement
+from languages.python.project import load_toml
+from languages.tree import Tree
 
 TEST_FILES = re.compile(
     r"(^|/)(test[_-]?(ing|s)?[_-]?)?req[^/]*(test|ci)[^/]*\.(txt|in|pip)$"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from builders.tree import Tree
+from languages.tree import Tree
 
 
 class Unknown(Exception):  # noqa: N818 - not an error: the expression is no plain data

@@ -7,10 +7,10 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 
-from builders.detectors.facts import Fact, Kind, Wanted, line_of, requirement
-from builders.detectors.project import load_toml
-from builders.tree import Tree
-from taskdb.paths import is_test_file
+from languages.facts import Fact, Kind, Wanted, line_of, requirement
+from languages.paths import is_test_file
+from languages.python.project import load_toml
+from languages.tree import Tree
 from taskdb.records import TestCommand
 
 DROPPED = re.compile(

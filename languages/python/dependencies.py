@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from builders.detectors import imports, requirements
-from builders.detectors.commands import NOT_FOR_TESTS
-from builders.detectors.facts import Fact, Kind, Wanted
-from builders.detectors.project import Project, self_references
-from builders.tree import Tree
-
-
-class Role(StrEnum):
-    """Why a requirement is there. OPTIONAL ones are given up when they cannot be had."""
-
-    BUILD = "build"
-    RUNTIME = "runtime"
-    TEST = "test"
-    OPTIONAL = "optional"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Dependency:
-    """A requirement, its role and its place."""
-
-    role: Role
-    wanted: Wanted
-
+from languages.draft import Dependency, Role
+from languages.facts import Fact, Kind, Wanted
+from languages.python import imports, requirements
+from languages.python.commands import NOT_FOR_TESTS
+from languages.python.project import Project, self_references
+from languages.tree import Tree
 
 TEST_SETS = re.compile(
     r"^(all[-_])?(unit)?tests?(ing)?([-_](base|core|deps|requires?|dependencies|requirements))?$|^pytest$",

@@ -6,9 +6,13 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.fallbacks import ladder, settled_first
-from builders.plan import NoPlanError, draft, normal_version, offline_first, plan, render
+from builders.ladder import ladder, settled_first
+from builders.layers import offline_first
 from builders.tree import Tree
+from languages import python
+from languages.draft import Context, Draft, NoPlanError
+from languages.python.plan import normal_version, render
+from languages.python.switches import INSTALL_DEPENDENCIES
 from taskdb.records import BuildPlan
 from tests.helpers import TinyRepo
 
@@ -23,7 +27,15 @@ def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
 
 
 def plan_of(tmp_path: Path, files: dict[str, str], day: date = DAY, version: str = "") -> BuildPlan:
-    return plan(tree_of(tmp_path, files), HERE, day, version)
+    return render(draft_of(tmp_path, files, day, version))
+
+
+def plan_at(tree: Tree, available: tuple[str, ...], day: date) -> BuildPlan:
+    return render(python.draft(tree, Context(available=lambda: available, day=day)))
+
+
+def draft_of(tmp_path: Path, files: dict[str, str], day: date = DAY, version: str = "") -> Draft:
+    return python.draft(tree_of(tmp_path, files), Context(available=lambda: HERE, day=day, version=version))
 
 
 def requirements(made: BuildPlan) -> set[str]:
@@ -109,7 +121,9 @@ def test_the_same_tree_and_date_give_the_same_plan(tmp_path: Path) -> None:
 
 def test_commits_of_a_month_that_ask_for_the_same_share_their_dependency_layer(tmp_path: Path) -> None:
     tree = tree_of(tmp_path, MODERN)
-    early, late, next_month = (plan(tree, HERE, day) for day in (date(2024, 3, 2), date(2024, 3, 30), date(2024, 4, 1)))
+    early, late, next_month = (
+        plan_at(tree, HERE, day) for day in (date(2024, 3, 2), date(2024, 3, 30), date(2024, 4, 1))
+    )
     assert early.dependency_key == late.dependency_key != next_month.dependency_key
 
 
@@ -161,7 +175,7 @@ def test_without_evidence_the_newest_settled_python_of_the_date_is_taken(tmp_pat
 
 def test_projects_older_than_every_python_here_get_the_nearest(tmp_path: Path) -> None:
     files = {"a.py": "", "test_a.py": TEST, "tox.ini": "[tox]\nenvlist=py33,py34\n"}
-    made = plan(tree_of(tmp_path, files), ("3.9", "3.11"), date(2014, 6, 1))
+    made = plan_at(tree_of(tmp_path, files), ("3.9", "3.11"), date(2014, 6, 1))
     assert made.language_version == "3.9"
 
 
@@ -292,12 +306,12 @@ def test_submodules_are_left_empty_and_noted(tmp_path: Path) -> None:
     repo.commit("first", {"a.py": "", "test_a.py": TEST})
     repo.git("update-index", "--add", "--cacheinfo", f"160000,{'1' * 40},vendor/x")
     repo.git("commit", "-q", "-m", "submodule")
-    made = plan(Tree(Repository(repo.path), repo.git("rev-parse", "HEAD")), HERE, DAY)
+    made = plan_at(Tree(Repository(repo.path), repo.git("rev-parse", "HEAD")), HERE, DAY)
     assert [e.value for e in made.evidence if e.choice == "submodule"] == ["vendor/x"]
 
 
 def test_each_rung_of_the_ladder_is_another_plan(tmp_path: Path) -> None:
-    rungs = [render(d) for d in ladder(draft(tree_of(tmp_path, MODERN), HERE, DAY))]
+    rungs = [render(d) for d in ladder(draft_of(tmp_path, MODERN))]
     assert len({r.id for r in rungs}) == len(rungs) == 4
     assert [r.exclude_newer for r in rungs] == ["2024-03-01"] + ["2024-03-18"] * 3
     assert [r.language_version for r in rungs] == ["3.12"] * 3 + ["3.10"]
@@ -305,9 +319,11 @@ def test_each_rung_of_the_ladder_is_another_plan(tmp_path: Path) -> None:
 
 
 def test_only_an_install_that_fetches_no_dependencies_is_tried_without_network(tmp_path: Path) -> None:
-    rungs = list(ladder(draft(tree_of(tmp_path, MODERN), HERE, DAY)))
-    assert [offline_first(render(rung)) for rung in rungs] == [not rung.install_dependencies for rung in rungs]
-    assert {rung.install_dependencies for rung in rungs} == {True, False}
+    rungs = list(ladder(draft_of(tmp_path, MODERN)))
+    assert [offline_first(render(rung)) for rung in rungs] == [
+        INSTALL_DEPENDENCIES not in rung.switches for rung in rungs
+    ]
+    assert {INSTALL_DEPENDENCIES in rung.switches for rung in rungs} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -318,17 +334,17 @@ def test_tags_give_versions(tag: str, version: str) -> None:
 
 
 def test_a_base_that_changes_from_day_to_day_is_used_only_when_no_other_version_is_listed(tmp_path: Path) -> None:
-    made = draft(tree_of(tmp_path, MODERN), HERE, DAY)
-    versions = [one.value for one in made.pythons]
+    made = draft_of(tmp_path, MODERN)
+    versions = [one.value for one in made.versions]
     assert len(versions) > 1
     moved = settled_first(made, {versions[0]})
-    assert moved.pythons[0].value == versions[1]
-    assert sorted(one.value for one in moved.pythons) == sorted(versions)
-    assert settled_first(moved, set(versions)).pythons == moved.pythons
+    assert moved.versions[0].value == versions[1]
+    assert sorted(one.value for one in moved.versions) == sorted(versions)
+    assert settled_first(moved, set(versions)).versions == moved.versions
 
 
 def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> None:
-    steps = plan(tree_of(tmp_path, MODERN), HERE, DAY).dependency_steps
+    steps = plan_at(tree_of(tmp_path, MODERN), HERE, DAY).dependency_steps
     optional = [step for step in steps if "left out" in step]
     assert len(optional) == 1
     assert "freezegun" in optional[0]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from builders.tree import Tree
+from languages.tree import Tree
 
 
 class Kind(StrEnum):

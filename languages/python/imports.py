@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from packaging.utils import canonicalize_name
 
-from builders.detectors.facts import Wanted
-from builders.tree import Tree
-from taskdb.paths import is_test_path
+from languages.facts import Wanted
+from languages.paths import is_test_path
+from languages.tree import Tree
 
 DISTRIBUTIONS = {
     "pytest": "pytest", "mock": "mock", "hypothesis": "hypothesis", "pytz": "pytz", "simplejson": "simplejson",

@@ -11,9 +11,9 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from builders.detectors.facts import Fact, Kind, Wanted, line_of, requirement
-from builders.detectors.setup_py import setup_arguments
-from builders.tree import Tree
+from languages.facts import Fact, Kind, Wanted, line_of, requirement
+from languages.python.setup_py import setup_arguments
+from languages.tree import Tree
 
 PYPROJECT, SETUP_CFG, SETUP_PY = "pyproject.toml", "setup.cfg", "setup.py"
 

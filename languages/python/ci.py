@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from builders.detectors.commands import TEST_RUNNERS, joined_lines, read_line
-from builders.detectors.facts import Fact, Kind, line_of
-from builders.tree import Tree
+from languages.facts import Fact, Kind, line_of
+from languages.python.commands import TEST_RUNNERS, joined_lines, read_line
+from languages.tree import Tree
 
 NOT_TESTS = re.compile(
     r"lint|docs?\b|doc[-_]?build|mypy|typ(e|ing)|bench|release|publish|deploy|wheel|emscripten|wasm|nightly|upstream|minimal"

@@ -7,9 +7,9 @@ import configparser
 import re
 from collections.abc import Iterator, Mapping
 
-from builders.detectors.commands import TEST_RUNNERS, joined_lines, read_line, read_pip
-from builders.detectors.facts import Fact, Kind, line_of
-from builders.tree import Tree
+from languages.facts import Fact, Kind, line_of
+from languages.python.commands import TEST_RUNNERS, joined_lines, read_line, read_pip
+from languages.tree import Tree
 
 _ENV = re.compile(r"py3(\d{1,2})\b|py3\.(\d{1,2})\b")
 _FACTOR = re.compile(r"^!?[\w.,{}-]+:\s+(?=\S)")

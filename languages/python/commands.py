@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterator
 from itertools import pairwise
 
-from builders.detectors.facts import Fact, Kind, requirement
+from languages.facts import Fact, Kind, requirement
 
 TEST_RUNNERS = re.compile(
     r"\b(pytest|py\.test|tox|nox|unittest|nosetests?|trial|coverage run|setup\.py test|make (test|check))\b"

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from builders.detectors.facts import Fact, Kind
+from languages.facts import Fact, Kind
 from taskdb.records import Evidence
 
 RELEASED: dict[str, date] = {

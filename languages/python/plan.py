@@ -1,25 +1,22 @@
-"""From what a repository says to a BuildPlan: a pure function of tree, versions at hand, date and project version.
-
-`draft` gathers choices and their alternatives, `render` turns a draft into the plan. The ladder's fallbacks
-(`builders.fallbacks`) edit drafts, so every attempt is again data that a snapshot can show.
-"""
+"""From what a Python repository says to a draft, and from a draft to the plan; both pure."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
 
 from packaging.version import InvalidVersion, Version
 
-from builders.detectors import ci, dependencies, testing, tox, versions
-from builders.detectors.dependencies import Dependency, Role
-from builders.detectors.facts import Detector, Fact, Kind, Wanted
-from builders.detectors.project import Project, read_project
-from builders.detectors.requirements import conda_python
-from builders.tree import Tree
+from languages.draft import Context, Dependency, Draft, NoPlanError, Role
+from languages.facts import Detector, Fact, Kind, Wanted
+from languages.python import ci, dependencies, testing, tox, versions
+from languages.python.project import Project, read_project
+from languages.python.requirements import conda_python
+from languages.python.switches import INSTALL_DEPENDENCIES, PACKAGED
+from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
+from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 DETECTORS: tuple[Detector, ...] = (
@@ -55,46 +52,13 @@ builds source distributions with no setuptools older than 40.8, which the wheel 
 NO_COMPILER = "CC=false CXX=false"
 """For optional packages: worth a download, not compiling them and theirs; pure sources install all the same."""
 
-LOCAL_SETTINGS = (("LANG", "C.UTF-8"), ("TZ", "UTC"), ("PYTHONDONTWRITEBYTECODE", "1"))
+ENV = (*LOCAL_SETTINGS, ("PYTHONDONTWRITEBYTECODE", "1"))
 _INI_OVERRIDE_SINCE = date(2016, 8, 19)
 """pytest 3.0, the first that knows `-o`."""
 
 
-class NoPlanError(Exception):
-    """Nothing in the tree can be planned for; the message says why, for a rejection."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draft:
-    """A plan's choices before they are rendered, with their alternatives."""
-
-    name: str
-    pythons: tuple[Evidence, ...]
-    """Versions worth trying, best first; the first is the choice."""
-    day: date
-    """The change's date (UTC)."""
-    exclude_newer: date
-    """Packages uploaded from this day on don't exist for the build."""
-    dependencies: tuple[Dependency, ...]
-    packaged: bool
-    install_dependencies: bool
-    """Whether the install of the tree may bring further dependencies (metadata only running it would tell)."""
-    system_packages: tuple[Wanted, ...]
-    env: tuple[tuple[str, str], ...]
-    test: TestCommand
-    evidence: tuple[Evidence, ...]
-
-
-def plan(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], day: date, version: str = "") -> BuildPlan:
-    """The first plan for a commit; see `draft`."""
-    return render(draft(tree, available, day, version))
-
-
-def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], day: date, version: str = "") -> Draft:
+def draft(tree: Tree, context: Context) -> Draft:
     """All choices for the tree.
-
-    `available`: Python versions this machine can provide; `day`: the change's date, UTC; `version`: the project's
-    version where its source knows it.
 
     Raises:
         NoPlanError: there is no Python project with tests, or no Python for it.
@@ -103,10 +67,9 @@ def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], da
         raise NoPlanError("no Python file in the tree")
     if not testing.defining_files(tree):
         raise NoPlanError("no file in the tree defines tests")
-    project = read_project(tree)
+    project, day = read_project(tree), context.day
     facts = [fact for detector in DETECTORS for fact in detector(tree)]
-    here = available() if callable(available) else available
-    pythons = versions.candidates([*facts, *project.facts], here, day)
+    pythons = versions.candidates([*facts, *project.facts], context.available(), day)
     if not pythons:
         raise NoPlanError("this machine has no Python that fits")
     config = testing.PytestConfig(tree)
@@ -123,17 +86,22 @@ def draft(tree: Tree, available: Callable[[], Sequence[str]] | Sequence[str], da
     extra += testing.plugins(config, options, settings)
     found += _plugins(found, extra)
     return Draft(
+        language="python",
         name=project.name,
-        pythons=tuple(pythons),
+        versions=tuple(pythons),
         day=day,
         exclude_newer=day.replace(day=1),
         dependencies=tuple(found),
-        packaged=project.packaged,
-        install_dependencies=False,
+        switches=frozenset({PACKAGED} if project.packaged else ()),
         system_packages=_system_packages(facts),
-        env=(*LOCAL_SETTINGS, *_version_environment(tree, project, version), *_import_path(tree, project)),
+        env=(
+            *LOCAL_SETTINGS,
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            *_version_environment(tree, project, context.version),
+            *_import_path(tree, project),
+        ),
         test=test,
-        evidence=(*_test_evidence(test, place, pytest), *_submodules(tree)),
+        evidence=(*_test_evidence(test, place, pytest), *submodule_evidence(tree)),
     )
 
 
@@ -198,47 +166,12 @@ def _test_evidence(test: TestCommand, place: Wanted, pytest: Wanted | None) -> l
     ]
 
 
-def _submodules(tree: Tree) -> list[Evidence]:
-    note = "left empty: a submodule's content is not in the repository"
-    return [Evidence(choice="submodule", value=p, path=".gitmodules", line=0, note=note) for p in tree.submodules()]
-
-
 # ------------------------------------------------------------------------------------------------ rendering
 
 
 def render(made: Draft) -> BuildPlan:
     """The plan of a draft."""
-    chosen = made.pythons[0]
-    until = made.exclude_newer.isoformat()
-    note = f"first day of the month of {made.day}" if made.exclude_newer.day == 1 else f"the day after {made.day}"
-    return BuildPlan(
-        language="python",
-        language_version=chosen.value,
-        exclude_newer=until,
-        system_packages=tuple(w.text for w in made.system_packages),
-        dependency_steps=_dependency_steps(made),
-        source_steps=_source_steps(made),
-        test=made.test,
-        env=made.env,
-        evidence=(
-            chosen,
-            Evidence(choice="exclude_newer", value=until, path="(date)", line=0, note=note),
-            *(_system_evidence(w) for w in made.system_packages),
-            *(_dependency_evidence(d) for d in made.dependencies),
-            *made.evidence,
-        ),
-    )
-
-
-def _system_evidence(wanted: Wanted) -> Evidence:
-    return Evidence(choice="system_packages", value=wanted.text, path=wanted.path, line=wanted.line)
-
-
-def _dependency_evidence(dependency: Dependency) -> Evidence:
-    wanted = dependency.wanted
-    return Evidence(
-        choice="dependency_steps", value=wanted.text, path=wanted.path, line=wanted.line, note=dependency.role.value
-    )
+    return plan_of(made, _dependency_steps(made), _source_steps(made))
 
 
 def pip(made_until: date) -> str:
@@ -255,20 +188,14 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     texts = sorted({d.wanted.text for d in made.dependencies if d.role is not Role.OPTIONAL})
     optional = sorted({d.wanted.text for d in made.dependencies if d.role is Role.OPTIONAL} - set(texts))
     steps = []
-    if made.system_packages:
-        names = _quoted([w.text for w in made.system_packages])
-        steps.append(
-            "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "
-            f"{names} > /dev/null && rm -rf /var/lib/apt/lists/*"
-        )
     steps.append(f'uv venv --quiet --python "$MERGEMILL_PYTHON" {VENV}')
-    steps.append(f"printf '%s\\n' {_quoted(texts)} > /tmp/requirements.txt")
+    steps.append(f"printf '%s\\n' {quoted(texts)} > /tmp/requirements.txt")
     install = f"{pip(made.exclude_newer)} -r /tmp/requirements.txt"
     if texts:
         steps.append(install)
     if optional:
         one = f'{install} "$one" || echo "left out: $one"'
-        tries = f"{install} {_quoted(optional)} || for one in {_quoted(optional)}; do {one}; done"
+        tries = f"{install} {quoted(optional)} || for one in {quoted(optional)}; do {one}; done"
         steps.append(f"(export {NO_COMPILER}; {tries})")
     steps.append("rm /tmp/requirements.txt")
     if made.name and re.fullmatch(r"[\w.-]+", made.name):
@@ -279,29 +206,17 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _quoted(texts: Sequence[str]) -> str:
-    return " ".join(shlex.quote(text) for text in texts)
-
-
 def _source_steps(made: Draft) -> tuple[str, ...]:
     """The editable install: offline with what is there, else the ways that older or unusual projects need."""
-    if not made.packaged:
+    if PACKAGED not in made.switches:
         return ()
     offline = f"uv pip install --no-progress --python {PYTHON} --no-deps --offline --no-build-isolation -e ."
     develop = f"([ -f setup.py ] && {PYTHON} setup.py -q develop --no-deps)"
     isolated = f"{pip(made.exclude_newer)} --no-deps -e ."
     ways = [offline, develop, isolated, _linked_wheel(made.exclude_newer)]
-    if made.install_dependencies:
+    if INSTALL_DEPENDENCIES in made.switches:
         ways = [f"{pip(made.exclude_newer)} -e .", f"{pip(made.exclude_newer)} --no-build-isolation -e .", *ways]
     return (" || ".join(ways),)
-
-
-def offline_first(plan: BuildPlan) -> bool:
-    """Whether the source's install begins with a way that needs no network.
-
-    Only then it may be tried without: what works offline is what would have been done online, too.
-    """
-    return all(" --offline " in step.partition(" || ")[0] for step in plan.source_steps)
 
 
 def _linked_wheel(until: date) -> str:
@@ -313,8 +228,3 @@ def _linked_wheel(until: date) -> str:
         f" && {{ [ ! -d /tmp/wheel/bin ] || cp /tmp/wheel/bin/* {VENV}/bin/; }}"
         ' && { if [ -d src ]; then echo "$PWD/src"; else echo "$PWD"; fi; } > "$site/testbed.pth" && rm -rf /tmp/wheel)'
     )
-
-
-def after_tomorrow(day: date) -> date:
-    """The first midnight after the day."""
-    return day + timedelta(days=1)
