@@ -15,6 +15,7 @@ FORMAT      how the report is made ($OUT is OUT_DIR, run in WORKDIR; $RP is `pyt
 ----------  ---------------------------------------------------------------------------------------------------------
 gojson      go test -json -count=1 ./... > $OUT/go.json 2>&1
 cargo       cargo test --no-fail-fast --color never > $OUT/cargo.txt 2>&1        (doc tests included)
+nextest     cargo nextest run --no-fail-fast --profile P, with `[profile.P.junit] path = "..."` in its configuration
 jest        jest --ci --json --outputFile=$OUT/jest.json
             vitest run --reporter=json --outputFile=$OUT/vitest.json
 mocha       mocha --reporter json --reporter-option output=$OUT/mocha.json       (mocha >= 9.2)
@@ -39,7 +40,6 @@ catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but 
 junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test
-            cargo nextest run --no-fail-fast --profile P, with `junit = {path = ...}` in its configuration
             jest-junit with addFileAttribute; mocha --reporter xunit; rspec_junit_formatter; vitest --reporter=junit;
             node --test-reporter=junit (node >= 22: names files)
 jvm         as junit, and from WORKDIR what is younger than --since of **/target/{surefire,failsafe}-reports/*.xml,

@@ -29,7 +29,7 @@ class Sources:
         self.google = {}  # (suite, test) -> file
         self.catch = {}  # name -> file
         self.stems = {}  # stem -> files
-        self.commands = {}  # ctest's name -> (executable, the CMakeLists.txt that adds it)
+        self.commands = {}  # ctest's name -> (source of what it runs, the CMakeLists.txt that adds it)
         self.paths = [path for path in tree.files if _SOURCE.search(path) and "/CMakeFiles/" not in path]
         for path in self.paths[:20_000]:
             self.stems.setdefault(xunit.stem(path), []).append(path)
@@ -37,24 +37,26 @@ class Sources:
             for match in _GOOGLE.finditer(text):
                 self.google.setdefault((match[1], match[2]), path)
             for match in _CATCH.finditer(text):
-                self.catch.setdefault(match[1], path)
+                name = match[1].replace('\\"', '"')
+                self.catch.setdefault("Scenario: " + name if "SCENARIO" in match[0] else name, path)
 
     def of_google(self, suite, test):
         """File of `TEST(suite, test)`, also of `Inst/suite.test/0`; empty when there is none."""
-        test = test.split("/")[0]
+        test = test.split("/")[0].split("<")[0]
         names = [part for part in suite.split("/") if not part.isdigit()]
         for name in reversed(names or [suite]):
-            if (name, test) in self.google:
-                return self.google[name, test]
+            found = self.google.get((name, test)) or self.google.get((name, "DISABLED_" + test))
+            if found:
+                return found
         return ""
 
     def of_ctest(self, name):
         """File of what ctest calls `name`: a test of GoogleTest or Catch2, an executable, or who added it."""
         suite, dot, test = name.rpartition(".")
-        command, adder = self.commands.get(name, ("", ""))
+        tested, adder = self.commands.get(name, ("", ""))
         if dot and self.of_google(suite, test):
             return self.of_google(suite, test)
-        return self.catch.get(name) or self._by_stem(command) or self._by_stem(name) or adder or "CMakeLists.txt"
+        return self.catch.get(name) or tested or self._by_stem(name) or adder or "CMakeLists.txt"
 
     def _by_stem(self, name):
         paths = self.stems.get(xunit.stem(name), []) if name else []
@@ -75,12 +77,12 @@ class Sources:
             self.commands[str(test.get("name"))] = (self._executable(words), adder)
 
     def _executable(self, words):
-        """What a command tests: its first word, or the script or program that an interpreter or a tool is given."""
+        """Source of what a command runs: of its first word, or of the script or program given to an interpreter."""
         for word in words:
-            last = word.rpartition("/")[2]
-            if self._by_stem(last) or self.tree.found(word):
-                return last
-        return words[0].rpartition("/")[2] if words else ""
+            source = self._by_stem(word.rpartition("/")[2]) or self.tree.found(word)
+            if source:
+                return source
+        return ""
 
 
 def ctest(left, tree, results):
@@ -153,10 +155,12 @@ def googletest(left, tree, results):
         for case in root.all("testcase") if root is not None else ():
             suite, test = case.get("classname"), case.get("name")
             disabled = test.startswith("DISABLED_") or suite.startswith("DISABLED_")
-            if case.get("result") == "suppressed" or (case.get("status") == "notrun" and not disabled):
+            unrun = case.get("result") == "suppressed" or case.get("status") == "notrun"
+            if unrun and not disabled:
                 continue
             status, message = xunit.result(case)
-            if (disabled and case.get("status") == "notrun") or case.get("result") == "skipped":
+            message = re.sub(r"^\S+:\d+\s*\n", "", message)
+            if unrun or case.get("result") == "skipped":
                 status = "skipped"
             file = tree.found(case.get("file")) if case.get("file") else ""
             file = file or where.of_google(suite, test) or suite

@@ -34,7 +34,9 @@ def _own(line, tree, results):
 # ---------------------------------------------------------------------------------------------------------- RSpec
 
 _STATUS = {"passed": "passed", "failed": "failed", "pending": "skipped"}
-_LOADING = re.compile(r"(?:error occurred while loading|Error loading|could not load) (\S+?)\.?\s*$", re.IGNORECASE)
+_LOADING = re.compile(
+    r"(?:error occurred while loading|Error loading|could not load) (\S+?)\.?(?: - .*)?$", re.IGNORECASE
+)
 
 
 def rspec(left, tree, results):
@@ -49,6 +51,7 @@ def rspec(left, tree, results):
             if status == "skipped" and error:
                 status = "xfailed"
             name = str(row.get("full_description") or row.get("description") or "")
+            name = re.sub(r"example at \S+:\d+$", "(example)", name)  # without words of its own; lines move
             results.add(file, name, status, message, number(row.get("run_time")))
         messages = document.get("messages")
         for message in messages if isinstance(messages, list) else []:
@@ -59,8 +62,10 @@ def _rspec_message(message, tree, results):
     text = [line.strip() for line in lines(message) if line.strip()]
     match = _LOADING.search(text[0]) if text else None
     if match and tree.found(match[1]):
-        why = [line for line in text[1:] if not line.startswith(("#", "Failure/Error"))]
+        why = [line for line in text[1:] if not line.startswith(("#", "Failure/Error", "rspec "))]
         kind = next((line for line in why if re.match(r"[A-Z][\w:]*(Error|Exception)?:?", line)), "")
+        if kind.endswith(":"):
+            kind += " " + "".join(why[why.index(kind) + 1 :][:1])
         results.uncollected(tree.found(match[1]), kind or (why or ["it could not be loaded"])[0])
 
 
@@ -118,6 +123,7 @@ _TRACED = re.compile(
     r"^\s+\* (?P<name>.+?)(?: \((?:(?P<ms>[\d.]+)ms|(?P<word>skipped|excluded|invalid))\))?(?: \[L#\d+\])?$"
 )
 _FAILED = re.compile(r"^\s{1,4}\d+\) (?P<name>.+) \((?P<module>[\w.]+)\)$")
+_INVALID = re.compile(r"^\s{1,4}\d+\) (?P<module>[\w.]+): failure on (?P<what>setup_all callback)")
 _BROKEN = re.compile(r"^\*\* \((\w+(?:\.\w+)*)\) (?:(\S+\.exs?):\d+(?::\d+)?: )?(.*)$")
 
 
@@ -144,6 +150,10 @@ def _traced(text, tree, results):
         elif failed:
             failing = (failed["module"], failed["name"])
             tests.setdefault(failing, [file, "failed", "", 0.0])[1] = "failed"
+        elif _INVALID.match(line):
+            broken = _INVALID.match(line)
+            for key in [key for key in tests if key[0] == broken["module"] and tests[key][1] == "passed"]:
+                tests[key][1:3] = "error", broken["what"] + " failed"
         elif test and module:
             status = "skipped" if test["word"] else "passed"
             tests.setdefault((module, test["name"]), [file, status, "", 0.0])[3] = number(test["ms"]) / 1000

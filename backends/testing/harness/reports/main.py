@@ -13,6 +13,7 @@ FORMATS = {
     "jvm": jvm.read,
     "gojson": gotest.read,
     "cargo": rust.read,
+    "nextest": rust.nextest,
     "jest": javascript.jest,
     "mocha": javascript.mocha,
     "nodetest": lines.read,

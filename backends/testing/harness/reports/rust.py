@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from .core import lines
+from . import xunit
+from .core import lines, number
 
 _RUNNING = re.compile(
     r"^\s*Running (?:unittests )?(?:(?P<source>[^\s()]+\.rs) )?\(?(?P<binary>\S*?/deps/\S+?)\)?(?: .*)?$"
@@ -33,6 +34,21 @@ def read(left, tree, results):
             run.take(line)
         run.finish()
         _compile_errors(content, crates, results)
+
+
+def nextest(left, tree, results):
+    """JUnit of cargo-nextest, whose suites are binaries: `crate`, `crate::tests-target`, `crate::bin/name`."""
+    crates = Crates(tree)
+    for _name, content in left:
+        root = xunit.parse(content)
+        for case in root.all("testcase") if root is not None else ():
+            package, _, target = case.get("classname").partition("::")
+            kind, _, name = target.rpartition("/")
+            wanted = ("lib", "") if not target else ("bin", name) if kind == "bin" else ("test", name)
+            source = crates.target(package, *wanted) or crates.target(package, "bin", package)
+            status, message = xunit.result(case)
+            file = crates.module_file(source, case.get("name")) if source else case.get("classname")
+            results.add(file, case.get("name"), status, message, number(case.get("time")), again=True)
 
 
 class _Run:
@@ -230,8 +246,8 @@ def _join(folder, path):
 def _names(text):
     """(section, name) of the packages and targets that a Cargo.toml names."""
     sections = list(_SECTION.finditer(text))
-    for number, section in enumerate(sections):
-        end = sections[number + 1].start() if number + 1 < len(sections) else len(text)
+    for place, section in enumerate(sections):
+        end = sections[place + 1].start() if place + 1 < len(sections) else len(text)
         match = _PACKAGE_NAME.search(text, section.end(), end)
         if match and section[1] in ("package", "lib", "bin", "project"):
             yield section[1], match[1]

@@ -126,11 +126,11 @@ def result(case):
         return "skipped", "disabled"
     for node in case.nodes:
         text = node.get("message") or node.text
-        if node.tag == "error":
+        if node.get("type").endswith("RiskyTestError"):
+            continue  # PHPUnit does not fail them
+        if node.tag == "error" or (node.tag == "failure" and node.get("type") == "testTimeoutFailure"):
             return "error", text or node.get("type")
-        if node.tag in ("failure", "warning"):
-            if node.get("type") == "testTimeoutFailure":
-                return "error", text
+        if node.tag == "failure":
             found = ("failed", text or node.get("type")) if found[0] != "failed" else found
         elif node.tag == "skipped" and found[0] == "passed":
             kind = "xfailed" if node.get("type") == "todo" else "skipped"
@@ -153,6 +153,7 @@ def cases(root, tree, results):
             continue
         file, name = identity(case, tree)
         status, message = result(case)
+        message = re.sub(r"^\s*[\w\\]+::%s[^\n]*\n" % re.escape(case.get("name")[:MAX_TEXT]), "", message)  # PHPUnit
         whole = tree.found(case.get("name"))  # vitest, bats and node:test tell of broken files so
         if whole and (whole == file or "/" in case.get("name")) and status in ("error", "failed"):
             results.uncollected(whole, message)
