@@ -27,13 +27,13 @@ class Unreadable(Exception):  # noqa: N818 - what the exit code 3 says
     """Nothing that was left can be read as the format."""
 
 
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]")
 # What a name says of this one run, and what is put in its place.
 UNSTABLE = (
-    (re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]"), ""),
-    (re.compile(r"\s*[(\[]\s*(?:\d+m )?\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds|m|min)\s*[)\]]\s*$"), ""),
-    (re.compile(r"\s*[(\[](?:gw|worker[ -#]?|thread[ -#]?|pid[ :=]?)\d+[)\]]", re.IGNORECASE), ""),
+    (re.compile(r" ?[(\[] ?(?:\d+m )?\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds|m|min) ?[)\]]$"), ""),
+    (re.compile(r" ?[(\[](?:gw|worker[ -#]?|thread[ -#]?|pid[ :=]?)\d+[)\]]", re.IGNORECASE), ""),
     (re.compile(r"\b0x[0-9a-fA-F]{6,16}\b"), "0x…"),
-    (re.compile(r"(?<=[\w$\]])@[0-9a-f]{5,8}\b"), "@…"),
+    (re.compile(r"(?<=[\w$\]])@[0-9a-f]{5,8}\b(?!\.\w)"), "@…"),
     (re.compile(r"(?:/private)?(?:/var/folders/[\w+/-]+|/(?:var/)?tmp)/[^\s'\"),\]:]+"), "/tmp/…"),  # noqa: S108 - a name, no file
     (re.compile(r"\b(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):\d{4,5}\b"), r"\1:…"),
 )
@@ -41,10 +41,10 @@ UNSTABLE = (
 
 def stable(name):
     """`name` without what differs from run to run, on one line."""
-    name = name[: 4 * MAX_NAME]
+    name = " ".join(COLOURS.sub("", name[: 4 * MAX_NAME]).split())
     for pattern, replacement in UNSTABLE:
         name = pattern.sub(replacement, name)
-    return printable(" ".join(name.split()))[:MAX_NAME]
+    return printable(name)[:MAX_NAME]
 
 
 def printable(text):
@@ -57,7 +57,7 @@ def printable(text):
 def first_line(text):
     """The first line that says something, without colours."""
     for raw in str(text)[: 8 * MAX_LINE].splitlines():
-        line = UNSTABLE[0][0].sub("", raw[:MAX_LINE]).strip()
+        line = COLOURS.sub("", raw[:MAX_LINE]).strip()
         if line:
             return printable(line)[:MAX_MESSAGE]
     return ""
@@ -102,11 +102,18 @@ class Results:
             self.tests[key] = (worst, first_line(message) if worst != old[0] else old[1], old[2] + seconds)
             return
         if not again:
-            count = self.seen[key] = self.seen.get(key, 0) + 1
-            while count > 1 and key in self.tests:
-                key = (key[0], "%s #%d" % (name, count))
-                count += 1
+            key = self._unused(key)
         self.tests[key] = (status, first_line(message), seconds)
+
+    def _unused(self, key):
+        """`key`, or the next numbered one where there is a test of that name."""
+        count = self.seen.get(key, 0) + 1
+        free = key if count == 1 else (key[0], "%s #%d" % (key[1], count))
+        while free in self.tests:
+            count += 1
+            free = (key[0], "%s #%d" % (key[1], count))
+        self.seen[key] = count
+        return free
 
     def uncollected(self, file, message="", skipped=False):
         """A file of which the framework could not tell the tests."""
@@ -146,6 +153,7 @@ class Tree:
         self._files = None
         self._by_name = {}
         self._texts = {}
+        self._found = {}
 
     @property
     def files(self):
@@ -194,6 +202,13 @@ class Tree:
 
     def found(self, path):
         """The file of the tree that `path` means: as it stands, or the only one that ends so; else empty."""
+        if path not in self._found:
+            if len(self._found) > MAX_FILES:
+                self._found.clear()
+            self._found[path] = self._find(path)
+        return self._found[path]
+
+    def _find(self, path):
         inside = self.relative(path)
         if inside and self.has(inside):
             return inside
@@ -261,4 +276,4 @@ def lines(content):
     """Lines of a text, colours gone, each cut to MAX_LINE."""
     text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
     for line in text.split("\n"):
-        yield UNSTABLE[0][0].sub("", line[:MAX_LINE]).rstrip("\r")
+        yield COLOURS.sub("", line[:MAX_LINE]).rstrip("\r")

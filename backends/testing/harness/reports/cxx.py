@@ -9,16 +9,17 @@ from .core import lines, number
 from .javascript import load, rows
 
 _SOURCE = re.compile(r"\.(c|cc|cpp|cxx|c\+\+|cu|m|mm)$", re.IGNORECASE)
-_GOOGLE = re.compile(r"^\s*(?:TYPED_)?(?:TEST(?:_F|_P)?|TYPED_TEST(?:_P)?)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE)
+_GOOGLE = re.compile(
+    r"^[ \t]*(?:TYPED_)?(?:TEST(?:_F|_P)?|TYPED_TEST(?:_P)?)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE
+)
 _CATCH = re.compile(
-    r"^\s*(?:TEMPLATE_|CATCH_)?(?:TEST_CASE|SCENARIO)\w*\s*\(\s*(?:\w+\s*,\s*)?"
+    r"^[ \t]*(?:TEMPLATE_|CATCH_)?(?:TEST_CASE|SCENARIO)\w*\s*\(\s*(?:\w+\s*,\s*)?"
     r'"((?:[^"\\]|\\.)*)"',
     re.MULTILINE,
 )
 _TEXT = re.compile(
     r"^\s*\d+/\d+ Test\s+#\d+: (?P<name>.+?) \.{2,}\s*(?P<end>\*{3}.*?|Passed|[A-Z][\w ]*?)\s+(?P<seconds>[\d.]+) sec"
 )
-_ENDS = {"passed": "passed", "Passed": "passed", "notrun": "error"}
 
 
 class Sources:
@@ -123,11 +124,13 @@ def _ctest_xml(test, where, results):
     if test.tag != "Test" or name is None:
         return
     values = {node.get("name"): node.first("Value") for node in test.all("NamedMeasurement")}
-    code = values.get("Completion Status") or values.get("Exit Code")
+    codes = [values.get("Exit Code"), values.get("Completion Status")]
     seconds = values.get("Execution Time")
-    said = code.text if code is not None else ""
+    said = next((code.text for code in codes if code is not None), "")
     status = {"passed": "passed", "failed": "failed"}.get(test.get("Status"), "error")
-    if status == "error" and said.startswith(("SKIP", "Disabled")):
+    if said == "Timeout":
+        status = "error"
+    elif status == "error" and said.startswith(("SKIP", "Disabled")):
         status = "skipped"
     took = number(seconds.text) if seconds is not None else 0.0
     results.add(where.of_ctest(name.text), name.text, status, said if status != "passed" else "", took, again=True)

@@ -7,7 +7,7 @@ import re
 
 from .core import lines
 
-_MODULE = re.compile(r"^\s*module\s+\"?([^\s\"]+)", re.MULTILINE)
+_MODULE = re.compile(r"^[ \t]*module\s+\"?([^\s\"]+)", re.MULTILINE)
 _FUNCTION = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
 _PLAIN = re.compile(r"^FAIL\s+(\S+)\s+\[(build|setup) failed\]")
 _PACKAGE = re.compile(r"^# (\S+)")

@@ -14,7 +14,7 @@ PLACES = re.compile(
 
 SUFFIXES = (".java", ".kt", ".scala", ".groovy")
 _SOURCE = re.compile(r"\.(?:java|kt|scala|groovy)$")
-_PACKAGE = re.compile(r"^\s*package\s+([\w.]+)", re.MULTILINE)
+_PACKAGE = re.compile(r"^[ \t]*package\s+([\w.]+)", re.MULTILINE)
 _CLASS = re.compile(r"^[ \t]*(?:[\w@()\"]+[ \t]+)*(?:class|object|interface)[ \t]+(\w+)", re.MULTILINE)
 # [ERROR] /t/src/test/java/a/BTest.java:[3,8] error: ...   |   /t/src/test/java/a/BTest.java:3: error: ...
 # e: file:///t/src/test/kotlin/a/B.kt:3:8 Unresolved ...   |   [error] /t/src/test/scala/a/B.scala:3:8: not found

@@ -73,7 +73,7 @@ def _rspec_message(message, tree, results):
 
 _MINITEST = re.compile(r"^(?P<suite>[A-Z][^#]*|\S[^#]*)#(?P<test>test_.*) = (?P<seconds>[\d.]+) s = (?P<end>[.FESR])$")
 _FAILURE = re.compile(r"^\s*\d+\) (Failure|Error|Skipped):$")
-_RUBY_CLASS = re.compile(r"^\s*class\s+([A-Z][\w:]*)", re.MULTILINE)
+_RUBY_CLASS = re.compile(r"^[ \t]*class\s+([A-Z][\w:]*)", re.MULTILINE)
 _RUBY_LOAD = re.compile(r"^(?:\S+: )?(\S+\.rb):\d+:(?:in [`'].*': | )?(.*(?:Error|cannot load|error).*)$")
 _ENDS = {".": "passed", "F": "failed", "E": "error", "S": "skipped"}
 

@@ -19,8 +19,8 @@ _COMPILE = re.compile(r"^error(?:\[E\d+\])?: (.*)")
 _ARROW = re.compile(r"^\s*--> (\S+?\.rs):\d+:\d+")
 _COULD_NOT = re.compile(r"^error: could not compile `([^`]+)` \((\w+)(?: \"([^\"]+)\")?(?: test)?\)")
 _DOC_NAME = re.compile(r"^(?P<file>\S+\.\w+) - (?P<item>.*?)\s*\(line \d+\)(?P<rest>.*)$")
-_PACKAGE_NAME = re.compile(r"^\s*name\s*=\s*[\"']([^\"']+)[\"']", re.MULTILINE)
-_SECTION = re.compile(r"^\s*\[+([\w.\-]+)\]+\s*$", re.MULTILINE)
+_PACKAGE_NAME = re.compile(r"^[ \t]*name\s*=\s*[\"']([^\"']+)[\"']", re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*\[+([\w.\-]+)\]+[ \t]*$", re.MULTILINE)
 _PANICKED = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*)$")
 _STATUS = {"ok": "passed", "FAILED": "failed"}
 
@@ -60,6 +60,8 @@ class _Run:
         self.root = self.package = ""  # source file and folder of the binary that runs
         self.is_doc = False
         self.tests = {}  # name -> [status, message] of the binary that runs
+        self.counts = {}
+        self.names = {}  # what the binary calls a test -> its name here
         self.open = None
         self.messages = None  # the test whose output is being shown
         self.failures = False
@@ -104,12 +106,11 @@ class _Run:
         self.open = None
 
     def _set(self, name, status, message):
-        count, free = 1, name if not self.is_doc else _doc_name(name)
-        base = free
-        while free in self.tests:
-            count += 1
-            free = "%s #%d" % (base, count)
+        base = name if not self.is_doc else _doc_name(name)
+        count = self.counts[base] = self.counts.get(base, 0) + 1
+        free = base if count == 1 else "%s #%d" % (base, count)
         self.tests[free] = [status, message]
+        self.names[name] = free
 
     def _not_ended(self):
         if self.open:
@@ -120,7 +121,7 @@ class _Run:
         """A line of the section that shows what failed tests said."""
         shown = _MESSAGE.match(line)
         if shown:
-            self.messages = _doc_name(shown[1]) if self.is_doc else shown[1]
+            self.messages = self.names.get(shown[1], "")
         elif self.messages in self.tests and line.strip() and not self.tests[self.messages][1].endswith("\0"):
             test = self.tests[self.messages]
             panicked = _PANICKED.match(line)
@@ -144,7 +145,7 @@ class _Run:
                 self.results.add(self.crates.in_package(inside, self.package), "doc " + item, status, why, again=True)
             else:
                 self.results.add(self.crates.module_file(self.root, name), name, status, why, again=True)
-        self.tests, self.failures, self.messages = {}, False, None
+        self.tests, self.names, self.counts, self.failures, self.messages = {}, {}, {}, False, None
 
 
 def _doc_name(name):

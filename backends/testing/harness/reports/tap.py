@@ -9,7 +9,7 @@ from .core import lines, number
 _POINT = re.compile(r"^(not )?ok\b(?:\s+(\d+))?(?:\s+-|\s*-\s)?\s*(.*)$")
 _PLAN = re.compile(r"^1\.\.(\d+)(?:\s*#\s*(?:skip\S*)?\s*(.*))?$", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\S*\s*(.*)$", re.IGNORECASE)
-_TIME = re.compile(r"\s*(?<!\\)#\s*(?:time=|\()?(\d+(?:\.\d+)?)\s*(ms|s)?\)?\s*$")
+_TIME = re.compile(r"(?<!\\)# ?(?:time=|\()?(\d+(?:\.\d+)?) ?(ms|s)?\)?$")
 _SUBTEST = re.compile(r"^# Subtest:?\s*(.*)$")
 _PROVE = re.compile(r"^(\S.*?) \.{2,}\s*(?:(ok|Dubious|skipped|Failed|No subtests).*)?$")
 _BAIL = re.compile(r"^Bail out!\s*(.*)$")
@@ -212,21 +212,23 @@ class _Stream:
         titles = names[0].split(" \u203a ")
         for place in range(len(titles) - 1, 0, -1):  # ava: the path below the tests' folder, without its ending
             ends = "/".join(titles[:place])
-            fitting = [p for p in self._js() if re.search(r"(^|/)%s(\.(test|spec))?$" % re.escape(ends), p[0])]
-            if len(fitting) == 1:
-                return fitting[0][1], [" > ".join(titles[place:])]
+            if len(self._js().get(ends, [])) == 1:
+                return self._js()[ends][0], [" > ".join(titles[place:])]
         return "", names
 
     def _js(self):
-        """(path without ending, path) of JavaScript files that look like tests."""
+        """{what ava may call it: paths} of JavaScript files that look like tests."""
         if self.js is None:
-            files = [path for path in self.tree.files if _JS.search(path) and "test" in path.lower()]
-            self.js = [(_JS.sub("", path), path) for path in files]
+            self.js = {}
+            for path in [path for path in self.tree.files if _JS.search(path) and "test" in path.lower()]:
+                parts = re.sub(r"(\.(test|spec))?\.\w+$", "", path).split("/")
+                for start in range(len(parts)):
+                    self.js.setdefault("/".join(parts[start:]), []).append(path)
         return self.js
 
 
 def _without_time(text):
-    match = _TIME.search(text)
+    match = _TIME.search(text.rstrip())
     if not match:
         return text, 0.0
-    return text[: match.start()], number(match[1]) / (1 if match[2] == "s" else 1000)
+    return text[: match.start()].rstrip(), number(match[1]) / (1 if match[2] == "s" else 1000)

@@ -199,7 +199,9 @@ def dotted(path):
 
 
 def _only_names_the_file(classname, file, tree):
-    return not classname or tree.found(classname) == file or ("." + dotted(file)).endswith("." + classname)
+    if not classname or tree.found(classname) == file or dotted(file) == classname:
+        return True
+    return "." in classname and dotted(file).endswith("." + classname)
 
 
 def named_file(case, tree):

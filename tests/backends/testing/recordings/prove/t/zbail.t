@@ -1,0 +1,3 @@
+1..1
+ok 1 - plain
+Bail out! tired

@@ -1,0 +1,286 @@
+"""Every framework's own report becomes one form, whose ids stay the same from run to run."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from backends.testing import junit, reports
+from backends.testing.harness.reports.core import Results, Tree, Unreadable, stable
+from backends.testing.harness.reports.main import convert
+from exporters.box import grade
+
+HERE = Path(__file__).parent
+
+# recording: (format, the project it is of)
+RECORDINGS = {
+    "go": ("gojson", "go"), "go-text-builds": ("gojson", "go"),
+    "cargo": ("cargo", "cargo"), "cargo-broken": ("cargo", "cargo"),
+    "jest": ("jest", "jest"), "vitest": ("jest", "vitest"),
+    "jest-junit": ("junit", "jest"), "vitest-junit": ("junit", "vitest"),
+    "mocha": ("mocha", "mocha"), "mocha-stdout": ("mocha", "mocha"), "mocha-xunit": ("junit", "mocha"),
+    "nodetest": ("nodetest", "nodetest"), "nodetest-tap": ("tap", "nodetest"), "nodetest-junit": ("junit", "nodetest"),
+    "tape": ("tap", "tape"), "ava": ("tap", "ava"), "prove": ("tap", "prove"), "prove-v": ("tap", "prove"),
+    "bats": ("junit", "bats"), "bats-tap": ("tap", "bats"),
+    "rspec": ("rspec", "rspec"), "rspec-broken": ("rspec", "rspec"),
+    "minitest": ("minitest", "minitest"), "minitest-text": ("minitest", "minitest"),
+    "test-unit": ("minitest", "test-unit"), "phpunit": ("junit", "phpunit"),
+    "exunit": ("exunit", "exunit"), "exunit-text": ("exunit", "exunit"),
+    "ctest": ("ctest", "cxx"), "ctest-dashboard": ("ctest", "cxx"), "ctest-text": ("ctest", "cxx"),
+    "googletest": ("googletest", "cxx"), "googletest-by-ctest": ("googletest", "cxx"),
+    "catch2": ("catch2", "cxx"), "catch2-junit": ("catch2", "cxx"),
+    "maven": ("jvm", "maven"), "gradle": ("jvm", "gradle"),
+}  # fmt: skip
+
+
+def laid_out(recording: str, folder: Path) -> tuple[str, Path, Path]:
+    """(format, OUT_DIR, WORKDIR) of a recording, its paths those of `folder`."""
+    name, project = RECORDINGS[recording]
+    out, tree = folder / "out", folder / "tree"
+    shutil.copytree(HERE / "trees" / project, tree)
+    shutil.copytree(HERE / "recordings" / recording, out)
+    for path in out.rglob("*"):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8").replace("@TREE@", str(tree)).replace("@BUILD@", f"{folder}/build")
+            path.write_text(text, encoding="utf-8")
+    return name, out, tree
+
+
+def told(content: bytes, tree: Path) -> Iterator[str]:
+    """A line for each test, and for each file that was not collected."""
+    report = junit.parse(content, [])
+    for test, outcome in report.outcomes.items():
+        yield f"{outcome.status.value:8} {test}" + (f"  | {outcome.message}" if outcome.message else "")
+    for file, why in report.uncollected.items():
+        yield f"{'--':8} {file}  | {why}"
+
+
+def lines_of(content: bytes, tree: Path) -> list[str]:
+    return [line.replace(str(tree), "@TREE@") for line in told(content, tree)]
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_a_framework_s_own_report_is_read(recording: str, tmp_path: Path) -> None:
+    name, out, tree = laid_out(recording, tmp_path)
+    expected = (HERE / "expected" / f"{recording}.txt").read_text(encoding="utf-8").splitlines()
+    content = convert(name, str(out), str(tree))
+    assert lines_of(content, tree) == expected
+    statuses = {test: outcome.status.value for test, outcome in junit.parse(content, []).outcomes.items()}
+    assert grade.outcomes(content, []) == statuses  # the grader of bundles reads the same
+
+
+def test_the_packed_converter_runs_on_its_own(tmp_path: Path) -> None:
+    name, out, tree = laid_out("go", tmp_path)
+    (tmp_path / "reports.pyz").write_bytes(reports.archive())
+    command = [sys.executable, "-I", "-S", "reports.pyz"]
+    run = subprocess.run([*command, name, out, tree], cwd=tmp_path, capture_output=True, check=True)
+    assert run.stdout == convert(name, str(out), str(tree))
+    asset = subprocess.run([*command, "asset", "node_reporter.mjs"], cwd=tmp_path, capture_output=True, check=True)
+    assert asset.stdout.decode() == reports.asset("node_reporter.mjs")
+    (tmp_path / "empty").mkdir()
+    for words in (["jest", out, tree], ["junit", tmp_path / "empty", tree], ["gojson", tmp_path / "gone", tree]):
+        nothing = subprocess.run([*command, *words], cwd=tmp_path, capture_output=True, check=False)
+        assert (nothing.returncode, nothing.stdout) == (3, b"")
+
+
+def test_the_converter_packs_to_the_same_bytes_and_names_every_format_in_its_table() -> None:
+    before = reports.archive()
+    reports.archive.cache_clear()
+    assert reports.archive() == before
+    table = (Path(reports.__file__).parent / "harness/reports/__init__.py").read_text()
+    assert [name for name in reports.FORMATS if f"\n{name} " not in table] == []
+
+
+# --------------------------------------------------------------------------------------------------------- by hand
+
+
+def given(folder: Path, out: dict[str, str], tree: dict[str, str] | None = None) -> tuple[str, str]:
+    """(OUT_DIR, WORKDIR) with these files."""
+    for name, files in (("out", out), ("tree", tree or {})):
+        (folder / name).mkdir()
+        for path, text in files.items():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_text(text, encoding="utf-8")
+    return str(folder / "out"), str(folder / "tree")
+
+
+def read(name: str, folder: Path, out: dict[str, str], tree: dict[str, str] | None = None) -> dict[str, str]:
+    """{test id: status}."""
+    content = convert(name, *given(folder, out, tree))
+    return {test: outcome.status.value for test, outcome in junit.parse(content, []).outcomes.items()}
+
+
+def test_a_worker_s_torn_file_still_tells_the_tests_that_ended(tmp_path: Path) -> None:
+    torn = (
+        '<testsuites><testsuite name="s"><testcase classname="a" name="one"/><testcase classname="a" name="two"><fail'
+    )
+    assert read("junit", tmp_path, {"x.xml": torn}) == {"a::one": "passed", "a::two": "passed"}
+
+
+def test_characters_that_xml_cannot_hold_are_no_hindrance(tmp_path: Path) -> None:
+    failure = '<failure message="\x1b[31mno &#27;[0m \x00"/>'
+    text = f'<testsuite><testcase classname="a" name="one">{failure}</testcase></testsuite>'
+    assert read("junit", tmp_path, {"x.xml": text}) == {"a::one": "failed"}
+
+
+def test_node_22_names_files_in_its_junit(tmp_path: Path) -> None:
+    case = f'<testcase name="sums" classname="test" file="{tmp_path}/tree/t/a.mjs"/>'
+    out = {"x.xml": f'<testsuites><testsuite name="add">{case}</testsuite></testsuites>'}
+    assert read("junit", tmp_path, out, {"t/a.mjs": ""}) == {"t/a.mjs::add > sums": "passed"}
+
+
+def test_old_cargo_names_binaries_alone(tmp_path: Path) -> None:
+    text = """
+     Running target/debug/deps/greet_it-0123456789abcdef
+
+running 1 test
+test words::short ... ok
+
+     Running target/debug/deps/it-0123456789abcdef
+
+running 2 tests
+test whole ... ok
+test half ... noise
+more noise
+FAILED
+"""
+    tree = {"Cargo.toml": '[package]\nname = "greet-it"\n', "src/lib.rs": "", "src/words.rs": "", "tests/it.rs": ""}
+    assert read("cargo", tmp_path, {"c.txt": text}, tree) == {
+        "src/words.rs::words::short": "passed", "tests/it.rs::whole": "passed", "tests/it.rs::half": "failed",
+    }  # fmt: skip
+
+
+def test_nextest_names_binaries(tmp_path: Path) -> None:
+    case = '<testcase name="{}" classname="{}" time="0.1">{}</testcase>'
+    rows = [
+        case.format("words::short", "greet", ""),
+        case.format("whole", "greet::it", '<failure type="test failure" message="panicked"/>'),
+        case.format("main", "greet::bin/greet", ""),
+    ]
+    text = f'<testsuites name="nextest-run"><testsuite name="greet">{"".join(rows)}</testsuite></testsuites>'
+    tree = {
+        "a/Cargo.toml": '[package]\nname = "greet"\n', "a/src/lib.rs": "", "a/src/main.rs": "",
+        "a/src/words.rs": "", "a/tests/it.rs": "",
+    }  # fmt: skip
+    assert read("nextest", tmp_path, {"junit.xml": text}, tree) == {
+        "a/src/words.rs::words::short": "passed", "a/tests/it.rs::whole": "failed", "a/src/main.rs::main": "passed",
+    }  # fmt: skip
+
+
+def test_reports_of_the_jvm_lie_in_the_tree_and_older_ones_are_left_out(tmp_path: Path) -> None:
+    case = '<testsuite name="a.BTest"><testcase classname="a.BTest" name="{}"/></testsuite>'
+    tree = {"src/test/java/a/BTest.java": "package a;", "target/surefire-reports/TEST-a.BTest.xml": case.format("new")}
+    out, root = given(tmp_path, {"build.txt": "[INFO] nothing"}, tree)
+    assert b'file="src/test/java/a/BTest.java" name="new"' in convert("jvm", out, root)
+    with pytest.raises(Unreadable):
+        convert("jvm", out, root, since=4e9)
+
+
+def test_two_tests_of_one_name_are_told_apart_and_one_told_twice_is_worst() -> None:
+    results = Results(Tree("/nowhere"))
+    for status in ("passed", "failed", "passed"):
+        results.add("a.js", "sums", status)
+    for status in ("passed", "error", "skipped"):
+        results.add("a.go", "TestSums", status, again=True)
+    results.add("a.js", "sums #2", "skipped")
+    report = junit.parse(results.to_xml(), [])
+    assert {test: outcome.status.value for test, outcome in report.outcomes.items()} == {
+        "a.js::sums": "passed", "a.js::sums #2": "failed", "a.js::sums #3": "passed", "a.go::TestSums": "error",
+        "a.js::sums #2 #2": "skipped",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("adds (12 ms)", "adds"),
+        ("adds  (1m 2.5s)", "adds"),
+        ("waits 100 ms", "waits 100 ms"),
+        ("\x1b[32madds\x1b[0m", "adds"),
+        ("of Thing@1b2c3d4e", "of Thing@…"),
+        ("mails a@deadbeef.org", "mails a@deadbeef.org"),
+        ("at 0x7f12ab34cd56", "at 0x…"),
+        ("mask 0xff", "mask 0xff"),
+        ("writes /tmp/tmp.Xy12/a.txt", "writes /tmp/…"),
+        ("asks http://127.0.0.1:40321/x", "asks http://127.0.0.1:…/x"),
+        ("adds [worker 3]", "adds"),
+        ("two\n  lines", "two lines"),
+        ("bell \x07", "bell ?"),
+    ],
+)
+def test_names_say_nothing_of_one_run_alone(name: str, expected: str) -> None:
+    assert stable(name) == expected
+
+
+# ----------------------------------------------------------------------------------------------------------- hostile
+
+BOMB = '<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;">]><testsuite><testcase name="&c;"/></testsuite>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB,
+        "<a>" * 100_000,
+        "[" * 100_000,
+        '{"testResults":' * 50_000,
+        '{"testResults": [{"name": 1, "assertionResults": {"a": 1}}, 3, null]}',
+        '{"stats": {}, "tests": [{"file": ["x"]}], "failures": 7}',
+        '{"tests": [{"backtrace": 99, "command": [1, null]}], "backtraceGraph": {"nodes": {}, "files": 3}}',
+        '{"examples": [{"id": 7, "exception": []}], "messages": {"a": 1}}',
+        '{"Action": "fail", "Package": "x"}\n{"Action": "pass", "Package": "x", "Test": "T", "Elapsed": []}',
+        "test a ... ok\n" + "test " * 10_000,
+        "ok 1\n" + " " * 50_000 + "ok 1",
+        "1.." + "9" * 10_000,
+        "\x00" * 1000,
+    ],
+)
+def test_hostile_reports_are_told_or_refused(text: str, tmp_path: Path) -> None:
+    out, tree = given(tmp_path, {"report": text})
+    for name in reports.FORMATS:
+        try:
+            junit.parse(convert(name, out, tree), [])
+        except Unreadable:
+            continue
+
+
+def test_entities_are_refused_in_any_encoding(tmp_path: Path) -> None:
+    out, tree = given(tmp_path, {})
+    (tmp_path / "out/x.xml").write_bytes(BOMB.encode("utf-16"))
+    with pytest.raises(Unreadable):
+        convert("junit", out, tree)
+
+
+def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.xml"
+    secret.write_text('<testsuite><testcase classname="a" name="one"/></testsuite>')
+    out, tree = given(tmp_path, {})
+    (tmp_path / "out/link.xml").symlink_to(secret)
+    subprocess.run(["mkfifo", f"{out}/pipe.xml"], check=True)
+    with pytest.raises(Unreadable):
+        convert("junit", out, tree)
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_a_damaged_report_never_ends_in_an_exception(recording: str, tmp_path: Path) -> None:
+    name, out, tree = laid_out(recording, tmp_path)
+    path = max((path for path in out.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    whole, draw = path.read_bytes(), random.Random(recording)
+    for _ in range(25):
+        cut = bytearray(whole[: draw.randrange(len(whole) + 1)] if draw.random() < 0.5 else whole)
+        for _ in range(draw.randrange(12)):
+            if cut:
+                cut[draw.randrange(len(cut))] = draw.choice(b'<>&"{}[]:,\\\0\n1#-\xff')
+        path.write_bytes(bytes(cut))
+        try:
+            content = convert(name, str(out), str(tree))
+        except Unreadable:
+            continue
+        junit.parse(content, [])
+        grade.outcomes(content, [])

@@ -1,0 +1,1 @@
+@test "sums up" { true; }

@@ -1,0 +1,6 @@
+fn main() {}
+
+#[test]
+fn in_main() {
+    eprintln!("noise");
+}

@@ -1,0 +1,4 @@
+#[test]
+fn returns() -> Result<(), String> {
+    Err("no word".into())
+}

@@ -1,0 +1,6 @@
+pub mod long;
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn short() {}
+}

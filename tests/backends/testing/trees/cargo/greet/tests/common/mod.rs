@@ -1,0 +1,6 @@
+pub fn yes() -> bool {
+    true
+}
+
+#[test]
+fn helper() {}

@@ -1,0 +1,6 @@
+mod common;
+
+#[test]
+fn whole() {
+    assert!(common::yes());
+}

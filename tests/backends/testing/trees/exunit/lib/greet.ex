@@ -1,0 +1,1 @@
+defmodule Greet do def add(a, b), do: a + b end

@@ -1,0 +1,2 @@
+const gone = require('./gone');
+test('never', () => gone());

@@ -1,0 +1,7 @@
+package org.example;
+
+import org.junit.jupiter.api.Test;
+
+class AddTest {
+  @Test void ofTheWeb() {}
+}

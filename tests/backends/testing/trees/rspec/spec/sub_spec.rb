@@ -1,0 +1,5 @@
+require_relative 'shared/counts'
+
+RSpec.describe 'sub' do
+  include_examples 'counts'
+end
