@@ -47,7 +47,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """What a call gave: a text for the model. `understood`: whether there is such a tool and its arguments made sense."""
+    """What a call gave: a text for the model. `understood`: whether tool and arguments made sense."""
 
     text: str
     understood: bool = True

@@ -1,0 +1,5 @@
+"""A scripted model over HTTP for the agent's tests."""
+
+from tests.llm.conftest import client, server
+
+__all__ = ["client", "server"]
