@@ -62,6 +62,22 @@ def language_of_file(path: str) -> str:
 
 
 def language_of(paths: Iterable[str]) -> str:
-    """The language of most program files among `paths`; of equally many Python first; empty when there are none."""
+    """The language of most program files among `paths`; of equally many Python first; empty when there are none.
+
+    Headers beside files in C++ are C++.
+    """
     counted = Counter(name for path in paths if (name := language_of_file(path)))
+    if "c++" in counted:
+        counted["c++"] += counted.pop("c", 0)
     return min(counted, key=lambda name: (-counted[name], name != "python", name), default="")
+
+
+@cache
+def family(name: str) -> frozenset[str]:
+    """The language and those that share a test framework with it: their files lie in the same projects."""
+    known = all_languages()
+    if name not in known:
+        return frozenset({name})
+    own = {framework.name for framework in known[name].FRAMEWORKS}
+    related = {one.NAME for one in known.values() if own & {framework.name for framework in one.FRAMEWORKS}}
+    return frozenset({name, *related})

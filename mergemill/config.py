@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     """URL of an OpenAI-compatible API whose model takes part (`http://localhost:8000/v1`), or `off`."""
     model: str | None = Field(default=None, validate_default=True)
     """Name of the model that --llm asks."""
-    language: Literal["python"] | None = None
+    language: str | None = None
     """Only candidates in this language."""
     clones: Path | None = None
     """Folder of local clones read instead of cloning, as OWNER__NAME or OWNER__NAME.git."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from backends.services import Services
+from languages.registry import all_languages
 from mergemill.config import OFF
+from mergemill.errors import UsageError
 from taskdb.artifacts import Artifacts
 
 if TYPE_CHECKING:
@@ -31,9 +33,12 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
 
     Raises:
         MachineError: none answers.
+        UsageError: `language` is none that mergemill knows.
     """
     from backends.clones import Clones  # noqa: PLC0415 - reading commands don't pay for GitPython
 
+    if settings.language is not None and settings.language not in all_languages():
+        raise UsageError(f"unknown language {settings.language}", advice=f"one of {', '.join(all_languages())}")
     sandbox = _engine() if engine else cast("Sandbox", _Later())
     if engine:
         sandbox.reap()

@@ -1,7 +1,8 @@
 """`instances:` sources: published tasks in SWE-bench's fields, one JSON object a line, to be verified again.
 
-Gold and test patch are taken as published. A line that cannot be used is named by its number, and the others go on;
-Multi-SWE-bench's rows, which have fields of their own, are rejected like any task in another language than Python.
+Gold and test patch are taken as published. A line that cannot be used is named by its number, and the others go on.
+Multi-SWE-bench's rows have fields of their own (`miner.multi_swe_bench`); they tell no date, so the base commit's is
+taken.
 """
 
 from __future__ import annotations
@@ -11,21 +12,22 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from languages.registry import language_of
+from languages.registry import all_languages, language_of
 from mergemill.errors import InputError, Transient
+from miner import multi_swe_bench
 from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
-from miner.licenses import NONE, Licenses
+from miner.licenses import Licenses
 from miner.patches import Section, cut, split_published
 from miner.scratch import Scratch, scratch
 from taskdb.records import Published, PullRequest, Shape
 
 if TYPE_CHECKING:
+    from backends.git import Repository
     from backends.services import Services
 
 _MAY_BE_ID = re.compile(r"[0-9a-f]+")
@@ -122,8 +124,8 @@ def changes_of_instances(source: str, services: Services, only: Sequence[str] = 
             try:
                 row = read(line)
                 _once(row, number, seen)
-                if _meant(row, line, only, services):
-                    yield _multi(line, source) if row is None else _change(row, source, bench, services)
+                if _meant(row, only, services):
+                    yield _change(row, source, bench, services)
             except InputError as error:
                 yield InputError(f"{path}:{number}: {error}", advice=error.advice)
             except Transient as error:
@@ -132,8 +134,8 @@ def changes_of_instances(source: str, services: Services, only: Sequence[str] = 
         raise Transient(f"{waiting[0]}; lines of {path} that wait: {len(waiting)}", advice=waiting[0].advice)
 
 
-def read(line: str) -> Row | None:
-    """One line as a task; None for a well-formed row of Multi-SWE-bench.
+def read(line: str) -> Row:
+    """One line as a task.
 
     Raises:
         InputError: it is not JSON, or a field is missing or malformed.
@@ -145,7 +147,7 @@ def read(line: str) -> Row | None:
     if not isinstance(data, dict):
         raise InputError("not a JSON object")
     if "instance_id" in data and "fix_patch" in data and "base" in data:
-        return None
+        data = multi_swe_bench.fields(data)
     try:
         row = Row.model_validate(data)
     except (ValidationError, ValueError) as error:
@@ -155,15 +157,14 @@ def read(line: str) -> Row | None:
     return row
 
 
-def _meant(row: Row | None, line: str, only: Sequence[str], services: Services) -> bool:
-    """Whether a task is asked for, by name and date; a row of Multi-SWE-bench has no date."""
-    name, when = (row.instance_id, row.created) if row else (str(json.loads(line)["instance_id"]), "")
-    named = not only or name in only or any(map(_MAY_BE_ID.fullmatch, only))
-    return named and within(services.settings, when)
+def _meant(row: Row, only: Sequence[str], services: Services) -> bool:
+    """Whether a task is asked for, by name and date; one without a date is."""
+    named = not only or row.instance_id in only or any(map(_MAY_BE_ID.fullmatch, only))
+    return named and (row.created_at is None or within(services.settings, row.created))
 
 
-def _once(row: Row | None, number: int, seen: dict[str, int]) -> None:
-    if row is not None and (first := seen.setdefault(row.instance_id, number)) != number:
+def _once(row: Row, number: int, seen: dict[str, int]) -> None:
+    if (first := seen.setdefault(row.instance_id, number)) != number:
         raise InputError(f"{row.instance_id} stands in line {first} already")
 
 
@@ -188,16 +189,16 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 def _change(row: Row, source: str, bench: Bench, services: Services) -> Change:
     title = row.problem_statement.strip().partition("\n")[0].strip()
     files, settled = _files(row)
+    created = "" if row.created_at is None else row.created
     if settled is None:  # only a task that can go further is worth a clone
-        _, licenses = bench.of(row.repo)
-        if not licenses.repository.has_commit(row.base_commit):
-            raise InputError(
-                f"{licenses.repository.path} does not hold commit {row.base_commit}", advice="fetch it there"
-            )
+        repository = bench.of(row.repo)[1].repository
+        if not repository.has_commit(row.base_commit):
+            raise InputError(f"{repository.path} does not hold commit {row.base_commit}", advice="fetch it there")
+        created = created or _committed(repository, row.base_commit)
     put = services.artifacts.put_text
     request = PullRequest(
         source=source, repo=row.repo, name=row.instance_id, number=None, shape=Shape.INSTANCE, title=title, body="",
-        author="", merged_at=row.created, base_commit=row.base_commit, merge_commit=row.base_commit,
+        author="", merged_at=created, base_commit=row.base_commit, merge_commit=row.base_commit,
         problem_statement=row.problem_statement, hints=row.hints_text or "", patch=put(row.patch),
         test_patch=put(row.test_patch), version=str(row.version or ""),
         published=Published(fail_to_pass=row.FAIL_TO_PASS, pass_to_pass=row.PASS_TO_PASS),
@@ -219,10 +220,19 @@ def _files(row: Row) -> tuple[tuple[FileChange, ...], tuple[Reason, str] | None]
         sections = [section for text in (row.patch, row.test_patch) for section in cut(text.encode())]
     except Unparsable as fault:
         return (), (Reason.UNPARSABLE, str(fault))
-    language = language_of((*split.gold.files, *split.test.files))
-    gold = language_of(split.gold.files)
-    other = next((name for name in (gold, language) if name not in ("python", "")), None)
-    return tuple(map(_file, sections)), (Reason.LANGUAGE, f"{other} is not supported yet") if other else None
+    language = language_of(split.gold.files)
+    settled = None
+    if language and language not in all_languages():
+        settled = (Reason.LANGUAGE, f"{language} is not supported yet")
+    elif not split.test.files:
+        settled = (Reason.NO_TESTS, "the test patch is empty")
+    return tuple(map(_file, sections)), settled
+
+
+def _committed(repository: Repository, commit: str) -> str:
+    """When a commit was made, ISO 8601 in UTC."""
+    seconds = int(repository.git("log", "-1", "--format=%ct", commit))
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def _file(section: Section) -> FileChange:
@@ -230,24 +240,3 @@ def _file(section: Section) -> FileChange:
     submodule = b"Subproject commit" in section.body and b" 160000" in section.body
     mode = "160000" if submodule else "100644"
     return FileChange(status, mode, mode, section.old or section.path, section.path)
-
-
-def _nothing() -> Split:
-    raise Unparsable("not read")
-
-
-def _multi(line: str, source: str) -> Change:
-    """A row of Multi-SWE-bench, for its rejection: all of them are in other languages."""
-    data = json.loads(line)
-    base, name = data["base"] if isinstance(data["base"], dict) else {}, str(data["instance_id"])
-    sha, title = str(base.get("sha", "")), str(data.get("title", ""))
-    language = str(data.get("lang") or "its language")
-    request = PullRequest(
-        source=source, repo=f"{data.get('org', '')}/{data.get('repo', '')}", name=name, number=None,
-        shape=Shape.INSTANCE, title=title, body=str(data.get("body") or ""), author="", merged_at="", base_commit=sha,
-        merge_commit=sha,
-    )  # fmt: skip
-    return Change(
-        pull_request=request, files=(), make_split=_nothing, find_license=partial(str, NONE),
-        settled=(Reason.LANGUAGE, f"{language} is not supported yet (a row of Multi-SWE-bench)"),
-    )  # fmt: skip

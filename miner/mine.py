@@ -13,6 +13,7 @@ from miner.changes import Change, Reason
 from miner.git.commits import changes_of_commits
 from miner.instances import changes_of_instances
 from miner.rules import statement_of, verdict
+from miner.rules.patches import language_of_change
 from miner.sources import parse
 from miner.tags.tag import tag
 from taskdb.discussion import Discussion, LinkedIssue
@@ -137,7 +138,8 @@ def select(change: Change, services: Services) -> Mined:
         ), tags)  # fmt: skip
     split, keep = change.split, services.artifacts.put_text
     return Mined(request, Candidate(
-        parent=request.id, source=request.source, repo=request.repo, name=request.name, language="python",
+        parent=request.id, source=request.source, repo=request.repo, name=request.name,
+        language=language_of_change(change),
         base_commit=request.base_commit, merge_commit=request.merge_commit, created_at=request.merged_at,
         version=request.version, problem_statement=statement_of(change), hints=request.hints, license=change.license,
         gold_patch=keep(split.gold.text), test_patch=keep(split.test.text),

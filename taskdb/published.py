@@ -1,22 +1,70 @@
 """Our lists against those a published task came with, whose ids were written by others.
 
-SWE-bench's Python lists cut an id at its first space; some hold bare function names (sympy), some the last part of a
-path. An id of theirs is looked for as it is, then among ours cut at the first space, then by the last part.
+Ours are `file::rest`. SWE-bench's Python lists cut an id at its first space; some hold bare function names (sympy).
+Elsewhere an id is what somebody read off a runner's log: a name without its file (Go, Rust, C++), a title with its
+suites joined by spaces or ` > ` (JavaScript, PHP), `pkg.Class#method` (Java), or a whole file, class or program where
+the log told no more (Multi-SWE-bench). An id of theirs is looked for among the readings of ours, the strictest first.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Literal
 
 from taskdb.records import ListDifference, Published, PublishedVerdict, TestId
 
-_CUTS: tuple[Callable[[str], str], ...] = (
+_JOINTS = re.compile(r"(\s+>\s+|::|#|\s|(?<=[\w)])\.(?=[A-Z]\w*$))+")
+"""What parts the suites and the title of a test, in ids of any style."""
+_ROOTS = re.compile(r"^(.*/)?src/[^/]+/(java|kotlin|scala|groovy)/|^(.*/)?(src/test|src|tests?)/(?=[^/])")
+"""Folders before a package's own in the path of a class."""
+
+
+def _flat(text: str) -> str:
+    """The words of a name, however they are joined."""
+    return _JOINTS.sub(" ", text).strip()
+
+
+def _file(test: TestId) -> str:
+    return test.partition("::")[0]
+
+
+def _rest(test: TestId) -> str:
+    return test.partition("::")[2]
+
+
+def _class(test: TestId) -> str:
+    """`com.x.FooTest` of a test in `core/src/test/java/com/x/FooTest.java`."""
+    stem = _ROOTS.sub("", _file(test), count=1).rpartition(".")[0]
+    return stem.replace("/", ".")
+
+
+def _last(test: TestId) -> str:
+    return re.split(r"::|#|\s>\s", _rest(test))[-1].strip()
+
+
+_PYTHON: tuple[Callable[[TestId], str], ...] = (
     lambda test: test,
     lambda test: test.partition(" ")[0],
     lambda test: test.rpartition("::")[2].partition(" ")[0],
 )
 """From the strictest reading of an id to the loosest."""
+_OTHERS: tuple[Callable[[TestId], str], ...] = (
+    lambda test: test,
+    _rest,
+    lambda test: _flat(_rest(test)),
+    _flat,
+    lambda test: _flat(f"{_file(test)}:{_last(test)}"),
+    lambda test: _flat(f"{_class(test)} {_last(test)}"),
+    lambda test: _flat(f"{_class(test).rpartition('.')[2]} {_last(test)}"),
+    _last,
+    lambda test: _flat(_last(test)),
+    _file,
+    _class,
+    lambda test: _class(test).rpartition(".")[2],
+)
+"""The same for other languages. Their ids are read flat from the third on."""
+_FLAT_FROM = 2
 
 
 def compare(published: Published, fail_to_pass: Iterable[TestId], pass_to_pass: Iterable[TestId]) -> PublishedVerdict:
@@ -34,12 +82,25 @@ def _verdict(f2p: ListDifference) -> Literal["exact", "superset", "subset", "dif
 
 def _difference(theirs: Iterable[TestId], ours: Iterable[TestId]) -> ListDifference:
     missing, extra = set(theirs), set(ours)
-    for number, cut in enumerate(_CUTS):
-        if number == len(_CUTS) - 1:  # a bare name stands for a test only where they write bare names
+    if all(_file(test).endswith(".py") for test in extra):
+        return _python_difference(missing, extra)
+    for number, reading in enumerate(_OTHERS):
+        read = {test: reading(test) for test in extra}
+        known = set(read.values())
+        matched = {test for test in missing if (_flat(test) if number >= _FLAT_FROM else test) in known}
+        theirs_read = {_flat(test) if number >= _FLAT_FROM else test for test in matched}
+        missing -= matched
+        extra = {test for test, text in read.items() if text not in theirs_read}
+    return ListDifference(missing=tuple(sorted(missing)), extra=tuple(sorted(extra)))
+
+
+def _python_difference(missing: set[TestId], extra: set[TestId]) -> ListDifference:
+    for number, cut in enumerate(_PYTHON):
+        if number == len(_PYTHON) - 1:  # a bare name stands for a test only where they write bare names
             bare = {test for test in missing if "::" not in test}
             matched = bare & {cut(test) for test in extra}
         else:
             matched = missing & {cut(test) for test in extra}
-        missing -= matched
+        missing = missing - matched
         extra = {test for test in extra if cut(test) not in matched}
     return ListDifference(missing=tuple(sorted(missing)), extra=tuple(sorted(extra)))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from backends.git import Repository
 from languages.paths import is_test_file
+from languages.registry import language_of_file
 from mergemill.config import Settings
 from taskdb.records import Candidate, Environment
 
@@ -20,6 +21,8 @@ def eval_files(candidate: Candidate, environment: Environment, settings: Setting
     Published tasks were made by running the files their test patch touches, so the same is done to compare with them.
     """
     touched = [path for path in candidate.test_files if is_test_file(path)]
+    if candidate.source.startswith("instances:") and not touched:  # tests that stand in the sources they test
+        touched = [path for path in candidate.test_files if language_of_file(path) == candidate.language]
     if candidate.source.startswith("instances:") and touched:
         return tuple(sorted(touched))
     runs = 2 * settings.repeats + 2  # tested and solved, and at most two twin runs

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from languages.registry import all_languages
 from mergemill.config import Settings
 from miner.licenses import NONE, allows
 from miner.repos.facts import Facts
 
-SUPPORTED = frozenset({"python", "cython"})
-"""Languages whose changes can be built."""
 PERMISSIVE = frozenset({
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "ISC", "MIT", "PSF-2.0", "Unlicense",
     "Zlib",
@@ -86,7 +85,7 @@ def license_known(facts: Facts, _: str) -> float | None:
 
 def language(facts: Facts, _: str) -> float | None:
     """Its main language can be built."""
-    return None if facts.language is None else float(facts.language in SUPPORTED)
+    return None if facts.language is None else float(facts.language in {*all_languages(), "cython"})
 
 
 def size(facts: Facts, _: str) -> float | None:

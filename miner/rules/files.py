@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import language_of
+from languages.registry import all_languages, language_of
 from mergemill.config import Settings
 from miner.changes import Change, FileChange
 
@@ -33,10 +33,10 @@ def leaves_submodules_alone(change: Change, _: Settings) -> str | None:
     return f"{moved[0]} is a submodule" if moved else None
 
 
-def is_python(change: Change, _: Settings) -> str | None:
-    """Most of the files it changes are Python."""
+def is_in_a_known_language(change: Change, _: Settings) -> str | None:
+    """Most of the program files it changes are in a language that can be built."""
     language = language_of(change.paths)
-    return None if language in ("python", "") else f"{language} is not supported yet"
+    return None if not language or language in all_languages() else f"{language} is not supported yet"
 
 
 def touches_source(change: Change, _: Settings) -> str | None:
@@ -49,8 +49,7 @@ def touches_tests(change: Change, _: Settings) -> str | None:
     touched = (file.new_path for file in change.files if file.status != "D")
     if any(is_test_file(path) and is_protected(path) for path in touched):
         return None
-    other = language_of(change.paths)
-    return "no test file is changed" if other in ("python", "") else f"no Python test file is changed ({other})"
+    return "no test file is changed"
 
 
 def few_files(change: Change, settings: Settings) -> str | None:

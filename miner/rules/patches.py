@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import language_of_file
+from languages.registry import family, language_of, language_of_file
 from mergemill.config import Settings
 from miner.changes import Change, FileChange, Unparsable
 from miner.python_code import Sameness, sameness
@@ -55,13 +55,23 @@ def has_no_conflict_markers(change: Change, _: Settings) -> str | None:
     return None
 
 
-def is_mostly_python(change: Change, settings: Settings) -> str | None:
-    """At least `min_language_share` of the gold patch's program lines are Python; documentation is not counted."""
+def is_mostly_in_its_language(change: Change, settings: Settings) -> str | None:
+    """At least `min_language_share` of the gold patch's program lines are in its language or one of its family.
+
+    Documentation is not counted.
+    """
+    own = language_of_change(change)
     lines = [name for line in change.split.gold.changed if (name := language_of_file(line.path))]
-    share = lines.count("python") / len(lines) if lines else 1.0
+    share = sum(name in family(own) for name in lines) / len(lines) if lines else 1.0
     if share >= settings.min_language_share:
         return None
-    return f"{share:.0%} of its program lines are Python, {settings.min_language_share:.0%} are asked for"
+    return f"{share:.0%} of its program lines are {own}, {settings.min_language_share:.0%} are asked for"
+
+
+def language_of_change(change: Change) -> str:
+    """The language of the project that a change is about: that of its sources, else of all it touches."""
+    sources = [path for path in change.split.gold.files if is_source(path)]
+    return language_of(sources) or language_of(change.paths) or "python"
 
 
 def changes_more_than_a_version(change: Change, _: Settings) -> str | None:

@@ -78,7 +78,7 @@ def test_each_bad_line_is_named_and_the_others_go_on(
     ("change", "reason"),
     [
         (
-            {"patch": "diff --git a/a.go b/a.go\n--- a/a.go\n+++ b/a.go\n@@ -1 +1 @@\n-a\n+b\n"},
+            {"patch": "diff --git a/a.jl b/a.jl\n--- a/a.jl\n+++ b/a.jl\n@@ -1 +1 @@\n-a\n+b\n"},
             "language-not-supported",
         ),
         ({"patch": "gibberish"}, "unparsable-patch"),
@@ -97,12 +97,24 @@ def test_what_cannot_be_a_task_is_rejected(
     assert getattr(mined.result, "reason", "candidate") == reason
 
 
-def test_rows_of_multi_swe_bench_are_rejected_by_language(workshop: Workshop, tmp_path: Path) -> None:
-    row = {"org": "a", "repo": "b", "number": 1, "instance_id": "a__b-1", "lang": "go", "title": "T", "body": None,
-           "base": {"sha": "1" * 40}, "fix_patch": "", "test_patch": ""}  # fmt: skip
-    (mined,) = workshop.mine(lines(tmp_path, row))
-    assert getattr(mined.result, "reason", "") == "language-not-supported"
-    assert mined.pull_request.repo == "a/b"
+def test_a_row_of_multi_swe_bench_is_read_in_its_own_fields(
+    row: dict[str, object], workshop: Workshop, tmp_path: Path
+) -> None:
+    theirs = {
+        "org": "acme", "repo": "widget", "number": 1, "instance_id": "acme__widget-1", "title": "T", "body": None,
+        "base": {"sha": row["base_commit"]}, "fix_patch": row["patch"], "test_patch": row["test_patch"],
+        "resolved_issues": [{"number": 3, "title": "one() is two", "body": "It should be one."}],
+        "f2p_tests": {"tests/test_core.py::test_one": {}}, "s2p_tests": {}, "n2p_tests": {"new": {}},
+        "p2p_tests": {"old": {}},
+    }  # fmt: skip
+    (mined,) = workshop.mine(lines(tmp_path, theirs), clones=tmp_path / "clones")
+    candidate = mined.result
+    assert isinstance(candidate, Candidate)
+    assert candidate.published is not None
+    assert candidate.published.fail_to_pass == ("new", "tests/test_core.py::test_one")
+    assert candidate.published.pass_to_pass == ("old",)
+    assert candidate.problem_statement == "one() is two\n\nIt should be one."
+    assert candidate.created_at.startswith("2024-03-01T12:")  # the base commit's: they tell no date
 
 
 def test_a_clone_out_of_reach_waits_and_the_others_are_done_first(
