@@ -14,7 +14,7 @@ from typing import Literal
 
 from taskdb.records import ListDifference, Published, PublishedVerdict, TestId
 
-_JOINTS = re.compile(r"(\s+>\s+|::|#|\s|(?<=[\w)])\.(?=[A-Z]\w*$))+")
+_JOINTS = re.compile(r"(\s+>\s+|::|#|\s)+")
 """What parts the suites and the title of a test, in ids of any style."""
 _ROOTS = re.compile(r"^(.*/)?src/[^/]+/(java|kotlin|scala|groovy)/|^(.*/)?(src/test|src|tests?)/(?=[^/])")
 """Folders before a package's own in the path of a class."""
