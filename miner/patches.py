@@ -2,9 +2,9 @@
 
 The diff is cut at its `diff --git` lines; each section goes to one side by `languages.paths.is_protected`. unidiff
 reads every patch a second time and must see the same files. Two kinds of section are made anew before that: a rename
-across the border becomes a deletion on one side and an addition on the other, and a section that is not UTF-8 becomes a git
-binary patch, so that patches can travel in JSON. At the end both patches are applied to the base tree in a throw-away
-index, together and each alone: the tree must be the merge's, byte for byte.
+across the border becomes a deletion on one side and an addition on the other, and a section that is not UTF-8 becomes
+a git binary patch, so that patches can travel in JSON. At the end both patches are applied to the base tree in a
+throw-away index, together and each alone: the tree must be the merge's, byte for byte.
 """
 
 from __future__ import annotations
