@@ -30,6 +30,9 @@ PASSING = 0.5
 NEIGHBOURS = 8
 """Test files of the same folders that run beside the change's own when the whole suite is too long."""
 
+DOUBTED = 3
+"""Test files that run beside canaries where a model had a hand in the plan."""
+
 
 class Reason(StrEnum):
     """Why a candidate gets no environment."""
@@ -41,6 +44,8 @@ class Reason(StrEnum):
     NO_REPORT = "no-report"
     NO_TESTS_COLLECTED = "no-tests-collected"
     FEW_COLLECTED = "few-collected"
+    FORGED = "forged"
+    """Tests that must pass and fail, under names nobody knows, did not."""
     MOSTLY_FAILING = "mostly-failing"
     UNSTABLE = "unstable"
     TIMEOUT = "timeout"
@@ -72,11 +77,16 @@ class Refused:
     log: str
 
 
-def accept(plan: BuildPlan, tree: Tree, candidate: Candidate, image: str, services: Services) -> Accepted | Refused:
+def accept(
+    plan: BuildPlan, tree: Tree, candidate: Candidate, image: str, services: Services, *, doubted: bool = False
+) -> Accepted | Refused:
     """Run the tests at the base commit twice in `image` and judge.
 
     The whole suite runs where it fits into the time limit, else the change's own test files and their neighbours;
     for published instances always only the files of the test patch, as their lists know no others.
+
+    `doubted`: a model had a hand in the plan. Then a third run has canaries beside some of the tests, where the
+    framework takes in files that it was not told of: who forges reports cannot know what they must come to.
 
     Raises:
         Transient: the engine failed.
@@ -90,18 +100,31 @@ def accept(plan: BuildPlan, tree: Tree, candidate: Candidate, image: str, servic
         discovered = chosen or language(plan.language).defining_files(tree, plan)
         if refused := judge_one(first, discovered):
             return refused
-        second = _run(plan, boxes, chosen, last=True)
-    if refused := judge_one(second, discovered):
-        return refused
+        second = _run(plan, boxes, chosen, last=not doubted)
+        if refused := judge_one(second, discovered):
+            return refused
+        if doubted and discovered and (refused := _forged(_run(plan, boxes, discovered[:DOUBTED], canaries=True))):
+            return refused
     return judge_both(first, second, discovered)
 
 
-def _run(plan: BuildPlan, boxes: Series, files: Sequence[str], *, last: bool = False) -> TestResult:
+def _forged(result: TestResult) -> Refused | None:
+    """What canaries say against a box."""
+    if result.canaries in ("right", "none"):
+        return None
+    detail = f"tests that must pass and fail, under names nobody knows, came out {result.canaries}"
+    return Refused(reason=Reason.FORGED, detail=detail, log=result.log)
+
+
+def _run(
+    plan: BuildPlan, boxes: Series, files: Sequence[str], *, last: bool = False, canaries: bool = False
+) -> TestResult:
     script = render(
-        plan.test, workdir=plan.workdir, test_patch=b"", files=files, canary_dir=None, env=plan.env,
+        plan.test, workdir=plan.workdir, test_patch=b"", files=files, env=plan.env,
+        canary_dir=posixpath.dirname(files[0]) or "." if canaries else None,
         services=plan.services, kept_folders=plan.kept_folders,
     )  # fmt: skip
-    return run_tests(boxes, script, workdir=plan.workdir, last=last)
+    return run_tests(boxes, script, workdir=plan.workdir, last=last or canaries)
 
 
 def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:

@@ -12,6 +12,7 @@ from builders.accept import (
     Accepted,
     Reason,
     Refused,
+    accept,
     best_line,
     collected_share,
     judge_both,
@@ -21,6 +22,7 @@ from builders.accept import (
 from builders.tree import Tree
 from languages import python
 from tests import records
+from tests.boxes import make_box, make_services
 from tests.helpers import TinyRepo
 
 FILES = ["tests/test_a.py", "tests/test_b.py"]
@@ -110,6 +112,39 @@ def test_a_change_that_only_adds_test_files_is_tried_with_their_neighbours(tmp_p
 def test_files_without_tests_and_with_other_names_are_not_expected(tmp_path: Path) -> None:
     made = tree(tmp_path, "tests/test_a.py", "tests/tests.py", **{"tests/test_helpers.py": "X = 1\n"})
     assert python.defining_files(made, records.PLAN) == ["tests/test_a.py"]
+
+
+FORGER = """#!/opt/venv/bin/python
+import sys
+report = next(word.partition("=")[2] for word in sys.argv if word.startswith("--junitxml"))
+open(report, "w").write('<testsuites><testsuite name="pytest" tests="1"><testcase classname="tests.test_a" '
+    'name="test_one" file="tests/test_a.py" line="1" time="0.1"/></testsuite></testsuites>')
+print("1 passed")
+"""
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("forged", [False, True])
+def test_a_runner_that_prints_a_report_of_its_own_is_found_out_where_it_is_doubted(
+    tmp_path: Path, forged: bool
+) -> None:
+    services, body = make_services(tmp_path), "def test_one():\n    pass\n"
+    image = make_box(services, {"tests/test_a.py": body})
+    if forged:
+        files = {"/run/mergemill/forger.py": FORGER.encode()}
+        copy = ["/bin/sh", "-c", "cp /run/mergemill/forger.py /opt/venv/bin/pytest"]
+        _, made = services.sandbox.build(
+            image, copy, "mergemill-test/forger:1", limits=services.build_limits(), files=files, workdir="/testbed"
+        )
+        assert made is not None
+        image = made.name
+    given, candidate = tree(tmp_path, "tests/test_a.py"), records.candidate(records.pull_request())
+    assert isinstance(accept(records.PLAN, given, candidate, image, services), Accepted)
+    doubted = accept(records.PLAN, given, candidate, image, services, doubted=True)
+    assert isinstance(doubted, Refused) == forged
+    if isinstance(doubted, Refused):
+        assert doubted.reason is Reason.FORGED
+        services.sandbox.remove_image(image)
 
 
 def test_the_best_line_of_a_log_is_the_last_that_tells_of_an_error() -> None:
