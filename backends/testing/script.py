@@ -16,6 +16,7 @@ from pathlib import Path
 import jinja2
 
 from backends.git import GitError, git
+from backends.testing.reports import archive
 from languages.paths import config_patterns, is_config, protected_patterns
 from languages.registry import frameworks
 from mergemill.errors import InputError
@@ -116,7 +117,9 @@ def _base64(content: bytes) -> str:
 
 @cache
 def harness(name: str) -> str:
-    """A file of `harness/` in base64, as a here-document holds it."""
+    """A file of `harness/`, or the packed `reports.pyz`, in base64, as a here-document holds it."""
+    if name == "reports.pyz":
+        return _base64(archive())
     return _base64((Path(__file__).parent / "harness" / name).read_bytes())
 
 
