@@ -41,6 +41,8 @@ FINISH = "/run/mergemill/finish.sh"
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 MOVING_SUITES = frozenset({"sid"})
 """Debian releases that change from day to day."""
+PLAIN = "debian"
+"""What a base is called that carries no language yet: toolchains are laid on it."""
 PULL_SECONDS = 10.0
 """How long a registry may take to give its first answer."""
 
@@ -84,7 +86,8 @@ class Recipe:
 
 def environment(language: str) -> dict[str, str]:
     """The environment of a language's boxes."""
-    return {"LANG": "C.UTF-8", "PATH": ":".join([*known_language(language).PATH, STANDARD_PATH])}
+    folders = () if language == PLAIN else known_language(language).PATH
+    return {"LANG": "C.UTF-8", "PATH": ":".join([*folders, STANDARD_PATH])}
 
 
 def recipes(language: str, release: Release, base_source: str) -> tuple[Recipe, ...]:
@@ -232,9 +235,9 @@ def _debian(way: Recipe, services: Services) -> ImageInfo:
 
 
 def _with_toolchain(way: Recipe, services: Services) -> ImageInfo:
-    """The suite with the release's packages, shared by all releases that ask for the same, then the toolchain."""
+    """The suite with the release's packages, shared by all languages that ask for the same, then the toolchain."""
     plain = replace(way.release, version="", toolchain="", probe="true")
-    under = replace(way, version=f"-{way.source}", release=plain)
+    under = replace(way, language=PLAIN, version=f"-{way.source}", release=plain)
     _debian(under, services)
     return _built(way, under.name, f"{{ {way.release.toolchain}\n}} && {_finishing(way)}", None, services, network=True)
 
