@@ -61,7 +61,8 @@ class Framework:
     """Jinja2 over bash that sets the array `command`. Jinja2 sees argv, paths, folder (of the TestCommand) and
     `harness(NAME)` (base64 of a file of backends/testing/harness); bash sees $out (a folder for reports, owned by the
     tests' user), `reports` (`"${reports[@]}" asset NAME` prints a reporter of ours), $report
-    (root's), $workdir, $seed and the array `arguments`: the test files to run, from the tree's root; empty for all. The command runs in `folder`."""
+    (root's), $workdir, $seed and the array `arguments`: the test files to run, from the tree's root; empty for all.
+    The command runs in `folder`."""
     report: str | None = None
     """Format by which `backends/testing/harness/reports` reads what the runner left in $out; null when the runner
     writes $out/junit.xml itself, in pytest's form."""
