@@ -182,6 +182,39 @@ def test_reports_of_the_jvm_lie_in_the_tree_and_older_ones_are_left_out(tmp_path
         convert("jvm", out, root, since=4e9)
 
 
+def test_classes_of_kotlin_and_scala_are_found_in_files_of_other_names(tmp_path: Path) -> None:
+    case = '<testcase classname="{}" name="{}"/>'
+    rows = case.format("org.a.SumTest", "sums()") + case.format("org.b.SumSpec", "A sum should be right")
+    tree = {
+        "app/src/test/kotlin/SumTests.kt": "package org.a\n\ninternal class SumTest {\n}\n",
+        "core/src/test/scala/org/b/AllSpecs.scala": "package org.b\n\nclass SumSpec extends AnyFlatSpec {}\n",
+        "app/src/main/kotlin/SumTest.kt": "package org.other\n\nclass SumTest\n",
+    }
+    assert read("jvm", tmp_path, {"TEST-a.xml": f"<testsuite>{rows}</testsuite>"}, tree) == {
+        "app/src/test/kotlin/SumTests.kt::SumTest::sums": "passed",
+        "core/src/test/scala/org/b/AllSpecs.scala::SumSpec::A sum should be right": "passed",
+    }
+
+
+def test_compilers_of_the_jvm_name_the_test_files_that_do_not_compile(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    text = f"""
+[ERROR] {root}/src/test/java/a/ATest.java:[6,24] cannot find symbol
+{root}/src/test/java/a/BTest.java:7: error: ';' expected
+e: file://{root}/src/test/kotlin/CTest.kt:3:8 Unresolved reference: gone
+e: {root}/src/test/kotlin/DTest.kt: (3, 8): Unresolved reference: gone
+[error] {root}/src/test/scala/ESpec.scala:3:8: not found: value gone
+[WARNING] {root}/src/test/java/a/FTest.java:[6,24] deprecated
+[ERROR] {root}/src/main/java/a/Main.java:[6,24] cannot find symbol
+"""
+    content = convert("jvm", *given(tmp_path, {"build.txt": text}))
+    assert {Path(file).stem: why for file, why in junit.parse(content, []).uncollected.items()} == {
+        "ATest": "collection failure: cannot find symbol", "BTest": "collection failure: ';' expected",
+        "CTest": "collection failure: Unresolved reference: gone", "ESpec": "collection failure: not found: value gone",
+        "DTest": "collection failure: Unresolved reference: gone",
+    }  # fmt: skip
+
+
 def test_two_tests_of_one_name_are_told_apart_and_one_told_twice_is_worst() -> None:
     results = Results(Tree("/nowhere"))
     for status in ("passed", "failed", "passed"):

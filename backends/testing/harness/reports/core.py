@@ -49,6 +49,8 @@ def stable(name):
 
 def printable(text):
     """The text without characters that XML cannot hold."""
+    if text.isprintable():
+        return text
     return "".join(
         c if c in "\t\n" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c > "\uffff" else "?" for c in text
     )

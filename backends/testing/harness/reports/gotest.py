@@ -141,6 +141,7 @@ class Packages:
         self.tree = tree
         self.modules = []  # (module path, folder), the longest first
         self.functions = {}
+        self.folders = {}
         for path in tree.named("go.mod"):
             match = _MODULE.search(tree.text(path))
             if match:
@@ -149,6 +150,11 @@ class Packages:
 
     def folder(self, package):
         """Folder of a package from the tree's root; the package itself when no go.mod tells."""
+        if package not in self.folders:
+            self.folders[package] = self._folder(package)
+        return self.folders[package]
+
+    def _folder(self, package):
         for module, folder in self.modules:
             if package == module or package.startswith(module + "/"):
                 return "/".join(part for part in (folder, package[len(module) + 1 :]) if part)

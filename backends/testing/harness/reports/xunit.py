@@ -153,7 +153,9 @@ def cases(root, tree, results):
             continue
         file, name = identity(case, tree)
         status, message = result(case)
-        message = re.sub(r"^\s*[\w\\]+::%s[^\n]*\n" % re.escape(case.get("name")[:MAX_TEXT]), "", message)  # PHPUnit
+        heading, _, said = message.strip().partition("\n")
+        if "::" + case.get("name") in heading and said:  # PHPUnit
+            message = said
         whole = tree.found(case.get("name"))  # vitest, bats and node:test tell of broken files so
         if whole and (whole == file or "/" in case.get("name")) and status in ("error", "failed"):
             results.uncollected(whole, message)
