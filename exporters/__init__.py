@@ -32,6 +32,8 @@ def export(
     certificates: Mapping[str, Certificate],
     out: Path,
     services: Services,
+    *,
+    registry: Mapping[str, str] | None = None,
 ) -> Bundle:
     """Write `tasks` into the folder `out`.
 
@@ -42,6 +44,7 @@ def export(
         out: a folder that is not there, is empty, or holds a bundle of ours, which is then replaced. When it holds
             the same bundle already, nothing is touched.
         services: artifacts and clones are read, nothing runs.
+        registry: image -> where a registry has it, by digest; the bundle then names that.
 
     Raises:
         UsageError: no such format.
@@ -52,7 +55,10 @@ def export(
         raise UsageError(f"there is no format {format!r}", advice=f"formats: {', '.join(FORMATS)}")
     if not tasks:
         raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows what there is")
-    items = [Item(task=task, certificate=certificates.get(task.id)) for task in sorted(tasks, key=lambda t: t.name)]
+    items = [
+        Item(task=task, certificate=certificates.get(task.id), registry=(registry or {}).get(task.image))
+        for task in sorted(tasks, key=lambda t: t.name)
+    ]
     digest = write_bundle(format, FORMATS[format], items, out, services)
     return Bundle(
         format=format, tasks=tuple(sorted(task.id for task in tasks)), manifest_sha256=digest,

@@ -92,7 +92,7 @@ def config(item: Item, services: Services) -> dict[str, Any]:
             "timeout_sec": 2.0 * parts.seconds_allowed(task) + 120, "user": "root", "environment_mode": "separate",
             "environment": {**resources, "network_mode": "no-network"}, "collect": [collect],
         },
-        "environment": {**resources, "docker_image": task.image, "network_mode": "public"},
+        "environment": {**resources, "docker_image": item.image, "network_mode": "public"},
     }  # fmt: skip
 
 

@@ -14,6 +14,13 @@ class Item:
 
     task: Task
     certificate: Certificate | None
+    registry: str | None = None
+    """Where a registry has the task's image, `HOST/PREFIX/env@sha256:...`."""
+
+    @property
+    def image(self) -> str:
+        """The image as others are to ask for it: from the registry, where one has it."""
+        return self.registry or self.task.image
 
     @property
     def folder(self) -> str:

@@ -72,6 +72,7 @@ def _task(item: Item, notes: Sequence[str]) -> dict[str, Any]:
         "license": task.license,
         "image": task.image,
         "image_digest": task.image_digest,
+        "registry": item.registry,
         "certificate": item.certificate.id if item.certificate else None,
         "gold_patch": task.gold_patch,
         "test_patch": task.test_patch,

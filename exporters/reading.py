@@ -21,9 +21,13 @@ from taskdb.records import Task
 
 @dataclass(frozen=True, kw_only=True)
 class Shipped:
-    """One task of a bundle. `artifacts`: its patches and its script; `tree`: the archive of its base tree."""
+    """One task of a bundle. `artifacts`: its patches and its script; `tree`: the archive of its base tree.
+
+    `registry`: where a registry has its image, `HOST/PREFIX/env@sha256:...`, or None.
+    """
 
     task: Task
+    registry: str | None
     artifacts: tuple[bytes, ...]
     tree: Path
 
@@ -64,7 +68,10 @@ def _shipped(folder: Path, row: Mapping[str, Any], files: Mapping[str, str], by_
     hashes = [digest for digest in named if digest]
     if missing := [digest for digest in hashes if digest not in by_hash]:
         raise wrong(f"lacks the file {missing[0][:16]}...")
-    return Shipped(task=task, artifacts=tuple(by_hash[one].read_bytes() for one in hashes), tree=placed[TREE])
+    return Shipped(
+        task=task, artifacts=tuple(by_hash[one].read_bytes() for one in hashes), tree=placed[TREE],
+        registry=row.get("registry"),
+    )  # fmt: skip
 
 
 def _wrong(folder: Path, name: object, what: str, *, advice: str = "") -> InputError:

@@ -13,7 +13,9 @@ import verifiers
 from backends.services import Services
 from exporters import manifest
 from mergemill.errors import InputError
+from mergemill.images.copies import fetched
 from taskdb.artifacts import Artifacts
+from taskdb.images import ImageCopy
 from taskdb.records import Task
 
 
@@ -81,7 +83,7 @@ def audit_bundle(folder: Path, services: Services) -> Iterator[TaskAudit]:
     """
     for shipped in exporters.reading.read_bundle(folder):
         task = shipped.task
-        if services.sandbox.image(task.image) is None:
+        if services.sandbox.image(task.image) is None and not _fetched(task, shipped.registry, services):
             yield _told(task, skipped=f"the image {task.image} is not here")
             continue
         with tempfile.TemporaryDirectory(prefix="mergemill-") as temporary:
@@ -89,6 +91,14 @@ def audit_bundle(folder: Path, services: Services) -> Iterator[TaskAudit]:
             for content in shipped.artifacts:
                 theirs.artifacts.put(content)
             yield _told(task, verifiers.inspect(task, theirs, shipped.files()))
+
+
+def _fetched(task: Task, reference: str | None, services: Services) -> bool:
+    """Bring the image from where the bundle says that it is; whether it is here now."""
+    if reference is None:
+        return False
+    copy = ImageCopy(image=task.image, image_digest=task.image_digest, reference=reference, at="")
+    return fetched(services.sandbox, [copy]) is not None
 
 
 def audit_task(task: Task, services: Services) -> TaskAudit:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -69,6 +69,8 @@ class Settings(BaseSettings):
     """Where base images come from."""
     ca_bundle: Path | None = None
     """CA certificates (PEM) given to builds; default: the first of CA_VARIABLES that names a file."""
+    image_budget: ByteSize | None = None
+    """What mergemill's images may take on the engine's disk, such as 50GB; run then removes the least recently used."""
 
     limit: int | None = Field(default=None, ge=1)
     """At most this many candidates of each source, newest first."""

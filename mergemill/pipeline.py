@@ -101,19 +101,20 @@ class Attempt:
 
 def advance(steps: Sequence[Step], services: Services, patience: Retrying, lineage: Lineage) -> Iterator[Attempt]:
     """Take one change through those of the steps that it has still before it; in a worker."""
-    for step in steps:
-        if getattr(lineage, step.makes, None) is not None:
-            continue
-        started = time.perf_counter()
-        result: Record | Exception
-        try:
-            result = patience.copy()(step.by, step.takes(lineage), services)
-        except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
-            result = disk_full(error) or error
-        yield Attempt(step.stage, lineage, result, time.perf_counter() - started)
-        if isinstance(result, (Exception, Rejection)):
-            return
-        lineage = lineage.then(result)
+    with services.sandbox.holding():  # images made for it stay until its last stage is done
+        for step in steps:
+            if getattr(lineage, step.makes, None) is not None:
+                continue
+            started = time.perf_counter()
+            result: Record | Exception
+            try:
+                result = patience.copy()(step.by, step.takes(lineage), services)
+            except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
+                result = disk_full(error) or error
+            yield Attempt(step.stage, lineage, result, time.perf_counter() - started)
+            if isinstance(result, (Exception, Rejection)):
+                return
+            lineage = lineage.then(result)
 
 
 @dataclass
@@ -128,6 +129,8 @@ class Run:
     patience: Retrying = PATIENCE
     canonical: Callable[[str], str] = str
     """The source word that records bear, of one that was given."""
+    make_room: Callable[[], None] = lambda: None
+    """Is called after each build, and where a stage met a full disk."""
     new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> how many records, lines or sources failed that way."""
@@ -173,6 +176,8 @@ class Run:
             stage=attempt.stage, result=result, source=candidate.source, name=candidate.name, seconds=attempt.seconds
         )
         self._tell(self.store.finish(done))
+        if attempt.stage is Stage.BUILD:
+            self.make_room()
 
     def _tell(self, finished: Iterable[Finished]) -> None:
         for one in finished:
@@ -186,6 +191,8 @@ class Run:
         code = error.exit_code if isinstance(error, MergemillError) else 1
         self.failures[code] = self.failures.get(code, 0) + 1
         self.in_a_row = self.in_a_row + 1 if isinstance(error, Transient) else 0
+        if "disk is full" in str(error):
+            self.make_room()
         if isinstance(error, MergemillError):
             self.progress.message(f"{name}: {error.line()}")
         else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, cast
 
 from backends.services import Services
 from languages.registry import all_languages
 from mergemill.config import OFF
 from mergemill.errors import UsageError
+from mergemill.images.ledger import Ledger
 from taskdb.artifacts import Artifacts
 
 if TYPE_CHECKING:
@@ -19,13 +22,18 @@ if TYPE_CHECKING:
 class _Later:
     """A sandbox that asks for the engine when it is first used: what needs none runs where there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._made: Any = None
 
     def __getattr__(self, name: str) -> Any:
         if self._made is None:
-            self._made = _engine()
+            self._made = _engine(self._settings)
         return getattr(self._made, name)
+
+    def holding(self) -> AbstractContextManager[None]:
+        """Nothing is held where no engine was asked for."""
+        return contextlib.nullcontext() if self._made is None else cast("Sandbox", self._made).holding()
 
 
 def make_services(settings: Settings, *, engine: bool) -> Services:
@@ -39,7 +47,7 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
 
     if settings.language is not None and settings.language not in all_languages():
         raise UsageError(f"unknown language {settings.language}", advice=f"one of {', '.join(all_languages())}")
-    sandbox = _engine() if engine else cast("Sandbox", _Later())
+    sandbox = _engine(settings) if engine else cast("Sandbox", _Later(settings))
     if engine:
         sandbox.reap()
     return Services(
@@ -65,7 +73,7 @@ def artifacts_of(settings: Settings) -> Artifacts:
     return Artifacts(settings.store_dir / "artifacts")
 
 
-def _engine() -> Sandbox:
+def _engine(settings: Settings) -> Sandbox:
     from backends.sandbox.docker import DockerSandbox  # noqa: PLC0415 - reading commands don't pay for the SDK
 
-    return DockerSandbox()
+    return DockerSandbox(used=Ledger(settings.store_dir).touch)

@@ -19,6 +19,8 @@ class Needs:
 
     certified: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Image -> names of the tasks that were certified on it, sorted; also of chains that count no more."""
+    tasked: frozenset[str] = frozenset()
+    """Images of all tasks, also of those that were rejected."""
     waiting: frozenset[str] = frozenset()
     """Images of changes that still go on."""
     known: frozenset[str] = frozenset()
@@ -33,6 +35,7 @@ def needs(store: Store) -> Needs:
             certified.setdefault(row.image, set()).add(row.name)
         return Needs(
             certified={image: tuple(sorted(names)) for image, names in certified.items()},
+            tasked=frozenset(connection.execute(text(_TASKED)).scalars()),
             waiting=frozenset(connection.execute(text(_WAITING)).scalars()),
             known=frozenset(connection.execute(text("SELECT DISTINCT image FROM environment")).scalars()),
         )
@@ -41,6 +44,8 @@ def needs(store: Store) -> Needs:
 _CERTIFIED = """SELECT DISTINCT e.image, t.name
                 FROM certificate k JOIN task t ON t.id = k.parent
                 JOIN verification v ON v.id = t.parent JOIN environment e ON e.id = v.parent"""
+_TASKED = """SELECT DISTINCT e.image
+             FROM task t JOIN verification v ON v.id = t.parent JOIN environment e ON e.id = v.parent"""
 _WAITING = """SELECT DISTINCT e.image FROM changes h JOIN environment e ON e.id = h.environment
               WHERE h.status NOT IN ('certified', 'rejected')"""
 

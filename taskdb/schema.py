@@ -92,6 +92,12 @@ def _state(connection: Connection) -> tuple[str | None, str | None]:
     return revision, views
 
 
+def is_there(url: str) -> bool:
+    """Whether there is something to open: False only for a file of SQLite's that does not exist."""
+    parsed = _parse(url)
+    return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
+
+
 def _drop_views(connection: Connection) -> None:
     there = set(inspect(connection).get_view_names())
     for name in [name for name in reversed(VIEWS) if name in there]:

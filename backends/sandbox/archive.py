@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import shlex
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import IO, cast
 
@@ -15,6 +16,8 @@ MAX_FILE_BYTES = 64 * 1024 * 1024
 
 OWN_FOLDER = "/run/mergemill"
 """Where files that a layer must not keep are put; created by us, so that removing it leaves nothing."""
+COMMAND_FILE = f"{OWN_FOLDER}/command"
+"""Where a build's command stands."""
 
 
 def pack(files: Mapping[str, bytes], mode: int = 0o644, *, goes_on: bool = False) -> bytes:
@@ -114,3 +117,10 @@ def _member(tar: tarfile.TarFile, name: str) -> IO[bytes]:
     if content is None:
         raise tarfile.ReadError(f"{name} is no file in the saved image")
     return content
+
+
+def script(command: Sequence[str], env: Mapping[str, str], files: Mapping[str, bytes] | tuple[()]) -> bytes:
+    """The shell script that runs `command` with `env` and removes itself and `files`."""
+    exports = [f"export {key}={shlex.quote(value)}" for key, value in env.items()]
+    gone = shlex.join(["rm", "-rf", OWN_FOLDER, *files])
+    return "\n".join([*exports, shlex.join(command), "code=$?", f"{gone} || exit 70", "exit $code", ""]).encode()

@@ -47,6 +47,33 @@ class ImageInfo:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class EngineInfo:
+    """What the engine says of itself; `root` is the folder of its images on its machine."""
+
+    version: str
+    storage_driver: str
+    root: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """One layer of an image. `chain` names it with all below it, `size` in bytes."""
+
+    chain: str
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stored:
+    """An image with a name, and what it consists of, base first."""
+
+    name: str
+    digest: str
+    layers: tuple[Layer, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
 class Series(Protocol):
     """Runs of one image, one after the other, as root and without network. Each has a fresh container of its own."""
 
@@ -179,6 +206,38 @@ class Sandbox(Protocol):
 
     def remove_image(self, name: str) -> None:
         """Remove the image if it is there and nothing uses it."""
+        ...
+
+    def inventory(self, prefix: str) -> list[Stored]:
+        """All images whose names begin so."""
+        ...
+
+    def taken(self, prefix: str) -> int:
+        """About how many bytes these images take on the engine's disk; quicker to say than `inventory`."""
+        ...
+
+    def about(self) -> EngineInfo:
+        """Version, storage driver and folder of the engine."""
+        ...
+
+    def holding(self) -> AbstractContextManager[None]:
+        """Images that this thread finds, makes or uses in this block are not pruned before its end."""
+        ...
+
+    def prune_image(self, name: str) -> bool:
+        """Remove the image unless somebody holds or uses it; whether it is gone."""
+        ...
+
+    def push(self, name: str, target: str) -> str:
+        """Push an image to a registry as `HOST/PREFIX/env:TAG`; the digest of its manifest."""
+        ...
+
+    def fetch(self, reference: str, name: str) -> ImageInfo | None:
+        """Pull `HOST/PREFIX/env@sha256:...` and call it `name`; None when the registry has no such thing."""
+        ...
+
+    def registry_has(self, reference: str) -> bool:
+        """Whether the registry still has what `reference` names by its digest."""
         ...
 
     def lock(self, name: str) -> AbstractContextManager[None]:

@@ -13,15 +13,12 @@ import http.client
 import itertools
 import json
 import logging
-import queue
-import shlex
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import IO, Any, cast
 
 import docker
@@ -29,9 +26,12 @@ import docker.errors
 from docker.utils import kwargs_from_env
 
 from backends.sandbox import archive, owner
-from backends.sandbox.base import ImageInfo, Limits, Ran
+from backends.sandbox.base import EngineInfo, ImageInfo, Limits, Ran, Stored
 from backends.sandbox.box import HOSTNAME, HOSTS, Box
+from backends.sandbox.inventory import inventory, taken
+from backends.sandbox.leases import Leases
 from backends.sandbox.locks import machine_lock
+from backends.sandbox.registry import SLOW_SECONDS, Registry, split
 from backends.sandbox.removal import AWAY, Removal
 from backends.sandbox.series import COMMAND, Boxes, Waiting
 from backends.sandbox.shell import StayingBox, staying
@@ -42,10 +42,7 @@ log = logging.getLogger(__name__)
 SETUP = "scripts/setup docker"
 SECONDS = 60
 """How long the engine may be silent on an ordinary request."""
-SLOW_SECONDS = 1800
-"""The same where it moves whole images."""
 BROKEN = (docker.errors.DockerException, *AWAY)
-COMMAND_FILE = f"{archive.OWN_FOLDER}/command"
 DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP"]
 
 
@@ -82,23 +79,17 @@ def engine_errors() -> Iterator[None]:
         raise known from error
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineInfo:
-    """What the engine says of itself; `root` is the folder of its images on its machine."""
-
-    version: str
-    storage_driver: str
-    root: str
-
-
 class DockerSandbox:
     """The engine that DOCKER_HOST names, or the local one. May be shared by threads.
+
+    Args:
+        used: is told the name of every image that is used, each time.
 
     Raises:
         MachineError: no engine answers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, used: Callable[[str], None] = lambda _: None) -> None:
         self._local = threading.local()
         self._clients: list[docker.APIClient] = []
         # Closed with this object or at exit, whichever comes first; whoever makes a sandbox need not think of it.
@@ -116,8 +107,10 @@ class DockerSandbox:
         self._id = str(info.get("ID") or client.base_url)
         self._waiters = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
         self._removal = Removal(self._client)
-        self._unreachable: str | None = None
         self._stopping = threading.Event()
+        self._registry = Registry(self._client, self._stopping)
+        self._used = used
+        self._leases = Leases(self._id, used)
 
     def _client(self, seconds: int = SECONDS) -> docker.APIClient:
         """This thread's client that waits so long."""
@@ -166,6 +159,7 @@ class DockerSandbox:
                 self._removal.later(lambda: box.id)
                 raise
 
+        self._leases.hold(image)
         boxes = Boxes(make, self._removal.later, self._waiters, engine_errors)
         try:
             yield boxes
@@ -209,17 +203,18 @@ class DockerSandbox:
         Neither command nor environment are in the container's configuration, which the engine would copy into the
         image: both come as a script under /run/mergemill that removes itself and `files` when the command is done.
         """
-        brought = {**(files or {}), COMMAND_FILE: _script(command, env or {}, files or ())}
+        brought = {**(files or {}), archive.COMMAND_FILE: archive.script(command, env or {}, files or ())}
         with (
             engine_errors(),
-            self._box(base, ["/bin/sh", COMMAND_FILE], limits, env={}, network=network, user="root") as box,
+            self._box(base, ["/bin/sh", archive.COMMAND_FILE], limits, env={}, network=network, user="root") as box,
         ):
             packed = archive.pack(brought, goes_on=tree is not None)
             box.put(packed if tree is None else itertools.chain([packed], archive.pieces(tree)))
             ran = box.execute(())
             if ran.exit_code or ran.killed_by:
                 return ran, None
-            repository, tag = _split(name)
+            repository, tag = split(name)
+            self._leases.hold(name)
             self._client(SLOW_SECONDS).commit(
                 box.id, repository, tag,
                 conf={
@@ -253,6 +248,8 @@ class DockerSandbox:
         """Without network the engine is not even asked for an empty one: that takes it longer than all the rest."""
         if self._stopping.is_set():
             raise Stopped("stopped")
+        self._leases.hold(image)
+        self._used(image)
         client = self._client()
         made = client.create_container(
             image, list(command[1:]), entrypoint=[command[0]], environment=dict(env or {}), user=user,
@@ -301,12 +298,14 @@ class DockerSandbox:
 
     def image(self, name: str) -> ImageInfo | None:
         """The image of that name or digest, or None."""
+        self._leases.hold(name)
         with engine_errors():
             client = self._client()
             try:
                 found = client.inspect_image(name)
                 sizes = [step["Size"] for step in client.history(found["Id"])]
             except docker.errors.NotFound:
+                self._leases.drop(name)
                 return None
         return ImageInfo(
             name=name,
@@ -322,6 +321,27 @@ class DockerSandbox:
         names = sorted(tag for entry in found for tag in entry["RepoTags"] or () if tag != "<none>:<none>")
         return [info for info in map(self.image, names) if info]
 
+    def inventory(self, prefix: str) -> list[Stored]:
+        """All images whose names begin so, layer by layer."""
+        with engine_errors():
+            return inventory(self._client(), prefix)
+
+    def taken(self, prefix: str) -> int:
+        """About how many bytes these images take."""
+        with engine_errors():
+            return taken(self._client(), prefix)
+
+    def holding(self) -> AbstractContextManager[None]:
+        """Images that this thread finds, makes or uses in this block are not pruned before its end."""
+        return self._leases.holding()
+
+    def prune_image(self, name: str) -> bool:
+        """Remove the image unless somebody holds or uses it; whether it is gone."""
+        with self._leases.alone(name) as free:
+            if free:
+                self.remove_image(name)
+            return free and self.image(name) is None
+
     def remove_image(self, name: str) -> None:
         """Remove the image if it is there and nothing uses it."""
         with engine_errors(), contextlib.suppress(docker.errors.NotFound):
@@ -333,42 +353,32 @@ class DockerSandbox:
                 log.info("image %s is in use and stays", name)
 
     def pull(self, name: str, *, seconds: float) -> bool:
-        """Whether the registry answered within `seconds` and the image is here now.
+        """Whether the registry answered within `seconds` and the image is here now; see `Registry.pull`."""
+        return self._registry.pull(name, seconds=seconds) and self.image(name) is not None
 
-        A registry that was out of reach once is not asked again by this object: each try can cost half a minute.
-        """
-        if self._unreachable is not None:
-            return False
-        events: queue.Queue[dict[str, Any] | Exception | None] = queue.Queue()
-        threading.Thread(target=self._pull, args=(name, events), daemon=True).start()
-        patience = seconds
-        while True:
-            try:
-                event = events.get(timeout=patience)
-            except queue.Empty:
-                event = TimeoutError(f"no answer in {patience:.0f} s")
-            if event is None:
-                return self.image(name) is not None
-            if isinstance(event, Exception) or "error" in event:
-                said = str(event if isinstance(event, Exception) else event["error"])
-                if "not found" not in said and "manifest unknown" not in said:
-                    self._unreachable = said
-                log.info("%s cannot be pulled: %s", name, said)
-                return False
-            patience = SLOW_SECONDS
+    def push(self, name: str, target: str) -> str:
+        """Push an image; see `backends.sandbox.registry.Registry.push`."""
+        with engine_errors(), self.lock(f"push-{name}"), self.holding():
+            self._leases.hold(name)
+            return self._registry.push(name, target)
 
-    def _pull(self, name: str, events: queue.Queue[dict[str, Any] | Exception | None]) -> None:
-        try:
-            for event in self._client(SLOW_SECONDS).pull(name, stream=True, decode=True):
-                events.put(event)
-        except BROKEN as error:
-            events.put(error)
-        else:
-            events.put(None)
+    def fetch(self, reference: str, name: str) -> ImageInfo | None:
+        """Pull an image by digest; see `backends.sandbox.registry.Registry.fetch`. One thread at a time does it."""
+        self._leases.hold(name)
+        with engine_errors(), self.lock(f"fetch-{name}"):
+            if found := self.image(name):
+                return found
+            self._used(name)
+            return self.image(name) if self._registry.fetch(reference, name) else None
+
+    def registry_has(self, reference: str) -> bool:
+        """Whether the registry still has it; see `backends.sandbox.registry.Registry.has`."""
+        with engine_errors():
+            return self._registry.has(reference)
 
     def import_rootfs(self, tar: IO[bytes], name: str, *, env: Mapping[str, str], labels: Mapping[str, str]) -> None:
         """Make a one-layer image of an uncompressed root file system."""
-        repository, tag = _split(name)
+        repository, tag = split(name)
         changes = ['CMD ["/bin/bash"]']
         changes += [f"ENV {key}={json.dumps(value)}" for key, value in env.items()]
         changes += [f"LABEL {key}={json.dumps(value)}" for key, value in labels.items()]
@@ -401,16 +411,3 @@ def _close(clients: list[docker.APIClient]) -> None:
     for client in clients:
         with contextlib.suppress(*BROKEN):
             client.close()
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Repository and tag of an image name; a colon before the last slash belongs to the registry."""
-    repository, colon, tag = name.rpartition(":")
-    return (repository, tag) if colon and "/" not in tag else (name, "latest")
-
-
-def _script(command: Sequence[str], env: Mapping[str, str], files: Mapping[str, bytes] | tuple[()]) -> bytes:
-    """The shell script that runs `command` with `env` and removes itself and `files`."""
-    exports = [f"export {key}={shlex.quote(value)}" for key, value in env.items()]
-    gone = shlex.join(["rm", "-rf", archive.OWN_FOLDER, *files])
-    return "\n".join([*exports, shlex.join(command), "code=$?", f"{gone} || exit 70", "exit $code", ""]).encode()

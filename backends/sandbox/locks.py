@@ -27,15 +27,23 @@ def machine_lock(scope: str, name: str) -> Iterator[None]:
     Raises:
         Transient: the lock's file cannot be made.
     """
+    with os.fdopen(lock_file(scope, name), "rb") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def lock_file(scope: str, name: str) -> int:
+    """A descriptor of the file on which the lock of a name is taken; the caller closes it.
+
+    Raises:
+        Transient: it cannot be made.
+    """
     key = hashlib.sha256(scope.encode()).hexdigest()[:12]
     path = _folder() / f"mergemill-{key}-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"
     try:
-        handle = _opened(path)
+        return _opened(path)
     except OSError as error:
         raise Transient(f"cannot lock {path}: {error.strerror}") from error
-    with os.fdopen(handle, "rb"):
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
 
 
 def _folder() -> Path:

@@ -12,6 +12,7 @@ from mergemill.cli import output
 from mergemill.cli.options import GRADING, Json, with_settings
 from mergemill.config import Settings
 from mergemill.errors import InputError
+from mergemill.images.fetching import fetching
 from mergemill.services import make_services
 from taskdb import queries
 from taskdb.records import Task
@@ -44,6 +45,9 @@ def audit(words: Words, as_json: Json = False, *, settings: Settings) -> None:
     if findings:
         raise InputError(f"{findings} findings: not the files that the manifest names; no task was looked at")
     services = make_services(settings, engine=True)
+    if any(isinstance(one, Task) for one in chosen):
+        with Store.open(settings.db, create=False) as store:
+            services = fetching(services, store)
     for one in chosen:
         for audited in [audit_task(one, services)] if isinstance(one, Task) else audit_bundle(one, services):
             _tell_task(audited, as_json=as_json)

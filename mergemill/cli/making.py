@@ -1,11 +1,11 @@
-"""Commands that use tasks and engines: export, grade, images, doctor."""
+"""Commands that use tasks and engines: export, grade, doctor."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -25,16 +25,15 @@ from mergemill.cli.options import (
 )
 from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Transient, UsageError
+from mergemill.images.copies import copies_of
+from mergemill.images.fetching import fetching
 from mergemill.services import artifacts_of, make_services
 from taskdb import queries
+from taskdb.image_queries import copies
 from taskdb.queries import Filters
 from taskdb.records import Task, to_json
 from taskdb.store import Store
 
-if TYPE_CHECKING:
-    from mergemill.images import Image
-
-images = typer.Typer(help="Base and environment images.", no_args_is_help=False)
 Named = Annotated[str, typer.Argument(metavar="TASK", help="An id, an unambiguous beginning of one, or a name.")]
 
 
@@ -42,7 +41,6 @@ def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command()(export)
     app.command()(grade)
-    app.add_typer(images, name="images")
     app.command()(doctor)
 
 
@@ -65,7 +63,9 @@ def export(
         chosen = queries.load_tasks(store, filters)
         _one_of_each_name([task for task, _ in chosen])
         certificates = {task.id: certificate for task, certificate in chosen if certificate}
-        bundle = exporters.export(formats, [task for task, _ in chosen], certificates, out, services)
+        tasks = [task for task, _ in chosen]
+        registry = copies_of(tasks, certificates, copies(store))
+        bundle = exporters.export(formats, tasks, certificates, out, services, registry=registry)
         store.add(bundle)
     if as_json:
         output.as_json(to_json(bundle))
@@ -101,10 +101,11 @@ def grade(
     with Store.open(settings.db, create=False) as store:
         found = queries.resolve_task(store, task)
         content = artifacts_of(settings).get(found.gold_patch) if gold else content
-        services = make_services(settings, engine=True)
+        services = fetching(make_services(settings, engine=True), store)
         import verifiers  # noqa: PLC0415 - after what can be refused without it
 
-        score = verifiers.grade(found, services, content)
+        with services.sandbox.holding():
+            score = verifiers.grade(found, services, content)
         store.add_score(score, found.id, hashlib.sha256(content).hexdigest())
     if as_json:
         output.as_json(to_json(score))
@@ -112,97 +113,6 @@ def grade(
         output.fields(to_json(score).items())
     if score.infrastructure_error:
         raise Transient(f"not scored: {score.infrastructure_error}")
-
-
-# ------------------------------------------------------------------------------------------------------ images
-
-
-@images.command("bootstrap")
-@with_settings(*IMAGES)
-def bootstrap(
-    versions: Annotated[
-        list[str] | None, typer.Argument(metavar="VERSION...", show_default=False, help="Such as 3.11; else the usual.")
-    ] = None,
-    language: Annotated[str, typer.Option("--language", metavar="L", help="Language of the bases.")] = "python",
-    as_json: Json = False,
-    *,
-    settings: Settings,
-) -> None:
-    """Make base images, where they are missing."""
-    from builders import bases  # noqa: PLC0415 - only these commands need them
-    from mergemill.images import described  # noqa: PLC0415
-
-    services = make_services(settings, engine=True)
-    made = bases.bootstrap(language, tuple(versions) if versions else None, services)
-    _list([described(info) for info in made], as_json=as_json)
-
-
-@images.command("list")
-@with_settings(*READING)
-def list_images(as_json: Json = False, *, settings: Settings) -> None:
-    """List mergemill's images on this engine."""
-    from mergemill.images import ours  # noqa: PLC0415
-
-    _list(ours(make_services(settings, engine=True).sandbox), as_json=as_json)
-
-
-@images.command("prune")
-@with_settings(*READING)
-def prune(
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also images this database does not know: leftovers, other databases'.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    as_json: Json = False,
-    *,
-    settings: Settings,
-) -> None:
-    """Remove environment images that no task and no waiting change of this database needs. Bases stay."""
-    from mergemill.images import remove, unused  # noqa: PLC0415
-
-    sandbox = make_services(settings, engine=True).sandbox
-    with Store.open(settings.db, create=False) as store:
-        found = unused(sandbox, store, everything=everything)
-    gone = found if dry_run else remove(sandbox, found)
-    _list(gone, as_json=as_json, nothing="nothing to remove; --all also looks at images this database does not know")
-
-
-@images.command("audit")
-@with_settings(*IMAGES)
-def audit(
-    tasks: Annotated[
-        list[str] | None, typer.Argument(metavar="TASK...", show_default=False, help="Tasks; all certified when none.")
-    ] = None,
-    as_json: Json = False,
-    *,
-    settings: Settings,
-) -> None:
-    """Read every layer of tasks' images for what an agent must not find: gold patch, tests, later commits."""
-    with Store.open(settings.db, create=False) as store:
-        if tasks:
-            chosen = [queries.resolve_task(store, word) for word in tasks]
-        else:
-            chosen = [task for task, _ in queries.load_tasks(store, Filters(status=Status.CERTIFIED))]
-    services = make_services(settings, engine=True)
-    import verifiers  # noqa: PLC0415 - after what can be refused without it
-
-    leaks = 0
-    for task in chosen:
-        found = [asdict(finding) for finding in verifiers.audit_image(task, services)]
-        leaks += len(found)
-        if as_json:
-            output.as_json({"task": task.name, "image": task.image, "clean": not found, "findings": found})
-        else:
-            verdict = f"{len(found)} findings" if found else "clean, nothing of gold patch, tests or later commits"
-            output.text(f"{task.name}: {verdict} ({task.image})")
-            output.rows(found, ("path", "what", "layer"), as_lines=False, nothing="") if found else None
-    if leaks:
-        raise InputError(f"{leaks} findings: an agent could read the future in these images")
-
-
-def _list(found: list[Image], *, as_json: bool, nothing: str = "there are none") -> None:
-    rows = [image.row() if as_json else image.row() | {"digest": image.digest[:19]} for image in found]
-    output.rows(rows, ("name", "layer", "layer_mb", "digest"), as_lines=as_json, nothing=nothing)
 
 
 # ------------------------------------------------------------------------------------------------------ doctor

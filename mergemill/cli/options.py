@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
+from pydantic import ByteSize, ValidationError
 from pydantic.fields import FieldInfo
 
 from mergemill.config import SECRETS, Settings
@@ -144,7 +144,7 @@ def _default(field: FieldInfo) -> str:
 def _metavar(field: FieldInfo) -> str:
     kinds = [field.annotation, *get_args(field.annotation)]
     words = [word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind)]
-    names = {int: "N", float: "N", Path: "PATH", date: "DATE", str: "TEXT"}
+    names = {int: "N", float: "N", Path: "PATH", date: "DATE", str: "TEXT", ByteSize: "SIZE"}
     found = next((names[kind] for kind in kinds if kind in names), "" if words else "TEXT")
     return "|".join([*words, *([found] if found else [])])
 

@@ -19,6 +19,8 @@ from mergemill.cli.funnel import tell_funnel
 from mergemill.cli.options import Command, Json, with_settings, words
 from mergemill.config import Settings
 from mergemill.errors import UsageError
+from mergemill.images.budget import Budget
+from mergemill.images.fetching import fetching
 from mergemill.pipeline import Run, Step, stages
 from mergemill.progress import Lines, LiveTable, Quiet
 from mergemill.services import make_services
@@ -99,9 +101,12 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
         forget(settings.store_dir)
     creates = stage in (None, Stage.MINE)
     with Store.open(settings.db, create=creates, clock=services.clock) as store, _progress(as_json=as_json) as progress:
+        services = fetching(services, store)
         cluster = LocalCluster(workers=settings.workers, stop=partial(_stop, services if stage in ENGINE else None))
         bear = partial(canonical, clones=settings.store_dir / "clones")
         run = Run(store, services, cluster, progress, settings.workers, canonical=bear)
+        if settings.image_budget is not None and stage in (None, Stage.BUILD):
+            run.make_room = Budget(services, store, progress.message).make_room
         _work(run, stage, scope if creates else _by_records(scope, bear))
         scope = _by_records(scope, bear)  # only now it is known under which names they were mined
         held = summary(store, scope.sources)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -86,7 +87,7 @@ def run(
 ) -> Run:
     """One run over the database in `folder`."""
     with Store.open(f"sqlite:///{folder}/m.db") as store, (folder / "events").open("a") as out:
-        services: Any = SimpleNamespace()
+        services: Any = SimpleNamespace(sandbox=SimpleNamespace(holding=nullcontext))
         done = Run(store, services, LocalCluster(workers=workers), Lines(out=out), workers, patience=HURRIED)
         done.work(stages.steps() if steps is None else steps, done.mine(mine, Scope(sources=sources, **scope)))
         return done

@@ -1,0 +1,137 @@
+"""A real registry (Debian's docker-registry) on a free port of localhost, with images small enough for it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tarfile
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from backends.sandbox.docker import DockerSandbox
+
+ADVICE = "docker-registry is not installed: apt-get install -y docker-registry"
+PASSWORDS = "ada:$2y$05$6skEiQ4TYxX0Rqv3Y7jDp.FGoRAqHD1AC0LryeGxO.4wAAktSuQr6\n"
+"""htpasswd, bcrypt: ada may enter with the word `secret`."""
+
+
+@dataclass
+class Registry:
+    """A registry process; `home` is a DOCKER_CONFIG folder with the right to enter."""
+
+    folder: Path
+    locked: bool = False
+    port: int = 0
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def host(self) -> str:
+        return f"localhost:{self.port}"
+
+    @property
+    def home(self) -> Path:
+        home = self.folder / "docker"
+        home.mkdir(exist_ok=True)
+        word = base64.b64encode(b"ada:secret").decode()
+        (home / "config.json").write_text(json.dumps({"auths": {self.host: {"auth": word}}}))
+        return home
+
+    def start(self) -> None:
+        """Start it, on the same port as before."""
+        program = shutil.which("docker-registry", path=f"{os.environ['PATH']}:/usr/bin")
+        if not program:
+            (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.port = self.port or _free_port()
+        (self.folder / "passwords").write_text(PASSWORDS)
+        config: dict[str, Any] = {
+            "version": "0.1", "log": {"level": "error"}, "http": {"addr": f"127.0.0.1:{self.port}"},
+            "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}, "delete": {"enabled": True}},
+        }  # fmt: skip
+        if self.locked:
+            config["auth"] = {"htpasswd": {"realm": "test", "path": str(self.folder / "passwords")}}
+        (self.folder / "config.yml").write_text(yaml.safe_dump(config))
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(program), "serve", str(self.folder / "config.yml")], stdout=log, stderr=log
+            )
+        for _ in range(100):
+            with socket.socket() as client:
+                if client.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            time.sleep(0.05)
+        raise AssertionError((self.folder / "log").read_text())
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def blob(self, digest: str) -> Path:
+        """The file in which the registry keeps a manifest or layer."""
+        hashed = digest.removeprefix("sha256:")
+        return self.folder / f"data/docker/registry/v2/blobs/sha256/{hashed[:2]}/{hashed}/data"
+
+    def manifest(self, reference: str) -> dict[str, Any]:
+        """The manifest behind `HOST/PREFIX/env@sha256:...`, asked for over HTTP."""
+        repository, _, digest = reference.partition("/")[2].partition("@")
+        accept = {"Accept": "application/vnd.docker.distribution.manifest.v2+json"}
+        url = f"http://127.0.0.1:{self.port}/v2/{repository}/manifests/{digest}"
+        answer = requests.get(url, headers=accept, timeout=10)
+        answer.raise_for_status()
+        return dict(answer.json())
+
+    def delete(self, reference: str) -> None:
+        """Delete a manifest."""
+        repository, _, digest = reference.partition("/")[2].partition("@")
+        url = f"http://127.0.0.1:{self.port}/v2/{repository}/manifests/{digest}"
+        requests.delete(url, timeout=10).raise_for_status()
+
+
+def tiny_image(sandbox: DockerSandbox, name: str | None = None, *, under: str | None = None, size: int = 8000) -> str:
+    """Make an image of one file of so many bytes that is like no other, on top of the image `under`; its name."""
+    name = name or f"mergemill-test/tiny:{uuid.uuid4().hex[:16]}"
+    files = rootfs({f"file-{uuid.uuid4().hex}": uuid.uuid4().bytes * (size // 16)})
+    if under is None:
+        sandbox.import_rootfs(files, name, env={}, labels={})
+        return name
+    client = sandbox._client()
+    container = client.create_container(under, ["/none"])["Id"]
+    try:
+        client.put_archive(container, "/", files)
+        client.commit(container, *name.rsplit(":", 1))
+    finally:
+        client.remove_container(container)
+    return name
+
+
+def rootfs(files: Mapping[str, bytes]) -> io.BytesIO:
+    """A root file system of these files."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size, entry.mode = len(content), 0o755
+            tar.addfile(entry, io.BytesIO(content))
+    out.seek(0)
+    return out
+
+
+def _free_port() -> int:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])
