@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import requests
 
@@ -25,6 +25,7 @@ from mergemill.errors import Stopped, Transient
 
 log = logging.getLogger(__name__)
 
+DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP"]
 HOSTNAME = "mergemill"
 HOSTS = f"127.0.0.1\tlocalhost {HOSTNAME}\n::1\tlocalhost\n"
 """For /etc/hosts, which the engine itself writes only where there is a network."""
@@ -234,3 +235,19 @@ def _not_started(error: requests.HTTPError) -> Ran:
     if "runtime create failed" not in text or not (missing or forbidden):
         raise error
     return Ran(exit_code=127 if missing else 126, output=text + "\n", files={}, seconds=0.0, killed_by=None)
+
+
+def host_config(client: Any, limits: Limits, *, network: bool, cpus: float) -> dict[str, Any]:
+    """What the engine is told of a container: limits, network, privileges. `cpus`: how many the engine has."""
+    memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
+    ulimits = {"fsize": disk, "nofile": 4096, "core": 0}
+    config = client.create_host_config(
+        network_mode="default" if network else "none",
+        mem_limit=memory, memswap_limit=memory, pids_limit=limits.pids,
+        nano_cpus=int(min(limits.cpus, cpus) * 1e9),
+        security_opt=["no-new-privileges"], cap_drop=DROPPED_CAPABILITIES,
+        ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
+        log_config={"Type": "none"},
+        extra_hosts={HOSTNAME: "127.0.0.1"} if network else None,
+    )  # fmt: skip
+    return cast("dict[str, Any]", config)

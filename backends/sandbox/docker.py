@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import docker
 import docker.errors
@@ -27,7 +27,7 @@ from docker.utils import kwargs_from_env
 
 from backends.sandbox import archive, owner
 from backends.sandbox.base import EngineInfo, ImageInfo, Limits, Ran, Stored
-from backends.sandbox.box import HOSTNAME, HOSTS, Box
+from backends.sandbox.box import HOSTNAME, HOSTS, Box, host_config
 from backends.sandbox.inventory import inventory, taken
 from backends.sandbox.leases import Leases
 from backends.sandbox.locks import machine_lock
@@ -43,7 +43,6 @@ SETUP = "scripts/setup docker"
 SECONDS = 60
 """How long the engine may be silent on an ordinary request."""
 BROKEN = (docker.errors.DockerException, *AWAY)
-DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP"]
 
 
 def translated(error: Exception) -> MergemillError | None:
@@ -254,23 +253,9 @@ class DockerSandbox:
         made = client.create_container(
             image, list(command[1:]), entrypoint=[command[0]], environment=dict(env or {}), user=user,
             hostname=HOSTNAME, name=owner.new_name(), use_config_proxy=False, stdin_open=stdin,
-            network_disabled=not network, host_config=self._host_config(client, limits, network),
+            network_disabled=not network, host_config=host_config(client, limits, network=network, cpus=self._cpus),
         )  # fmt: skip
         return Box(made["Id"], self._client, self._waiters, limits, self._stopping)
-
-    def _host_config(self, client: docker.APIClient, limits: Limits, network: bool) -> dict[str, Any]:
-        memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
-        ulimits = {"fsize": disk, "nofile": 4096, "core": 0}
-        config = client.create_host_config(
-            network_mode="default" if network else "none",
-            mem_limit=memory, memswap_limit=memory, pids_limit=limits.pids,
-            nano_cpus=int(min(limits.cpus, self._cpus) * 1e9),
-            security_opt=["no-new-privileges"], cap_drop=DROPPED_CAPABILITIES,
-            ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
-            log_config={"Type": "none"},
-            extra_hosts={HOSTNAME: "127.0.0.1"} if network else None,
-        )  # fmt: skip
-        return cast("dict[str, Any]", config)
 
     def orphans(self) -> list[str]:
         """Ids of containers of drivers of this machine that no longer live."""
