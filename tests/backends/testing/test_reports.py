@@ -32,6 +32,8 @@ RECORDINGS = {
     "minitest": ("minitest", "minitest"), "minitest-text": ("minitest", "minitest"),
     "test-unit": ("minitest", "test-unit"), "phpunit": ("junit", "phpunit"),
     "exunit": ("exunit", "exunit"), "exunit-text": ("exunit", "exunit"),
+    "minitest-broken": ("minitest", "minitest"), "exunit-broken": ("exunit", "exunit"),
+    "ctest-and-googletest": ("ctest", "cxx"),
     "ctest": ("ctest", "cxx"), "ctest-dashboard": ("ctest", "cxx"), "ctest-text": ("ctest", "cxx"),
     "googletest": ("googletest", "cxx"), "googletest-by-ctest": ("googletest", "cxx"),
     "catch2": ("catch2", "cxx"), "catch2-junit": ("catch2", "cxx"),
@@ -154,6 +156,26 @@ FAILED
     assert read("cargo", tmp_path, {"c.txt": text}, tree) == {
         "src/words.rs::words::short": "passed", "tests/it.rs::whole": "passed", "tests/it.rs::half": "failed",
     }  # fmt: skip
+
+
+def test_what_a_test_wrote_before_its_own_line_does_not_hide_it(tmp_path: Path) -> None:
+    text = """
+     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)
+
+running 2 tests
+a word without a new linetest whole ... ok
+test half ... ok
+"""
+    assert read("cargo", tmp_path, {"c.txt": text}, {"tests/it.rs": ""}) == {
+        "tests/it.rs::whole": "passed", "tests/it.rs::half": "passed",
+    }  # fmt: skip
+
+
+def test_reports_of_several_packages_in_one_output_are_all_read(tmp_path: Path) -> None:
+    row = '{{\n  "stats": {{"tests": 1}},\n  "tests": [{{"fullTitle": "{0}", "file": "{0}/a.js", "err": {{}}}}]\n}}'
+    text = "> first\n" + row.format("one") + "\n> second\n{not json\n" + row.format("two") + "\ndone\n"
+    tree = {"one/a.js": "", "two/a.js": ""}
+    assert read("mocha", tmp_path, {"out.txt": text}, tree) == {"one/a.js::one": "passed", "two/a.js::two": "passed"}
 
 
 def test_nextest_names_binaries(tmp_path: Path) -> None:

@@ -28,13 +28,16 @@ tap         prove: PERL_TEST_HARNESS_DUMP_TAP=$OUT prove -lr t                  
 rspec       rspec --format json --out $OUT/rspec.json --format progress
 minitest    $RP asset ruby_reporter.rb > $OUT/ruby_reporter.rb; MERGEMILL_OUT=$OUT/tests.jsonl
             RUBYOPT="-r$OUT/ruby_reporter.rb" rake test                          (minitest and test-unit, any starter)
-            or without it: ... -v > $OUT/out.txt                                 (the verbose text of minitest)
+            or without it: -v in TESTOPTS (the verbose text of minitest). Either way `... > $OUT/out.txt 2>&1`
+            tells of a file that could not be loaded
 exunit      $RP asset exunit_formatter.exs > $OUT/formatter.exs; MERGEMILL_OUT=$OUT/tests.jsonl MIX_ENV=test
             elixir -r $OUT/formatter.exs -S mix test --formatter Mergemill.Formatter --seed 0
-            or without it: mix test --trace --seed 0 > $OUT/out.txt
+            or without it: mix test --trace --seed 0
+            Either way `... > $OUT/out.txt 2>&1` tells of a file that did not compile
 ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $OUT/ctest.xml     (cmake >= 3.21)
             older: ctest -T test --no-compress-output; cp Testing/*/Test.xml $OUT
-            either needs the build folder as working directory; ctest -V > $OUT/ctest.txt is read, too
+            all in the build folder; `ctest > $OUT/ctest.txt` is read, too. With GTEST_OUTPUT=xml:$OUT/ set as well,
+            GoogleTest's own reports take the place of ctest's rows of the same tests
 googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
 junit       anything that writes JUnit XML:

@@ -31,6 +31,7 @@ class Sources:
         self.catch = {}  # name -> file
         self.stems = {}  # stem -> files
         self.commands = {}  # ctest's name -> (source of what it runs, the CMakeLists.txt that adds it)
+        self.by_themselves = False  # whether GoogleTest's own reports are there
         self.paths = [path for path in tree.files if _SOURCE.search(path) and "/CMakeFiles/" not in path]
         for path in self.paths[:20_000]:
             self.stems.setdefault(xunit.stem(path), []).append(path)
@@ -58,6 +59,11 @@ class Sources:
         if dot and self.of_google(suite, test):
             return self.of_google(suite, test)
         return self.catch.get(name) or tested or self._by_stem(name) or adder or "CMakeLists.txt"
+
+    def is_told_elsewhere(self, name):
+        """Whether what ctest calls `name` is one test of GoogleTest, whose own report tells of it."""
+        suite, dot, test = name.rpartition(".")
+        return bool(self.by_themselves and dot and self.of_google(suite, test))
 
     def _by_stem(self, name):
         paths = self.stems.get(xunit.stem(name), []) if name else []
@@ -87,18 +93,13 @@ class Sources:
 
 
 def ctest(left, tree, results):
-    """JUnit of cmake >= 3.21, Test.xml of older ones, or the text of `ctest`; the first kind that is there."""
+    """JUnit of cmake >= 3.21, Test.xml of older ones, or the text of `ctest`; the first kind that is there.
+
+    Where GTEST_OUTPUT made GoogleTest write reports beside, their tests take the place of ctest's rows of the same.
+    """
     where = Sources(tree)
-    roots, texts = [], []
-    for _name, content in left:
-        document = load(content) if content.lstrip().startswith(b"{") else None
-        root = xunit.parse(content)
-        if isinstance(document, dict):
-            where.learn(document)
-        elif root is not None:
-            roots.append(root)
-        else:
-            texts.append(content)
+    google, roots, texts = _sorted(left, where)
+    where.by_themselves = bool(google)
     for case in (case for root in roots for case in root.all("testcase")):
         _ctest_case(case, where, results)
     if not results:
@@ -107,10 +108,31 @@ def ctest(left, tree, results):
     if not results:
         for content in texts:
             _ctest_text(content, where, results)
+    for root in google:
+        _google_cases(root, where, results)
+
+
+def _sorted(left, where):
+    """(reports of GoogleTest, other XML, texts) of what was left; `where` learns from JSON."""
+    google, roots, texts = [], [], []
+    for _name, content in left:
+        document = load(content) if content.lstrip().startswith(b"{") else None
+        root = xunit.parse(content)
+        if isinstance(document, dict):
+            where.learn(document)
+        elif root is None:
+            texts.append(content)
+        elif root.get("name") == "AllTests":
+            google.append(root)
+        else:
+            roots.append(root)
+    return google, roots, texts
 
 
 def _ctest_case(case, where, results):
     name, (status, message) = case.get("name"), xunit.result(case)
+    if where.is_told_elsewhere(name):
+        return
     if case.get("status") == "notrun":
         status = "error" if "NOT_RUN" in message.upper() or not message.startswith("SKIP") else "skipped"
         status = "skipped" if message.startswith(("SKIP", "Disabled")) else status
@@ -121,7 +143,7 @@ def _ctest_case(case, where, results):
 
 def _ctest_xml(test, where, results):
     name = test.first("Name")
-    if test.tag != "Test" or name is None:
+    if test.tag != "Test" or name is None or where.is_told_elsewhere(name.text):
         return
     values = {node.get("name"): node.first("Value") for node in test.all("NamedMeasurement")}
     codes = [values.get("Exit Code"), values.get("Completion Status")]
@@ -139,7 +161,7 @@ def _ctest_xml(test, where, results):
 def _ctest_text(content, where, results):
     for line in lines(content):
         match = _TEXT.match(line)
-        if match:
+        if match and not where.is_told_elsewhere(match["name"]):
             end = match["end"].strip("*").strip()
             status = "passed" if end == "Passed" else "failed" if end.startswith("Failed") else "error"
             if end.startswith(("Skipped", "Not Run (Disabled)")):
@@ -155,19 +177,24 @@ def googletest(left, tree, results):
     where = Sources(tree)
     for _name, content in left:
         root = xunit.parse(content)
-        for case in root.all("testcase") if root is not None else ():
-            suite, test = case.get("classname"), case.get("name")
-            disabled = test.startswith("DISABLED_") or suite.startswith("DISABLED_")
-            unrun = case.get("result") == "suppressed" or case.get("status") == "notrun"
-            if unrun and not disabled:
-                continue
-            status, message = xunit.result(case)
-            message = re.sub(r"^\S+:\d+\s*\n", "", message)
-            if unrun or case.get("result") == "skipped":
-                status = "skipped"
-            file = tree.found(case.get("file")) if case.get("file") else ""
-            file = file or where.of_google(suite, test) or suite
-            results.add(file, suite + "." + test, status, message, number(case.get("time")), again=True)
+        if root is not None:
+            _google_cases(root, where, results)
+
+
+def _google_cases(root, where, results):
+    for case in root.all("testcase"):
+        suite, test = case.get("classname"), case.get("name")
+        disabled = test.startswith("DISABLED_") or suite.startswith("DISABLED_")
+        unrun = case.get("result") == "suppressed" or case.get("status") == "notrun"
+        if unrun and not disabled:
+            continue
+        status, message = xunit.result(case)
+        message = re.sub(r"^\S+:\d+\s*\n", "", message)
+        if unrun or case.get("result") == "skipped":
+            status = "skipped"
+        file = where.tree.found(case.get("file")) if case.get("file") else ""
+        file = file or where.of_google(suite, test) or suite
+        results.add(file, suite + "." + test, status, message, number(case.get("time")), again=True)
 
 
 def catch2(left, tree, results):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import islice
 
 from .core import number
 
@@ -83,10 +84,12 @@ def documents(left, key):
     """The JSON objects with `key` in the files, also where other text stands around them."""
     for _name, content in left:
         document = load(content)
+        found = [document]
         if document is None and b'"%s"' % key.encode() in content:
-            document = _embedded(content, key)
-        if isinstance(document, dict) and key in document:
-            yield document
+            found = _embedded(content.decode("utf-8", "replace"), key)
+        for one in found:
+            if isinstance(one, dict) and key in one:
+                yield one
 
 
 def load(content):
@@ -97,16 +100,14 @@ def load(content):
         return None
 
 
-def _embedded(content, key):
-    """The last object whose first or any key is `key`, printed at the start of a line or behind other text."""
-    text = content.decode("utf-8", "replace")
-    starts = [match.start() for match in re.finditer(r'\{\s*"%s"' % key, text)][-20:]
-    starts += [match.start() for match in re.finditer(r'(?m)^\{"', text)][-20:]
-    for start in reversed(starts):
+def _embedded(text, key):
+    """The objects printed among other text, at the start of a line or with `key` as their first key."""
+    decoder, end = json.JSONDecoder(), 0
+    for match in islice(re.finditer(r'(?m)^\{(?=\s*")|\{(?=\s*"%s")' % key, text), 1000):
+        if match.start() < end:
+            continue
         try:
-            document = json.JSONDecoder().raw_decode(text, start)[0]
+            document, end = decoder.raw_decode(text, match.start())
         except (ValueError, RecursionError):
             continue
-        if isinstance(document, dict) and key in document:
-            return document
-    return None
+        yield document

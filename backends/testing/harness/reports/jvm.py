@@ -8,7 +8,7 @@ from . import xunit
 from .core import lines, number
 
 PLACES = re.compile(
-    r"(^|/)(target/(surefire|failsafe)-reports|target/test-reports|build/test-results/.+|build/test-results)/[^/]+\.xml$"
+    r"(^|/)(target/(surefire|failsafe)-reports|target/(scala-[^/]+/)?test-reports|build/test-results/.+|build/test-results)/[^/]+\.xml$"
 )
 """Where the build tools leave their reports in the tree."""
 

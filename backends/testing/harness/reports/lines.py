@@ -73,17 +73,45 @@ def _rspec_message(message, tree, results):
 
 _MINITEST = re.compile(r"^(?P<suite>[A-Z][^#]*|\S[^#]*)#(?P<test>test_.*) = (?P<seconds>[\d.]+) s = (?P<end>[.FESR])$")
 _FAILURE = re.compile(r"^\s*\d+\) (Failure|Error|Skipped):$")
+_RUBY_TEST = re.compile(r"(^|/)(tests?|spec)/.*\.rb$|(_test|_spec|/test_\w+)\.rb$")
 _RUBY_CLASS = re.compile(r"^[ \t]*class\s+([A-Z][\w:]*)", re.MULTILINE)
-_RUBY_LOAD = re.compile(r"^(?:\S+: )?(\S+\.rb):\d+:(?:in [`'].*': | )?(.*(?:Error|cannot load|error).*)$")
+_RUBY_ERROR = re.compile(
+    r"^(?P<place>[^\s:].*?):\d+:(?:in .{1,200}?': )? ?(?P<message>.*\((?:\w+::)*\w*Error\)|syntax error.*)"
+)
+_RUBY_FROM = re.compile(r"^\s*(?:\d+: )?from (\S+?):\d+:in ")
 _ENDS = {".": "passed", "F": "failed", "E": "error", "S": "skipped"}
 
 
 def minitest(left, tree, results):
     """What our reporter wrote; where it did not, the verbose text, its classes looked for in the tree."""
     read(left, tree, results)
-    if results:
-        return
-    ruby = [path for path in tree.files if re.search(r"(^|/)(tests?|spec)/.*\.rb$|(_test|_spec|/test_\w+)\.rb$", path)]
+    has_rows = bool(results)
+    for _name, content in left:
+        _ruby_broken(list(lines(content)), tree, results)
+    if not has_rows:
+        _verbose(left, tree, results)
+
+
+def _ruby_broken(text, tree, results):
+    """A file that ended the run when it was loaded: Ruby's last words name it, or what called from it."""
+    message = ""
+    for line in text:
+        error, came_from = _RUBY_ERROR.match(line), _RUBY_FROM.match(line)
+        if error:
+            message = error["message"]
+            place = tree.found(error["place"].rpartition(" ")[2])
+        elif came_from and message:
+            place = tree.found(came_from[1])
+        else:
+            place = message = ""
+        if place and _RUBY_TEST.search(place):
+            results.uncollected(place, message)
+            message = ""
+
+
+def _verbose(left, tree, results):
+    """The text of minitest's `-v`."""
+    ruby = [path for path in tree.files if _RUBY_TEST.search(path)]
     classes = {}
     for path in ruby[:20_000]:
         for match in _RUBY_CLASS.finditer(tree.text(path)):

@@ -12,6 +12,7 @@ _RUNNING = re.compile(
 )
 _DOCTESTS = re.compile(r"^\s*Doc-tests (\S+)")
 _TEST = re.compile(r"^test (?P<name>.+?) \.\.\. ?(?P<end>.*)$")
+_BEHIND = re.compile(r"test ([\w:]+) \.\.\. (ok|FAILED)$")
 _END = re.compile(r"(?:^|\s|\.)(?P<status>ok|FAILED|ignored(?:, .*)?|bench:.*)(?: <[\d.]+s>)?$")
 _BARE_END = re.compile(r"^(?P<status>ok|FAILED)(?: <[\d.]+s>)?$")
 _MESSAGE = re.compile(r"^---- (.+?) (?:stdout|stderr) ----$")
@@ -98,6 +99,11 @@ class _Run:
             end = _BARE_END.match(line) or _END.search(line) if line.endswith(("ok", "FAILED")) else None
             if end:
                 self._end(end["status"])
+        elif line.endswith((" ... ok", " ... FAILED")) and self.root:  # behind what a test wrote without a new line
+            behind = _BEHIND.search(line)
+            if behind:
+                self.open = behind[1]
+                self._end(behind[2])
 
     def _end(self, status):
         word = status.split(",")[0].split(":")[0]

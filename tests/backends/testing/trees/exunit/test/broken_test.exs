@@ -1,0 +1,4 @@
+defmodule BrokenTest do
+  use ExUnit.Case
+  test "never", do: missing()
+end
