@@ -1,12 +1,14 @@
 """Whether a box runs the tests of its base commit: the acceptance at the end of the ladder.
 
 Two runs without test patch. Accepted when at least 90 % of the discovered test files were collected, nearly all
-statuses are the same in both runs, and a majority of the tests that ran passes.
+statuses are the same in both runs, and a majority of the tests that ran passes. Beside them run, under names nobody
+knows, a test that must pass and one that must fail: what reports otherwise is no runner.
 """
 
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +20,7 @@ from backends.testing.run import TestResult, run_tests
 from backends.testing.script import render
 from builders.tree import Tree
 from languages.paths import is_test_file
-from languages.registry import language
+from languages.registry import frameworks, language
 from taskdb.records import BuildPlan, Candidate, Counts
 
 COLLECTED = 0.9
@@ -35,17 +37,17 @@ DOUBTED = 3
 
 
 class Reason(StrEnum):
-    """Why a candidate gets no environment."""
+    """Why a candidate gets no environment; a later one came further."""
 
     NO_PLAN = "no-plan"
     INCOMPLETE_CLONE = "incomplete-clone"
     DEPENDENCIES_FAILED = "dependencies-failed"
     INSTALL_FAILED = "install-failed"
+    FAKE_REPORT = "fake-report"
+    """Tests that must pass and fail, under names nobody knows, did not."""
     NO_REPORT = "no-report"
     NO_TESTS_COLLECTED = "no-tests-collected"
     FEW_COLLECTED = "few-collected"
-    FORGED = "forged"
-    """Tests that must pass and fail, under names nobody knows, did not."""
     MOSTLY_FAILING = "mostly-failing"
     UNSTABLE = "unstable"
     TIMEOUT = "timeout"
@@ -53,6 +55,8 @@ class Reason(StrEnum):
     DISK_FULL = "disk-full"
 
 
+HOPELESS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})
+"""Refusals that no other choice of versions mends."""
 KILLED = {"time": Reason.TIMEOUT, "memory": Reason.OUT_OF_MEMORY, "disk": Reason.DISK_FULL}
 
 
@@ -75,6 +79,19 @@ class Refused:
     reason: Reason
     detail: str
     log: str
+    report: Report | None = None
+    """Of the run that was not good enough, where it left one."""
+    discovered: Sequence[str] = ()
+    """Test files that should have been collected."""
+
+    def progress(self) -> tuple[int, float, float]:
+        """How far it came: by reason, then share of files collected, then share of tests that passed."""
+        if self.report is None:
+            return list(Reason).index(self.reason), 0.0, 0.0
+        share = collected_share(self.report, self.discovered) if self.discovered else 0.0
+        counts = self.report.counts()
+        ran = counts.passed + counts.failed + counts.error + counts.xfailed
+        return list(Reason).index(self.reason), share, counts.passed / ran if ran else 0.0
 
 
 def accept(
@@ -92,39 +109,46 @@ def accept(
         Transient: the engine failed.
     """
     chosen = own_test_files(tree, candidate) if candidate.source.startswith("instances:") else []
+    known = language(plan.language).defining_files(tree, plan)
     with services.sandbox.series(image, limits=services.test_limits()) as boxes:
-        first = _run(plan, boxes, chosen)
+        first = _run(plan, boxes, chosen, canary_folder(plan, chosen or known))
         if first.ran.killed_by == "time" and not chosen:
             chosen = own_test_files(tree, candidate, neighbours=NEIGHBOURS)
-            first = _run(plan, boxes, chosen) if chosen else first
-        discovered = chosen or language(plan.language).defining_files(tree, plan)
+            first = _run(plan, boxes, chosen, canary_folder(plan, chosen)) if chosen else first
+        discovered = chosen or known
         if refused := judge_one(first, discovered):
             return refused
-        second = _run(plan, boxes, chosen, last=not doubted)
+        second = _run(plan, boxes, chosen, canary_folder(plan, discovered), last=not doubted)
         if refused := judge_one(second, discovered):
             return refused
-        if doubted and discovered and (refused := _forged(_run(plan, boxes, discovered[:DOUBTED], canaries=True))):
+        if doubted and discovered and (refused := _forged(plan, boxes, discovered[:DOUBTED])):
             return refused
     return judge_both(first, second, discovered)
 
 
-def _forged(result: TestResult) -> Refused | None:
-    """What canaries say against a box."""
+def _forged(plan: BuildPlan, boxes: Series, files: Sequence[str]) -> Refused | None:
+    """What canaries beside some files say against a box."""
+    result = _run(plan, boxes, files, canary_folder(plan, files), last=True)
     if result.canaries in ("right", "none"):
         return None
     detail = f"tests that must pass and fail, under names nobody knows, came out {result.canaries}"
-    return Refused(reason=Reason.FORGED, detail=detail, log=result.log)
+    return Refused(reason=Reason.FAKE_REPORT, detail=detail, log=result.log)
 
 
-def _run(
-    plan: BuildPlan, boxes: Series, files: Sequence[str], *, last: bool = False, canaries: bool = False
-) -> TestResult:
+def canary_folder(plan: BuildPlan, files: Sequence[str]) -> str | None:
+    """Where a test that must pass and one that must fail are put: beside most of the `files`; None when it is none."""
+    if frameworks()[plan.test.framework].canary is None or not files:
+        return None
+    folders = Counter(posixpath.dirname(path) or "." for path in sorted(files))
+    return folders.most_common(1)[0][0]
+
+
+def _run(plan: BuildPlan, boxes: Series, files: Sequence[str], canary: str | None, *, last: bool = False) -> TestResult:
     script = render(
-        plan.test, workdir=plan.workdir, test_patch=b"", files=files, env=plan.env,
-        canary_dir=posixpath.dirname(files[0]) or "." if canaries else None,
+        plan.test, workdir=plan.workdir, test_patch=b"", files=files, canary_dir=canary, env=plan.env,
         services=plan.services, kept_folders=plan.kept_folders,
     )  # fmt: skip
-    return run_tests(boxes, script, workdir=plan.workdir, last=last or canaries)
+    return run_tests(boxes, script, workdir=plan.workdir, last=last)
 
 
 def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:
@@ -142,23 +166,35 @@ def own_test_files(tree: Tree, candidate: Candidate, *, neighbours: int = 0) -> 
 def judge_one(result: TestResult, discovered: Sequence[str]) -> Refused | None:
     """What speaks against a box after one run, or None."""
     log = result.log
-    if result.ran.killed_by:
-        reason = KILLED[result.ran.killed_by]
-        return Refused(reason=reason, detail=f"the tests were stopped after {result.ran.seconds:.0f} s", log=log)
     report = result.report
+
+    def refused(reason: Reason, detail: str) -> Refused:
+        return Refused(reason=reason, detail=detail, log=log, report=report, discovered=discovered)
+
+    if result.ran.killed_by:
+        return refused(KILLED[result.ran.killed_by], f"the tests were stopped after {result.ran.seconds:.0f} s")
     if report is None:
-        return Refused(reason=Reason.NO_REPORT, detail=best_line(log), log=log)
+        return refused(Reason.NO_REPORT, result.infrastructure_error or best_line(log))
+    if result.fooled:
+        return refused(Reason.FAKE_REPORT, "a test that must fail, under a name nobody knows, was reported as passed")
     if not report.outcomes:
-        return Refused(reason=Reason.NO_TESTS_COLLECTED, detail=best_line(log), log=log)
+        return refused(Reason.NO_TESTS_COLLECTED, best_line(log))
+    if wrong := _judge_report(report, discovered, log):
+        return refused(*wrong)
+    return None
+
+
+def _judge_report(report: Report, discovered: Sequence[str], log: str) -> tuple[Reason, str] | None:
+    """What speaks against a report that holds tests: (reason, detail), or None."""
     share = collected_share(report, discovered)
     if share < COLLECTED:
         why = next((message for path, message in report.uncollected.items() if "skipped" not in message), "")
         detail = f"{share:.0%} of {len(discovered)} test files were collected; {why or best_line(log)}"
-        return Refused(reason=Reason.FEW_COLLECTED, detail=detail, log=log)
+        return Reason.FEW_COLLECTED, detail
     counts = report.counts()
     ran = counts.passed + counts.failed + counts.error + counts.xfailed
     if counts.passed < PASSING * ran or not counts.passed:
-        return Refused(reason=Reason.MOSTLY_FAILING, detail=f"{counts.passed} of {ran} tests pass", log=log)
+        return Reason.MOSTLY_FAILING, f"{counts.passed} of {ran} tests pass"
     return None
 
 
@@ -171,7 +207,8 @@ def judge_both(first: TestResult, second: TestResult, discovered: Sequence[str])
     total = len(one.outcomes.keys() | other.outcomes.keys())
     if len(stable) < STABLE * total:
         detail = f"{total - len(stable)} of {total} tests end differently in two runs"
-        return Refused(reason=Reason.UNSTABLE, detail=detail, log=first.log + second.log)
+        log = first.log + second.log
+        return Refused(reason=Reason.UNSTABLE, detail=detail, log=log, report=one, discovered=discovered)
     return Accepted(
         share=round(collected_share(one, discovered), 4),
         counts=one.counts(),

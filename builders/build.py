@@ -1,35 +1,27 @@
-"""The stage: a candidate's plan is built, tried, and where it fails built anew one rung further down the ladder."""
+"""The stage: a candidate's first draft is built and tried, and mended where it fails (`builders.repair`)."""
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import date
 
 from backends.git import GitError, Repository
-from backends.sandbox.base import ImageInfo
 from backends.services import Services
-from builders import bases, layers
-from builders.accept import Accepted, Reason, Refused, accept, best_line
-from builders.ladder import ladder, settled_first
+from builders import bases
+from builders.accept import Reason, Refused
+from builders.attempt import Built
+from builders.ladder import settled_first
+from builders.repair import memory
+from builders.repair.loop import Mended, mend
+from builders.repair.memory import Nearest
+from builders.repair.policy import Case, Policy
+from builders.repair.rules import Rules
+from builders.repair.skills import OURS, load
 from builders.seed import IncompleteCloneError
 from builders.tree import Tree
 from languages.draft import Context, Draft, NoPlanError
 from languages.registry import language
-from taskdb.records import BuildPlan, Candidate, Environment, Rejection, Stage
-
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Built:
-    """A plan whose image stood the acceptance."""
-
-    plan: BuildPlan
-    image: ImageInfo
-    accepted: Accepted
+from taskdb.records import Candidate, Environment, Rejection, Stage
 
 
 def build(candidate: Candidate, services: Services) -> Environment | Rejection:
@@ -43,84 +35,55 @@ def build(candidate: Candidate, services: Services) -> Environment | Rejection:
     clone = services.clones.open(candidate.source, candidate.repo)
     tree = Tree(clone, candidate.base_commit)
     try:
-        known = language(candidate.language)
-        first = known.draft(tree, Context(
-            available=lambda: bases.available(known.NAME, services),
-            day=date.fromisoformat(candidate.created_at[:10]),
-            version=candidate.version or nearest_tag(clone, candidate.base_commit),
-            touched=(*candidate.gold_files, *candidate.test_files),
-        ))  # fmt: skip
-        first = settled_first(first, bases.moving(known.NAME, services))
-        attempt, result = _climb(first, tree, candidate, services, lambda: time.monotonic() - started)
+        case = Case(candidate=candidate, tree=tree, first=first_draft(tree, candidate, services), services=services)
+        done = mend(case, policies(case), started=started)
     except NoPlanError as error:
-        attempt, result = 0, Refused(reason=Reason.NO_PLAN, detail=str(error), log="")
+        done = Mended(result=Refused(reason=Reason.NO_PLAN, detail=str(error), log=""), attempts=(), log="")
     except IncompleteCloneError as error:
-        attempt, result = 0, Refused(reason=Reason.INCOMPLETE_CLONE, detail=str(error), log="")
+        done = Mended(result=Refused(reason=Reason.INCOMPLETE_CLONE, detail=str(error), log=""), attempts=(), log="")
     seconds = time.monotonic() - started
-    if isinstance(result, Refused):
+    if isinstance(done.result, Refused):
         return Rejection(
-            parent=candidate.id, name=candidate.name, source=candidate.source, stage=Stage.BUILD, reason=result.reason,
-            detail=result.detail, log=services.artifacts.put_text(result.log) if result.log else None, seconds=seconds,
+            parent=candidate.id, name=candidate.name, source=candidate.source, stage=Stage.BUILD,
+            reason=done.result.reason, detail=done.result.detail, attempts=done.attempts,
+            log=services.artifacts.put_text(done.log) if done.log else None, seconds=seconds,
         )  # fmt: skip
-    accepted = result.accepted
+    memory.remember(case, [proposal for proposal, _ in done.steps])
+    return _environment(candidate, done.result, done, services, seconds)
+
+
+def first_draft(tree: Tree, candidate: Candidate, services: Services) -> Draft:
+    """All choices for the candidate's base commit, before anything was tried.
+
+    Raises:
+        NoPlanError: nothing can be planned for.
+    """
+    known = language(candidate.language)
+    draft = known.draft(tree, Context(
+        available=lambda: bases.available(known.NAME, services),
+        day=date.fromisoformat(candidate.created_at[:10]),
+        version=candidate.version or nearest_tag(tree.repository, candidate.base_commit),
+        touched=(*candidate.gold_files, *candidate.test_files),
+    ))  # fmt: skip
+    return settled_first(draft, bases.moving(known.NAME, services))
+
+
+def policies(case: Case) -> list[Policy]:
+    """Who is asked when an attempt is refused, in this order."""
+    folder = case.services.settings.skills
+    skills = load(OURS, *([folder] if folder else ()))
+    return [Nearest(case), Rules(case, skills)]
+
+
+def _environment(candidate: Candidate, built: Built, done: Mended, services: Services, seconds: float) -> Environment:
+    accepted, put = built.accepted, services.artifacts
     return Environment(
-        parent=candidate.id, name=candidate.name, plan=result.plan, attempt=attempt,
-        image=result.image.name, image_digest=result.image.digest, image_bytes=result.image.layer_bytes,
-        collected_share=accepted.share, counts=accepted.counts,
-        base_report=services.artifacts.put(accepted.stable.to_bytes()), log=services.artifacts.put_text(accepted.log),
+        parent=candidate.id, name=candidate.name, plan=built.plan, attempt=done.attempts[-1].number,
+        attempts=done.attempts, image=built.image.name, image_digest=built.image.digest,
+        image_bytes=built.image.layer_bytes, collected_share=accepted.share, counts=accepted.counts,
+        base_report=put.put(accepted.stable.to_bytes()), log=put.put_text(done.log + accepted.log),
         seconds=seconds, test_seconds=accepted.test_seconds,
     )  # fmt: skip
-
-
-def _climb(
-    first: Draft, tree: Tree, candidate: Candidate, services: Services, elapsed: Callable[[], float]
-) -> tuple[int, _Built | Refused]:
-    """(attempt, result): the first rung that is accepted, else the refusal that came furthest."""
-    refusals: list[Refused] = []
-    attempt = 0
-    for attempt, rung in enumerate(ladder(first), 1):
-        if refusals and elapsed() > services.settings.budget_seconds:
-            break
-        result = _try(language(rung.language).render(rung), tree, candidate, services)
-        if isinstance(result, _Built):
-            accepted = replace(result.accepted, log=_told(refusals) + result.accepted.log)
-            return attempt, replace(result, accepted=accepted)
-        log.info("%s: attempt %d refused: %s: %s", candidate.name, attempt, result.reason, result.detail)
-        refusals.append(result)
-        if result.reason in HOPELESS:
-            break
-    furthest = max(reversed(refusals), key=lambda refused: list(Reason).index(refused.reason))
-    return attempt, replace(furthest, log=_told(refusals))
-
-
-def _told(refusals: list[Refused]) -> str:
-    """The logs of refused attempts, each below a line that says why."""
-    return "".join(f"===== attempt {n}: {r.reason}: {r.detail}\n{r.log}\n" for n, r in enumerate(refusals, 1))
-
-
-HOPELESS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})
-"""Refusals that no other choice of versions mends."""
-
-
-def _try(plan: BuildPlan, tree: Tree, candidate: Candidate, services: Services) -> _Built | Refused:
-    """Build the plan's layers and run the tests."""
-    layer = layers.dependencies(plan, tree.repository, services)
-    if layer.image is None:
-        return _refused(layer, Reason.DEPENDENCIES_FAILED)
-    layer = layers.source(plan, tree.repository, candidate.base_commit, candidate.repo, services)
-    if layer.image is None:
-        return _refused(layer, Reason.INSTALL_FAILED)
-    image = layer.image
-    result = accept(plan, tree, candidate, image.name, services)
-    return _Built(plan=plan, image=image, accepted=result) if isinstance(result, Accepted) else result
-
-
-def _refused(layer: layers.Layer, reason: Reason) -> Refused:
-    """Why a layer could not be made."""
-    log = layer.ran.output if layer.ran else ""
-    killed = layer.ran.killed_by if layer.ran else None
-    detail = f"stopped: {killed}; {best_line(log)}" if killed else best_line(log)
-    return Refused(reason=reason, detail=detail, log=log)
 
 
 def nearest_tag(clone: Repository, commit: str) -> str:

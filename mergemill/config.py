@@ -141,6 +141,10 @@ class Settings(BaseSettings):
     """How often the tested and the solved tree are run."""
     budget_seconds: float = Field(default=1800, gt=0)
     """Wall time one record may cost in one stage."""
+    max_attempts: int = Field(default=10, ge=1)
+    """Environments tried for one candidate."""
+    skills: Path | None = None
+    """Folder of your own skills; one of the same name stands in for mergemill's."""
     test_timeout: float = Field(default=600, gt=0)
     """Seconds one test run may take."""
     memory_mb: int = Field(default=4096, ge=256)

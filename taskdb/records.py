@@ -218,6 +218,30 @@ class Counts(Part):
     xfailed: int = 0
 
 
+class Attempt(Part):
+    """One try at an environment: what was edited, by whom, and what came of it."""
+
+    number: int
+    """1 for the first draft."""
+    by: str
+    """`draft` for the first; `(nearest)`, `(skill NAME)`, `(fallback)` or `(agent)` for what others proposed."""
+    why: str
+    edits: tuple[str, ...]
+    """In words, such as `add-system-package libffi-dev`."""
+    reason: str
+    """Why it was refused; `accepted` when it was not, `refused-edit` when it was not even built."""
+    detail: str
+    undone: bool = False
+    """Whether it came less far than the one before, so that its edits were taken back."""
+    seconds: float = 0.0
+    tokens: int = 0
+    """Read and written by a model for it."""
+    cost: float = 0.0
+    """What these tokens cost."""
+    transcript: ArtifactHash | None = None
+    """The model's conversation up to here."""
+
+
 class Environment(Record):
     """A runnable image in which the tests of the base commit were seen to run."""
 
@@ -225,8 +249,11 @@ class Environment(Record):
     """Id of the Candidate."""
     name: str
     plan: BuildPlan
-    attempt: int
-    """1 for the first plan tried; each later one is a fallback of the ladder."""
+    attempt: Annotated[int, MEASURED]
+    """1 for the first plan tried. Not part of the identity: what is known of the repository's other commits shortens
+    the way to the same plan."""
+    attempts: Annotated[tuple[Attempt, ...], MEASURED] = ()
+    """All tries, the accepted one last."""
     image: str
     """Name and tag of the image, made from the content it is built from: the same everywhere."""
     image_digest: Annotated[str, MEASURED]
@@ -421,6 +448,8 @@ class Rejection(Record):
     detail: Annotated[str, MEASURED]
     """One line for people."""
     log: Annotated[ArtifactHash | None, MEASURED] = None
+    attempts: Annotated[tuple[Attempt, ...], MEASURED] = ()
+    """Of the builders: all tries."""
     published: PublishedVerdict | None = None
     """For instances whose tests ran: how the lists differ all the same."""
     seconds: Seconds = 0.0

@@ -54,6 +54,8 @@ class TestResult:
     """Whether the patch applied; if not, nothing ran."""
     canaries: str
     """`right`, `wrong` (one reported what it cannot have come to), `missing`, or `none` where the script puts none."""
+    fooled: bool = False
+    """Whether the canary that must fail was reported as passed: no honest runner does."""
     infrastructure_error: str | None = None
 
 
@@ -97,13 +99,22 @@ def run_tests(
         collect=[f"{box}/report/{name}" for name in _LEFT], env={"MERGEMILL_SEED": str(seed)}, last=last,
     )  # fmt: skip
     left = {path.rpartition("/")[2]: content for path, content in ran.files.items()}
-    report, canaries = _without_canaries(_report(left, known_files), left.get("canaries", b"").decode())
+    listed = left.get("canaries", b"").decode()
+    whole = _report(left, known_files)
+    report, canaries = _without_canaries(whole, listed)
     return TestResult(
         ran=replace(ran, files={}), report=report, canaries=canaries, test_seconds=_test_seconds(left),
         script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output,
-        applied=ran.exit_code != UNAPPLIED or bool(left),
+        applied=ran.exit_code != UNAPPLIED or bool(left), fooled=_fooled(whole, listed),
         infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
     )  # fmt: skip
+
+
+def _fooled(report: Report | None, listed: str) -> bool:
+    """Whether a report has the canary pass that must fail. `listed`: lines `pass FILE` and `fail FILE`."""
+    failing = {line.partition(" ")[2] for line in listed.splitlines() if line.startswith("fail ")}
+    outcomes = report.outcomes.items() if report else ()
+    return any(test.partition("::")[0] in failing and o.status is Status.PASSED for test, o in outcomes)
 
 
 def _ordered(files: Sequence[str], seed: int) -> list[str]:

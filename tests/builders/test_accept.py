@@ -143,7 +143,7 @@ def test_a_runner_that_prints_a_report_of_its_own_is_found_out_where_it_is_doubt
     doubted = accept(records.PLAN, given, candidate, image, services, doubted=True)
     assert isinstance(doubted, Refused) == forged
     if isinstance(doubted, Refused):
-        assert doubted.reason is Reason.FORGED
+        assert doubted.reason is Reason.FAKE_REPORT
         services.sandbox.remove_image(image)
 
 

@@ -131,7 +131,7 @@ def test_the_log_of_a_box_begins_with_the_attempts_that_were_refused(
     services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
     # Uploaded in the month of the change, so that the first attempt, dated on its first day, cannot have it.
     later = PYPROJECT.replace('["pytest"]', '["pytest==8.1.1"]')
-    with caplog.at_level("INFO", logger="builders.build"):
+    with caplog.at_level("INFO", logger="builders.repair.loop"):
         made = environment(build(candidate(repo, repo.commit("base", FILES | {"pyproject.toml": later})), services))
     assert made.attempt == 2
     log = services.artifacts.text(made.log)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.ladder import ladder, settled_first
+from builders.ladder import settled_first
 from builders.layers import offline_first
 from builders.tree import Tree
 from languages import python
@@ -40,6 +40,15 @@ def draft_of(tmp_path: Path, files: dict[str, str], day: date = DAY, version: st
 
 def requirements(made: BuildPlan) -> set[str]:
     return {e.value for e in made.evidence if e.choice == "dependency_steps"}
+
+
+def rungs(first: Draft) -> list[Draft]:
+    """The draft and what the fallbacks make of it one after the other, each different from the one before."""
+    found = [first]
+    for fallback in python.FALLBACKS:
+        if (changed := fallback(found[-1])) != found[-1]:
+            found.append(changed)
+    return found
 
 
 MODERN = {
@@ -311,19 +320,19 @@ def test_submodules_are_left_empty_and_noted(tmp_path: Path) -> None:
 
 
 def test_each_rung_of_the_ladder_is_another_plan(tmp_path: Path) -> None:
-    rungs = [render(d) for d in ladder(draft_of(tmp_path, MODERN))]
-    assert len({r.id for r in rungs}) == len(rungs) == 4
-    assert [r.exclude_newer for r in rungs] == ["2024-03-01"] + ["2024-03-18"] * 3
-    assert [r.language_version for r in rungs] == ["3.12"] * 3 + ["3.10"]
-    assert "freezegun" not in requirements(rungs[2])
+    plans = [render(d) for d in rungs(draft_of(tmp_path, MODERN))]
+    assert len({plan.id for plan in plans}) == len(plans) == 4
+    assert [plan.exclude_newer for plan in plans] == ["2024-03-01"] + ["2024-03-18"] * 3
+    assert [plan.language_version for plan in plans] == ["3.12"] * 3 + ["3.10"]
+    assert "freezegun" not in requirements(plans[2])
 
 
 def test_only_an_install_that_fetches_no_dependencies_is_tried_without_network(tmp_path: Path) -> None:
-    rungs = list(ladder(draft_of(tmp_path, MODERN)))
-    assert [offline_first(render(rung)) for rung in rungs] == [
-        INSTALL_DEPENDENCIES not in rung.switches for rung in rungs
+    drafts = rungs(draft_of(tmp_path, MODERN))
+    assert [offline_first(render(one)) for one in drafts] == [
+        INSTALL_DEPENDENCIES not in one.switches for one in drafts
     ]
-    assert {INSTALL_DEPENDENCIES in rung.switches for rung in rungs} == {True, False}
+    assert {INSTALL_DEPENDENCIES in one.switches for one in drafts} == {True, False}
 
 
 @pytest.mark.parametrize(

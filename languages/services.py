@@ -1,0 +1,31 @@
+"""Servers that tests may need, by the names of `backends/testing/services/`, and how CI speaks of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from languages.draft import Draft
+from languages.facts import Wanted
+
+PACKAGES: dict[str, tuple[str, ...]] = {"postgresql": ("postgresql",), "redis": ("redis-server",)}
+"""Server -> the Debian packages that have it."""
+_IMAGES = {
+    "postgres": "postgresql", "postgresql": "postgresql", "postgis": "postgresql", "pgvector": "postgresql",
+    "timescaledb": "postgresql", "redis": "redis", "valkey": "redis", "redis-stack-server": "redis",
+}  # fmt: skip
+"""Image's last name -> server."""
+
+
+def of_image(image: str) -> str | None:
+    """The server in a container image that CI starts (`postgres:14-alpine`, `docker.io/library/redis`), if known."""
+    return _IMAGES.get(image.strip().partition("@")[0].rpartition("/")[2].partition(":")[0].lower())
+
+
+def with_service(draft: Draft, wanted: Wanted) -> Draft:
+    """The draft with a server beside its tests, and the packages that have it."""
+    if wanted.text in {service.text for service in draft.services}:
+        return draft
+    have = {package.text for package in draft.system_packages}
+    new = [replace(wanted, text=name) for name in PACKAGES[wanted.text] if name not in have]
+    packages = sorted((*draft.system_packages, *new), key=lambda package: package.text)
+    return replace(draft, services=(*draft.services, wanted), system_packages=tuple(packages))
