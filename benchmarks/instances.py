@@ -39,7 +39,7 @@ class Told:
 
 
 def tasks(store: Store, files: Sequence[Path]) -> Iterator[Told]:
-    """Those of the files' tasks that the database has seen; `waiting` are those that a run has not brought to an end."""
+    """Those of the files' tasks that the database has seen; `waiting`: not at an end yet."""
     for file in files:
         for line in file.read_text(encoding="utf-8").splitlines():
             row = read(line)
