@@ -1,11 +1,19 @@
-"""The benchmark of environments: its choice follows its rule."""
+"""The benchmark of environments: its choice follows its rule, its rows and tables say what was seen."""
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter, defaultdict
+from dataclasses import replace
 
-from benchmarks.environments.choose import POOLS, chosen, drawn, halves, language_of
+import pytest
+
+from benchmarks.environments.choose import POOLS, Chosen, chosen, drawn, halves, language_of
+from benchmarks.environments.measure import REACHED, STEPS, Row, measure, read, write
+from benchmarks.environments.tables import markdown, wilson
+from builders.accept import Reason
+from tests.boxes import make_services
+from tests.helpers import TinyRepo
 
 RULE = tomllib.loads(POOLS.read_text())
 
@@ -46,3 +54,63 @@ def test_languages_that_share_a_pool_are_told_apart_by_their_program_files():
     assert language_of(["src/a.c", "src/b.c", "src/b.h", "include/x.hpp"], "c-c++") == "c"
     assert language_of(["include/x.h", "test/t.cpp"], "c-c++") == "c++"
     assert language_of(["a.py"], "go") == "go"
+
+
+def row(repo: str, half: str, reason: str = "", *, language: str = "go", seconds: float = 10.0) -> Row:
+    return Row(
+        repo=repo, group=language, language=language, half=half, commit="c" * 40, day="2025-06-30",
+        step=REACHED[reason] if reason else "accepted", reason=reason, detail="", attempt=0 if reason else 1,
+        edits=("python 3.9",), version="", seconds=seconds, test_seconds=1, own_mb=0.5, shared_mb=80, share=1, passed=9,
+        ran=10, revision="r",
+    )  # fmt: skip
+
+
+def test_every_reason_of_a_refused_build_has_its_step_of_the_ladder():
+    assert {str(reason) for reason in Reason} <= REACHED.keys()
+    assert set(REACHED.values()) <= {"", *STEPS[:-1]}
+
+
+def test_a_row_written_again_replaces_the_earlier_one(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    assert read(path) == {}
+    for one in (row("a/a", "tune", "timeout"), row("b/b", "held"), row("a/a", "tune")):
+        write(one, path)
+    assert read(path) == {"a/a": row("a/a", "tune"), "b/b": row("b/b", "held")}
+    assert len(path.read_text().splitlines()) == 3
+
+
+def test_shares_are_counted_by_step_language_and_half():
+    rows = [
+        row("a/a", "tune"), row("b/b", "tune", "no-plan"), row("c/c", "held", "few-collected"),
+        row("d/d", "held", language="rust", seconds=30),
+    ]  # fmt: skip
+    lines = markdown(rows).splitlines()
+    assert "| go | both | 3 | 2 | 2 | 1 | 1 | 33% | 6%-79% | 10 | 80 | 0.50 |" in lines
+    assert "| all | both | 4 | 3 | 3 | 2 | 2 | 50% | 15%-85% | 20 | 80 | 0.50 |" in lines
+    assert "| `no-plan` | 1 |  | b/b |" in lines
+    assert "| a/a | go | tune | 2025-06-30 | accepted | 1 | 10 | 80 | 0.50 | 9 of 10 |" in lines
+
+
+def test_the_interval_is_wilsons():
+    low, high = wilson(8, 10)
+    assert (round(low, 3), round(high, 3)) == (0.490, 0.943)
+    assert wilson(0, 5)[0] == 0
+    assert wilson(0, 0) == (0.0, 1.0)
+
+
+@pytest.mark.docker
+def test_a_repository_is_measured_by_the_products_own_stage(tmp_path):
+    repo = TinyRepo(tmp_path / "work")
+    test = "from one import ONE\n\ndef test(): assert ONE == 1\n"
+    commit = repo.commit("Begin", {"one.py": "ONE = 1\n", "test_one.py": test, "setup.cfg": "[tool:pytest]\n"})
+    (tmp_path / "a__a.git").symlink_to(repo.path)
+    found = Chosen(
+        repo="a/a", pool="python", group="python", language="python", half="tune", commit=commit, day="2024-03-01"
+    )
+    services = make_services(tmp_path)
+    got = measure(found, tmp_path, services, tmp_path)
+    assert (got.step, got.reason, got.attempt, got.passed, got.ran) == ("accepted", "", 1, 1, 1)
+    assert got.shared_mb > 0
+    assert "passed" in (tmp_path / "a__a.log").read_text()
+    lost = measure(replace(found, language="cobol"), tmp_path, services, tmp_path)
+    assert (lost.step, lost.reason) == ("", "no-language")

@@ -1,0 +1,79 @@
+"""The benchmark's tables: shares by language and half with intervals, failures by reason, one row a repository."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from math import sqrt
+from statistics import median
+
+from benchmarks.environments.measure import STEPS, Row
+
+Z = 1.96
+"""Of a 95 % interval."""
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Wilson's 95 % score interval of a share (Wilson 1927), 0..1."""
+    if not trials:
+        return 0.0, 1.0
+    share = successes / trials
+    middle = share + Z * Z / (2 * trials)
+    spread = Z * sqrt(share * (1 - share) / trials + Z * Z / (4 * trials * trials))
+    whole = 1 + Z * Z / trials
+    return max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
+
+
+def reached(rows: Sequence[Row], step: str) -> int:
+    """How many came as far as the step."""
+    return sum(row.step != "" and STEPS.index(row.step) >= STEPS.index(step) for row in rows)
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """All tables, for a page."""
+    return "\n\n".join(["\n".join(_shares(rows)), "\n".join(_failures(rows)), "\n".join(_each(rows))]) + "\n"
+
+
+def _shares(rows: Sequence[Row]) -> Iterator[str]:
+    names = ("language", "half", "repositories", *STEPS, "share", "95 %", "seconds", "MB shared", "MB own")
+    yield f"| {' | '.join(names)} |"
+    yield "|---" * len(names) + "|"
+    groups = [*dict.fromkeys(row.group for row in rows)]
+    for group in [*groups, "all"] if len(groups) > 1 else groups:
+        for half in ("tune", "held", "both"):
+            part = [row for row in rows if group in (row.group, "all") and half in (row.half, "both")]
+            if part:
+                yield _share(group, half, part)
+
+
+def _share(group: str, half: str, rows: Sequence[Row]) -> str:
+    counts = [reached(rows, step) for step in STEPS]
+    low, high = wilson(counts[-1], len(rows))
+    good = [row for row in rows if not row.reason]
+    middle = [f"{median(column):.{n}f}" if column else "" for n, column in (
+        (0, [row.seconds for row in good]), (0, [row.shared_mb for row in good]), (2, [row.own_mb for row in good])
+    )]  # fmt: skip
+    cells = [group, half, len(rows), *counts, f"{counts[-1] / len(rows):.0%}", f"{low:.0%}-{high:.0%}", *middle]
+    return "| " + " | ".join(str(cell) for cell in cells) + " |"
+
+
+def _failures(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| reason | tune | held | repositories |"
+    yield "|---|---|---|---|"
+    for reason, _ in Counter(row.reason for row in rows if row.reason).most_common():
+        part = [row for row in rows if row.reason == reason]
+        halves = Counter(row.half for row in part)
+        names = ", ".join(row.repo for row in part)
+        yield f"| `{reason}` | {halves['tune'] or ''} | {halves['held'] or ''} | {names} |"
+
+
+def _each(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| repository | language | half | commit's day | result | plan | seconds | MB shared | MB own | tests pass |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    for row in rows:
+        what = f"`{row.reason}`" if row.reason else "accepted"
+        version = f"{row.language} {row.version}".strip()
+        tests = f"{row.passed} of {row.ran}" if row.ran else ""
+        sizes = ["", ""] if row.reason else [f"{row.shared_mb:.0f}", f"{row.own_mb:.2f}"]
+        cells = [row.repo, version, row.half, row.day, what, row.attempt or "", f"{row.seconds:.0f}", *sizes, tests]
+        yield "| " + " | ".join(str(cell) for cell in cells) + " |"
