@@ -25,7 +25,8 @@ RECORDINGS = {
     "jest": ("jest", "jest"), "vitest": ("jest", "vitest"),
     "jest-junit": ("junit", "jest"), "vitest-junit": ("junit", "vitest"),
     "mocha": ("mocha", "mocha"), "mocha-stdout": ("mocha", "mocha"), "mocha-xunit": ("junit", "mocha"),
-    "nodetest": ("nodetest", "nodetest"), "nodetest-tap": ("tap", "nodetest"), "nodetest-junit": ("junit", "nodetest"),
+    "nodetest": ("nodetest", "nodetest"), "nodetest-18": ("nodetest", "nodetest"),
+    "nodetest-22": ("nodetest", "nodetest"), "nodetest-tap": ("tap", "nodetest"), "nodetest-junit": ("junit", "nodetest"),
     "tape": ("tap", "tape"), "ava": ("tap", "ava"), "prove": ("tap", "prove"), "prove-v": ("tap", "prove"),
     "bats": ("junit", "bats"), "bats-tap": ("tap", "bats"),
     "rspec": ("rspec", "rspec"), "rspec-broken": ("rspec", "rspec"),
@@ -131,7 +132,7 @@ def test_characters_that_xml_cannot_hold_are_no_hindrance(tmp_path: Path) -> Non
     assert read("junit", tmp_path, {"x.xml": text}) == {"a::one": "failed"}
 
 
-def test_node_22_names_files_in_its_junit(tmp_path: Path) -> None:
+def test_a_junit_of_node_that_names_files_is_mapped_by_them(tmp_path: Path) -> None:
     case = f'<testcase name="sums" classname="test" file="{tmp_path}/tree/t/a.mjs"/>'
     out = {"x.xml": f'<testsuites><testsuite name="add">{case}</testsuite></testsuites>'}
     assert read("junit", tmp_path, out, {"t/a.mjs": ""}) == {"t/a.mjs::add > sums": "passed"}

@@ -21,7 +21,7 @@ jest        jest --ci --json --outputFile=$OUT/jest.json
 mocha       mocha --reporter json --reporter-option output=$OUT/mocha.json       (mocha >= 9.2)
             mocha --reporter json > $OUT/mocha.txt                               (any; other output may stand around it)
 nodetest    $RP asset node_reporter.mjs > $OUT/reporter.mjs; node --test --test-reporter=$OUT/reporter.mjs
-            --test-reporter-destination=$OUT/tests.jsonl FILES                   (node >= 18.15)
+            --test-reporter-destination=$OUT/tests.jsonl FILES                   (node >= 18.19)
 tap         prove: PERL_TEST_HARNESS_DUMP_TAP=$OUT prove -lr t                   (also with `make test`, `./Build test`)
             other producers: one run a file, `node FILE > $OUT/FILE.tap` (folders made before)
             several files in one: tap --reporter=tap > $OUT/out.tap; ava --tap > $OUT/out.tap; bats --tap -r test > ...
@@ -44,7 +44,7 @@ junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test
             jest-junit with addFileAttribute; mocha --reporter xunit; rspec_junit_formatter; vitest --reporter=junit;
-            node --test-reporter=junit (node >= 22: names files)
+            (node's own junit and tap reporters name no files up to node 22 at least: use `nodetest`)
 jvm         as junit, and from WORKDIR what is younger than --since of **/target/{surefire,failsafe}-reports/*.xml,
             **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
             mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
