@@ -155,3 +155,12 @@ setup_base() {
 setup_postgres() {
     command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || apt postgresql
 }
+
+# --- a registry of images ---------------------------------------------------------------------------------------------
+
+# For its tests alone: they start one of their own, so the service that Debian's package brings is not wanted.
+setup_registry() {
+    if PATH=$PATH:/usr/bin command -v docker-registry >/dev/null; then return; fi
+    apt docker-registry
+    if [ -d /run/systemd/system ]; then systemctl disable -q --now docker-registry || :; fi
+}
