@@ -65,10 +65,13 @@ def _pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]
     repo.git("merge", "-q", "--no-ff", "-m", f"Merge pull request #{number} from ada/change-{number}\n\n{title}", "-")
 
 
-def make_sample(path: Path) -> TinyRepo:
-    """A repository `greet` at `path` with three merged pull requests, of which two are bug fixes with tests."""
+def make_sample(path: Path, more: dict[str, str | bytes | None] | None = None) -> TinyRepo:
+    """A repository `greet` at `path` with three merged pull requests, of which two are bug fixes with tests.
+
+    `more`: further files from the beginning; with some of its own a sample has images of its own.
+    """
     repo = TinyRepo(path)
-    repo.commit("Begin", BASE)
+    repo.commit("Begin", BASE | (more or {}))
     polite = "Greetings keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
     _pull_request(repo, 1, polite, {"greet/__init__.py": GREET_POLITE, "tests/test_greet.py": TEST_POLITE})
     _pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})
