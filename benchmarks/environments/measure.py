@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
+import tempfile
 import time
 import traceback
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from backends.services import Services
 from benchmarks.environments.choose import Chosen
 from builders.build import build
+from builders.repair.loop import NOT_BUILT
 from mergemill.errors import InputError, MachineError
-from taskdb.records import Candidate, Environment, Rejection
+from mergemill.services import artifacts_of
+from taskdb.records import Attempt, Candidate, Environment, Rejection
 
 STEPS = ("plan", "built", "collected", "accepted")
 """The steps of the ladder; a row names the last one reached, or nothing."""
@@ -25,7 +29,7 @@ REACHED = {
     "no-base": "plan", "dependencies-failed": "plan", "install-failed": "plan",
     "no-report": "built", "no-tests-collected": "built", "few-collected": "built", "timeout": "built",
     "out-of-memory": "built", "disk-full": "built",
-    "forged": "collected", "mostly-failing": "collected", "unstable": "collected",
+    "fake-report": "built", "mostly-failing": "collected", "unstable": "collected",
 }  # fmt: skip
 """The last step reached when it ended for that reason."""
 
@@ -46,9 +50,9 @@ class Row:
     """Why it is not accepted; empty when it is."""
     detail: str
     attempt: int
-    """The plan that was accepted, 1 for the first; 0 when none was."""
+    """How many plans were tried, the last one accepted or not; 0 when there was none."""
     edits: tuple[str, ...]
-    """What was changed of the first plan, where it says so."""
+    """What was changed of the first plan and by whom, in order; of refused attempts, too, unless they were undone."""
     version: str
     seconds: float
     test_seconds: float
@@ -76,9 +80,18 @@ def candidate_of(chosen: Chosen, clones: Path) -> Candidate:
 def measure(chosen: Chosen, clones: Path, services: Services, logs: Path) -> Row:
     """Build the repository's environment and keep the log as a file of `logs`.
 
+    The store is one that has seen no other run: nothing is known of what mended the repository before.
+
     Raises:
         Transient: engine, network or disk failed; that says nothing of the repository.
     """
+    with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
+        settings = services.settings.model_copy(update={"store": Path(folder)})
+        fresh = replace(services, settings=settings, artifacts=artifacts_of(settings))
+        return _measured(chosen, clones, fresh, logs)
+
+
+def _measured(chosen: Chosen, clones: Path, services: Services, logs: Path) -> Row:
     started = time.monotonic()
     try:
         result = build(candidate_of(chosen, clones), services)
@@ -94,7 +107,9 @@ def measure(chosen: Chosen, clones: Path, services: Services, logs: Path) -> Row
     if result.log:
         (logs / f"{chosen.name}.log").write_text(services.artifacts.text(result.log))
     if isinstance(result, Rejection):
-        return _row(chosen, reason=str(result.reason), detail=result.detail, seconds=result.seconds)
+        return _row(
+            chosen, reason=str(result.reason), detail=result.detail, seconds=result.seconds, **_tried(result.attempts)
+        )  # fmt: skip
     (logs / f"{chosen.name}.plan.json").write_text(result.plan.model_dump_json(indent=1))
     return _accepted(chosen, result, services)
 
@@ -103,12 +118,24 @@ def _accepted(chosen: Chosen, environment: Environment, services: Services) -> R
     shared = services.sandbox.image(environment.plan.dependency_image)
     counts = environment.counts
     return _row(
-        chosen, step="accepted", attempt=environment.attempt, version=environment.plan.language_version,
+        chosen, step="accepted", version=environment.plan.language_version,
         seconds=environment.seconds, test_seconds=environment.test_seconds, own_mb=environment.image_bytes / 1e6,
         shared_mb=shared.layer_bytes / 1e6 if shared else 0.0, share=environment.collected_share,
         passed=counts.passed, ran=counts.passed + counts.failed + counts.error + counts.xfailed,
-        edits=tuple(str(edit) for edit in getattr(environment, "edits", ())),
+        **_tried(environment.attempts),
     )  # fmt: skip
+
+
+class _Tried(TypedDict):
+    attempt: int
+    edits: tuple[str, ...]
+
+
+def _tried(attempts: Sequence[Attempt]) -> _Tried:
+    """How many plans were tried and what was edited, as `Row` has it."""
+    built = [one for one in attempts if one.reason not in NOT_BUILT]
+    edits = tuple(f"{one.by} {edit}" for one in built for edit in one.edits if not one.undone)
+    return {"attempt": len(built), "edits": edits}
 
 
 def _row(
