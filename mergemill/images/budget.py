@@ -61,7 +61,7 @@ class Budget:
         if allowed is None:
             return
         taken = self.services.sandbox.taken("mergemill/")
-        limit = min(int(allowed), taken - self._short())
+        limit = max(0, min(int(allowed), taken - self._short()))
         if taken <= limit:
             return
         known = Known(
@@ -82,7 +82,7 @@ class Budget:
             self.stuck = False
         if done.after > limit and not self.stuck:
             self.stuck = True
-            self.say(f"images take {gigabytes(done.after)}, {gigabytes(limit)} are allowed: {why_kept(done)}")
+            self.say(f"images take {gigabytes(done.after)}, there is room for {gigabytes(limit)}: {why_kept(done)}")
 
 
 def gigabytes(size: int) -> str:

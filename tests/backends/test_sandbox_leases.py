@@ -10,7 +10,7 @@ import pytest
 
 from backends.sandbox.base import Limits
 from backends.sandbox.docker import DockerSandbox
-from backends.sandbox.inventory import chained
+from backends.sandbox.inventory import chained, of_layers
 from tests.registry import tiny_image
 
 LIMITS = Limits(seconds=60, memory_mb=256, disk_mb=400, pids=64, cpus=1, output_bytes=100_000)
@@ -99,7 +99,10 @@ def test_every_use_of_an_image_is_told_and_so_is_the_end_of_work_on_it(base, ima
 @pytest.mark.docker
 def test_an_inventory_tells_layers_with_their_sizes(sandbox, image):
     name = tiny_image(sandbox, f"{image}-above", under=image, size=5008)
+    alone = tiny_image(sandbox, under=tiny_image(sandbox, image.replace("tiny:", "tiny:hidden-")))
+    sandbox.remove_image(image.replace("tiny:", "tiny:hidden-"))  # its layer stays, and only the history tells its size
     try:
+        assert [layer.size for layer in sandbox.inventory(alone)[0].layers] == [8000, 8000]
         under, above = sandbox.inventory(image)
         assert [layer.size for layer in under.layers] == [8000]
         assert [layer.size for layer in above.layers] == [8000, 5008]
@@ -107,11 +110,13 @@ def test_an_inventory_tells_layers_with_their_sizes(sandbox, image):
         assert sandbox.taken(image) == 13_008
     finally:
         sandbox.remove_image(name)
+        sandbox.remove_image(alone)
 
 
 def test_steps_without_a_layer_take_no_room_and_a_layer_is_named_with_all_below_it():
-    first = chained(["sha256:a", "sha256:b"], [10, 0, 20, 0])
-    assert [layer.size for layer in first] == [10, 20]
-    assert chained(["sha256:a"], [10])[0] == first[0]
-    assert chained(["sha256:b"], [20])[0].chain != first[1].chain
-    assert [layer.size for layer in chained(["sha256:a", "sha256:b"], [10])] == [10, 0]
+    assert of_layers(2, [10, 0, 20, 0]) == [10, 20]
+    assert of_layers(2, [10, 0]) == [10, 0]
+    assert of_layers(3, [0, 10]) == [10, 0, 0]
+    first = chained(["sha256:a", "sha256:b"])
+    assert chained(["sha256:a"]) == first[:1]
+    assert chained(["sha256:b"])[0] not in first

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,11 +83,13 @@ def run(
     mine: Any = miner,
     steps: Sequence[Step] | None = None,
     workers: int = 2,
+    make_room: Callable[[], None] = lambda: None,
     **scope: Any,
 ) -> Run:
     """One run over the database in `folder`."""
     with Store.open(f"sqlite:///{folder}/m.db") as store, (folder / "events").open("a") as out:
         services: Any = SimpleNamespace(sandbox=SimpleNamespace(holding=nullcontext))
         done = Run(store, services, LocalCluster(workers=workers), Lines(out=out), workers, patience=HURRIED)
+        done.make_room = make_room
         done.work(stages.steps() if steps is None else steps, done.mine(mine, Scope(sources=sources, **scope)))
         return done
