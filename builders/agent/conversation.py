@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from backends.llm.base import ContextFullError, Message, Model, Reply, ToolCall, estimate
 from backends.llm.meter import BudgetSpentError, Meter
@@ -28,26 +28,33 @@ class Conversation:
         toolbox: what it can do.
         system: the instructions.
         meter: counts tokens and money, and ends it.
-        deadline: monotonic seconds at which it ends.
+        left: seconds that are left of the time.
         answer_tokens: room to leave for an answer.
     """
 
     def __init__(
-        self, model: Model, toolbox: Toolbox, system: str, *, meter: Meter, deadline: float, answer_tokens: int
+        self,
+        model: Model,
+        toolbox: Toolbox,
+        system: str,
+        *,
+        meter: Meter,
+        left: Callable[[], float],
+        answer_tokens: int,
     ) -> None:
         self.meter = meter
         self.guard = Guard()
         self._model = model
         self._toolbox = toolbox
         self._tools = toolbox.declared()
-        self._deadline = deadline
+        self._left = left
         self._history = History(max(model.context_tokens - answer_tokens - estimate_tools(toolbox), 1))
         self._recorder = Recorder(model.name, prompts_hash())
         self._waiting: ToolCall | None = None
         self._tell(Message(role="system", text=system))
 
-    def round(self, told: str) -> None:
-        """Tell the model something, and let it work until it wants the plan tested.
+    def round(self, told: str) -> str:
+        """Tell the model something, and let it work until it wants the plan tested; why it does.
 
         `told`: the task, or after a test its result.
 
@@ -57,7 +64,7 @@ class Conversation:
         """
         try:
             self._answer(told)
-            while not self._turn():
+            while (why := self._turn()) is None:
                 pass
         except BudgetSpentError as error:
             self._recorder.note("ended", Stop.BUDGET, str(error))
@@ -65,7 +72,8 @@ class Conversation:
         except StoppedError as error:
             self._recorder.note("ended", error.stop, error.detail)
             raise
-        self._recorder.note("ended", TEST, "")
+        self._recorder.note("ended", TEST, why)
+        return why
 
     def transcript(self) -> Transcript:
         """All that was said so far."""
@@ -83,8 +91,8 @@ class Conversation:
             self._give(self._waiting, told, 0.0)
             self._waiting = None
 
-    def _turn(self) -> bool:
-        """One reply, and what it asks for; whether it asks for a test."""
+    def _turn(self) -> str | None:
+        """One reply, and what it asks for; why it asks for a test, None when it does not."""
         reply = self._ask()
         self._history.add(reply.message)
         self._recorder.said(reply)
@@ -95,7 +103,7 @@ class Conversation:
         if not reply.tool_calls:
             names = [tool.name for tool in self._tools]
             self._tell(Message(role="user", text=prompt("nudge", tools=names, left=left)))
-        return over is not None
+        return None if over is None else over.why
 
     def _ask(self) -> Reply:
         """The model's next reply, the conversation cut where it is too long."""
@@ -106,7 +114,7 @@ class Conversation:
             failed = self.meter.failed
             try:
                 reply = self._model.complete(
-                    self._history.messages, self._tools, meter=self.meter, deadline=self._deadline
+                    self._history.messages, self._tools, meter=self.meter, deadline=time.monotonic() + self._left()
                 )
             except ContextFullError as error:
                 if not self._history.shrink():
@@ -135,7 +143,7 @@ class Conversation:
                 self._waiting = call
                 continue
             sense = sense or used.understood
-            remark = self.guard.called(call, used.text)
+            remark = self.guard.called(call, used.text) if used.understood else ""
             self._give(call, f"{used.text}\n{remark}".strip("\n"), time.monotonic() - started)
         return over, sense
 

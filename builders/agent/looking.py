@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Callable
 
 from pydantic import Field
@@ -55,12 +54,12 @@ class Looking:
 
     Args:
         shell: the container's shell now.
-        deadline: monotonic seconds at which the conversation ends; no command lasts longer.
+        left: seconds that are left of the time; no command lasts longer.
     """
 
-    def __init__(self, shell: Callable[[], Shell], deadline: float) -> None:
+    def __init__(self, shell: Callable[[], Shell], left: Callable[[], float]) -> None:
         self._shell = shell
-        self._deadline = deadline
+        self._left = left
 
     def entries(self) -> tuple[Entry, ...]:
         """The tools."""
@@ -95,8 +94,7 @@ class Looking:
         return shortened("\n".join(lines[:MATCHES]) + more) if lines else "no line matches"
 
     def _ran(self, command: str, seconds: float) -> Ran:
-        left = max(self._deadline - time.monotonic(), 1.0)
-        return self._shell().run(command, seconds=min(seconds, left))
+        return self._shell().run(command, seconds=max(min(seconds, self._left()), 1.0))
 
 
 def shortened(text: str, limit: int = RESULT_CHARS) -> str:

@@ -81,7 +81,7 @@ class Toolbox:
         try:
             arguments = entry.arguments.model_validate(dict(call.arguments))
         except ValidationError as error:
-            return Used(text=f"Not done: {_wrong(error)}.", understood=False)
+            return Used(text=f"Not done: {wrong(error)}.", understood=False)
         return Used(text=entry.does(arguments))
 
     def _unknown(self, name: str, problem: str) -> str:
@@ -92,7 +92,7 @@ class Toolbox:
         return f"There is no tool {name!r}; there are {', '.join(self.by_name)}.{hint}"
 
 
-def _wrong(error: ValidationError) -> str:
+def wrong(error: ValidationError) -> str:
     """What is wrong with arguments, in a line."""
     found = error.errors()
     parts = [f"{'.'.join(map(str, one['loc'])) or 'the arguments'}: {one['msg']}" for one in found[:3]]
