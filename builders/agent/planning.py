@@ -125,7 +125,7 @@ def described() -> str:
 
 
 def shown(draft: Draft, plan: BuildPlan) -> str:
-    """A draft as a model sees it: JSON of its choices, and the lines that are run for them."""
+    """A draft as a model sees it: JSON of its choices, one a line, and the lines that are run for them."""
     evidence = [f"{one.choice}={one.value} ({one.path}:{one.line})" for one in (*draft.versions, *draft.evidence)]
     said = {
         "language": draft.language,
@@ -143,7 +143,8 @@ def shown(draft: Draft, plan: BuildPlan) -> str:
         "source_steps": plan.source_steps,
         "evidence": evidence[:EVIDENCE],
     }
-    return json.dumps({key: value for key, value in said.items() if value}, indent=1)
+    lines = [f" {json.dumps(key)}: {json.dumps(value, ensure_ascii=False)}" for key, value in said.items() if value]
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def _kinds() -> tuple[type[BaseModel], ...]:

@@ -106,7 +106,9 @@ def made(tmp_path: Path, url: str, **settings: object) -> Services:
 
 
 def settled(text: str) -> str:
-    """A transcript without what differs from run to run."""
+    """A transcript without what differs from run to run, and without what every conversation begins with."""
+    text = re.sub(r"(?s)^## system\n.*?\n## user\n", "## user\n", text)
+    text = re.sub(r"(?s)\nIts plan:\n.*?(?=\n## )", "\n[the plan, the log and the container]\n", text)
     text = re.sub(r"\bin \d+\.\d+s\b", "in N s", text)
     text = re.sub(r"(?m)^(rootdir|plugins|platform|cachedir).*\n", "", text)
     return re.sub(r"\b[0-9a-f]{12,40}\b", "HASH", text)
