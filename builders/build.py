@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 
 from backends.git import GitError, Repository
 from backends.services import Services
 from builders import bases
 from builders.accept import Reason, Refused
+from builders.agent.policy import LlmPolicy
 from builders.attempt import Built
 from builders.ladder import settled_first
 from builders.repair import memory
@@ -36,7 +39,8 @@ def build(candidate: Candidate, services: Services) -> Environment | Rejection:
     tree = Tree(clone, candidate.base_commit)
     try:
         case = Case(candidate=candidate, tree=tree, first=first_draft(tree, candidate, services), services=services)
-        done = mend(case, policies(case), started=started)
+        with policies(case) as asked:
+            done = mend(case, asked, started=started)
     except NoPlanError as error:
         done = Mended(result=Refused(reason=Reason.NO_PLAN, detail=str(error), log=""), attempts=(), log="")
     except IncompleteCloneError as error:
@@ -68,11 +72,17 @@ def first_draft(tree: Tree, candidate: Candidate, services: Services) -> Draft:
     return settled_first(draft, bases.moving(known.NAME, services))
 
 
-def policies(case: Case) -> list[Policy]:
-    """Who is asked when an attempt is refused, in this order."""
-    folder = case.services.settings.skills
+@contextmanager
+def policies(case: Case) -> Iterator[list[Policy]]:
+    """Who is asked when an attempt is refused, in this order: what is known, then a model where one takes part."""
+    folder, model = case.services.settings.skills, case.services.model
     skills = load(OURS, *([folder] if folder else ()))
-    return [Nearest(case), Rules(case, skills)]
+    rules: list[Policy] = [Nearest(case), Rules(case, skills)]
+    if model is None:
+        yield rules
+        return
+    with LlmPolicy(model, case, skills) as agent:
+        yield [*rules, agent]
 
 
 def _environment(candidate: Candidate, built: Built, done: Mended, services: Services, seconds: float) -> Environment:

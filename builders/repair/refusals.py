@@ -41,7 +41,7 @@ REPLACES = (
 
 _NAMES_TESTS = re.compile(
     r"(\brm\b|\bunlink\b|\bmv\b|\bsed\s+(-\S+\s+)*-i|\btruncate\b|\bgit\s+(rm|checkout|apply|reset|stash|am)\b|\bpatch\b|>>?)[^;&|\n]*"
-    r"(tests?[/_]|_tests?\b|_spec\b|\.test\.|\.spec\.|conftest|\bspecs?/|__tests__)"
+    r"(tests?[/_]|\btests?(?=[/_\s'\");]|$)|_tests?\b|_spec\b|\.test\.|\.spec\.|conftest|\bspecs?/|__tests__)"
 )
 _NEVER_FAILS = re.compile(
     r"\|\|\s*(true|:|exit\s+0|echo)\b|;\s*(true|exit\s+0)\s*$|^\s*(true|exit\s+0|:)\s*$|set\s+\+e"
