@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from importlib import resources
+from itertools import pairwise
 from pathlib import PurePosixPath
 
 from languages.base import Canary, Framework
@@ -94,5 +95,5 @@ def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
     found = testing.defining_files(tree, plan.test.paths)
     patterns = testing.PytestConfig(tree).words("python_files") or ["test_*.py", "*_test.py"]
     if plan.test.framework == "unittest":
-        patterns = ["test*.py"]
+        patterns = [after for word, after in pairwise(plan.test.argv) if word == "-p"] or ["test*.py"]
     return [path for path in found if any(fnmatch(PurePosixPath(path).name, pattern) for pattern in patterns)] or found

@@ -27,13 +27,20 @@ def github(tree: Tree) -> Iterator[Fact]:
     for path in tree.glob(".github/workflows/*.y*ml"):
         text = tree.read(path)
         jobs = _mapping(_mapping(_load(text)).get("jobs"))
-        running = {name: job for name, job in jobs.items() if TEST_RUNNERS.search(_scripts(job))}
+        scripts = {name: _scripts(job) for name, job in jobs.items()}
+        called = {name: list(_called(tree, script)) for name, script in scripts.items()}
+        running = {
+            name: job for name, job in jobs.items()
+            if TEST_RUNNERS.search("\n".join([scripts[name], *(tree.read(one) for one in called[name])]))
+        }  # fmt: skip
         beside = [name for name in running if NOT_TESTS.search(name) or NOT_TESTS.search(path.rpartition("/")[2])]
         for name, job in running.items():
             if name in beside:
                 continue
             yield from _versions(job, path, text)
-            yield from _commands(_scripts(job), path, text)
+            yield from _commands(scripts[name], path, text)
+            for script in called[name]:
+                yield from _commands(with_values(tree.read(script)), script, tree.read(script))
 
 
 def gitlab(tree: Tree) -> Iterator[Fact]:
@@ -125,6 +132,26 @@ def _scripts(data: Any) -> str:
         for item in _find(data, wanted):
             found += [s for s in _strings(item) if s not in found]
     return "\n".join(found)
+
+
+_CALL = re.compile(
+    r"^\s*(?:(?:ba|z)?sh\s+(?:-\w+\s+)*|source\s+|\.\s+)?(?:\./)?((?:[\w.-]+/)*[\w.-]+)(?=\s|;|$)", re.MULTILINE
+)
+_ASSIGNED = re.compile(r"""^\s*(?:export\s+)?([A-Za-z_]\w*)=["']?([\w./,-]+)["']?\s*$""", re.MULTILINE)
+
+
+def _called(tree: Tree, script: str) -> Iterator[str]:
+    """Shell scripts of the repository that the lines call, such as `scripts/install`."""
+    for word in dict.fromkeys(_CALL.findall(script)):
+        if tree.is_file(word) and (word.endswith(".sh") or re.match(r"#!.*\b(ba|z|k)?sh\b", tree.read(word))):
+            yield word
+
+
+def with_values(script: str) -> str:
+    """A script with the variables that it sets to a plain word put in."""
+    for name, value in dict(reversed(_ASSIGNED.findall(script))).items():
+        script = re.sub(rf"\$(?:{name}\b|\{{{name}\}})", value, script)
+    return script
 
 
 def _commands(script: str, path: str, text: str) -> Iterator[Fact]:

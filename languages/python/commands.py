@@ -34,7 +34,7 @@ _WITH_VALUE = frozenset(
 _PIP = re.compile(r"(?:\bpip[0-9.]*|\$\{?PIP\}?)\s+install\s+(.*)")
 _APT = re.compile(r"\bapt(?:-get)?\b.*?\binstall\b(.*)")
 # A second `pip install` on a line is a command of its own: YAML folds lines that a `|` is missing for.
-_SPLIT = re.compile(r"&&|\|\||;|\n|(?<=\s)(?=pip[0-9.]*\s+install\b)")
+_SPLIT = re.compile(r"&&|\|\|?|;|\n|(?<=\s)(?=pip[0-9.]*\s+install\b)")
 _VARIABLE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\w+|\{posargs[^}]*\}|\{\w+[^}]*\}|\[\]")
 
 

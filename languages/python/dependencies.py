@@ -89,6 +89,7 @@ def _test(tree: Tree, project: Project, facts: Sequence[Fact]) -> Iterator[Wante
             yield Wanted(text=fact.value, path=fact.path, line=fact.line)
         elif fact.kind is Kind.REQUIREMENTS_FILE and not OTHER_SETS.search(fact.value):
             yield from requirements.requirements_file(tree, fact.value.removeprefix("./"))
+            asked_sets.update(requirements.own_extras(tree, fact.value.removeprefix("./")))
         elif fact.kind in (Kind.EXTRA, Kind.GROUP) and not OTHER_SETS.search(fact.value):
             asked_sets.add(fact.value)
     yield from project.test_requires

@@ -65,6 +65,17 @@ def requirements_file(tree: Tree, path: str, depth: int = 5) -> Iterator[Wanted]
             yield Wanted(text=clean, path=path, line=number)
 
 
+def own_extras(tree: Tree, path: str, depth: int = 5) -> Iterator[str]:
+    """The project's own extras that a pip file asks for, as in `-e .[test]`."""
+    for line in tree.read(path).splitlines():
+        if match := re.match(r"\s*(?:-r|--requirement)[ =]?\s*(\S+)", line):
+            inner = posixpath.normpath(posixpath.join(posixpath.dirname(path), match.group(1)))
+            if depth and tree.is_file(inner):
+                yield from own_extras(tree, inner, depth - 1)
+        elif match := re.match(r"\s*(?:-e\s+|--editable[ =]\s*)?['\"]?\.?\./?\[([^\]]*)\]", line):
+            yield from (name.strip() for name in match.group(1).split(",") if name.strip())
+
+
 def conda_files(tree: Tree) -> list[str]:
     """Environment files that lie where projects keep those of their CI, the one for the newest Python first.
 

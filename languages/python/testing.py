@@ -6,6 +6,8 @@ import configparser
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from itertools import pairwise
 
 from languages.facts import Fact, Kind, Wanted, line_of, requirement
 from languages.paths import is_test_file
@@ -18,6 +20,7 @@ DROPPED = re.compile(
     r"|--isort|--black|--mypy|--ruff|--pylint|--flakes|--durations|--junit|--html|--self-contained|--color|--tb\b|--verbose|--quiet|-[vqs]+$"
     r"|-r[a-zA-Z]*$|--strict-config|--randomly|--random-order|--ff\b|--lf\b|--failed-first|--last-failed|--nf\b|--sw\b|--stepwise"
     r"|--showlocals|-l$|--reruns|--benchmark-(?!skip|disable)|--codspeed|--pdb|--no-summary|--no-header|--showfixtures|--forked|--boxed"
+    r"|--instafail|-p (pytest_)?(cov|xdist|instafail|sugar|randomly|random_order|rerunfailures|clarity|no:junitxml)$"
 )
 """Options that report, hurry or check style: nothing of what a test says depends on them."""
 
@@ -42,7 +45,14 @@ INI_PLUGINS = {
 }  # fmt: skip
 """Options and settings -> plugin that knows them."""
 
+PLUGINS_BY_NAME = frozenset({"asyncio", "benchmark", "django", "mock", "socket", "subtests", "timeout", "trio"})
+"""What `-p` calls plugins of the distributions `pytest-NAME`."""
+
 _DEFINES_TESTS = re.compile(r"^\s*(async\s+)?def test|^class \w*Test|TestCase\)", re.MULTILINE)
+
+
+PATTERNS = ("test*.py", "*_test.py", "*_tests.py")
+"""Names that unittest's discovery is told, of equally many matches the first."""
 
 
 class PytestConfig:
@@ -93,15 +103,24 @@ def kept_options(words: Sequence[str]) -> list[str]:
     """`addopts` without the DROPPED options and their values."""
     kept: list[str] = []
     dropped = ""
-    for word in words:
+    for word in _plugins_joined(words):
         if _TAKES_VALUE.match(dropped) or (dropped in _MAY_TAKE_VALUE and not word.startswith("-")):
             dropped = ""
         elif DROPPED.match(word):
             dropped = word
         else:
             dropped = ""
-            kept.append(word)
+            kept += word.split(" ") if word.startswith("-p ") else [word]
     return kept
+
+
+def _plugins_joined(words: Sequence[str]) -> Iterator[str]:
+    """The words, `-p` and the plugin it names as one."""
+    waiting = False
+    for word in words:
+        if waiting or word != "-p":
+            yield f"-p {word}" if waiting else word
+        waiting = word == "-p" and not waiting
 
 
 def plugins(config: PytestConfig, options: Sequence[str], text: str) -> Iterator[Wanted]:
@@ -110,12 +129,23 @@ def plugins(config: PytestConfig, options: Sequence[str], text: str) -> Iterator
         for prefix, plugin in OPTION_PLUGINS.items():
             if option.startswith(prefix):
                 yield Wanted(text=plugin, path=config.path, line=line_of(text, option))
+    for option, module in pairwise(options):
+        if option == "-p" and (named := _distribution(module)):
+            yield Wanted(text=named, path=config.path, line=line_of(text, module))
     for name in config.words("required_plugins"):
         if text_of := requirement(name):
             yield Wanted(text=text_of, path=config.path, line=line_of(text, name))
     for name in config.values:
         if plugin_name := INI_PLUGINS.get(name):
             yield Wanted(text=plugin_name, path=config.path, line=line_of(text.lower(), name))
+
+
+def _distribution(module: str) -> str:
+    """The distribution of a plugin that `-p` names; empty for pytest's own, the project's and what is switched off."""
+    if module in PLUGINS_BY_NAME:
+        return f"pytest-{module}"
+    name = module.partition(".")[0]
+    return name.replace("_", "-") if name.startswith("pytest_") else ""
 
 
 def configured_modules(config: PytestConfig, text: str) -> Iterator[Wanted]:
@@ -182,7 +212,9 @@ def _discovery(tree: Tree, paths: Sequence[str]) -> list[str]:
     """Arguments of unittest's discovery, which knows one folder to start from and one pattern of names."""
     start = paths[0] if len(paths) == 1 and paths[0] in tree.folders else "."
     names = [path.rpartition("/")[2] for path in defining_files(tree, [start])]
-    pattern = "test*.py" if any(name.startswith("test") for name in names) else "*test*.py"
+    # testing.py and the like are no sign of a pattern: the one that most files have decides.
+    matches = {pattern: sum(fnmatch(name, pattern) for name in names) for pattern in PATTERNS}
+    pattern = max(PATTERNS, key=lambda one: matches[one]) if any(matches.values()) else "*test*.py"
     # The top is only importable by its own name when the folder is a package.
     top = ["-t", "."] if start != "." and tree.is_file(f"{start}/__init__.py") else []
     return ["discover", "-s", start, "-p", pattern, *top]

@@ -107,6 +107,7 @@ def test_a_modern_project_is_planned_from_its_ci_and_metadata(tmp_path: Path) ->
         "pytest-asyncio",
     }  # fmt: skip
     assert made.test.argv == ("pytest", "-o", "addopts=--strict-markers")
+    assert "tee" not in requirements(made)
     assert made.test.paths == ("tests",)
     assert dict(made.env) == {
         "LANG": "C.UTF-8", "TZ": "UTC", "PYTHONDONTWRITEBYTECODE": "1", "SETUPTOOLS_SCM_PRETEND_VERSION": "1.4.2",
@@ -395,3 +396,42 @@ def test_a_tool_beside_the_tests_that_nothing_imports_is_left_out(tmp_path: Path
     made = plan_of(tmp_path, COVERED | options)
     assert requirements(made) == {"pytest", "setuptools", "wheel"}
     assert made.test.argv == ("pytest", "-o", "addopts=")
+
+
+PLUGINS = """\
+[tool.pytest.ini_options]
+addopts = "-p pytest_cov --cov -p no:junitxml -p instafail --instafail -p subtests -p no:doctest --strict-markers"
+"""
+
+
+def test_plugins_that_only_report_are_not_loaded_and_those_that_stay_are_installed(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, {"pyproject.toml": PLUGINS, "test_one.py": TEST})
+    assert made.test.argv == ("pytest", "-o", "addopts=-p subtests -p no:doctest --strict-markers")
+    assert "pytest-subtests" in requirements(made)
+    assert "pytest-instafail" not in requirements(made)
+
+
+def test_unittest_looks_for_the_names_that_most_test_files_have(tmp_path: Path) -> None:
+    case = "import unittest\n\nclass {name}Test(unittest.TestCase):\n    def test_it(self): pass\n"
+    files = {f"pkg/test/{name}_test.py": case.format(name=name) for name in ("gen", "web", "testing")}
+    made = draft_of(tmp_path, {"setup.py": "", "pkg/__init__.py": "", "pkg/test/__init__.py": "", **files})
+    assert "*_test.py" in made.test.argv
+    tree = Tree(Repository(tmp_path / "repo"), "HEAD")
+    assert python.defining_files(tree, render(made)) == sorted(files)
+
+
+SCRIPTED = {
+    ".github/workflows/test.yml": "jobs: {tests: {steps: [{run: scripts/install}, {run: ./ci/test.sh}]}}\n",
+    "scripts/install": '#!/bin/sh -e\nREQUIREMENTS="requirements.txt"\nPIP=pip\n${PIP} install -r "$REQUIREMENTS" | tee log\n',
+    "ci/test.sh": "pytest tests\n",
+    "requirements.txt": "-e .[fast]\ntrustme==1.2.1\n",
+    "pyproject.toml": '[project]\nname = "it"\n[project.optional-dependencies]\nfast = ["httptools>=0.6"]\n',
+    "tests/test_one.py": "try:\n    import trustme\nexcept ImportError:\n    trustme = None\n" + TEST,
+}
+
+
+def test_scripts_that_ci_calls_are_read_and_so_are_extras_that_requirement_files_ask_for(tmp_path: Path) -> None:
+    made = plan_of(tmp_path, SCRIPTED, date(2024, 9, 1))
+    assert {"trustme==1.2.1", "httptools>=0.6"} <= requirements(made)
+    assert "tee" not in requirements(made)
+    assert made.test.paths == ("tests",)
