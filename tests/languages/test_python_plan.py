@@ -422,7 +422,7 @@ def test_unittest_looks_for_the_names_that_most_test_files_have(tmp_path: Path) 
 
 SCRIPTED = {
     ".github/workflows/test.yml": "jobs: {tests: {steps: [{run: scripts/install}, {run: ./ci/test.sh}]}}\n",
-    "scripts/install": '#!/bin/sh -e\nREQUIREMENTS="requirements.txt"\nPIP=pip\n${PIP} install -r "$REQUIREMENTS" | tee log\n',
+    "scripts/install": '#!/bin/sh -e\nREQS="requirements.txt"\nPIP=pip\n${PIP} install -r "$REQS" | tee log\n',
     "ci/test.sh": "pytest tests\n",
     "requirements.txt": "-e .[fast]\ntrustme==1.2.1\n",
     "pyproject.toml": '[project]\nname = "it"\n[project.optional-dependencies]\nfast = ["httptools>=0.6"]\n',
