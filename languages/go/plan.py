@@ -13,6 +13,7 @@ from languages.go.modules import Module, innermost, of_change, old_name, read_mo
 from languages.go.releases import parts
 from languages.go.sources import applies, defines_tests, foreign, is_ignored
 from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, read_manifests, submodule_evidence
+from languages.services import with_service
 from languages.tree import Tree
 from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
@@ -20,8 +21,11 @@ from taskdb.records import BuildPlan, Evidence, TestCommand
 GOPATH = "/opt/go"
 """Modules and compiled packages; the tests' user may write there."""
 
-ALL_MODULES = "all-modules"
+ALL_MODULES, VENDORED, WORKSPACE, BELOW_GOPATH = "all-modules", "vendored", "workspace", "below-gopath"
 SWITCHES = {
+    VENDORED: "packages of others are taken from the tree's vendor folder",
+    WORKSPACE: "go.work says which modules of the tree belong together",
+    BELOW_GOPATH: "there is no go.mod: the tree stands where its import path says, below GOPATH",
     ALL_MODULES: "every module that go.mod names is downloaded, not only those whose packages the tree imports",
 }
 MANIFESTS = ("go.mod", "go.sum", "go.work", "go.work.sum")
@@ -49,19 +53,23 @@ def draft(tree: Tree, context: Context) -> Draft:
     needed = [] if module.vendored else foreign(tree, sources, own, ci.tags(run.argv), minor)
     if needed and not module.has_file:
         raise NoPlanError(f"no go.mod and no vendored packages: nothing says which {needed[0].text} is meant")
-    return Draft(
+    made = Draft(
         language="go",
         name=module.name,
         versions=tuple(chosen),
         day=context.day,
-        exclude_newer=context.day,
+        exclude_newer=context.day.replace(day=1),
         dependencies=tuple(Dependency(role=Role.BUILD, wanted=wanted) for wanted in needed),
         manifests=_manifests(tree) if needed else (),
         system_packages=ci.system_packages(found),
-        env=(*LOCAL_SETTINGS, *_environment(tree, module, minor), *ci.environment(run)),
+        switches=_switches(tree, module),
+        env=(*LOCAL_SETTINGS, *ci.environment(run)),
         test=TestCommand(framework="go-test", argv=run.argv, paths=run.paths, folder=module.folder),
         evidence=(*_evidence(module, run), *submodule_evidence(tree)),
     )
+    for wanted in ci.servers(found):
+        made = with_service(made, wanted)
+    return made
 
 
 def _module(tree: Tree, touched: Sequence[str], tests: Sequence[str]) -> tuple[Module, list[Module]]:
@@ -80,18 +88,10 @@ def _manifests(tree: Tree) -> tuple[tuple[str, str], ...]:
     return read_manifests(tree, sorted(paths, key=lambda path: (path.count("/"), path))[:_MOST_MANIFESTS])
 
 
-def _environment(tree: Tree, module: Module, minor: int) -> list[tuple[str, str]]:
-    flags = []
-    if minor >= 14 and not tree.is_file("go.work"):  # a workspace takes no -mod
-        flags.append("-mod=vendor" if module.vendored else "-mod=mod")
-    elif module.vendored and module.has_file:
-        flags.append("-mod=vendor")
-    if minor >= 18:
-        flags.append("-buildvcs=false")
-    env = [("GOPATH", GOPATH), ("GOCACHE", f"{GOPATH}/cache"), ("GOTOOLCHAIN", "local")]
-    if not module.has_file:
-        return [*env, ("GO111MODULE", "off")]
-    return [*env, ("GOFLAGS", " ".join(flags))]
+def _switches(tree: Tree, module: Module) -> frozenset[str]:
+    """How the module's packages are found."""
+    known = ((VENDORED, module.vendored), (WORKSPACE, tree.is_file("go.work")), (BELOW_GOPATH, not module.has_file))
+    return frozenset(name for name, is_so in known if is_so)
 
 
 def _evidence(module: Module, run: ci.TestRun) -> list[Evidence]:
@@ -113,7 +113,23 @@ def _evidence(module: Module, run: ci.TestRun) -> list[Evidence]:
 
 def render(made: Draft) -> BuildPlan:
     """The plan of a draft."""
+    made = replace(made, env=(*made.env, *_environment(made)))
     return plan_of(made, _dependency_steps(made), _source_steps(made))
+
+
+def _environment(made: Draft) -> list[tuple[str, str]]:
+    """Where things lie, and flags that the version knows: a wrong one ends every go command."""
+    minor, flags = parts(made.versions[0].value)[1], []
+    if VENDORED in made.switches:
+        flags.append("-mod=vendor")
+    elif minor >= 14 and WORKSPACE not in made.switches:  # a workspace takes none, and before 1.14 it is so anyway
+        flags.append("-mod=mod")
+    if minor >= 18:
+        flags.append("-buildvcs=false")
+    found = {"GOPATH": GOPATH, "GOCACHE": f"{GOPATH}/cache", "GOTOOLCHAIN": "local"}
+    found |= {"GO111MODULE": "off"} if BELOW_GOPATH in made.switches else {"GOFLAGS": " ".join(flags)}
+    have = {name for name, _ in made.env}
+    return [(name, value) for name, value in found.items() if name not in have]
 
 
 def _dependency_steps(made: Draft) -> tuple[str, ...]:
@@ -138,7 +154,7 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
 
 
 def _source_steps(made: Draft) -> tuple[str, ...]:
-    if ("GO111MODULE", "off") not in made.env:
+    if BELOW_GOPATH not in made.switches:
         return ()
     place = f"{GOPATH}/src/{made.name}"
     return (f': --offline ; mkdir -p {quoted([place.rpartition("/")[0]])} && ln -sfn "$PWD" {quoted([place])}',)

@@ -37,7 +37,10 @@ def candidates(tree: Tree, module: Module, found: Sequence[Job], available: Sequ
         note = f"newest that was settled on {day}" if settled else "the oldest that go.mod allows"
         chosen.setdefault(version, _evidence(version, Wanted(text="", path="(date)"), note))
     if (own := short(module.go)) in fitting:
-        chosen.setdefault(own, _evidence(own, directive_place(tree, module, "go")))
+        # It is the least that the module needs and may be years old: not a choice of its own, as CI's are.
+        place = directive_place(tree, module, "go")
+        note = f"{place.path}:{place.line} asks for it at least"
+        chosen.setdefault(own, _evidence(own, Wanted(text="", path="(date)"), note))
     return list(chosen.values())
 
 
