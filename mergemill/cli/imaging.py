@@ -298,7 +298,7 @@ def _tell_moved(one: Moved, *, as_json: bool) -> None:
     if as_json:
         output.as_json(one.row())
     else:
-        output.text(f"{one.image}  {one.status}  {one.problem or one.registry}")
+        output.text(f"{one.image}  {one.status}  {one.problem or one.registry or ''}".rstrip())
 
 
 def _end(moved: list[Moved], troubles: list[MergemillError], *, as_json: bool) -> None:

@@ -149,14 +149,18 @@ def fetched(sandbox: Sandbox, copies: Sequence[ImageCopy]) -> ImageInfo | None:
             continue
         if info is None:
             continue
-        # Engines that keep images as containerd does call them by their manifests.
-        if info.digest in (copy.image_digest, copy.reference.partition("@")[2]):
+        if same(copy, info.digest):
             return info
         sandbox.remove_image(copy.image)
         trouble = InputError(f"{copy.reference} is {info.digest} and should be {copy.image_digest}")
     if trouble is not None:
         raise trouble
     return None
+
+
+def same(copy: ImageCopy, digest: str) -> bool:
+    """Whether an image of this id is what was pushed. Engines that keep images as containerd does name manifests."""
+    return digest in (copy.image_digest, copy.reference.partition("@")[2])
 
 
 class Registries:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from backends.sandbox.base import Sandbox, Stored
 from mergemill.errors import MergemillError
+from mergemill.images.copies import same
 from mergemill.images.ledger import Ledger
 from mergemill.images.listing import is_ours, kind_of, stacks
 from taskdb.image_queries import Needs
@@ -142,7 +143,7 @@ def prune(
     heapq.heapify(queue)
     while queue and shelf.total > limit:
         _, name = heapq.heappop(queue)
-        may_go[name] = _why_not(name, known, check) or ("" if dry_run else _removed(sandbox, name))
+        may_go[name] = _why_not(shelf.images[name], known, check) or ("" if dry_run else _removed(sandbox, name))
         if may_go[name]:
             continue
         done.removed.append((shelf.images[name], shelf.take(name)))
@@ -182,18 +183,20 @@ def _may_go(shelf: _Shelf, known: Known) -> dict[str, str]:
     }
 
 
-def _why_not(name: str, known: Known, check: Callable[[ImageCopy], bool]) -> str:
+def _why_not(image: Stored, known: Known, check: Callable[[ImageCopy], bool]) -> str:
     """Why an image that might go stays, looked at in the last moment; empty when nothing speaks for it."""
-    if just_used(name, known):
+    if just_used(image.name, known):
         return "it was used within the last minute"
-    if name in known.needs.certified:
-        try:
-            if not any(check(copy) for copy in known.copies[name]):
-                return "its registry has the copy no more"
-        except MergemillError as error:
-            log.warning("%s stays: %s", name, error.line())
-            return "its registry cannot be asked"
-    return ""
+    if image.name not in known.needs.certified:
+        return ""
+    copies = [copy for copy in known.copies[image.name] if same(copy, image.digest)]
+    if not copies:
+        return "its registry has another build of it"
+    try:
+        return "" if any(check(copy) for copy in copies) else "its registry has the copy no more"
+    except MergemillError as error:
+        log.warning("%s stays: %s", image.name, error.line())
+        return "its registry cannot be asked"
 
 
 def _removed(sandbox: Sandbox, name: str) -> str:
