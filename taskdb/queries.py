@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Select, bindparam, column, func, select, tabl
 from mergemill.errors import InputError
 from taskdb import tables
 from taskdb.artifacts import Artifacts
+from taskdb.attempts import attempts_of
 from taskdb.mapping import KINDS, table_of
 from taskdb.records import Certificate, Environment, PublishedVerdict, PullRequest, Rejection, Stage, Task
 from taskdb.store import Store
@@ -339,6 +340,7 @@ def why(store: Store, change: PullRequest) -> dict[str, Any]:
         "tasks": ids,
         "published": _plain(told),
         "tags": tags,
+        "attempts": [one.model_dump(mode="json") for one in attempts_of(store, change)],
     }
 
 

@@ -14,6 +14,7 @@ from mergemill.config import Settings
 from mergemill.errors import InputError, UsageError
 from mergemill.services import artifacts_of
 from taskdb import queries, readonly
+from taskdb.attempts import conversation_of
 from taskdb.queries import Filters
 from taskdb.records import Stage
 from taskdb.store import Store
@@ -31,6 +32,9 @@ class By(StrEnum):
 
 BY: dict[By, Literal["change_kind", "size", "repo"]] = {By.KIND: "change_kind", By.SIZE: "size", By.REPO: "repo"}
 SHOWN = ("name", "kind", "status", "repo", "n_fail_to_pass", "n_pass_to_pass", "created_at")
+ATTEMPT = ("number", "by", "edits", "reason", "seconds", "tokens", "cost", "detail")
+SAID = 4000
+"""Characters of each message and result that are printed of a conversation."""
 NONE = "no task matches; `mergemill funnel` shows how far changes came"
 
 tasks = typer.Typer(help="Query the tasks.", no_args_is_help=False)
@@ -156,23 +160,39 @@ def funnel(
 def why(
     change: Word,
     log: Annotated[bool, typer.Option("--log", help="Print the log of the rejection instead.")] = False,
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Print instead what a model said to mend its build.")
+    ] = False,
     as_json: Json = False,
     *,
     settings: Settings,
 ) -> None:
-    """Tell one change's whole story: every stage, verdict, reason and second."""
+    """Tell one change's whole story: every stage, attempt, verdict, reason and second."""
     with Store.open(settings.db, create=False) as store:
         found = queries.resolve_change(store, change)
         story = queries.why(store, found)
         kept = queries.log_of(store, found)
+        said = conversation_of(store, found)
     if log:
         if kept is None:
             raise InputError(f"{story['name']} has no log of a rejection")
         output.text(artifacts_of(settings).text(kept))
+    elif conversation:
+        _tell_conversation(story["name"], said, settings)
     elif as_json:
         output.as_json(story)
     else:
         _tell_story(story, has_log=kept is not None)
+        if said is not None:
+            output.text(f"said: mergemill why {story['name']} --conversation")
+
+
+def _tell_conversation(name: str, said: str | None, settings: Settings) -> None:
+    from builders.agent.transcript import Transcript  # noqa: PLC0415 - few ask for one
+
+    if said is None:
+        raise InputError(f"no model was asked about {name}")
+    output.text(Transcript.from_bytes(artifacts_of(settings).get(said)).readable(shown=SAID))
 
 
 def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
@@ -180,6 +200,9 @@ def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
     output.text(f"kinds: {_kinds(story['tags'])}\n")
     events = [event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in story["events"]]
     output.rows(events, ("at", "stage", "verdict", "seconds", "detail"), as_lines=False, nothing="nothing was done")
+    if len(story["attempts"]) > 1:
+        output.text("\nattempts at its environment")
+        output.rows(story["attempts"], ATTEMPT, as_lines=False, nothing="")
     output.text("")
     for key in story["tasks"]:
         output.text(f"task: mergemill tasks show {key[:16]}")
