@@ -105,6 +105,9 @@ def grade(
         import verifiers  # noqa: PLC0415 - after what can be refused without it
 
         with services.sandbox.holding():
+            if services.sandbox.image(found.image) is None:
+                advice = "`mergemill images push` where it is; then it is fetched"
+                raise InputError(f"the image {found.image} is not here, and no registry has it", advice=advice)
             score = verifiers.grade(found, services, content)
         store.add_score(score, found.id, hashlib.sha256(content).hexdigest())
     if as_json:

@@ -83,6 +83,8 @@ def test_images_are_pushed_remembered_and_pulled_by_the_command_line(
         assert reference.startswith(f"{registry.host}/ada/tasks/env@sha256:")
         assert {image: found[0].reference for image, found in copies(store).items()} == {one.image: reference}
 
+        assert "no registry has it" in mergemill("grade", two.name, "--noop", cwd=tmp_path).err
+
         engine.sandbox.remove_image(one.image)
         said = mergemill("images", "pull", "--json", cwd=tmp_path)
         assert [row["status"] for row in said.lines] == ["pulled", "failed"]
