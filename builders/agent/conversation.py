@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from backends.llm.answers import LENGTH
 from backends.llm.base import ContextFullError, Message, Model, Reply, ToolCall, estimate
 from backends.llm.meter import BudgetSpentError, Meter
 from builders.agent.guards import Guard, Stop, StoppedError
@@ -17,6 +19,7 @@ TEST = "test"
 GIVE_UP = "give_up"
 SHRINKS = 4
 """How often a conversation that the endpoint finds too long is cut before it is given up."""
+NO_ANSWER = "[no answer]"
 NOT_DONE = "Not done: `{tool}` ended your turn."
 
 
@@ -48,7 +51,8 @@ class Conversation:
         self._toolbox = toolbox
         self._tools = toolbox.declared()
         self._left = left
-        self._history = History(max(model.context_tokens - answer_tokens - estimate_tools(toolbox), 1))
+        room = model.context_tokens - answer_tokens - estimate_tools(toolbox)
+        self._history = History(max(room, model.context_tokens // 4))
         self._recorder = Recorder(model.name, prompts_hash())
         self._waiting: ToolCall | None = None
         self._tell(Message(role="system", text=system))
@@ -94,7 +98,8 @@ class Conversation:
     def _turn(self) -> str | None:
         """One reply, and what it asks for; why it asks for a test, None when it does not."""
         reply = self._ask()
-        self._history.add(reply.message)
+        empty = not (reply.text or reply.tool_calls)  # which some endpoints do not take back
+        self._history.add(replace(reply.message, text=NO_ANSWER) if empty else reply.message)
         self._recorder.said(reply)
         over, sense = self._do(reply.tool_calls)
         left = self.guard.replied(sense=sense or over is not None)
@@ -102,7 +107,8 @@ class Conversation:
             raise StoppedError(Stop.GAVE_UP, over.why)
         if not reply.tool_calls:
             names = [tool.name for tool in self._tools]
-            self._tell(Message(role="user", text=prompt("nudge", tools=names, left=left)))
+            told = prompt("nudge", tools=names, left=left, cut=reply.finish == LENGTH)
+            self._tell(Message(role="user", text=told))
         return None if over is None else over.why
 
     def _ask(self) -> Reply:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from backends.git import Repository
 from backends.llm.client import ChatModel
@@ -55,16 +54,15 @@ PLUGGED: Mapping[str, str] = {
 PLUGGED = {**PLUGGED, "docs/backends.md": PLUGGED["docs/backends.md"].replace("iniconfig", "toolz")}
 
 
-@dataclass
 class Watched(LlmPolicy):
     """The policy, and what it was shown and answered."""
 
-    seen: list[Observation] = field(default_factory=list)
-    answers: list[Proposal | GiveUp] = field(default_factory=list)
+    seen: list[Observation]
+    answers: list[Proposal | GiveUp]
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
-        self.seen, self.answers = [], []
+    def __init__(self, model: ChatModel, case: Case) -> None:
+        super().__init__(model, case)
+        self.model, self.seen, self.answers = model, [], []
 
     def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
         self.seen.append(observation)

@@ -104,15 +104,17 @@ def test_a_model_gives_up_and_says_why(server: ModelServer, client: Client) -> N
 @pytest.mark.parametrize(
     "nonsense",
     [
-        Says(text="I am a teapot."), Says(), Says(calls=(Call("sudo", {"word": "x"}),)),
+        Says(text="I am a teapot."), Says(text="Let me think. " * 9, finish="length"),
+        Says(), Says(calls=(Call("sudo", {"word": "x"}),)),
         Says(calls=(Call("say", "not json at all"),)), Says(calls=(Call("say", {"volume": 3}),)),
     ],
-    ids=["words", "nothing", "an unknown tool", "broken arguments", "wrong arguments"],
+    ids=["words", "a cut answer", "nothing", "an unknown tool", "broken arguments", "wrong arguments"],
 )  # fmt: skip
 def test_nonsense_is_told_back_and_ends_after_some(server: ModelServer, client: Client, nonsense: Answer) -> None:
     server.says(nonsense)
     assert stopped(conversation(client())).stop == Stop.NONSENSE
     assert len(server.asked) == NONSENSE
+    assert all(message["content"] or message.get("tool_calls") for message in server.asked[-1]["messages"])
 
 
 def test_a_model_that_comes_to_its_senses_goes_on(server: ModelServer, client: Client) -> None:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from builders.accept import Reason, Refused
 from builders.agent.guards import Stop
+from builders.agent.transcript import Transcript
 from builders.attempt import Built
+from builders.build import build
 from builders.repair.loop import mend
 from builders.repair.policy import GiveUp
+from taskdb.records import Environment
 from tests.builders.agent.mending import GENERATED, PLUGGED, SWITCHED, Watched, project, settled
 from tests.llm.server import Call, ModelServer, Says
 
@@ -109,6 +113,20 @@ def test_what_makes_things_worse_is_undone_and_told_before_the_right_package_is_
         ]  # fmt: skip
         assert [edit.requirement for proposal, _ in done.steps for edit in proposal.edits] == ["toolz"]
         check(policy, "plugged")
+
+
+@pytest.mark.slow
+def test_the_stage_asks_a_model_when_rules_know_no_more(tmp_path: Path, server: ModelServer) -> None:
+    server.says(edits({"edit": "set-env", "name": "GREET_MODE", "value": "offline"}), TEST)
+    only = {"pyproject.toml": SWITCHED["pyproject.toml"].replace('">=3.9"', '"==3.11.*"')}
+    with project(tmp_path, {**SWITCHED, **only}, server.url) as (case, policy):
+        made = build(case.candidate, replace(case.services, model=policy.model))
+        assert isinstance(made, Environment), made
+    assert [one.by for one in made.attempts] == ["draft", *["(fallback)"] * (len(made.attempts) - 2), "(agent)"]
+    assert made.attempts[-1].tokens == 220
+    said = Transcript.from_bytes(case.services.artifacts.get(made.attempts[-1].transcript or ""))
+    assert said.events[-1].name == "test"
+    assert "(fallback)" in said.events[1].text
 
 
 # -------------------------------------------------------------------------------------------- models that cheat
