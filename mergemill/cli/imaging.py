@@ -147,6 +147,9 @@ def push(
     registry: Annotated[
         str, typer.Option("--registry", metavar="HOST/PREFIX", help="Where to, such as localhost:5000/tasks.")
     ],
+    rebuilt: Annotated[
+        bool, typer.Option("--rebuilt", help="Also images that were built anew since their task was certified.")
+    ] = False,
     as_json: Json = False,
     *,
     settings: Settings,
@@ -160,7 +163,8 @@ def push(
     services = make_services(settings, engine=True)
     moved, troubles = [], []
     with Store.open(settings.db, create=False) as store:
-        for one, came in copies.push(services.sandbox, _wanted(store, settings, filters), registry, services.clock):
+        chosen = _wanted(store, settings, filters)
+        for one, came in copies.push(services.sandbox, chosen, registry, services.clock, rebuilt=rebuilt):
             moved.append(one)
             if isinstance(came, ImageCopy):
                 store.add(came)

@@ -8,6 +8,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from backends.sandbox.base import Stored
 from backends.sandbox.docker import DockerSandbox
@@ -15,6 +16,8 @@ from mergemill.images.ledger import Ledger
 from tests.registry import tiny_image
 
 HOUR = 3600.0
+JUST_NOW = -1.0
+"""Hours since an image was used that was just used, however long the test takes."""
 
 
 @dataclass
@@ -39,8 +42,7 @@ class TinyEngine:
         """Let the ledger say that the image was last used so many hours ago."""
         self.ledger.touch(name)
         when = time.time() - hours * HOUR
-        file = next(file for file in self.ledger.folder.iterdir() if name.partition(":")[2] in file.name)
-        os.utime(file, (when, when))
+        os.utime(self.ledger.folder / quote(name, safe=""), (when, when))
 
     def inventory(self, prefix: str) -> list[Stored]:
         return [image for image in self.sandbox.inventory(prefix) if self.mark in image.name]

@@ -16,7 +16,7 @@ from mergemill.images.budget import Budget
 from taskdb.records import Stage
 from taskdb.store import Store
 from tests.boxes import make_services
-from tests.mergemill.engine import TinyEngine
+from tests.mergemill.engine import JUST_NOW, TinyEngine
 from tests.mergemill.stages import Stages, run
 
 
@@ -34,7 +34,7 @@ def budget_of(engine: TinyEngine, allowed: str, said: list[str]) -> Budget:
 
 @pytest.mark.docker
 def test_a_run_removes_what_was_not_used_for_longest_and_says_when_nothing_is_left(engine: TinyEngine) -> None:
-    for word, hours in (("old", 9), ("new", 2), ("now", 0)):
+    for word, hours in (("old", 9), ("new", 2), ("now", JUST_NOW)):
         engine.image("env", word, hours=hours)
     said: list[str] = []
     budget = budget_of(engine, "17kB", said)

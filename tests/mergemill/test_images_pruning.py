@@ -15,7 +15,7 @@ from mergemill.images.listing import described
 from mergemill.images.pruning import Known, Pruned, prune
 from taskdb.image_queries import Needs
 from taskdb.images import ImageCopy
-from tests.mergemill.engine import TinyEngine
+from tests.mergemill.engine import JUST_NOW, TinyEngine
 from tests.registry import Registry, tiny_image
 
 pytestmark = pytest.mark.docker
@@ -85,7 +85,7 @@ def test_what_a_certified_task_needs_stays_with_all_below_it(engine: TinyEngine)
 
 def test_what_waits_and_what_was_just_used_and_what_nobody_knows_stays(engine: TinyEngine) -> None:
     waiting = engine.image("env", "waiting", hours=9)
-    engine.image("env", "just-used", hours=0)
+    engine.image("env", "just-used", hours=JUST_NOW)
     foreign = engine.image("env", "foreign", hours=9)
     engine.ledger.forget(foreign)
     known = engine.image("env", "known", hours=9)

@@ -92,16 +92,24 @@ def test_images_are_pushed_remembered_and_pulled_by_the_command_line(
 
 
 @pytest.mark.docker
-def test_an_image_that_is_not_the_one_certified_is_not_pushed(engine: TinyEngine, registry: Registry) -> None:
+def test_an_image_that_is_not_the_one_certified_is_pushed_only_when_that_is_asked_for(
+    engine: TinyEngine, registry: Registry
+) -> None:
     with Store.open(f"sqlite:///{engine.folder}/mergemill.db") as store:
         task = certified(engine, store, 1)
         engine.sandbox.remove_image(task.image)
         tiny_image(engine.sandbox, task.image)
         images = wanted(queries.load_tasks(store, queries.Filters()))
         [(moved, error)] = push(engine.sandbox, images, f"{registry.host}/ada", lambda: "")
+        [(all_the_same, copy)] = push(engine.sandbox, images, f"{registry.host}/ada", lambda: "", rebuilt=True)
+        chosen = queries.load_tasks(store, queries.Filters())
     assert moved.status == "failed"
     assert isinstance(error, InputError)
     assert "not the one certified" in str(error)
+    assert all_the_same.status == "pushed"
+    assert isinstance(copy, ImageCopy)
+    certificates = {one.id: certificate for one, certificate in chosen if certificate}
+    assert copies_of([task], certificates, {task.image: (copy,)}) == {}  # no export names it
 
 
 @pytest.mark.docker
