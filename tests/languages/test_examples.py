@@ -58,7 +58,8 @@ def test_the_change_of_an_example_is_verified_as_expected(example: Example, tmp_
     candidate = candidate_of(example, TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment), environment
-    assert (environment.attempt, environment.collected_share) == (1, 1.0)
+    assert environment.attempt <= example.facts.get("attempts", 1)
+    assert environment.collected_share == 1.0
     verification = verify(Lineage(candidate=candidate, environment=environment), services)
     assert isinstance(verification, Verification), verification
     assert [test for test, _ in verification.FAIL_TO_PASS] == example.facts["FAIL_TO_PASS"]
