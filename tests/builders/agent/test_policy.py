@@ -10,9 +10,11 @@ import pytest
 
 from builders.accept import Reason
 from builders.agent.guards import Stop
+from builders.agent.policy import LlmPolicy
 from builders.agent.transcript import Transcript
 from builders.repair.edits import AGENT
 from builders.repair.policy import Case, GiveUp, Observation, Proposal, Spent, Tried
+from builders.repair.skills import load
 from languages.registry import language
 from mergemill.errors import InputError, Transient
 from tests.builders.agent.mending import SWITCHED, Watched, project
@@ -129,6 +131,20 @@ def test_what_came_of_a_proposal_is_the_result_of_the_test(server: ModelServer, 
     assert told["role"] == "tool"
     assert f"attempt 2 by {AGENT} (set-env GREET_MODE=offline): timeout: too slow; it came less far" in told["content"]
     assert second.tokens == 110
+
+
+def test_skills_that_match_are_in_the_first_message(server: ModelServer, at_work: Any, tmp_path: Path) -> None:
+    server.says(Says(calls=(Call("give_up", {"why": "no"}),)))
+    case, policy = at_work()
+    (tmp_path / "skills").mkdir()
+    for name, pattern in (("away", "server is away"), ("full", "disk is full")):
+        skill = f"---\nwhen:\n  log: {pattern}\n---\nWhat experts know of {name}.\n"
+        (tmp_path / "skills" / f"{name}.md").write_text(skill)
+    with LlmPolicy(policy.model, case, load(tmp_path / "skills")) as told:
+        told.propose(observation(case, log="RuntimeError: the server is away"), ())
+    task = server.asked[0]["messages"][1]["content"]
+    assert "### away\nWhat experts know of away." in task
+    assert "experts know of full" not in task
 
 
 def test_the_first_message_says_what_failed_and_what_may_be_done(server: ModelServer, at_work: Any) -> None:
