@@ -41,6 +41,7 @@ FIXTURES = {
 
 _ANYWHERE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from[ \t]+(?P<source>\w+)[\w.]*[ \t]+import\b|import[ \t]+(?P<names>.+))", re.MULTILINE)
+_QUOTED = re.compile(r"""["']([A-Za-z][\w-]+)["']""")
 _DEFINED = re.compile(r"\bdef (\w+)\(")
 _ARGUMENTS = re.compile(r"^[ \t]*(?:async )?def test\w*\(([^)]+)\)", re.MULTILINE)
 
@@ -68,10 +69,14 @@ def imported_by_tests(tree: Tree, configured: Sequence[Wanted] = ()) -> dict[str
 
 
 def needed(tree: Tree, configured: Sequence[Wanted]) -> frozenset[str]:
-    """Distributions (canonical names) that test files import anywhere, indented too, or that `configured` names."""
+    """Distributions (canonical names) that test files import anywhere, indented too, or that `configured` names.
+
+    What they name in quotes counts, too: they may ask for its version or start it as a program.
+    """
     paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
     texts = tree.read_many(sorted({*paths, *tree.glob("*conftest.py")})).values()
-    modules = {name for text in texts for name in _ANYWHERE.findall(text)} | {wanted.text for wanted in configured}
+    modules = {name for text in texts for name in (*_ANYWHERE.findall(text), *_QUOTED.findall(text))}
+    modules |= {wanted.text for wanted in configured}
     return frozenset(canonicalize_name(DISTRIBUTIONS.get(module, module)) for module in modules)
 
 

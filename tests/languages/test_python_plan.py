@@ -435,3 +435,11 @@ def test_scripts_that_ci_calls_are_read_and_so_are_extras_that_requirement_files
     assert {"trustme==1.2.1", "httptools>=0.6"} <= requirements(made)
     assert "tee" not in requirements(made)
     assert made.test.paths == ("tests",)
+
+
+def test_a_tool_that_tests_name_in_quotes_stays(tmp_path: Path) -> None:
+    project = '[project]\nname = "it"\n[project.optional-dependencies]\ntest = ["build", "tox", "pytest"]\n'
+    conftest = "from importlib.metadata import version\n\ndef pytest_report_header():\n    return version('build')\n"
+    made = plan_of(tmp_path, {"pyproject.toml": project, "tests/conftest.py": conftest, "tests/test_one.py": TEST})
+    assert {"build", "pytest"} <= requirements(made)
+    assert "tox" not in requirements(made)
