@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
+import ssl
+from functools import cache
+
 from mergemill.config import Settings
 
 CA_FILE = "/run/mergemill/ca.pem"
+JAVA_CA_FILE = "/run/mergemill/ca.jks"
 CA_NAMES = (
     "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS",
     "NPM_CONFIG_CAFILE", "CARGO_HTTP_CAINFO", "BUNDLE_SSL_CA_CERT", "DENO_CERT",
 )  # fmt: skip
-"""Variables that name a CA bundle to the tools that fetch packages. Java reads none: see languages/java."""
+"""Variables that name a CA bundle to the tools that fetch packages; Java's machine reads a file of its own kind."""
 
 
 def borrowed(settings: Settings) -> tuple[dict[str, bytes], dict[str, str]]:
@@ -17,8 +23,30 @@ def borrowed(settings: Settings) -> tuple[dict[str, bytes], dict[str, str]]:
     bundle = settings.found_ca_bundle()
     files = {CA_FILE: bundle.read_bytes()} if bundle else {}
     env = dict.fromkeys(CA_NAMES, CA_FILE) if bundle else {}
+    if bundle:
+        files[JAVA_CA_FILE] = java_trust_store(files[CA_FILE])
+        env["JAVA_TOOL_OPTIONS"] = f"-Djavax.net.ssl.trustStore={JAVA_CA_FILE}"
     inherited = settings.inherited_environment()
     # uv has names of its own for what pip calls index.
     if "PIP_INDEX_URL" in inherited:
         inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])
     return files, env | inherited
+
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+
+
+@cache
+def java_trust_store(bundle: bytes) -> bytes:
+    """The certificates of a PEM bundle as a Java key store (JKS, version 2), its password Java's usual `changeit`."""
+    entries = [ssl.PEM_cert_to_DER_cert(pem.decode("ascii")) for pem in _CERTIFICATE.findall(bundle)]
+    body = bytes.fromhex("feedfeed00000002") + len(entries).to_bytes(4, "big")
+    for number, der in enumerate(entries):
+        alias, when = _java_text(f"ca{number}"), bytes(8)
+        body += (2).to_bytes(4, "big") + alias + when + _java_text("X.509") + len(der).to_bytes(4, "big") + der
+    password = "changeit".encode("utf-16-be")
+    return body + hashlib.sha1(password + b"Mighty Aphrodite" + body, usedforsecurity=False).digest()
+
+
+def _java_text(text: str) -> bytes:
+    return len(text).to_bytes(2, "big") + text.encode()

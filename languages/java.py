@@ -1,0 +1,43 @@
+"""Java: JUnit and TestNG through Maven, files by Surefire's reports."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from languages.base import Fallback, Framework
+from languages.draft import Context, Draft
+from languages.jvm import plan as shared
+from languages.jvm import tests
+from languages.jvm.plan import SWITCHES, render
+from languages.jvm.releases import DEFAULT, RELEASES
+from languages.tree import Tree
+from taskdb.records import BuildPlan
+
+__all__ = ["DEFAULT", "RELEASES", "SWITCHES", "render"]
+
+NAME, TITLE = "java", "Java"
+SUFFIXES = (".java",)
+TEST_PATTERNS = tests.in_test_folder("java")
+RUNNER_PATTERNS = (r"(^|/)junit-platform\.properties$", r"(^|/)testng\.xml$", r"(^|/)\.mvn/")
+CONFIG_PATTERNS = (r"(^|/)pom\.xml$",)
+TEST_FILE = tests.test_file("java")
+KEPT_FOLDERS: tuple[str, ...] = ()
+PATH: tuple[str, ...] = ()
+FALLBACKS: tuple[Fallback, ...] = (shared.next_jdk,)
+
+FRAMEWORKS = (
+    Framework(
+        name="maven", report="jvm", canary=tests.CANARY,
+        shell=resources.files("languages.jvm").joinpath("maven.sh.j2").read_text(encoding="utf-8"),
+    ),
+)  # fmt: skip
+
+
+def draft(tree: Tree, context: Context) -> Draft:
+    """All choices for the tree; raises NoPlanError where there are none."""
+    return shared.draft(NAME, "java", tree, context)
+
+
+def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
+    """Files that define tests; with a plan those of its modules that Surefire takes in."""
+    return tests.defining_files(tree, "java", plan)

@@ -1,0 +1,33 @@
+"""The compilers: each Debian release's own GCC with the build tools of its time."""
+
+from __future__ import annotations
+
+from datetime import date
+
+from languages.base import Release
+
+DEFAULT = "12"
+
+TOOLS = ("cmake", "ninja-build", "meson", "autoconf", "automake", "libtool", "bison", "flex", "gettext", "autopoint")
+"""Build tools of every base; in an image of a registry the dependency step adds what is missing."""
+
+SUITES = {"10": "bullseye", "12": "bookworm", "14": "trixie"}
+"""GCC -> the Debian release that has it."""
+CMAKE = {"10": (3, 18), "12": (3, 25), "14": (3, 31)}
+"""GCC -> the CMake beside it."""
+RELEASED = {"10": date(2021, 8, 14), "12": date(2023, 6, 10), "14": date(2025, 8, 9)}
+"""GCC -> when its Debian release came out."""
+
+INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
+
+RELEASES = tuple(
+    Release(
+        version=version,
+        official=f"buildpack-deps:{suite}",
+        released=RELEASED[version],
+        suite=suite,
+        toolchain=f"apt-get update -qq && {INSTALL} {' '.join(TOOLS)} > /dev/null && rm -rf /var/lib/apt/lists/*",
+        probe="gcc --version && g++ --version && make --version",
+    )
+    for version, suite in SUITES.items()
+)
