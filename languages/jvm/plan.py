@@ -6,12 +6,10 @@ from dataclasses import replace
 from datetime import date
 
 from languages.draft import Context, Draft, NoPlanError
-from languages.facts import Wanted
 from languages.jvm import maven, tests, versions
 from languages.jvm.poms import Reactor, read_reactor
 from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodule_evidence
 from languages.tree import Tree
-from languages.workflows import jobs, server
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 WHOLE = "whole"
@@ -51,7 +49,6 @@ def draft(language: str, suffix: str, tree: Tree, context: Context) -> Draft:
         exclude_newer=date(context.day.year + 1, 1, 1),  # nothing depends on it; commits of a year share layers
         test=TestCommand(framework="maven", argv=(*maven.MVN, "test"), paths=touched, folder=reactor.top),
         manifests=read_manifests(tree, maven.manifests(tree, reactor)),
-        services=_services(tree),
         env=(*LOCAL_SETTINGS, ("MAVEN_OPTS", maven.OPTIONS)),
         switches=frozenset({WHOLE} if whole else ()),
         dependency_steps=tuple(maven.dependency_steps(reactor, () if whole else touched, suffix)),
@@ -87,15 +84,6 @@ def _built_by(tree: Tree) -> str:
         return f"and Gradle ({path}) needs its own distribution, which no package registry has"
     path = next((path for path in OTHERS if tree.is_file(path)), "")
     return f"and {OTHERS[path]} ({path}) is not supported" if path else "and no other known build file"
-
-
-def _services(tree: Tree) -> tuple[Wanted, ...]:
-    found: dict[str, Wanted] = {}
-    for job in jobs(tree):
-        for wanted in () if job.is_beside else job.services:
-            if name := server(wanted.text):
-                found.setdefault(name, replace(wanted, text=name))
-    return tuple(found.values())
 
 
 def _evidence(reactor: Reactor) -> list[Evidence]:

@@ -14,7 +14,6 @@ from languages.native.cmake import CMake, read_cmake
 from languages.native.releases import CMAKE, INSTALL, RELEASED, TOOLS
 from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
 from languages.tree import Tree
-from languages.workflows import jobs, server
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 CI_PACKAGES = "ci-packages"
@@ -59,7 +58,7 @@ def draft(language: str, tree: Tree, context: Context) -> Draft:
     until = date(context.day.year + 1, 1, 1)  # nothing depends on it; commits of a year share layers
     return Draft(
         language=language, name="", versions=tuple(compilers), day=context.day, exclude_newer=until, test=test,
-        system_packages=libraries, services=_services(tree),
+        system_packages=libraries,
         env=LOCAL_SETTINGS, switches=frozenset({CI_PACKAGES}),
         dependency_steps=_optional(tree, libraries),
         source_steps=tuple(source_steps), evidence=(*evidence, *_submodules(tree)),
@@ -177,12 +176,3 @@ def _compilers(context: Context, minimum: tuple[int, int]) -> list[Evidence]:
         Evidence(choice="language_version", value=v, path="(date)", line=0, note=f"of the Debian of {context.day}")
         for v in order
     ]
-
-
-def _services(tree: Tree) -> tuple[Wanted, ...]:
-    found: dict[str, Wanted] = {}
-    for job in jobs(tree):
-        for wanted in () if job.is_beside else job.services:
-            if name := server(wanted.text):
-                found.setdefault(name, replace(wanted, text=name))
-    return tuple(found.values())

@@ -1,0 +1,157 @@
+"""What Maven's poms say, the choice of the JDK, the files that Surefire takes in, and the trust store of builds."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from builders.borrowed import java_trust_store
+from builders.tree import Tree
+from languages import java
+from languages.draft import Context, NoPlanError
+from languages.jvm import versions
+from languages.jvm.poms import read_reactor
+from languages.paths import is_test_path
+from taskdb.records import Evidence
+from tests.helpers import TinyRepo
+
+POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+{parent}<groupId>a</groupId><artifactId>{name}</artifactId><version>1-SNAPSHOT</version>{rest}</project>
+"""
+TEST = "package a;\n\nclass {name} {{\n    @org.junit.Test public void works() {{ }}\n}}\n"
+
+
+def pom(name: str, rest: str = "", parent: str = "") -> str:
+    return POM.format(name=name, rest=rest, parent=parent)
+
+
+def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
+    repo = TinyRepo(tmp_path / "repo")
+    return Tree(Repository(repo.path), repo.commit("Start", files))
+
+
+def context(*touched: str) -> Context:
+    return Context(available=lambda: ("8", "11", "17", "21"), day=date(2024, 6, 1), touched=touched)
+
+
+def said(version: str, path: str = "ci.yml") -> Evidence:
+    return Evidence(choice="language_version", value=version, path=path, line=1)
+
+
+def test_a_pom_with_entities_is_not_read(tmp_path: Path) -> None:
+    bomb = '<!DOCTYPE p [<!ENTITY a "a">]>' + pom("top")
+    assert read_reactor(tree_of(tmp_path, {"pom.xml": bomb})) is None
+
+
+def test_modules_are_found_and_poms_of_test_data_are_not(tmp_path: Path) -> None:
+    files = {
+        "pom.xml": pom("top", "<packaging>pom</packaging><modules><module>one</module></modules>"),
+        "one/pom.xml": pom("one"),
+        "one/src/test/resources/broken/pom.xml": pom("data"),
+    }
+    reactor = read_reactor(tree_of(tmp_path, files))
+    assert reactor is not None
+    assert reactor.modules() == ["one"]
+    assert reactor.module_of("one/src/main/java/A.java") == "one"
+
+
+def test_snapshots_outside_the_tree_are_taken_as_released(tmp_path: Path) -> None:
+    parent = "<parent><groupId>up</groupId><artifactId>base</artifactId><version>2.1-SNAPSHOT</version></parent>"
+    files = {"pom.xml": pom("top", parent=parent), "src/test/java/a/ATest.java": TEST.format(name="ATest")}
+    made = java.draft(tree_of(tmp_path, files), context())
+    assert any("-Dartifact=up:base:2.1:pom" in step for step in made.dependency_steps)
+    assert [one.value for one in made.evidence if one.note.startswith("taken as it was released")] == ["up:base:2.1"]
+
+
+@pytest.mark.parametrize(
+    ("tested", "levels", "day", "first"),
+    [
+        (["8", "11", "17", "21"], ["8"], date(2024, 6, 1), "17"),  # 21 is too young
+        (["8"], ["6"], date(2015, 6, 1), "8"),
+        ([], ["17"], date(2024, 6, 1), "17"),
+        ([], ["8"], date(2024, 6, 1), "8"),
+        ([], [], date(2025, 6, 1), "21"),
+        (["23"], ["21"], date(2024, 6, 1), "21"),
+    ],
+)
+def test_the_jdk_is_the_newest_settled_one_that_ci_tests_else_that_of_the_level(
+    tested: list[str], levels: list[str], day: date, first: str
+) -> None:
+    found = versions.candidates([said(v) for v in tested], [said(v, "pom.xml") for v in levels], java_versions(), day)
+    assert found[0].value == first
+
+
+def java_versions() -> list[str]:
+    return [release.version for release in java.RELEASES]
+
+
+def test_gradle_alone_is_refused_with_the_reason(tmp_path: Path) -> None:
+    files = {"build.gradle": "plugins { id 'java' }\n", "src/test/java/a/ATest.java": TEST.format(name="ATest")}
+    with pytest.raises(NoPlanError, match="needs its own distribution"):
+        java.draft(tree_of(tmp_path, files), context())
+
+
+def test_only_what_surefire_takes_in_must_be_collected(tmp_path: Path) -> None:
+    excluded = (
+        "<build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId><configuration><excludes>"
+        "<exclude>**/slow/*.java</exclude></excludes></configuration></plugin></plugins></build>"
+    )
+    files = {
+        "pom.xml": pom("top", excluded),
+        "src/test/java/a/ATest.java": TEST.format(name="ATest"),
+        "src/test/java/a/AIT.java": TEST.format(name="AIT"),
+        "src/test/java/a/slow/BTest.java": TEST.format(name="BTest"),
+        "src/test/java/a/BaseTest.java": "package a;\n\n@Test\npublic abstract class BaseTest {\n}\n",
+        "src/test/java/a/AllTests.java": "@RunWith(Suite.class)\n@SuiteClasses({ATest.class})\nclass AllTests { }\n",
+        "src/main/java/a/Test.java": "package a;\n\npublic @interface Test { }\n",
+    }
+    tree = tree_of(tmp_path, files)
+    plan = java.render(java.draft(tree, context()))
+    assert java.defining_files(tree, plan) == ["src/test/java/a/ATest.java"]
+    assert "src/test/java/a/AIT.java" in java.defining_files(tree)
+
+
+def test_many_modules_are_cut_down_to_those_of_the_change(tmp_path: Path) -> None:
+    names = [f"m{number}" for number in range(12)]
+    listed = "".join(f"<module>{name}</module>" for name in names)
+    files = {"pom.xml": pom("top", f"<packaging>pom</packaging><modules>{listed}</modules>")}
+    for name in names:
+        files[f"{name}/pom.xml"] = pom(name)
+        files[f"{name}/src/test/java/a/ATest.java"] = TEST.format(name="ATest")
+    plan = java.render(java.draft(tree_of(tmp_path, files), context("m3/src/main/java/a/A.java")))
+    assert plan.test.paths == ("m3",)
+    assert all("-pl m3 -am" in step for step in plan.source_steps)
+
+
+@pytest.mark.parametrize(
+    ("path", "is_test"),
+    [
+        ("src/test/java/a/ATest.java", True),
+        ("core/src/test/resources/a.json", True),
+        ("core/src/integration-test/java/A.java", True),
+        ("src/main/java/org/test/Thing.java", False),
+        ("src/pytest_mock/plugin.py", False),
+        ("src/main/java/junit/framework/TestCase.java", False),
+    ],
+)
+def test_source_sets_tell_tests_from_sources(path: str, is_test: bool) -> None:
+    assert is_test_path(path) is is_test
+
+
+def test_java_reads_the_trust_store(tmp_path: Path) -> None:
+    bundle, keytool = Path("/etc/ssl/certs/ca-certificates.crt"), shutil.which("keytool")
+    if keytool is None or not bundle.is_file():
+        pytest.skip("needs a JDK and a CA bundle")
+    content = bundle.read_bytes()
+    store = tmp_path / "ca.jks"
+    store.write_bytes(java_trust_store(content))
+    said = subprocess.run(
+        [keytool, "-list", "-keystore", str(store), "-storepass", "changeit"],
+        capture_output=True, text=True, check=True, env={"JAVA_TOOL_OPTIONS": "", "LANG": "C"},
+    )  # fmt: skip
+    assert f"contains {content.count(b'BEGIN CERTIFICATE')} entr" in said.stdout
