@@ -7,7 +7,11 @@ from dataclasses import replace
 from languages.draft import Draft
 from languages.facts import Wanted
 
-PACKAGES: dict[str, tuple[str, ...]] = {"postgresql": ("postgresql",), "redis": ("redis-server",)}
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "postgresql": ("postgresql",),
+    "redis": ("redis-server",),
+    "xvfb": ("xvfb",),
+}
 """Server -> the Debian packages that have it."""
 _IMAGES = {
     "postgres": "postgresql", "postgresql": "postgresql", "postgis": "postgresql", "pgvector": "postgresql",

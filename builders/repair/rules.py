@@ -22,12 +22,12 @@ class Rules:
     name: str = "rules"
 
     def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
-        """What several skills merely add is tried together, what changes a choice alone, what gives one up last."""
+        """What skills say of single packages is tried together, what changes a choice alone, what gives one up last."""
         tried = {edit for one in history for edit in one.proposal.edits}
         alone = {(one.proposal.by, one.proposal.edits) for one in history}
         matches = [_untried(match, alone) for match in matching(self.skills, observation, self.case.tree)]
         matches = [match for match in matches if match.edits]
-        adding = [match for match in matches if match.skill.only_adds and not set(match.edits) <= tried]
+        adding = [match for match in matches if match.skill.goes_together and not set(match.edits) <= tried]
         if adding:
             return _together(adding)
         if matches:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from builders.accept import Reason
 from builders.repair import edits as known_edits
-from builders.repair.edits import AddDependency, AddService, AddSystemPackage, Edit, SetEnv, edits_of
+from builders.repair.edits import AddDependency, AddService, AddSystemPackage, Edit, PinDependency, SetEnv, edits_of
 from builders.repair.policy import Observation
 from builders.tree import Tree
 from languages.facts import distribution
@@ -29,7 +29,7 @@ OURS = Path(__file__).parent.parent / "skills"
 MOST = 12
 """Matches of one skill's pattern in a log that are looked at: a log may name a hundred missing modules."""
 _FIELD = re.compile(r"\{(\w+)(?:\|(\w+))?\}")
-_ADDING = (AddDependency, AddSystemPackage, AddService, SetEnv)
+_TOGETHER = (AddDependency, AddSystemPackage, AddService, PinDependency, SetEnv)
 
 
 class _Part(BaseModel):
@@ -107,9 +107,9 @@ class Skill:
     body: str
 
     @property
-    def only_adds(self) -> bool:
-        """Whether its edits add and change nothing else, so that they can be tried with others'."""
-        return all(issubclass(_kind(one), _ADDING) for one in self.header.do)
+    def goes_together(self) -> bool:
+        """Whether its edits are about single packages and variables, so that they can be tried with others'."""
+        return all(issubclass(_kind(one), _TOGETHER) for one in self.header.do)
 
     def __hash__(self) -> int:
         return hash((self.name, self.path))
