@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from mergemill import __version__
-from mergemill.cli import auditing, imaging, making, output, reading, repositories, running, tagging
+from mergemill.cli import auditing, imaging, making, output, reading, repositories, running, skills, tagging
 from mergemill.errors import MergemillError, UsageError, disk_full
 
 INTERRUPTED = 130
@@ -25,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     no_args_is_help=False,
 )
-for commands in (running, reading, repositories, tagging, making, imaging, auditing):
+for commands in (running, reading, repositories, tagging, making, skills, imaging, auditing):
     commands.register(app)
 
 

@@ -1,6 +1,6 @@
 """The examples of skills: `NAME.yaml` beside this file breaks a build in the way that the skill of that name mends.
 
-`files` is the whole project, `reason` why its first attempt is refused, `log` what was seen of that attempt's log, `edits`
+`files` is the whole project, `reason` why its first attempt is refused, `log` what was seen of that log, `edits`
 what the skill makes of it. An example without edits shows what its skill only tells of.
 """
 
@@ -90,7 +90,9 @@ def candidate_of(example: Example, folder: Path) -> Candidate:
 
 def case_of(example: Example, folder: Path, **settings: Any) -> Case:
     """The candidate with its first draft."""
-    services = make_services(folder, **{"budget_seconds": 900, "memory_mb": 2048, "disk_mb": 1024, **settings})
+    services = make_services(
+        folder, **{"budget_seconds": 1800, "test_timeout": 300, "memory_mb": 2048, "disk_mb": 1024, **settings}
+    )
     candidate = candidate_of(example, folder / "repo")
     tree = Tree(services.clones.open(candidate.source, candidate.repo), candidate.base_commit)
     return Case(candidate=candidate, tree=tree, first=first_draft(tree, candidate, services), services=services)
