@@ -33,7 +33,8 @@ LEAVES_OUT = (
 """Options, of any runner, that deselect, ignore or stop, or write what is expected from what is seen."""
 REPLACES = (
     r"^-p(?!$|no:)", r"^--(pyargs|rootdir|confcutdir|config(-file)?|noconftest|junit|junitxml|report\w*|setup\w*)",
-    r"^-c$", r"^--(plugin|require|import(?!-mode)|loader|init-script|experimental-loader|test-reporter[\w-]*|resolver)\b",
+    r"^-c$",
+    r"^--(plugin|require|import(?!-mode)|loader|init-script|experimental-loader|test-reporter[\w-]*|resolver)\b",
     r"(^|=)(python_(files|classes|functions)|testpaths|norecursedirs|collect_ignore|junit\w*|addopts)=",
     r"^-r$", r"^--(output|out|log)[\w-]*=", r"[;&|`$<>\n]",
 )  # fmt: skip
