@@ -38,10 +38,20 @@ FIXTURES = {
 }  # fmt: skip
 """Fixture name -> plugin that brings it."""
 
+MARKERS = {
+    "xdist_group": "pytest-xdist", "asyncio": "pytest-asyncio", "django_db": "pytest-django",
+    "timeout": "pytest-timeout", "trio": "pytest-trio", "benchmark": "pytest-benchmark", "vcr": "pytest-recording",
+    "freeze_time": "pytest-freezer", "order": "pytest-order", "dependency": "pytest-dependency",
+    "gen_test": "pytest-tornado", "qt_log_ignore": "pytest-qt", "mpl_image_compare": "pytest-mpl",
+    "enable_socket": "pytest-socket", "disable_socket": "pytest-socket", "remote_data": "pytest-remotedata",
+}  # fmt: skip
+"""Marker -> plugin that knows it; with `--strict-markers` no file that uses it is collected without."""
+
 
 _ANYWHERE = re.compile(r"^[ \t]*(?:from|import)[ \t]+(\w+)", re.MULTILINE)
 _IMPORT = re.compile(r"^(?:from[ \t]+(?P<source>\w+)[\w.]*[ \t]+import\b|import[ \t]+(?P<names>.+))", re.MULTILINE)
 _QUOTED = re.compile(r"""["']([A-Za-z][\w-]+)["']""")
+_MARKER = re.compile(r"^[ \t]*(?:@|pytestmark = \[?)pytest\.mark\.(\w+)", re.MULTILINE)
 _DEFINED = re.compile(r"\bdef (\w+)\(")
 _ARGUMENTS = re.compile(r"^[ \t]*(?:async )?def test\w*\(([^)]+)\)", re.MULTILINE)
 
@@ -81,7 +91,7 @@ def needed(tree: Tree, configured: Sequence[Wanted]) -> frozenset[str]:
 
 
 def fixtures_used(tree: Tree) -> dict[str, Wanted]:
-    """Plugin -> first place where a test asks for a fixture of it that no file of the project defines."""
+    """Plugin -> first place where a test asks for a fixture or marker of it that the project does not define."""
     paths = [path for path in tree.entries if path.endswith(".py") and is_test_path(path)]
     texts = tree.read_many(sorted(paths))
     defined = {name for text in texts.values() for name in _DEFINED.findall(text)}
@@ -91,6 +101,10 @@ def fixtures_used(tree: Tree) -> dict[str, Wanted]:
             for name in sorted(FIXTURES.keys() & set(re.findall(r"\w+", match[1])) - defined):
                 line = text.count("\n", 0, match.start()) + 1
                 found.setdefault(FIXTURES[name], Wanted(text=FIXTURES[name], path=path, line=line))
+        for match in _MARKER.finditer(text):
+            if (plugin := MARKERS.get(match[1])) and match[1] not in defined:
+                line = text.count("\n", 0, match.start()) + 1
+                found.setdefault(plugin, Wanted(text=plugin, path=path, line=line))
     return found
 
 

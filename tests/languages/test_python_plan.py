@@ -443,3 +443,8 @@ def test_a_tool_that_tests_name_in_quotes_stays(tmp_path: Path) -> None:
     made = plan_of(tmp_path, {"pyproject.toml": project, "tests/conftest.py": conftest, "tests/test_one.py": TEST})
     assert {"build", "pytest"} <= requirements(made)
     assert "tox" not in requirements(made)
+
+
+def test_a_marker_of_a_plugin_brings_the_plugin(tmp_path: Path) -> None:
+    marked = "import pytest\n\n@pytest.mark.xdist_group(name='serial')\n" + TEST
+    assert "pytest-xdist" in requirements(plan_of(tmp_path, {"test_one.py": marked}))
