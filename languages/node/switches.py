@@ -1,0 +1,13 @@
+"""The named ways in which a draft for Node is rendered."""
+
+from __future__ import annotations
+
+BUILD = "build"
+IGNORE_SCRIPTS = "ignore-scripts"
+FORGIVING = "forgiving"
+
+SWITCHES = {
+    BUILD: "what CI builds before the tests is built with the tree",
+    IGNORE_SCRIPTS: "packages' install scripts are not run: what they would fetch or compile is missing",
+    FORGIVING: "peer dependencies need not fit, and the lock file may be older than package.json",
+}
