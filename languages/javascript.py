@@ -7,8 +7,9 @@ from languages.node.files import defining_files
 from languages.node.plan import draft, render
 
 __all__ = [
-    "CONFIG_PATTERNS", "DEFAULT", "FALLBACKS", "FRAMEWORKS", "KEPT_FOLDERS", "NAME", "PATH", "RELEASES", "RUNNER_PATTERNS",
-    "SUFFIXES", "SWITCHES", "TEST_FILE", "TEST_PATTERNS", "TITLE", "defining_files", "draft", "render",
+    "CONFIG_PATTERNS", "DEFAULT", "FALLBACKS", "FRAMEWORKS", "KEPT_FOLDERS", "NAME", "PATH", "RELEASES",
+    "RUNNER_PATTERNS", "SUFFIXES", "SWITCHES", "TEST_FILE", "TEST_PATTERNS", "TITLE", "defining_files", "draft",
+    "render",
 ]  # fmt: skip
 
 NAME, TITLE = "javascript", "JavaScript"

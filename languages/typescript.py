@@ -1,4 +1,4 @@
-"""TypeScript: planned as JavaScript is, in the same boxes. Runners compile on the way, or CI's build step does before."""
+"""TypeScript: planned as JavaScript is, in the same boxes. Runners compile on the way, or a build step does before."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from languages import javascript
 from languages.javascript import defining_files, draft, render
 
 __all__ = [
-    "CONFIG_PATTERNS", "DEFAULT", "FALLBACKS", "FRAMEWORKS", "KEPT_FOLDERS", "NAME", "PATH", "RELEASES", "RUNNER_PATTERNS",
-    "SUFFIXES", "SWITCHES", "TEST_FILE", "TEST_PATTERNS", "TITLE", "defining_files", "draft", "render",
+    "CONFIG_PATTERNS", "DEFAULT", "FALLBACKS", "FRAMEWORKS", "KEPT_FOLDERS", "NAME", "PATH", "RELEASES",
+    "RUNNER_PATTERNS", "SUFFIXES", "SWITCHES", "TEST_FILE", "TEST_PATTERNS", "TITLE", "defining_files", "draft",
+    "render",
 ]  # fmt: skip
 
 NAME, TITLE = "typescript", "TypeScript"

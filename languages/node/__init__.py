@@ -1,1 +1,1 @@
-"""Node.js: what JavaScript and TypeScript have in common. A plan for TypeScript is one for JavaScript, in the same boxes."""
+"""Node.js: what JavaScript and TypeScript have in common. Plans of both are alike, in the same boxes."""

@@ -1,4 +1,4 @@
-"""Which command runs the tests: what CI runs, through package.json's scripts, else the runner among the dependencies."""
+"""Which command runs the tests: what CI runs, through package.json's scripts, else a runner among the dependencies."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from languages.node.scripts import Simple, expand, run_script
 from languages.tree import Tree
 from languages.workflows import Job
 
-SCRIPTS = ("test", "test:unit", "test-unit", "unit", "test:node", "test:ci", "tests", "test:js", "test:jest", "jest", "mocha",
-           "test:all", "test:run", "test-node", "testonly", "test:only", "ava", "tap", "vitest")  # fmt: skip
+SCRIPTS = ("test", "test:unit", "test-unit", "unit", "test:node", "test:ci", "tests", "test:js", "test:jest", "jest",
+           "mocha", "test:all", "test:run", "test-node", "testonly", "test:only", "ava", "tap", "vitest")  # fmt: skip
 """Where else than in CI the tests are looked for, in this order."""
 
 BUILDERS = frozenset(
-    "tsc tsup rollup webpack esbuild babel vite microbundle tsdown unbuild swc parcel gulp grunt bunchee pkgroll father "
-    "ngc tshy wireit turbo nx preconstruct bob-esbuild node-gyp peggy pegjs jison copyfiles cpy make zshy".split()
-)  # fmt: skip
+    (  # noqa: SIM905 - one word a line would hide the list
+        "tsc tsup rollup webpack esbuild babel vite microbundle tsdown unbuild swc parcel gulp grunt bunchee pkgroll "
+        "father ngc tshy wireit turbo nx preconstruct bob-esbuild node-gyp peggy pegjs jison copyfiles cpy make zshy"
+    ).split()
+)
 """Commands that make files out of sources."""
 
 

@@ -6,6 +6,7 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from languages import marked
@@ -137,7 +138,7 @@ _CONFIGS = {
 
 def _configured(tree: Tree, folder: str, framework: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
     """(regexes of whole names that are taken in, regexes of what is not), from the runner's configuration."""
-    named = [word for flag, word in zip(argv, argv[1:], strict=False) if flag in ("-c", "--config", "--projects")]
+    named = [word for flag, word in pairwise(argv) if flag in ("-c", "--config", "--projects")]
     paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*named, *_CONFIGS[framework])]
     text = next((text for path in paths if (text := tree.read(path))), "")
     if framework == "jest" and not text:

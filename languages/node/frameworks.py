@@ -20,9 +20,7 @@ else
 fi
 """
 _ASSET = """\
-base64 -d > "$out/@FILE@" <<'END_OF_ASSET' || fail "the reporter is damaged"
-{{ harness("reports/assets/@ASSET@") }}
-END_OF_ASSET
+"${reports[@]}" asset @ASSET@ > "$out/@FILE@" || fail "the reporter is damaged"
 """
 _RELATIVE = "${file#{{ folder ~ '/' if folder else '' }}}"
 """A test file as seen from the folder in which the command runs."""
@@ -130,7 +128,13 @@ def _canary(body: str) -> Canary:
 
 
 _FAILS = "if (3 * 4 !== %s) throw new Error('it is not');"
-_MODULE = """grep -qs '"type": *"module"' package.json || [[ $file == *.ts || $file == *.mjs ]]"""
+_AVA_CANARY = """\
+if grep -qs '"type": *"module"' package.json || [[ $file == *.ts || $file == *.mjs ]]; then
+        printf "import test from 'ava';\\n"
+    else
+        printf "const test = require('ava');\\n"
+    fi
+    printf "test('%s', t => { t.is(3 * 4, %s); });\\n" "$word" "$sum\""""
 
 
 def _body(before: str, define: str) -> str:
@@ -150,12 +154,7 @@ FRAMEWORKS = (
         canary=_canary(_body("", "(typeof it === 'function' ? it : test)('%s', function () { DOES });")),
     ),
     Framework(
-        name="ava", shell=_AVA, report="tap",
-        canary=_canary(
-            f"if {_MODULE}; then\\n"
-            "        printf \"import test from 'ava';\\n\"\\n    else\\n        printf \"const test = require('ava');\\n\"\\n    fi\\n    "
-            + _body("", "test('%s', t => { t.is(3 * 4, %s); });")
-        ),
+        name="ava", shell=_AVA, report="tap", canary=_canary(_AVA_CANARY),
     ),
     Framework(
         name="node:test", shell=_NODE_TEST, report="nodetest",
@@ -168,8 +167,9 @@ FRAMEWORKS = (
     Framework(
         name="tap", shell=_TAP, report="tap",
         canary=_canary(
-            _body("", "console.log('TAP version 13\\\\n' + (3 * 4 === %s ? '' : 'not ') + 'ok 1 - %s\\\\n1..1');")
-            .replace('"$word" "$sum"', '"$sum" "$word"')
+            _body("", "console.log((3 * 4 === %s ? '' : 'not ') + 'ok 1 - %s'); console.log('1..1');").replace(
+                '"$word" "$sum"', '"$sum" "$word"'
+            )
         ),
     ),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from datetime import date
 from importlib import resources
 
 from languages import marked
-from languages.facts import Wanted, line_of
+from languages.facts import Wanted
 from languages.node.package import Project
 from languages.node.switches import FORGIVING, IGNORE_SCRIPTS
 from languages.tree import Tree
@@ -22,10 +22,11 @@ SCRATCH = "/run/mergemill"
 """What is left there is gone from the layer."""
 
 SKIPPED_DOWNLOADS = (
-    "PUPPETEER_SKIP_DOWNLOAD=1 PUPPETEER_SKIP_CHROMIUM_DOWNLOAD=1 PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 CYPRESS_INSTALL_BINARY=0 "
-    "ELECTRON_SKIP_BINARY_DOWNLOAD=1 SENTRYCLI_SKIP_DOWNLOAD=1 CHROMEDRIVER_SKIP_DOWNLOAD=true GECKODRIVER_SKIP_DOWNLOAD=true "
-    "DETECT_CHROMEDRIVER_VERSION=false HUSKY=0 HUSKY_SKIP_INSTALL=1 ADBLOCK=1 DISABLE_OPENCOLLECTIVE=1 OPEN_SOURCE_CONTRIBUTOR=1 "
-    "NEXT_TELEMETRY_DISABLED=1 COREPACK_ENABLE_STRICT=0"
+    "PUPPETEER_SKIP_DOWNLOAD=1 PUPPETEER_SKIP_CHROMIUM_DOWNLOAD=1 PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD=1 "
+    "CYPRESS_INSTALL_BINARY=0 ELECTRON_SKIP_BINARY_DOWNLOAD=1 SENTRYCLI_SKIP_DOWNLOAD=1 "
+    "CHROMEDRIVER_SKIP_DOWNLOAD=true GECKODRIVER_SKIP_DOWNLOAD=true DETECT_CHROMEDRIVER_VERSION=false HUSKY=0 "
+    "HUSKY_SKIP_INSTALL=1 ADBLOCK=1 DISABLE_OPENCOLLECTIVE=1 OPEN_SOURCE_CONTRIBUTOR=1 NEXT_TELEMETRY_DISABLED=1 "
+    "COREPACK_ENABLE_STRICT=0"
 )
 """Install scripts that would fetch browsers and the like from where no registry is, and what else no build needs."""
 
@@ -127,8 +128,7 @@ def _pnpm_version(tree: Tree, lock: str, jobs: Sequence[Job]) -> str:
 def manifests(tree: Tree, project: Project) -> list[str]:
     """Files that the installer reads."""
     found = [posixpath.join(one.folder, name) for one in project.packages for name in ("package.json", ".npmrc")]
-    for name in MANIFESTS:
-        found.append(posixpath.join(project.root.folder, name))
+    found += [posixpath.join(project.root.folder, name) for name in MANIFESTS]
     for pattern in _BESIDE:
         found += [path for path in tree.glob(posixpath.join(project.root.folder, pattern)) if path.count("/") < 6]
     return [path for path in found if tree.is_file(path) and tree.entries[path].mode != "120000"]
@@ -164,10 +164,10 @@ def install_steps(
     """
     files = [posixpath.join(folder, "package.json") for folder in folders]
     tidy = resources.files("languages.node").joinpath("tidy.js").read_text(encoding="utf-8")
+    settings = "audit=false fund=false update_notifier=false engine_strict=false manage_package_manager_versions=false"
     return (
-        f"export npm_config_cache={SCRATCH}/npm npm_config_audit=false npm_config_fund=false"
-        f" npm_config_update_notifier=false npm_config_engine_strict=false npm_config_manage_package_manager_versions=false"
-        f' npm_config_nodedir="$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")"',
+        f"export npm_config_cache={SCRATCH}/npm " + " ".join(f"npm_config_{one}" for one in settings.split()),
+        'export npm_config_nodedir="$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")"',
         f"export {SKIPPED_DOWNLOADS}",
         'registry="$(npm config get registry)"; registry="${registry%/}/"',
         f"node -e {shlex.quote(tidy)} {shlex.quote(json.dumps(sorted(dropped)))} {' '.join(map(shlex.quote, files))}",
@@ -200,7 +200,8 @@ def _of(
         keep = "" if lock else " --no-lockfile"
         yield (
             f'npm_config_registry="$registry" YARN_CACHE_FOLDER={SCRATCH}/yarn '
-            f"yarn install --non-interactive --no-progress --ignore-engines --network-timeout 100000{strict}{keep}{scripts}"
+            "yarn install --non-interactive --no-progress --ignore-engines --network-timeout 100000"
+            f"{strict}{keep}{scripts}"
         )
     elif manager.kind == "berry":
         yarn = f"node {shlex.quote(manager.release)}" if manager.release else "yarn"
@@ -216,8 +217,8 @@ def _of(
         yield f"npm install -g pnpm@{manager.version}"
         strict = " --no-frozen-lockfile" if loose or not lock else " --frozen-lockfile"
         yield (
-            f"pnpm install --store-dir {SCRATCH}/pnpm --config.confirm-modules-purge=false --config.strict-peer-dependencies=false"
-            f" --config.dangerously-allow-all-builds=true{strict}{scripts}"
+            f"pnpm install --store-dir {SCRATCH}/pnpm --config.confirm-modules-purge=false"
+            f" --config.strict-peer-dependencies=false --config.dangerously-allow-all-builds=true{strict}{scripts}"
         )
 
 
@@ -236,6 +237,7 @@ _PROBE = ("lodash", "4.17.20", "2020-08-13")
 def _dated(until: date) -> Iterator[str]:
     name, version, day = _PROBE
     yield (
-        f"""if npm view {name} time --json | grep -q '"{version}": "{day}'; then before=--before={until.isoformat()}; """
-        """else before=; echo "the registry's dates are those of a copy: ranges alone decide"; fi"""
+        f"""if npm view {name} time --json | grep -q '"{version}": "{day}'; """
+        f"""then before=--before={until.isoformat()}; else before=; """
+        """echo "the registry's dates are those of a copy: ranges alone decide"; fi"""
     )

@@ -49,23 +49,28 @@ RUNNERS: dict[str, Runner] = {
         framework="mocha", package="mocha",
         with_value=r"-r|--require|--import|-t|--timeout|--timeouts|-s|--slow|-u|--ui|--config|--opts|--spec|--file|--ignore"
                    r"|--exclude|-R|--reporter|-O|--reporter-options?|-g|--grep|-f|--fgrep|--extension|--ext|--compilers|-j|--jobs"
-                   r"|--globals?|--watch-files|--retries|--loader|--experimental-loader|-n|--node-option|-C|--package|--es-module.*",
+                   r"|--globals?|--watch-files|--retries|--loader|--experimental-loader|-n|--node-option|-C"
+                   r"|--package|--es-module.*",
         dropped=r"-R|--reporter|-O|--reporter-options?|-w|--watch|--watch-files|--bail|-b|--colors?|-c|--no-colors?|-C"
-                r"|--parallel|-p|-j|--jobs|--growl|-G|--exit|--no-exit|--inspect.*|--forbid-only|--forbid-pending|--full-trace",
+                r"|--parallel|-p|-j|--jobs|--growl|-G|--exit|--no-exit|--inspect.*|--forbid-only|--forbid-pending"
+                r"|--full-trace",
     ),
     "ava": Runner(
-        framework="ava", package="ava", with_value=r"--config|--match|-m|--concurrency|-c|--timeout|-T|--node-arguments",
+        framework="ava", package="ava",
+        with_value=r"--config|--match|-m|--concurrency|-c|--timeout|-T|--node-arguments",
         dropped=r"--tap|-t|--verbose|-v|--watch|-w|--fail-fast|--color|--no-color|--concurrency|-c|--serial|-s|-u"
                 r"|--update-snapshots",
     ),
     "tape": Runner(framework="tap", package="tape", with_value=r"-r|--require|-i|--ignore", dropped=r"--no-only"),
     "tap": Runner(
-        framework="tap", package="tap", with_value=r"-R|--reporter|-j|--jobs|-t|--timeout|--node-arg|--test-arg|-T|--coverage-map",
+        framework="tap", package="tap",
+        with_value=r"-R|--reporter|-j|--jobs|-t|--timeout|--node-arg|--test-arg|-T|--coverage-map",
         dropped=r"-.*",
     ),
     "borp": Runner(
-        framework="borp", package="borp", with_value=r"-r|--reporter|-c|--concurrency|-t|--timeout|-p|--pattern|--ignore|-i"
-                                                     r"|--lines|--branches|--functions|--statements|-X|--coverage-exclude|--config",
+        framework="borp", package="borp",
+        with_value=r"-r|--reporter|-c|--concurrency|-t|--timeout|-p|--pattern|--ignore|-i"
+                   r"|--lines|--branches|--functions|--statements|-X|--coverage-exclude|--config",
         dropped=r"--reporter|-r|--coverage|-C|--check-coverage|--lines|--branches|--functions|--statements|-X"
                 r"|--coverage-exclude|--watch|-w|--concurrency|-c",
     ),
@@ -85,8 +90,11 @@ PLAIN_NODE = Runner(
 )
 
 BROWSERS = frozenset(
-    "karma wtr web-test-runner testem cypress playwright wdio nightwatch testcafe protractor airtap zuul webpack-dev-server".split()
-)  # fmt: skip
+    (  # noqa: SIM905 - one word a line would hide the list
+        "karma wtr web-test-runner testem cypress playwright wdio nightwatch testcafe protractor airtap zuul "
+        "webpack-dev-server"
+    ).split()
+)
 """Runners that need a browser."""
 
 _EQUIVALENTS = {"react-scripts": "test", "craco": "test", "kcd-scripts": "test", "tsdx": "test", "dts": "test",
@@ -125,6 +133,8 @@ def read_call(simple: Simple) -> Call | None:
         for name, value in simple.env
         if name not in ("NODE_ENV", "CI", "FORCE_COLOR") and "$" not in value
     ]
+    if words[0] in _EQUIVALENTS:
+        env.append("CI=true")  # else it waits for changes
     prefix = ["env", *env] if env else []
     return Call(runner=runner, argv=(*prefix, *head, *options), paths=tuple(paths), script=simple.script)
 
@@ -135,24 +145,30 @@ def _start(words: Sequence[str]) -> tuple[Runner, int] | None:
         return RUNNERS[words[0]], 1
     if words[0] in _EQUIVALENTS:
         word = _EQUIVALENTS[words[0]]
-        if not word:
-            return RUNNERS["jest"], 1
-        return (RUNNERS["jest"], words.index(word) + 1) if word in words else None
-    if words[0] not in _LOADERS:
-        return None
-    for at, word in enumerate(words[1:], 1):
-        name = re.search(
-            r"(?:^|/)(?:\.bin|(?:jest|vitest|mocha|ava|borp|tape|jest-cli)(?:/\w+)?)/_?([\w-]+)(?:\.m?js)?$", word
-        )
-        if name and name[1] in RUNNERS and "node_modules" in word:
-            return RUNNERS[name[1]], at + 1
-        if word in RUNNERS and words[0] != "node":
-            return RUNNERS[word], at + 1
-        if word == "--test" or word.startswith("--test="):
-            return NODE_TEST, 1
-        if not word.startswith("-") and re.search(r"(^|/)(_?tests?|spec)([/._-]|$)", word):
-            return PLAIN_NODE, 1
+        count = words.index(word) + 1 if word in words else 0 if word else 1
+        return (RUNNERS["jest"], count) if count else None
+    if words[0] in _LOADERS:
+        return next((found for at in range(1, len(words)) if (found := _loaded(words, at))), None)
     return None
+
+
+_EXECUTABLE = re.compile(
+    r"(?:^|/)(?:\.bin|(?:jest|vitest|mocha|ava|borp|tape|jest-cli)(?:/\w+)?)/_?([\w-]+)(?:\.m?js)?$"
+)
+
+
+def _loaded(words: Sequence[str], at: int) -> tuple[Runner, int] | None:
+    """(runner, how many words start it), where node or a loader such as tsx starts it by its word `at`."""
+    word = words[at]
+    name = _EXECUTABLE.search(word)
+    if name and name[1] in RUNNERS and "node_modules" in word:
+        return RUNNERS[name[1]], at + 1
+    if word in RUNNERS and words[0] != "node":
+        return RUNNERS[word], at + 1
+    if word == "--test" or word.startswith("--test="):
+        return NODE_TEST, 1
+    is_test = not word.startswith("-") and re.search(r"(^|/)(_?tests?|spec)([/._-]|$)", word)
+    return (PLAIN_NODE, 1) if is_test else None
 
 
 def _sorted_out(words: Sequence[str], runner: Runner) -> tuple[list[str], list[str]]:

@@ -14,23 +14,33 @@ DEPTH = 6
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _MANAGERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 _INSTALLER_WORDS = frozenset(
-    "install i ci add remove exec dlx link pack publish audit version config cache why set import dedupe up upgrade npm "
-    "workspace workspaces plugin init create outdated info list ls rebuild prune".split()
-)  # fmt: skip
-_MANAGER_FLAGS_WITH_VALUE = frozenset(
-    {"--prefix", "-C", "--dir", "--cwd", "--filter", "-F", "--workspace", "-w", "--loglevel"}
+    (  # noqa: SIM905 - one word a line would hide the list
+        "install i ci add remove exec dlx link pack publish audit version config cache why set import dedupe up "
+        "upgrade npm workspace workspaces plugin init create outdated info list ls rebuild prune"
+    ).split()
 )
-_RUN_ALL = {"npm-run-all": False, "npm-run-all2": False, "run-s": False, "run-p": False, "run-z": False}
+_ELSEWHERE = frozenset(
+    (  # noqa: SIM905 - one word a line would hide the list
+        "-r --recursive --workspaces -ws --filter -F --workspace -w --prefix -C --dir --cwd"
+    ).split()
+)
+"""Flags by which a package manager runs scripts of other packages."""
+_RUN_ALL = frozenset({"npm-run-all", "npm-run-all2", "run-s", "run-p", "run-z"})
+_COVERAGE = frozenset(
+    (  # noqa: SIM905 - one word a line would hide the list
+        "--reporter -r --require --include -n --exclude -x --temp-dir --temp-directory -t --report-dir --reports-dir -o "
+        "--cwd -e --lines --branches --functions --statements --config -c"
+    ).split()
+)
 _WRAPPERS: Mapping[str, frozenset[str]] = {
-    "cross-env": frozenset(), "cross-env-shell": frozenset(), "env": frozenset({"-u"}), "time": frozenset(),
-    "npx": frozenset({"-p", "--package"}), "nyc": frozenset(
-        {"--reporter", "-r", "--require", "--include", "-n", "--exclude", "-x", "--temp-dir", "-t", "--report-dir", "--cwd", "-e"}
-    ),
-    "c8": frozenset({"--reporter", "-r", "--include", "-n", "--exclude", "-x", "--temp-directory", "--reports-dir", "-o",
-                     "--lines", "--branches", "--functions", "--statements", "--config", "-c"}),
-    "dotenv": frozenset({"-e"}), "xvfb-run": frozenset(), "retry": frozenset(), "nice": frozenset(), "exec": frozenset(),
-    "nodemon": frozenset({"-w", "--watch", "-e", "--ext", "-x", "--exec"}), "wireit": frozenset(), "shx": frozenset(),
-}  # fmt: skip
+    **dict.fromkeys(("cross-env", "cross-env-shell", "time", "xvfb-run", "retry", "nice", "shx"), frozenset()),
+    "env": frozenset({"-u"}),
+    "npx": frozenset({"-p", "--package"}),
+    "nyc": _COVERAGE,
+    "c8": _COVERAGE,
+    "dotenv": frozenset({"-e"}),
+    "nodemon": frozenset({"-w", "--watch", "-e", "--ext", "-x", "--exec"}),
+}
 """Commands that run the command behind them -> their options that take a word."""
 
 
@@ -59,30 +69,15 @@ def run_script(name: str, scripts: Mapping[str, str], *, depth: int = 0) -> Iter
 
 def called(words: list[str]) -> tuple[str, list[str]] | None:
     """(script, further arguments) of a package manager's call such as `npm run X -- --y`; None of all others."""
-    if not words or words[0] not in _MANAGERS:
+    if not words or words[0] not in _MANAGERS or _ELSEWHERE & set(words[1:]):
         return None
-    rest, runs = words[1:], words[0] in ("yarn", "pnpm", "bun")
-    while rest:
-        word = rest.pop(0)
-        if word in ("run", "run-script", "rum"):
-            runs = True
-        elif word in ("t", "tst") and words[0] != "yarn":
-            return "test", _arguments(rest)
-        elif word in _MANAGER_FLAGS_WITH_VALUE:
-            if word not in ("--filter", "-F", "--workspace", "-w") and rest:
-                rest.pop(0)
-            else:
-                return None
-        elif word.startswith("-"):
-            if word in ("-r", "--recursive", "--workspaces", "-ws"):
-                return None
-        elif word in _INSTALLER_WORDS:
-            return None
-        elif runs or word in ("test", "start"):
-            return word, _arguments(rest)
-        else:
-            return None
-    return None
+    rest = [word for word in words[1:] if word not in ("--silent", "-s", "--if-present")]
+    named = rest[:1] in (["run"], ["run-script"])
+    rest = rest[1:] if named else rest
+    if not rest or rest[0].startswith("-") or (rest[0] in _INSTALLER_WORDS and not named):
+        return None
+    name = "test" if rest[0] in ("t", "tst") else rest[0]
+    return (name, _arguments(rest[1:])) if named or words[0] != "npm" or name in ("test", "start") else None
 
 
 def _arguments(rest: list[str]) -> list[str]:
@@ -135,7 +130,7 @@ def _unwrapped(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
             words = words[1:]
         elif word in _WRAPPERS or (word == "istanbul" and words[1:2] == ["cover"]):
             words = _behind(words[1 + (word == "istanbul") :], _WRAPPERS.get(word, frozenset({"--report", "--dir"})))
-        elif word.startswith("./node_modules/.bin/") or word.startswith("node_modules/.bin/"):
+        elif word.startswith(("./node_modules/.bin/", "node_modules/.bin/")):
             words = [word.rpartition("/")[2], *words[1:]]
         elif word == "_mocha":
             words = ["mocha", *words[1:]]
@@ -170,18 +165,18 @@ def _split(line: str) -> Iterator[list[str]]:
         tokens = line.split()
     held: list[str] = []
     skip = False
-    for token in tokens:
+    for word in tokens:
         if skip:
             skip = False
-        elif token in _OPERATORS or token == "\n":
+        elif word in _OPERATORS or word == "\n":
             if held:
                 yield held
             held = []
-        elif set(token) <= set("<>&") and token:
+        elif word and set(word) <= set("<>&"):
             skip = True
             if held and held[-1].isdigit():
                 held.pop()
         else:
-            held.append(token)
+            held.append(word)
     if held:
         yield held
