@@ -270,7 +270,8 @@ def _built(
     files, borrowed_env = borrowed(services.settings)
     ran, info = services.sandbox.build(
         base, ["sh", "-c", script], way.name, limits=services.build_limits(), tree=tree,
-        files={FINISH: text("finish.sh").encode(), **files}, env={"DEBIAN_FRONTEND": "noninteractive", **way.env, **borrowed_env},
+        files={FINISH: text("finish.sh").encode(), **files},
+        env={"DEBIAN_FRONTEND": "noninteractive", **way.env, **borrowed_env},
         keep_env=way.env, labels=way.labels, network=network,
     )  # fmt: skip
     if info is None:

@@ -28,8 +28,8 @@ _ELSEWHERE = frozenset(
 _RUN_ALL = frozenset({"npm-run-all", "npm-run-all2", "run-s", "run-p", "run-z"})
 _COVERAGE = frozenset(
     (  # noqa: SIM905 - one word a line would hide the list
-        "--reporter -r --require --include -n --exclude -x --temp-dir --temp-directory -t --report-dir --reports-dir -o "
-        "--cwd -e --lines --branches --functions --statements --config -c"
+        "--reporter -r --require --include -n --exclude -x --temp-dir --temp-directory -t --report-dir --reports-dir "
+        "-o --cwd -e --lines --branches --functions --statements --config -c"
     ).split()
 )
 _WRAPPERS: Mapping[str, frozenset[str]] = {

@@ -133,7 +133,8 @@ def test_a_dependency_from_a_forge_is_left_out_and_told(tmp_path: Path) -> None:
 def test_the_newest_node_of_ci_that_existed_is_chosen(tmp_path: Path) -> None:
     ci = (
         "jobs:\n  a:\n    strategy: {matrix: {node: [14, 17, 'lts/*', 22]}}\n    steps:\n"
-        "      - uses: actions/setup-node@v3\n        with: {node-version: '${{ matrix.node }}'}\n      - run: npm test\n"
+        "      - uses: actions/setup-node@v3\n        with: {node-version: '${{ matrix.node }}'}\n"
+        "      - run: npm test\n"
     )
     made = draft_of(tmp_path, {"scripts": {"test": "jest"}}, {".github/workflows/a.yml": ci})
     assert [one.value for one in made.versions] == ["18", "14"]
