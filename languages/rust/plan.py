@@ -1,0 +1,225 @@
+"""From what a Rust repository says to a draft, and from a draft to the plan; both pure."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from importlib import resources
+
+from languages.base import Fallback
+from languages.draft import Context, Draft, NoPlanError
+from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, read_manifests, submodule_evidence
+from languages.rust import ci, versions
+from languages.rust.crates import Crate, holding, least_minor, members, read_crates, root_of
+from languages.rust.releases import FETCHER, SPARSE, minor_of
+from languages.rust.sources import defining_files, packages
+from languages.services import with_service
+from languages.tree import Tree
+from languages.workflows import jobs
+from taskdb.records import BuildPlan, Evidence, TestCommand
+
+HOME, TARGET, LOCK = "/opt/cargo", "/opt/target", "/opt/cargo/dated.lock"
+STUBS, MEMBERS = "stub_sources", "workspace_members"
+"""Choices in the evidence that the dependency steps are made of."""
+LOCKED = "locked"
+SWITCHES = {LOCKED: "Cargo.lock of the tree says which versions; else those of the day are looked for"}
+_FEATURES = ("--all-features", "--no-default-features", "--features")
+
+
+def draft(tree: Tree, context: Context) -> Draft:
+    """All choices for the tree.
+
+    Raises:
+        NoPlanError: there is no package with tests, or no Rust for it.
+    """
+    crates, found = read_crates(tree), jobs(tree)
+    tests = defining_files(tree)
+    if not tests or not crates:
+        raise NoPlanError("no package in the tree has tests")
+    root = _workspace(crates, context.touched, tests)
+    nightly = any("nightly" in name for one in members(crates, root) for name in one.features)
+    run = ci.test_run(found, nightly=nightly)
+    argv = [*ci.START, *run.flags]
+    touched = {one.name for path in context.touched if (one := holding(crates, path))}
+    if root.workspace is not None and "--workspace" not in argv and touched - {root.name}:
+        argv = [word for word in argv if word != "--workspace"] + ["--workspace"]
+    tested = packages(crates, root, argv) or members(crates, root)
+    chosen = versions.candidates(tree, found, context.available(), context.day, least_minor(tree, root, tested))
+    if not chosen:
+        raise NoPlanError("this machine has no Rust that is new enough")
+    lock = posixpath.join(root.folder, "Cargo.lock")
+    made = Draft(
+        language="rust",
+        name=root.name or next((one.name for one in tested), ""),
+        versions=tuple(chosen),
+        day=context.day,
+        exclude_newer=context.day.replace(day=1),
+        manifests=_manifests(tree, crates),
+        switches=frozenset({LOCKED} if tree.is_file(lock) else ()),
+        system_packages=ci.system_packages(found),
+        env=_environment(tree, run),
+        test=TestCommand(framework="cargo-test", argv=tuple(argv), folder=root.folder),
+        evidence=(*_evidence(tree, root, run, argv, lock), *_sources(crates, root), *submodule_evidence(tree)),
+    )
+    for wanted in ci.servers(found):
+        made = with_service(made, wanted)
+    return made
+
+
+def _workspace(crates: Sequence[Crate], touched: Sequence[str], tests: Sequence[str]) -> Crate:
+    """The workspace that most of the change's files lie in, else the tree's root's, else the one with most tests."""
+    at_root = next((one for one in crates if not one.folder), None)
+    for files in (touched, () if at_root else tests):
+        counted = Counter(one.file for path in files if path.endswith(".rs") and (one := holding(crates, path)))
+        if counted:
+            chosen = min(counted, key=lambda file: (-counted[file], file))
+            return root_of(crates, next(one for one in crates if one.file == chosen))
+    return at_root or root_of(crates, crates[0])
+
+
+def _manifests(tree: Tree, crates: Sequence[Crate]) -> tuple[tuple[str, str], ...]:
+    """What cargo reads of all packages, members or not: some are path dependencies."""
+    beside = [posixpath.join(one.folder, "Cargo.lock") for one in crates if one.workspace is not None or not one.folder]
+    settings = [".cargo/config", ".cargo/config.toml"]
+    return read_manifests(tree, [*(one.file for one in crates), *beside, *settings])
+
+
+def _environment(tree: Tree, run: ci.TestRun) -> tuple[tuple[str, str], ...]:
+    env = [
+        *LOCAL_SETTINGS, ("CARGO_HOME", HOME), ("CARGO_TARGET_DIR", TARGET), ("CARGO_INCREMENTAL", "0"),
+        ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_BUILD_JOBS", "2"),
+    ]  # fmt: skip
+    settings = tree.read(".cargo/config.toml") + tree.read(".cargo/config")
+    if "rustflags" not in settings:  # the variable would stand in for them
+        env.append(("RUSTFLAGS", ci.rustflags(run)))
+    if versions.is_nightly(tree):
+        env.append(("RUSTC_BOOTSTRAP", "1"))
+    return tuple(env)
+
+
+def _evidence(tree: Tree, root: Crate, run: ci.TestRun, argv: Sequence[str], lock: str) -> list[Evidence]:
+    locked = tree.is_file(lock)
+    found = [
+        Evidence(choice="test.framework", value="cargo-test", path=root.file, line=0),
+        Evidence(
+            choice="test.argv", value=" ".join(argv), path=run.place.path, line=run.place.line,
+            note="without doc tests, examples and benchmarks",
+        ),
+        Evidence(
+            choice="dependencies", value="Cargo.lock" if locked else "by date", path=lock if locked else "(date)",
+            line=0, note="" if locked else "versions that the index had by then",
+        ),
+    ]  # fmt: skip
+    if nightly := versions.is_nightly(tree):
+        note = "a stable compiler that takes in unstable features"
+        found.append(Evidence(choice="env", value="RUSTC_BOOTSTRAP=1", path=nightly, line=0, note=note))
+    return found
+
+
+def _sources(crates: Sequence[Crate], root: Crate) -> list[Evidence]:
+    """Empty sources that stand in for the tree's own while dependencies are compiled, and the packages they are of."""
+    stubs = [path for one in crates for path in one.stubs()]
+    own = [one.name for one in members(crates, root)]
+    return [
+        Evidence(choice=STUBS, value=" ".join(stubs), path=root.file, line=0, note="empty ones, for the dependencies"),
+        Evidence(choice=MEMBERS, value=" ".join(own), path=root.file, line=0),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------ rendering
+
+
+def render(made: Draft) -> BuildPlan:
+    """The plan of a draft."""
+    return plan_of(made, _dependency_steps(made), _source_steps(made))
+
+
+def _told(made: Draft, choice: str) -> list[str]:
+    return [word for one in made.evidence if one.choice == choice for word in one.value.split()]
+
+
+def _dependency_steps(made: Draft) -> tuple[str, ...]:
+    """Empty sources, versions as of the day, downloads, and all that is not the tree's own compiled."""
+    stubs, own = _told(made, STUBS), _told(made, MEMBERS)
+    at = f"cd {quoted([made.test.folder])}" if made.test.folder else ":"
+    cargo = f"fetcher=$(command -v {FETCHER} || command -v cargo)"
+    test = f"{quoted(made.test.argv)} --no-run --offline --tests"
+    clean = f'for one in {quoted(own)}; do cargo clean --quiet --offline -p "$one" 2>/dev/null || true; done'
+    steps = [
+        f'for one in {quoted(stubs)}; do mkdir -p "$(dirname "$one")" && echo \'fn main() {{}}\' > "$one"; done',
+        f"{at}; {cargo}; mkdir -p {TARGET}",
+        *(() if LOCKED in made.switches else _dated(made)),
+    ]
+    if minor_of(made.versions[0].value) >= SPARSE:
+        steps.append("$fetcher fetch --locked --target x86_64-unknown-linux-gnu")
+    else:  # older ones cannot read the index that the download left
+        steps.append(f"$fetcher vendor --locked --versioned-dirs {HOME}/vendor > {HOME}/config.toml")
+    steps += [
+        test,
+        clean,
+        f"chmod -R a+rX {HOME} {TARGET}; chown -R 1000:1000 {HOME} {TARGET}",
+    ]
+    return tuple(steps)
+
+
+def _dated(made: Draft) -> list[str]:
+    """A lock file of the versions that there were by the day, and kept for the source layer."""
+    script = resources.files("languages.rust").joinpath("dated_index.py").read_text(encoding="utf-8")
+    dated = "/tmp/dated"  # noqa: S108 - in the box
+    settings = (
+        '[source.crates-io]\\nreplace-with = "dated"\\n[source.dated]\\nregistry = "sparse+http://127.0.0.1:%s/"\\n'
+    )
+    return [
+        f"mkdir -p {dated} && CARGO_HOME={dated} $fetcher generate-lockfile",
+        f"cat > {dated}/index.py <<'END_OF_INDEX'\n{script}END_OF_INDEX",
+        f"python3 {dated}/index.py {made.exclude_newer.isoformat()} {dated} & index=$!",
+        f"for _ in $(seq 50); do [ -s {dated}/port ] && break; sleep 0.2; done; rm Cargo.lock; mkdir -p {dated}/home",
+        f"printf '{settings}' \"$(cat {dated}/port)\" > {dated}/home/config.toml",
+        f"CARGO_HOME={dated}/home $fetcher generate-lockfile; made=$?; kill $index; [ $made = 0 ]",
+        f"mkdir -p {HOME} && cp Cargo.lock {LOCK} && rm -rf {dated}",
+    ]
+
+
+def _source_steps(made: Draft) -> tuple[str, ...]:
+    if LOCKED in made.switches:
+        return ()
+    lock = quoted([posixpath.join(made.test.folder, "Cargo.lock")])
+    return (f": --offline ; [ -e {lock} ] || cp {LOCK} {lock}",)
+
+
+# ------------------------------------------------------------------------------------------------ fallbacks
+
+
+def exact_date(made: Draft) -> Draft:
+    """Crates up to the change's own day: it may need one of the same month."""
+    return made if LOCKED in made.switches else replace(made, exclude_newer=_after(made))
+
+
+def _after(made: Draft) -> date:
+    return made.day + timedelta(days=1)
+
+
+def without_features(made: Draft) -> Draft:
+    """Default features: others may need another compiler or system."""
+    words = list(made.test.argv)
+    for flag in _FEATURES:
+        while flag in words:
+            at = words.index(flag)
+            del words[at : at + (2 if flag == "--features" else 1)]
+    return replace(made, test=made.test.model_copy(update={"argv": tuple(words)}))
+
+
+def without_system_packages(made: Draft) -> Draft:
+    """Debian may not have what CI's own system calls so."""
+    return replace(made, system_packages=())
+
+
+def next_version(made: Draft) -> Draft:
+    """The next Rust of the evidence."""
+    return replace(made, versions=made.versions[1:] or made.versions)
+
+
+FALLBACKS: tuple[Fallback, ...] = (exact_date, without_features, next_version, without_system_packages)
