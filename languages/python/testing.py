@@ -169,12 +169,32 @@ def holds_tests(text: str) -> bool:
 def defining_files(tree: Tree, paths: Sequence[str] = ()) -> list[str]:
     """Test files that define tests, below `paths` (all when empty), sorted."""
     within = tuple(path.rstrip("/") for path in paths if path not in (".", "./"))
+    spec = relaxed(tree)
     found = [
         p
         for p in tree.entries
-        if is_test_file(p) and (not within or any(p == w or p.startswith(f"{w}/") for w in within))
+        if (is_test_file(p) or (spec and spec.fullmatch(p)))
+        and (not within or any(p == w or p.startswith(f"{w}/") for w in within))
     ]
-    return [path for path, text in tree.read_many(sorted(found)).items() if holds_tests(text)]
+    return [
+        path for path, text in tree.read_many(sorted(found)).items()
+        if holds_tests(text) or (spec and spec.fullmatch(path) and _SPECIFIES.search(text))
+    ]  # fmt: skip
+
+
+_SPECIFIES = re.compile(r"^class \w+", re.MULTILINE)
+
+
+def relaxed(tree: Tree) -> re.Pattern[str] | None:
+    """What paths of tests look like where every file of the test folders is one: `python_files = *` (pytest-relaxed).
+
+    There, a name that begins with an underscore says that a file or folder is none.
+    """
+    config = PytestConfig(tree)
+    if not {"*", "*.py"} & set(config.words("python_files")):
+        return None
+    folders = "|".join(re.escape(path.strip("/")) for path in config.words("testpaths") if path.strip("./"))
+    return re.compile(rf"({folders})/([^_/][^/]*/)*(?!conftest\.py)[^_/][^/]*\.py") if folders else None
 
 
 def uses_pytest(tree: Tree, facts: Sequence[Fact], known: Sequence[Wanted], config: PytestConfig) -> Wanted | None:

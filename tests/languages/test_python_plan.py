@@ -448,3 +448,12 @@ def test_a_tool_that_tests_name_in_quotes_stays(tmp_path: Path) -> None:
 def test_a_marker_of_a_plugin_brings_the_plugin(tmp_path: Path) -> None:
     marked = "import pytest\n\n@pytest.mark.xdist_group(name='serial')\n" + TEST
     assert "pytest-xdist" in requirements(plan_of(tmp_path, {"test_one.py": marked}))
+
+
+def test_where_every_file_of_a_folder_is_a_test_all_but_underscored_ones_are(tmp_path: Path) -> None:
+    spec = "class helpline:\n    def is_none(self):\n        assert True\n"
+    names = ("config.py", "parser/context.py", "_util.py", "_support/tasks.py", "conftest.py", "plain.txt")
+    files = {f"tests/{name}": spec for name in names}
+    tree = tree_of(tmp_path, files | {"it.py": spec, "pytest.ini": "[pytest]\ntestpaths = tests\npython_files = *\n"})
+    assert python.defining_files(tree) == ["tests/config.py", "tests/parser/context.py"]
+    assert python.defining_files(tree, plan_at(tree, HERE, DAY)) == ["tests/config.py", "tests/parser/context.py"]
