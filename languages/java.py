@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Fallback, Framework
+from languages.base import Fallback
 from languages.draft import Context, Draft
 from languages.jvm import plan as shared
 from languages.jvm import tests
+from languages.jvm.frameworks import FRAMEWORKS
 from languages.jvm.plan import SWITCHES, render
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.tree import Tree
 from taskdb.records import BuildPlan
 
-__all__ = ["DEFAULT", "RELEASES", "SWITCHES", "render"]
+__all__ = ["DEFAULT", "FRAMEWORKS", "RELEASES", "SWITCHES", "render"]
 
 NAME, TITLE = "java", "Java"
 SUFFIXES = (".java",)
@@ -24,13 +23,6 @@ TEST_FILE = tests.test_file("java")
 KEPT_FOLDERS: tuple[str, ...] = ()
 PATH: tuple[str, ...] = ()
 FALLBACKS: tuple[Fallback, ...] = (shared.next_jdk,)
-
-FRAMEWORKS = (
-    Framework(
-        name="maven", report="jvm", canary=tests.CANARY,
-        shell=resources.files("languages.jvm").joinpath("maven.sh.j2").read_text(encoding="utf-8"),
-    ),
-)  # fmt: skip
 
 
 def draft(tree: Tree, context: Context) -> Draft:

@@ -17,6 +17,8 @@ _MACROS = re.compile(
 )
 _GOOGLE = re.compile(r"^\s*(TYPED_)?TEST(_F|_P)?\s*\(\s*\w+\s*,\s*\w+\s*\)", re.MULTILINE)
 _PROGRAM = re.compile(r"^\s*(extern\s+\S+\s+)?(int|void)?\s*main\s*\(", re.MULTILINE)
+_ADDED = re.compile(r"""\badd_test\s*\(\s*(?:NAME\s+)?["']?([\w.+${}-]+)""", re.IGNORECASE)
+_LOOP = re.compile(r"\bforeach\s*\(\s*\w+([^)]*)\)", re.IGNORECASE)
 _BUNDLED = re.compile(
     r"(^|/)(g?(oogle)?test-?[\d.]*|googlemock|third_?party|3rd_?party|vendor|external|extern|deps)/.*(g?mock|gtest|googletest|/src/)"
 )
@@ -47,15 +49,20 @@ def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
     found = [path for path, text in tree.read_many(paths).items() if wanted.search(text)]
     if framework != "ctest":
         return found
-    added = _words_of_tests(tree)
+    added = _names_of_tests(tree)
     return [path for path in found if PurePosixPath(path).stem in added]
 
 
-def _words_of_tests(tree: Tree) -> set[str]:
-    """The words of the CMake files that add tests, comments aside."""
+def _names_of_tests(tree: Tree) -> set[str]:
+    """The names that CMake files give to tests, and the words of loops that add one for each."""
     texts = tree.read_many([path for path in tree.glob("*CMakeLists.txt") if not _BUNDLED.search(path)]).values()
-    adding = [re.sub(r"#.*", "", text) for text in texts if re.search(r"(?i)\badd_test\s*\(", text)]
-    return {word for text in adding for word in re.findall(r"[\w.+-]+", text)}
+    found: set[str] = set()
+    for text in (re.sub(r"#.*", "", text) for text in texts):
+        names = [match[1] for match in _ADDED.finditer(text)]
+        found.update(names)
+        if any(name.startswith("$") for name in names):
+            found.update(word for match in _LOOP.finditer(text) for word in match[1].split())
+    return found
 
 
 def uses_google(tree: Tree) -> bool:

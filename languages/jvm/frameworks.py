@@ -1,0 +1,15 @@
+"""How the tests of JVM projects are started."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from languages.base import Framework
+from languages.jvm.tests import CANARY
+
+FRAMEWORKS = (
+    Framework(
+        name="maven", report="jvm", canary=CANARY,
+        shell=resources.files("languages.jvm").joinpath("maven.sh.j2").read_text(encoding="utf-8"),
+    ),
+)  # fmt: skip
