@@ -15,7 +15,7 @@ from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodu
 from languages.ruby import gems, testing
 from languages.ruby.gems import Gem
 from languages.ruby.releases import RELEASES
-from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
+from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry, system_packages
 from languages.scripting.versions import Bounds, bound, candidates
 from languages.tree import Tree
 from languages.workflows import jobs
@@ -140,10 +140,7 @@ def _compiles(tree: Tree, at: str) -> bool:
 
 
 def _system_packages(tree: Tree, named: Sequence[Gem]) -> Iterator[Wanted]:
-    found: dict[str, Wanted] = {}
-    for job in jobs(tree):
-        for wanted in () if job.is_beside else job.system_packages():
-            found.setdefault(wanted.text, wanted)
+    found = system_packages(tree)
     for gem in named:
         if header := gems.HEADERS.get(gem.wanted.text):
             found.setdefault(header, Wanted(text=header, path=gem.wanted.path, line=gem.wanted.line))
