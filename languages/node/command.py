@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from languages.draft import NoPlanError
 from languages.facts import Wanted
 from languages.node.package import Package, Project
-from languages.node.runners import BROWSERS, RUNNERS, Call, read_call
+from languages.node.runners import BROWSERS, PLAIN_NODE, RUNNERS, Call, read_call
 from languages.node.scripts import Simple, expand, run_script
 from languages.tree import Tree
 from languages.workflows import Job
@@ -47,17 +47,25 @@ def find_tests(tree: Tree, project: Project, jobs: Sequence[Job], touched: Seque
     """
     order = _packages(tree, project, touched)
     seen: set[str] = set()
-    for package in order:
-        if found := _by_scripts(package, jobs, seen):
+    # A file that is merely run by node tells of itself; that is taken where nothing better is there.
+    for plain in (False, True):
+        for package in order:
+            if found := _by_scripts(package, jobs, seen, plain=plain):
+                return found
+        if not plain and (found := _by_dependency(order[0], project)):
             return found
-    for package in (order[0], project.root):
-        for name, runner in RUNNERS.items():
-            if package.major(name) or name in package.dependencies:
-                call = Call(runner=runner, argv=(name,), paths=(), script="")
-                return Tests(package=package, call=call, place=_at(package, f'"{name}"'))
     if browsers := sorted(seen & BROWSERS):
         raise NoPlanError(f"the tests need a browser ({', '.join(browsers)})")
     raise NoPlanError("no test runner that is known: " + (", ".join(sorted(seen)[:8]) or "there is no test script"))
+
+
+def _by_dependency(first: Package, project: Project) -> Tests | None:
+    for package in (first, project.root):
+        for name, runner in RUNNERS.items():
+            if name in package.dependencies:
+                call = Call(runner=runner, argv=(name,), paths=(), script="")
+                return Tests(package=package, call=call, place=_at(package, f'"{name}"'))
+    return None
 
 
 def _packages(tree: Tree, project: Project, touched: Sequence[str]) -> list[Package]:
@@ -75,11 +83,11 @@ def _packages(tree: Tree, project: Project, touched: Sequence[str]) -> list[Pack
     return [project.root, *members]
 
 
-def _by_scripts(package: Package, jobs: Sequence[Job], seen: set[str]) -> Tests | None:
+def _by_scripts(package: Package, jobs: Sequence[Job], seen: set[str], *, plain: bool) -> Tests | None:
     for place, commands in _sources(package, jobs):
         listed = list(commands)
         seen.update(posixpath.basename(one.words[0]) for one in listed)
-        calls = [call for one in listed if (call := read_call(one))]
+        calls = [call for one in listed if (call := read_call(one)) and (plain or call.runner is not PLAIN_NODE)]
         if calls:
             return Tests(package=package, call=_best(calls), place=place, before=_before(listed, package))
     return None

@@ -10,7 +10,9 @@ from itertools import pairwise
 from typing import Any
 
 from languages import marked
+from languages.node import jest
 from languages.node.package import glob_regex, read_package
+from languages.node.quoted import quoted
 from languages.tree import Tree
 from taskdb.records import BuildPlan
 
@@ -25,7 +27,6 @@ _DEFINES = re.compile(
     r"(?:^|[^.\w$])(?:test|it|describe|suite|specify|tap|t|tape|QUnit)\s*(?:\.\w+\s*)*(?:<[^>\n]*>)?[(`]"
 )
 
-JEST = (f"(^|.*/)__tests__/.*{_END}", f"(.*/)?([^/]*\\.)?(spec|test){_END}")
 VITEST = (f"(.*/)?[^/]*\\.(test|spec){_END}",)
 AVA = (
     r"test\.[cm]?js", r"(src|source)/test\.[cm]?js", r"(.*/)?test-[^/]*\.[cm]?js", r"(.*/)?[^/]*\.(test|spec)\.[cm]?js",
@@ -35,7 +36,7 @@ NODE = (
     rf"(.*/)?[^/]*[._-]test{_END}", rf"(.*/)?test-[^/]*{_END}", rf"(.*/)?test{_END}", rf"(.*/)?test/.*{_END}",
 )  # fmt: skip
 _DEFAULTS: Mapping[str, Sequence[str]] = {
-    "jest": JEST, "vitest": VITEST, "ava": AVA, "node:test": NODE, "mocha": (r"test/[^/]*\.[cm]?js",),
+    "vitest": VITEST, "ava": AVA, "node:test": NODE, "mocha": (r"test/[^/]*\.[cm]?js",),
     "borp": (rf"(.*/)?[^/]*\.test{_END}",), "tap": (r"(tests?/.*|test)\.[cm]?[jt]s",),
 }  # fmt: skip
 """What runners take in unless they are told, below the folder in which they run."""
@@ -51,9 +52,15 @@ def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
     below = [p for p in below if not re.search(r"(^|/)(node_modules|fixtures?|__fixtures__)/|\.d\.[cm]?ts$", p)]
     inside = {p: p[len(folder) :].lstrip("/") for p in below}
     # A runner's word in paths is a part of names for jest and vitest, a file, folder or pattern for all others.
-    if test.framework in ("jest", "vitest"):
-        kept, ignored = _configured(tree, folder, test.framework, test.argv)
-        found = [p for p, name in inside.items() if _any(kept, name) and not _any_part(ignored, name)]
+    if test.framework == "jest":
+        known = jest.configs(tree, folder, test.argv)
+        if any(one.is_computed for one in known):
+            return []
+        found = [path for path in below if any(one.takes(path) for one in known)]
+        found = [p for p in found if not test.paths or any(_in_name(word, inside[p]) for word in test.paths)]
+    elif test.framework == "vitest":
+        kept, ignored = _vitest(tree, folder, test.argv)
+        found = [p for p, name in inside.items() if _any(kept, name) and not _any(ignored, name)]
         found = [p for p in found if not test.paths or any(_in_name(word, inside[p]) for word in test.paths)]
     else:
         patterns = [
@@ -76,10 +83,6 @@ def _with_tests(tree: Tree, paths: Sequence[str]) -> list[str]:
 
 def _any(patterns: Sequence[str], name: str) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
-
-
-def _any_part(patterns: Sequence[str], name: str) -> bool:
-    return any(re.search(pattern, f"/{name}") for pattern in patterns)
 
 
 def _in_name(word: str, name: str) -> bool:
@@ -106,7 +109,7 @@ def _own_patterns(tree: Tree, folder: str, framework: str) -> list[str]:
     if framework == "mocha":
         for name in (".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs"):
             if text := tree.read(posixpath.join(folder, name)):
-                data = _mapping(text) if name.endswith(".json") else {key: _quoted(text, key)}
+                data = _mapping(text) if name.endswith(".json") else {key: quoted(text, key)}
                 if name.endswith(("ml",)):
                     row = marked.load(text)[key]
                     data = {key: [one.text for one in row.values()] or row.text}
@@ -116,7 +119,7 @@ def _own_patterns(tree: Tree, folder: str, framework: str) -> list[str]:
     elif framework == "ava":
         for name in ("ava.config.js", "ava.config.cjs", "ava.config.mjs"):
             if text := tree.read(posixpath.join(folder, name)):
-                data = {key: _quoted(text, key)}
+                data = {key: quoted(text, key)}
     value = data.get(key) if isinstance(data, dict) else None
     return [value] if isinstance(value, str) else [v for v in value or () if isinstance(v, str)]
 
@@ -129,55 +132,18 @@ def _mapping(text: str) -> dict[str, Any]:
     return data if isinstance(data, dict) else {}
 
 
-_CONFIGS = {
-    "jest": ("jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json"),
-    "vitest": ("vitest.config.ts", "vitest.config.mts", "vitest.config.js", "vitest.config.mjs", "vite.config.ts",
-               "vite.config.js", "vite.config.mts", "vite.config.mjs"),
-}  # fmt: skip
+_VITEST = [f"{name}.config.{end}" for name in ("vitest", "vite") for end in ("ts", "mts", "js", "mjs", "cjs")]
 
 
-def _configured(tree: Tree, folder: str, framework: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(regexes of whole names that are taken in, regexes of what is not), from the runner's configuration."""
-    named = [word for flag, word in pairwise(argv) if flag in ("-c", "--config", "--projects")]
-    paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*named, *_CONFIGS[framework])]
-    text = next((text for path in paths if (text := tree.read(path))), "")
-    if framework == "jest" and not text:
-        data = read_package(tree, folder).data.get("jest")
-        text = json.dumps(data) if isinstance(data, dict) else ""
-    if framework == "vitest":
-        inside = text.partition("test:")[2]
-        kept = [glob_regex(p.removeprefix("./").removeprefix("**/")) for p in _quoted(inside, "include")]
-        kept = [f"(.*/)?{one}" for one in kept] or list(VITEST)
-        return kept, [glob_regex(p.removeprefix("**")) for p in _quoted(inside, "exclude")]
-    kept = [
-        f"(.*/)?{glob_regex(re.sub(r'^<rootDir>/?|^[*][*]/', '', p))}"
-        for p in _quoted(text, "testMatch")
-        if p[0] != "!"
-    ]
-    kept += [f".*(?:{p}).*" for p in _quoted(text, "testRegex") if _valid(p)]
-    ignored = [p.replace("<rootDir>", "^") for p in _quoted(text, "testPathIgnorePatterns") if _valid(p)]
-    roots = [re.sub(r"^<rootDir>/?|^\./", "", p).rstrip("/") for p in _quoted(text, "roots")]
-    within = "|".join(re.escape(root) for root in roots if root and root != ".")
-    kept = kept or list(JEST)
-    return [f"(?=(?:{within})/)(?:{one})" for one in kept] if within and "" not in roots else kept, ignored
+def _vitest(tree: Tree, folder: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """(regexes of names that are taken in, regexes of what is not), from vitest's configuration."""
+    named = [word for flag, word in pairwise(argv) if flag in ("-c", "--config")]
+    named += [word.partition("=")[2] for word in argv if word.startswith("--config=")]
+    paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*named, *_VITEST)]
+    inside = next((text for path in paths if (text := tree.read(path))), "").partition("test:")[2]
+    kept = [f"(.*/)?{glob_regex(_bare(one))}" for one in quoted(inside, "include")]
+    return kept or list(VITEST), [f"(.*/)?{glob_regex(_bare(one))}" for one in quoted(inside, "exclude")]
 
 
-def _valid(pattern: str) -> bool:
-    try:
-        re.compile(pattern)
-    except re.error:
-        return False
-    return True
-
-
-def _quoted(text: str, key: str) -> list[str]:
-    """The quoted words of `key: "..."` or `key: [...]` in JavaScript or JSON, unescaped."""
-    match = re.search(rf"['\"]?\b{key}['\"]?\s*:\s*(\[.*?\](?=\s*[,}}\n;])|'[^'\n]*'|\"[^\"\n]*\")", text, re.DOTALL)
-    if not match:
-        return []
-    body = re.sub(r"^\s*//.*$", "", match[1], flags=re.MULTILINE)
-    return [
-        (one[1] or one[2]).replace("\\\\", "\\")
-        for one in re.finditer(r"'([^'\n]*)'|\"([^\"\n]*)\"", body)
-        if one[1] or one[2]
-    ]
+def _bare(pattern: str) -> str:
+    return pattern.removeprefix("./").removeprefix("**/")

@@ -163,7 +163,7 @@ def _loaded(words: Sequence[str], at: int) -> tuple[Runner, int] | None:
     name = _EXECUTABLE.search(word)
     if name and name[1] in RUNNERS and "node_modules" in word:
         return RUNNERS[name[1]], at + 1
-    if word in RUNNERS and words[0] != "node":
+    if word in RUNNERS and (words[0] != "node" or words[at - 1].endswith("js")):  # a script may start it, too
         return RUNNERS[word], at + 1
     if word == "--test" or word.startswith("--test="):
         return NODE_TEST, 1
