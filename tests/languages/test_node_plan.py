@@ -130,6 +130,26 @@ def test_a_dependency_from_a_forge_is_left_out_and_told(tmp_path: Path) -> None:
     assert ("left out", "a") in {(one.choice, one.value) for one in made.evidence}
 
 
+def test_the_files_that_jest_takes_in_are_those_of_its_projects(tmp_path: Path) -> None:
+    more = {
+        "tests/jest.config.js": "module.exports = { projects: ['tests/unit/jest.config.js'] };\n",
+        "tests/unit/jest.config.js": "module.exports = { rootDir: '../../', testRegex: 'unit/.*\\\\.tests\\\\.ts$' };\n",
+        "tests/unit/a.tests.ts": TEST,
+        "tests/other/b.tests.ts": TEST,
+    }
+    package = {"scripts": {"test": "jest --config=tests/jest.config.js --coverage"}}
+    made = draft_of(tmp_path, package, more)
+    tree = Tree(Repository(tmp_path / "repo"), "HEAD")
+    assert javascript.defining_files(tree, javascript.render(made)) == ["tests/unit/a.tests.ts"]
+
+
+def test_files_are_not_told_where_jest_computes_them(tmp_path: Path) -> None:
+    made = draft_of(
+        tmp_path, {"scripts": {"test": "jest"}}, {"jest.config.js": "module.exports = { testRegex: `a${b}` };\n"}
+    )
+    assert javascript.defining_files(Tree(Repository(tmp_path / "repo"), "HEAD"), javascript.render(made)) == []
+
+
 def test_the_newest_node_of_ci_that_existed_is_chosen(tmp_path: Path) -> None:
     ci = (
         "jobs:\n  a:\n    strategy: {matrix: {node: [14, 17, 'lts/*', 22]}}\n    steps:\n"
