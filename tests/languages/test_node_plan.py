@@ -133,7 +133,7 @@ def test_a_dependency_from_a_forge_is_left_out_and_told(tmp_path: Path) -> None:
 def test_the_files_that_jest_takes_in_are_those_of_its_projects(tmp_path: Path) -> None:
     more = {
         "tests/jest.config.js": "module.exports = { projects: ['tests/unit/jest.config.js'] };\n",
-        "tests/unit/jest.config.js": "module.exports = { rootDir: '../../', testRegex: 'unit/.*\\\\.tests\\\\.ts$' };\n",
+        "tests/unit/jest.config.js": "module.exports = { rootDir: '../..', testRegex: 'unit/.*\\\\.tests\\\\.ts$' };\n",
         "tests/unit/a.tests.ts": TEST,
         "tests/other/b.tests.ts": TEST,
     }
