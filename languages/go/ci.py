@@ -52,8 +52,8 @@ def tests_here(job: Job) -> bool:
 
 
 def test_run(tree: Tree, found: Sequence[Job], module: Module) -> TestRun:
-    """The first line of CI that tests the module, else the Makefile's, else the bare command."""
-    lines = [
+    """The first line of CI or the Makefile that tests the whole module, else some of it, else the bare command."""
+    lines: list[tuple[str, Wanted, tuple[tuple[str, str], ...]]] = [
         (line.text, Wanted(text="", path=job.path, line=line.line), job.env)
         for job in sorted(found, key=lambda job: job.is_beside)
         for line in job.lines
@@ -62,13 +62,16 @@ def test_run(tree: Tree, found: Sequence[Job], module: Module) -> TestRun:
     for name in ("Makefile", "GNUmakefile", "makefile"):
         for number, text in enumerate(tree.read(name).splitlines(), 1):
             lines.append((text, Wanted(text="", path=name, line=number), ()))
-    for text, place, env in lines:
-        for words in _calls(text):
-            if run := _read(words):
-                kept = tuple((name, value) for name, value in env if name in _VARIABLES)
-                paths = _paths(run[1], tree, module)
-                return TestRun(argv=run[0], paths=paths, env=kept, place=place)
-    return TestRun(argv=START)
+    runs = [run for text, place, env in lines for run in _runs(text, place, env, tree, module)]
+    whole = [run for run in runs if not run.paths]
+    return next(iter([*whole, *runs]), TestRun(argv=START))
+
+
+def _runs(text: str, place: Wanted, env: Sequence[tuple[str, str]], tree: Tree, module: Module) -> Iterator[TestRun]:
+    for words in _calls(text):
+        if read := _read(words):
+            kept = tuple((name, value) for name, value in env if name in _VARIABLES)
+            yield TestRun(argv=read[0], paths=_paths(read[1], tree, module), env=kept, place=place)
 
 
 def _calls(text: str) -> list[list[str]]:

@@ -29,6 +29,9 @@ def candidates(tree: Tree, module: Module, found: Sequence[Job], available: Sequ
     for wanted in listed:
         if wanted.text in out:
             chosen.setdefault(wanted.text, _evidence(wanted.text, wanted))
+    pinned = tree.read(".go-version").strip()
+    if (version := short(pinned)) in fitting and not chosen:
+        chosen[version] = _evidence(version, Wanted(text=pinned, path=".go-version", line=1))
     toolchain = short(module.toolchain)
     if toolchain in fitting and not chosen:
         chosen[toolchain] = _evidence(toolchain, directive_place(tree, module, "toolchain"))
@@ -56,7 +59,8 @@ def _listed(found: Sequence[Job]) -> Iterator[Wanted]:
     for job in gating or [job for job in found if not job.is_beside]:
         for key in KEYS:
             for value in job.values.get(key, ()):
-                if version := short(value.text.lstrip("^~>= v")):
+                # `^1.16` and `>=1.16` are the newest of their day.
+                if version := short(value.text.lstrip("~= v")):
                     yield Wanted(text=version, path=job.path, line=value.line)
         for image in job.uses:
             version = short(image.text.rpartition(":")[2])

@@ -13,15 +13,15 @@ from languages.services import of_image
 from languages.workflows import Job
 
 START = ("cargo", "test")
+UNSTABLE = re.compile(r"nightly|unstable$")
+"""Features that a stable compiler does not take."""
 _NOWHERE = Wanted(text="", path="(default)")
 _SKIPPED = re.compile(
     r"--doc\b|--examples?\b|--bench(es)?\b|--manifest-path|--no-run|\+nightly|\bmiri\b|\bcross\b|wasm|--ignored|\bbolero\b"
     r"|--target[ =](?!x86_64-unknown-linux-gnu|\$)"
 )
 _VALUED = frozenset({"--features", "-F", "--exclude", "-p", "--package"})
-_LIBRARIES = re.compile(
-    r"-dev$|^(protobuf-compiler|cmake|clang|llvm|nasm|sqlite3|git-lfs|zip|unzip|zstd|fish|zsh|brotli)$"
-)
+_LIBRARIES = re.compile(r"-dev$|^(protobuf-compiler|cmake|clang|nasm|sqlite3|git-lfs|zip|unzip|zstd|fish|zsh|brotli)$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,15 +53,16 @@ class TestRun:
         return "--features" in self.flags
 
 
-def test_run(found: Sequence[Job], *, nightly: bool) -> TestRun:
+def test_run(found: Sequence[Job], *, unstable: bool) -> TestRun:
     """The line of CI that covers the most, else the bare command.
 
     Args:
         found: CI's jobs.
-        nightly: whether a feature is called so; then `--all-features` needs a compiler that is not stable.
+        unstable: whether a feature is called so; then `--all-features` needs a nightly compiler.
     """
     runs = [run for job in found if not job.is_beside for run in _runs(job)]
-    runs = [run for run in runs if not (nightly and "--all-features" in run.flags)]
+    runs = [run for run in runs if not (unstable and "--all-features" in run.flags)]
+    runs = [run for run in runs if not any(UNSTABLE.search(flag) for flag in run.flags)]
     return max(runs, key=TestRun.rank, default=TestRun())
 
 

@@ -28,9 +28,9 @@ def rows(value: object) -> list[dict[str, Any]]:
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Crate:
-    """A Cargo.toml."""
+    """A Cargo.toml; each is read once, so two are the same when they are one object."""
 
     tree: Tree
     folder: str

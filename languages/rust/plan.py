@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,8 @@ from taskdb.records import BuildPlan, Evidence, TestCommand
 HOME, TARGET, LOCK = "/opt/cargo", "/opt/target", "/opt/cargo/dated.lock"
 STUBS, MEMBERS = "stub_sources", "workspace_members"
 """Choices in the evidence that the dependency steps are made of."""
+OLD_LOCKS = 53
+"""The first minor that reads lock files of version 3."""
 LOCKED = "locked"
 SWITCHES = {LOCKED: "Cargo.lock of the tree says which versions; else those of the day are looked for"}
 _FEATURES = ("--all-features", "--no-default-features", "--features")
@@ -40,12 +43,9 @@ def draft(tree: Tree, context: Context) -> Draft:
     if not tests or not crates:
         raise NoPlanError("no package in the tree has tests")
     root = _workspace(crates, context.touched, tests)
-    nightly = any("nightly" in name for one in members(crates, root) for name in one.features)
-    run = ci.test_run(found, nightly=nightly)
-    argv = [*ci.START, *run.flags]
-    touched = {one.name for path in context.touched if (one := holding(crates, path))}
-    if root.workspace is not None and "--workspace" not in argv and touched - {root.name}:
-        argv = [word for word in argv if word != "--workspace"] + ["--workspace"]
+    unstable = any(ci.UNSTABLE.search(name) for one in members(crates, root) for name in one.features)
+    run = ci.test_run(found, unstable=unstable)
+    argv = _widened([*ci.START, *run.flags], crates, root, context.touched)
     tested = packages(crates, root, argv) or members(crates, root)
     chosen = versions.candidates(tree, found, context.available(), context.day, least_minor(tree, root, tested))
     if not chosen:
@@ -67,6 +67,17 @@ def draft(tree: Tree, context: Context) -> Draft:
     for wanted in ci.servers(found):
         made = with_service(made, wanted)
     return made
+
+
+def _widened(argv: list[str], crates: Sequence[Crate], root: Crate, touched: Sequence[str]) -> list[str]:
+    """The command; on all packages when the change's tests (or what it changes, without any) lie in one left out."""
+    tests = [path for path in touched if re.search(r"(^|/)tests?(/|\.rs$)|_tests?\.rs$", path)] or touched
+    about = {one for path in tests if (one := holding(crates, path)) in members(crates, root)}
+    if all(one in packages(crates, root, argv) for one in about):
+        return argv
+    named = {at + 1 for at, word in enumerate(argv) if word == "-p"}
+    kept = [word for at, word in enumerate(argv) if word not in ("-p", "--workspace") and at not in named]
+    return [*kept, "--workspace"]
 
 
 def _workspace(crates: Sequence[Crate], touched: Sequence[str], tests: Sequence[str]) -> Crate:
@@ -148,16 +159,21 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     cargo = f"fetcher=$(command -v {FETCHER} || command -v cargo)"
     test = f"{quoted(made.test.argv)} --no-run --offline --tests"
     clean = f'for one in {quoted(own)}; do cargo clean --quiet --offline -p "$one" 2>/dev/null || true; done'
+    minor = minor_of(made.versions[0].value)
+    old = "sed -i '/^version = 3$/d' Cargo.lock"  # without git sources the form before is the same but for its number
     steps = [
         f'for one in {quoted(stubs)}; do mkdir -p "$(dirname "$one")" && echo \'fn main() {{}}\' > "$one"; done',
         f"{at}; {cargo}; mkdir -p {TARGET}",
         *(() if LOCKED in made.switches else _dated(made)),
     ]
-    if minor_of(made.versions[0].value) >= SPARSE:
+    if minor >= SPARSE:
         steps.append("$fetcher fetch --locked --target x86_64-unknown-linux-gnu")
     else:  # older ones cannot read the index that the download left
-        steps.append(f"$fetcher vendor --locked --versioned-dirs {HOME}/vendor > {HOME}/config.toml")
+        vendor = f"CARGO_HOME=/tmp/fetched $fetcher vendor --locked --versioned-dirs {HOME}/vendor"
+        steps.append(f"mkdir -p {HOME} && {vendor} > /tmp/vendored && mv /tmp/vendored {HOME}/config.toml")
+        steps.append("rm -rf /tmp/fetched")
     steps += [
+        *((old, f"cp Cargo.lock {LOCK}") if minor < OLD_LOCKS and LOCKED not in made.switches else ()),
         test,
         clean,
         f"chmod -R a+rX {HOME} {TARGET}; chown -R 1000:1000 {HOME} {TARGET}",

@@ -341,3 +341,24 @@ def test_a_damaged_report_never_ends_in_an_exception(recording: str, tmp_path: P
             continue
         junit.parse(content, [])
         grade.outcomes(content, [])
+
+
+def test_of_two_go_files_with_one_function_the_one_that_is_compiled_is_meant(tmp_path: Path) -> None:
+    test = "package a\n\nfunc TestIt(t *testing.T) {}\n"
+    tree = {
+        "go.mod": "module example.org/a\n", "a_old_test.go": f"//go:build !go1.19\n\n{test}",
+        "a_1_test.go": f"//go:build go1.19 && (linux || darwin)\n\n{test}", "a_0_windows_test.go": test,
+    }  # fmt: skip
+    event = '{"Action":"pass","Package":"example.org/a","Test":"TestIt","Elapsed":0}\n'
+    assert read("gojson", tmp_path, {"go.json": event}, tree) == {"a_1_test.go::TestIt": "passed"}
+
+
+def test_a_module_of_a_rust_test_may_lie_under_another_path(tmp_path: Path) -> None:
+    text = (
+        "     Running tests/all.rs (target/debug/deps/all-0123456789abcdef)\n\nrunning 1 test\ntest cp::whole ... ok\n"
+    )
+    tree = {
+        "Cargo.toml": '[package]\nname = "a"\n', "tests/by-util/test_cp.rs": "",
+        "tests/all.rs": '#[cfg(unix)]\n#[path = "by-util/test_cp.rs"]\n#[rustfmt::skip]\nmod cp;\n',
+    }  # fmt: skip
+    assert read("cargo", tmp_path, {"c.txt": text}, tree) == {"tests/by-util/test_cp.rs::cp::whole": "passed"}

@@ -13,6 +13,9 @@ _PLAIN = re.compile(r"^FAIL\s+(\S+)\s+\[(build|setup) failed\]")
 _PACKAGE = re.compile(r"^# (\S+)")
 _ERROR = re.compile(r"^(?:vet: )?(\S+\.go):\d+(?::\d+)?: (.*)$")
 _NOISE = re.compile(r"^\s*(=== |--- |PASS\b|FAIL\b|ok\s|\?\s|exit status|coverage:|goroutine )")
+_CONSTRAINT = re.compile(r"^//go:build (.+)$", re.MULTILINE)
+_HERE = frozenset(("linux", "amd64", "unix", "cgo", "gc"))
+_ELSEWHERE = frozenset(("windows", "darwin", "freebsd", "netbsd", "openbsd", "solaris", "plan9", "js", "wasm", "arm64"))
 _ENDS = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
@@ -174,7 +177,44 @@ class Packages:
         """The file that declares the test's function; the package's folder when none does."""
         if package not in self.functions:
             found = self.functions[package] = {}
-            for path in self.test_files(package):
+            files = self.test_files(package)
+            for path in sorted(files, key=lambda path: not compiled(path, self.tree.text(path))):
                 for match in _FUNCTION.finditer(self.tree.text(path)):
                     found.setdefault(match[1], path)
         return self.functions[package].get(test.split("/")[0]) or self.folder(package) or package
+
+
+def compiled(path, text):
+    """Whether name and `//go:build` let a recent Go take a file in on Linux; tags are not known here."""
+    words = path.rpartition("/")[2][: -len("_test.go")].split("_")[1:]
+    if any(word in _ELSEWHERE for word in words[-2:]):
+        return False
+    match = _CONSTRAINT.search(re.split(r"^package\s", text, maxsplit=1, flags=re.MULTILINE)[0])
+    return not match or _any(re.findall(r"&&|\|\||[!()]|[\w.]+", match[1]))
+
+
+def _any(words):
+    met = _all(words)
+    while words[:1] == ["||"]:
+        del words[0]
+        met = _all(words) or met
+    return met
+
+
+def _all(words):
+    met = _one(words)
+    while words[:1] == ["&&"]:
+        del words[0]
+        met = _one(words) and met
+    return met
+
+
+def _one(words):
+    word = words.pop(0) if words else ""
+    if word == "!":
+        return not _one(words)
+    if word == "(":
+        met = _any(words)
+        del words[:1]
+        return met
+    return word in _HERE or word.startswith("go1.")

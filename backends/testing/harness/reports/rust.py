@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from . import xunit
@@ -23,6 +24,7 @@ _DOC_NAME = re.compile(r"^(?P<file>\S+\.\w+) - (?P<item>.*?)\s*\(line \d+\)(?P<r
 _PACKAGE_NAME = re.compile(r"^[ \t]*name\s*=\s*[\"']([^\"']+)[\"']", re.MULTILINE)
 _SECTION = re.compile(r"^[ \t]*\[+([\w.\-]+)\]+[ \t]*$", re.MULTILINE)
 _PANICKED = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*)$")
+_PATH_ATTRIBUTE = r"#\[path\s*=\s*\"([^\"]+)\"\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?mod\s+%s\s*;"
 _STATUS = {"ok": "passed", "FAILED": "failed"}
 
 
@@ -235,6 +237,12 @@ class Crates:
         is_test = file not in ("lib.rs", "main.rs", "mod.rs")
         place, found = folder, root
         for part in name.split("::")[:-1]:
+            named = re.search(_PATH_ATTRIBUTE % re.escape(part), self.tree.text(found))
+            if named:  # `#[path = "by-name/x.rs"] mod x;`
+                there = os.path.normpath(_join(found.rpartition("/")[0], named[1]))
+                if self.tree.has(there):
+                    found, place = there, there.rpartition("/")[0]
+                    continue
             nested = [_join(place, part)]
             if is_test and place == folder:
                 nested.append(_join(_join(place, file[:-3]), part))
