@@ -43,6 +43,17 @@ FORGES = re.compile(r"^(git|github:|gitlab:|bitbucket:|https?://|ssh:|\w[\w.-]*/
 """Ranges that name a forge or an archive somewhere: not to be had from a registry."""
 
 
+BESIDE = re.compile(
+    r"xo|(@[\w-]+/)?(eslint|tslint|stylelint|prettier|textlint)([-/].*)?|@(typescript-eslint|stylistic|eslint-community)/.*"
+    r"|standard|neostandard|ts-standard|snazzy|jshint|jscs|@biomejs/biome|markdownlint.*|remark-cli|cspell|knip|publint"
+    r"|husky|lint-staged|pretty-quick|pre-commit|simple-git-hooks|yorkie|@commitlint/.*|commitlint|commitizen|cz-.*"
+    r"|np|release-it|semantic-release|@semantic-release/.*|standard-version|@changesets/.*|auto-changelog|conventional-.*"
+    r"|tsd|dtslint|size-limit|@size-limit/.*|bundlesize2?|typedoc.*|documentation|doctoc|all-contributors-cli"
+    r"|codecov|coveralls|benchmark|matcha|autocannon|branch-comparer|npm-check-updates|@arethetypeswrong/.*|license-checker"
+)
+"""Names of tools beside the tests: installing them only takes time and adds ways to fail."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Manager:
     """A package manager, its version where the project says it, and the lock file it reads."""
@@ -143,6 +154,20 @@ def from_forges(project: Project) -> list[Wanted]:
                 found.append(Wanted(text=name, path=one.path, line=one.line(f'"{name}": "{wanted}"')))
     return found
 
+
+def beside(tree: Tree, project: Project, tests: Sequence[str]) -> list[Wanted]:
+    """Tools that no test file speaks of and nothing but `devDependencies` asks for."""
+    texts = "\n".join(tree.read_many(list(tests)).values())
+    found = []
+    for one in project.packages:
+        for name in one.words("devDependencies"):
+            asked = any(name in other.words(key) for other in project.packages for key in ("dependencies", *_OTHERS))
+            if BESIDE.fullmatch(name) and not asked and not re.search(rf"[\"'`]{re.escape(name)}[\"'`/]", texts):
+                found.append(Wanted(text=name, path=one.path, line=one.line(f'"{name}":')))
+    return found
+
+
+_OTHERS = ("peerDependencies", "optionalDependencies")
 
 # ------------------------------------------------------------------------------------------------ shell
 

@@ -12,7 +12,7 @@ from languages.draft import Context, Dependency, Draft, NoPlanError, Role
 from languages.facts import Wanted
 from languages.node import files, versions
 from languages.node.command import BUILDERS, Tests, find_tests
-from languages.node.manager import Manager, find_manager, from_forges, install_steps, manifests
+from languages.node.manager import Manager, beside, find_manager, from_forges, install_steps, manifests
 from languages.node.package import Package, Project, find_project
 from languages.node.scripts import called, expand, run_script
 from languages.node.switches import BUILD
@@ -84,7 +84,9 @@ def draft(tree: Tree, context: Context) -> NodeDraft:
     if not nodes:
         raise NoPlanError("this machine has no Node that fits")
     tests = find_tests(tree, project, known, context.touched)
-    manager, left_out = find_manager(tree, project, running or known), from_forges(project)
+    manager, forges = find_manager(tree, project, running or known), from_forges(project)
+    # A lock file is installed as it is: that is what was tested, and strict about what is missing.
+    tools = [] if manager.lock else beside(tree, project, files.defining_files(tree))
     paths = (*manifests(tree, project), *([manager.release] if manager.release else []))
     job = next((one for one in known if one.path == tests.place.path and _holds(one, tests.place.line)), None)
     folder = project.root.folder
@@ -101,11 +103,11 @@ def draft(tree: Tree, context: Context) -> NodeDraft:
         switches=frozenset({BUILD}),
         env=(*LOCAL_SETTINGS, *_variables(job)),
         test=_test_command(tree, tests),
-        evidence=(*_evidence(project, manager, tests, left_out), *submodule_evidence(tree)),
+        evidence=(*_evidence(project, manager, tests, forges, tools), *submodule_evidence(tree)),
         manager=manager,
         root=folder,
         folders=tuple(one.folder[len(folder) :].strip("/") for one in project.packages),
-        left_out=tuple(one.text for one in left_out),
+        left_out=tuple(dict.fromkeys(one.text for one in (*forges, *tools))),
         lock_version=_lock_version(tree, manager),
         patched=any("patch-package" in text for text in project.root.scripts.values()),
         builds=tuple(dict.fromkeys(_builds(project, tests, job))),
@@ -217,13 +219,17 @@ def _build_line(text: str, package: Package) -> str:
     return ""
 
 
-def _evidence(project: Project, manager: Manager, tests: Tests, left_out: Sequence[Wanted]) -> Iterator[Evidence]:
+def _evidence(
+    project: Project, manager: Manager, tests: Tests, forges: Sequence[Wanted], tools: Sequence[Wanted]
+) -> Iterator[Evidence]:
     note = f"locked by {manager.lock}" if manager.lock else "no lock file: ranges, as of the date where dates are true"
     value = f"{manager.kind}@{manager.version}" if manager.version else manager.kind
     yield _place("package_manager", value, manager.place, note)
     yield _place("test.framework", tests.call.runner.framework, tests.place, tests.place.text)
-    for one in left_out:
+    for one in forges:
         yield _place("left out", one.text, one, "comes from a forge, which no registry has")
+    for one in tools:
+        yield _place("left out", one.text, one, "a tool beside the tests")
     for package in project.packages:
         for name in DOWNLOADERS:
             if name in package.dependencies:
