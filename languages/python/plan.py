@@ -14,6 +14,7 @@ from languages.facts import Detector, Fact, Kind, Wanted
 from languages.python import ci, dependencies, testing, tox, versions
 from languages.python.project import Project, read_project
 from languages.python.requirements import conda_python
+from languages.python.servers import with_servers
 from languages.python.switches import INSTALL_DEPENDENCIES, PACKAGED
 from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
 from languages.tree import Tree
@@ -85,7 +86,7 @@ def draft(tree: Tree, context: Context) -> Draft:
     extra = [replace(pytest, text="pytest")] if pytest else []
     extra += testing.plugins(config, options, settings)
     found += _plugins(found, extra)
-    return Draft(
+    made = Draft(
         language="python",
         name=project.name,
         versions=tuple(pythons),
@@ -103,6 +104,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         test=test,
         evidence=(*_test_evidence(test, place, pytest), *submodule_evidence(tree)),
     )
+    return with_servers(made, tree)
 
 
 def _plugins(found: Sequence[Dependency], extra: Sequence[Wanted]) -> list[Dependency]:

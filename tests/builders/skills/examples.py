@@ -36,6 +36,8 @@ class Example:
     edits: list[dict[str, Any]] = field(default_factory=list)
     group: str = ""
     """Examples of one group are built together, each in a folder of its own: most of a build's time is not theirs."""
+    recorded: bool = True
+    """Whether `log` was recorded of the build itself; else it is worded as the tools word it."""
     unseen: str = ""
     """Why its build cannot be run on every machine."""
     settings: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +56,7 @@ def together(several: list[Example]) -> Example:
     """The examples of a group as one project: each in a folder of its name, what they require in one file."""
     files: dict[str, str] = {}
     for one in several:
-        folder = one.name.replace("-", "_")
+        folder = f"of_{one.name.replace('-', '_')}"
         for path, text in one.files.items():
             name = path.removeprefix("tests/")
             if path == "requirements.txt":
