@@ -23,12 +23,16 @@ from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 HOME, TARGET, LOCK = "/opt/cargo", "/opt/target", "/opt/cargo/dated.lock"
-STUBS, MEMBERS = "stub_sources", "workspace_members"
+STUBS, MEMBERS, OTHERS = "stub_sources", "workspace_members", "other_packages"
 """Choices in the evidence that the dependency steps are made of."""
 OLD_LOCKS = 53
 """The first minor that reads lock files of version 3."""
 LOCKED = "locked"
 SWITCHES = {LOCKED: "Cargo.lock of the tree says which versions; else those of the day are looked for"}
+_NOT_HERE = {
+    "linker": ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", "cc"), "rustc-wrapper": ("RUSTC_WRAPPER", ""),
+}  # fmt: skip
+"""Keys of .cargo/config.toml that name programs of developers' machines, and what stands in for them."""
 _FEATURES = ("--all-features", "--no-default-features", "--features")
 
 
@@ -104,8 +108,9 @@ def _environment(tree: Tree, run: ci.TestRun) -> tuple[tuple[str, str], ...]:
         ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_BUILD_JOBS", "2"),
     ]  # fmt: skip
     settings = tree.read(".cargo/config.toml") + tree.read(".cargo/config")
-    if "rustflags" not in settings:  # the variable would stand in for them
+    if "rustflags" not in settings or "link" in settings:  # the variable stands in for them; other linkers are not here
         env.append(("RUSTFLAGS", ci.rustflags(run)))
+    env += [pair for word, pair in _NOT_HERE.items() if re.search(rf"^\s*{word}\s*=", settings, re.MULTILINE)]
     if versions.is_nightly(tree):
         env.append(("RUSTC_BOOTSTRAP", "1"))
     return tuple(env)
@@ -134,9 +139,11 @@ def _sources(crates: Sequence[Crate], root: Crate) -> list[Evidence]:
     """Empty sources that stand in for the tree's own while dependencies are compiled, and the packages they are of."""
     stubs = [path for one in crates for path in one.stubs()]
     own = [one.name for one in members(crates, root)]
+    others = sorted({one.name for one in crates if re.fullmatch(r"[\w-]+", one.name)} - set(own))
     return [
         Evidence(choice=STUBS, value=" ".join(stubs), path=root.file, line=0, note="empty ones, for the dependencies"),
         Evidence(choice=MEMBERS, value=" ".join(own), path=root.file, line=0),
+        *([Evidence(choice=OTHERS, value=" ".join(others), path="Cargo.toml", line=0)] if others else []),
     ]
 
 
@@ -154,11 +161,10 @@ def _told(made: Draft, choice: str) -> list[str]:
 
 def _dependency_steps(made: Draft) -> tuple[str, ...]:
     """Empty sources, versions as of the day, downloads, and all that is not the tree's own compiled."""
-    stubs, own = _told(made, STUBS), _told(made, MEMBERS)
+    stubs = _told(made, STUBS)
     at = f"cd {quoted([made.test.folder])}" if made.test.folder else ":"
     cargo = f"fetcher=$(command -v {FETCHER} || command -v cargo)"
     test = f"{quoted(made.test.argv)} --no-run --offline --tests"
-    clean = f'for one in {quoted(own)}; do cargo clean --quiet --offline -p "$one" 2>/dev/null || true; done'
     minor = minor_of(made.versions[0].value)
     old = "sed -i '/^version = 3$/d' Cargo.lock"  # without git sources the form before is the same but for its number
     steps = [
@@ -175,10 +181,21 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     steps += [
         *((old, f"cp Cargo.lock {LOCK}") if minor < OLD_LOCKS and LOCKED not in made.switches else ()),
         test,
-        clean,
+        *_cleaned(made),
         f"chmod -R a+rX {HOME} {TARGET}; chown -R 1000:1000 {HOME} {TARGET}",
     ]
     return tuple(steps)
+
+
+def _cleaned(made: Draft) -> list[str]:
+    """What was compiled of empty sources goes: the real ones are older, and cargo would take them for unchanged."""
+
+    def one_by_one(names: list[str]) -> str:
+        return f'for one in {quoted(names)}; do cargo clean -q --offline -p "$one" 2> /dev/null || true; done'
+
+    own, others = _told(made, MEMBERS), _told(made, OTHERS)
+    at_once = f"cargo clean -q --offline {' '.join(f'-p {quoted([one])}' for one in own)} 2> /dev/null"
+    return [f"{at_once} || {one_by_one(own)}", *([one_by_one(others)] if others else [])]
 
 
 def _dated(made: Draft) -> list[str]:
