@@ -177,7 +177,7 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     else:  # older ones cannot read the index that the download left
         vendor = f"CARGO_HOME=/tmp/fetched $fetcher vendor --locked --versioned-dirs {HOME}/vendor"
         steps.append(f"mkdir -p {HOME} && {vendor} > /tmp/vendored && mv /tmp/vendored {HOME}/config.toml")
-        steps.append("rm -rf /tmp/fetched")
+        steps.append(f"rm -rf /tmp/fetched {HOME}/vendor/win*/lib")
     steps += [
         *((old, f"cp Cargo.lock {LOCK}") if minor < OLD_LOCKS and LOCKED not in made.switches else ()),
         test,
