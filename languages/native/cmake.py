@@ -22,7 +22,9 @@ _NOT_THESE = re.compile(
     r"FUZZ|BENCH|PERF|PEDANTIC|EXTRA_TEST|PARSE_CATCH|COVERAGE|INSTALL|CUDA|SYSTEM|EXTERNAL|DOWNLOAD|SANITIZ|VALGRIND|PYTHON|JAVA|NETWORK|STRESS|EXPENSIVE"
     r"|CONFIGURE_TEST|HELPER_TEST|MODULE_TEST|FIND_PACKAGE|ADD_SUBDIRECTORY|ONLINE|COMPILE_FAIL"
 )
-_OFF = re.compile(r"(^|_)(WERROR|WARNINGS?_AS_ERRORS?|FORMAT_SOURCE|CLANG_TIDY|CPPCHECK)$")
+_OFF = re.compile(
+    r"(^|_)(WERROR|WARNINGS?_AS_ERRORS?|FORMAT_SOURCE|CLANG_TIDY|CPPCHECK|(BUILD|ENABLE|WITH)_(BENCH(MARKS?|ES)?|DOCS?|FUZZ(ERS?|ING)?))$"
+)
 _GIVEN = re.compile(r"\s-D\s*([A-Za-z_]\w*)(?::\w+)?=(ON|OFF|TRUE|FALSE|YES|NO|1|0)\b", re.IGNORECASE)
 _FETCHED = re.compile(r"\bFetchContent_Declare\s*\(\s*([\w.-]+)", re.IGNORECASE)
 _TESTS = re.compile(r"^\s*(enable_testing\s*\(|include\s*\(\s*CTest\s*\)|add_test\s*\()", re.IGNORECASE | re.MULTILINE)
@@ -50,7 +52,9 @@ class CMake:
             for path in sorted(self.tree.entries)
             if path.startswith(start)
             and re.search(r"(^|/)CMakeLists\.txt$|\.cmake$", path)
-            and not re.search(r"(^|/)(third_?party|3rd_?party|vendor|external|extern|examples?)/", path)
+            and not re.search(
+                r"(^|/)(third_?party|3rd_?party|vendor|external|extern|examples?|g(oogle)?(test|mock)[-.\d]*)/", path
+            )
         ]
         return self.tree.read_many(paths)
 
@@ -69,7 +73,7 @@ class CMake:
         return (int(match[1]), int(match[2])) if match else (0, 0)
 
     def switches(self) -> Iterator[Evidence]:
-        """`NAME=ON` of options that turn tests on and `NAME=OFF` of those that make warnings errors."""
+        """`NAME=ON` of options that turn tests on and `NAME=OFF` of those of style, benchmarks and documents."""
         yield Evidence(choice="test", value="BUILD_TESTING=ON", path=self.path, line=0)
         seen = {"BUILD_TESTING"}
         for path, text in self.texts.items():

@@ -32,7 +32,7 @@ DEBIAN = {
 }  # fmt: skip
 """Names of find_package, pkg-config and Meson, in small letters -> Debian's packages."""
 
-FROM_CI = re.compile(r"^(lib[a-z0-9.+-]+-dev|zlib1g-dev|tcl[0-9.]*|tclsh|valgrind|procps|locales|gawk|bc|file|xxd)$")
+FROM_CI = re.compile(r"^(lib[a-z0-9.+-]+-dev|zlib1g-dev|tcl[0-9.]*|tclsh|procps|locales|gawk|bc|file|xxd)$")
 """Of what CI installs, the packages that tests may need and Debian may have."""
 
 _ASKED = (

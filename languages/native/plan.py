@@ -23,7 +23,7 @@ BUILD = "/opt/build"
 """The build folder: outside the tree, so that no test of a clean tree sees it; the tests' user builds in it again."""
 
 CONFIGURE = (
-    "cmake", "-S", ".", "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O1",
+    "cmake", "-S", ".", "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O2",
     "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF",
 )  # fmt: skip
 """Assertions on, no debug information: objects stay in the source layer."""
@@ -114,7 +114,7 @@ def _with_autotools(tree: Tree) -> tuple[TestCommand, list[str], list[Evidence]]
     options = "--disable-docs --enable-maintainer-mode=no" if source != "configure" else ""
     if "oniguruma" in " ".join(tree.submodules()):
         options += " --with-oniguruma=yes"
-    configure = f"CFLAGS='-g0 -O1' CXXFLAGS='-g0 -O1' ./configure {options}".strip()
+    configure = f"CFLAGS='-g0 -O2' CXXFLAGS='-g0 -O1' ./configure {options}".strip()
     test = TestCommand(framework="automake", argv=("make", "check", "VERBOSE=1"))
     evidence = [Evidence(choice="test", value="make check", path=source, line=0)]
     return test, [prepare, configure, "make -j$(nproc)"], evidence

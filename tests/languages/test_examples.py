@@ -54,7 +54,7 @@ def test_the_plan_of_an_example_is_its_snapshot(
 
 @pytest.mark.parametrize("example", BUILT)
 def test_the_change_of_an_example_is_verified_as_expected(example: Example, tmp_path: Path) -> None:
-    services = make_services(tmp_path, test_timeout=300, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=900)
+    services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
     candidate = candidate_of(example, TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment), environment
