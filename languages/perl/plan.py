@@ -14,7 +14,8 @@ from languages.facts import Wanted
 from languages.perl import modules
 from languages.perl.releases import RELEASES
 from languages.rendering import LOCAL_SETTINGS, plan_of, submodule_evidence
-from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry, system_packages
+from languages.scripting.ci import system_packages, with_services
+from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
 from languages.scripting.versions import Bounds, candidates, key
 from languages.tree import Tree
 from languages.workflows import jobs
@@ -40,7 +41,7 @@ def draft(tree: Tree, context: Context) -> Draft:
     seen = modules.used(tree, folder)
     known = {wanted.text.partition("~")[0] for wanted in named}
     versions = candidates(RELEASES, context, list(_named_versions(tree)), list(_bounds(tree, at)))
-    return Draft(
+    made = Draft(
         language="perl",
         name=_name(tree, at),
         versions=versions,
@@ -60,6 +61,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             *submodule_evidence(tree),
         ),
     )
+    return with_services(made, tree)
 
 
 def test_files(tree: Tree, folder: str) -> list[str]:

@@ -15,7 +15,8 @@ from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodu
 from languages.ruby import gems, testing
 from languages.ruby.gems import Gem
 from languages.ruby.releases import RELEASES
-from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry, system_packages
+from languages.scripting.ci import system_packages, with_services
+from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
 from languages.scripting.versions import Bounds, bound, candidates
 from languages.tree import Tree
 from languages.workflows import jobs
@@ -59,7 +60,7 @@ def draft(tree: Tree, context: Context) -> Draft:
     tops = testing.paths_of(files, folder)
     switches = {COMPILE} if _compiles(tree, at) else set()
     libraries = ":".join(posixpath.normpath(f"/testbed/{one}") for one in testing.load_paths(tree, folder, files))
-    return Draft(
+    made = Draft(
         language="ruby",
         name=next((posixpath.basename(p).removesuffix(".gemspec") for p in paths if p.endswith(".gemspec")), ""),
         versions=versions,
@@ -78,6 +79,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             *submodule_evidence(tree),
         ),
     )
+    return with_services(made, tree)
 
 
 def project_folder(tree: Tree, touched: Sequence[str]) -> str:

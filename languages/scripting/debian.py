@@ -6,37 +6,21 @@ skill `registry-out-of-reach` turns on the switch of that line, and the same nam
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from languages.draft import Draft
-from languages.facts import Wanted
-from languages.tree import Tree
-from languages.workflows import jobs
 
 DEBIAN_PACKAGES = "debian-packages"
 SWITCH = "packages come from Debian as far as it has them, in Debian's versions, instead of the language's registry"
 INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
 OUT_OF_REACH = (
     "could not resolve|couldn.t resolve|could not reach host|could not find host|name resolution|getaddrinfo|nxdomain|"
-    "name or service not known|no such host|connection refused|failed to connect|couldn.t connect|timed out"
+    "name or service not known|no such host|connection refused|failed to connect|couldn.t connect|timed out|"
+    "curl error (6|7|28)|probably indicates you are offline"
 )
 """What package managers print when there is no way to their registry (grep -iE)."""
-
-_NOT_TAKEN = re.compile(r"texlive|^php\d|^php-|^ruby\d|^elixir$|^(esl-)?erlang")
-"""What CI installs and a base has, or what takes gigabytes for a few tests that skip themselves without it."""
-
-
-def system_packages(tree: Tree) -> dict[str, Wanted]:
-    """Name -> place of the Debian packages that the CI jobs about tests install, by name."""
-    found: dict[str, Wanted] = {}
-    for job in jobs(tree):
-        for wanted in () if job.is_beside else job.system_packages():
-            if not _NOT_TAKEN.search(wanted.text):
-                found.setdefault(wanted.text, wanted)
-    return dict(sorted(found.items()))
 
 
 def debian_packages(draft: Draft) -> Draft:
