@@ -57,9 +57,20 @@ _MOCHA = (
 )
 _AVA = (
     _put(_START, "")
-    + "command+=(--tap)\n"
+    + """\
+command+=(--tap)
+tap="$out/out.tap"
+# With one file alone ava names none: then the report is called as the file.
+mapfile -t tests < <(git ls-files -co -- '*.[jt]s' '*.[cm][jt]s' '*.[jt]sx' |
+    grep -E '(^|/)(tests?|__tests__)/|(^|[/._-])test[^/]*$' | grep -vE '(^|/)(_|fixtures?/|helpers?/)|\\.d\\.[cm]?ts$')
+[ ${#arguments[@]} -eq 0 ] || tests=("${arguments[@]}")
+if [ ${#tests[@]} -eq 1 ]; then
+    tap="$out/${tests[0]}.tap"
+    mkdir -p "${tap%/*}" && chown -R {{ uid }} "$out"
+fi
+"""
     + _put(_GIVEN, _RELATIVE)
-    + """command=(bash -c 'set -o pipefail; "$@" | tee "$0"' "$out/out.tap" "${command[@]}")\n"""
+    + """command=(bash -c 'set -o pipefail; "$@" | tee "$0"' "$tap" "${command[@]}")\n"""
 )
 _SPREAD = """\
 command=(bash -O globstar -O nullglob -O extglob -c '
@@ -86,8 +97,18 @@ command=()
 _BORP = (
     _asset("reporter.mjs", "node_reporter.mjs")
     + _put(_START, "")
-    + 'command+=(--reporter=spec "--reporter=$out/reporter.mjs:$out/tests.jsonl")\n'
-    + _put(_GIVEN, _RELATIVE)
+    + """\
+if [ ${#arguments[@]} -gt 0 ]; then  # borp would run those of its configuration, too
+    command=(
+        env "PATH=/opt/venv/bin:$PATH" node --test "--test-reporter=$out/reporter.mjs"
+        "--test-reporter-destination=$out/tests.jsonl" --test-reporter=spec --test-reporter-destination=stdout
+    )
+    for file in "${arguments[@]}"; do command+=("@@"); done
+else
+    command+=(--reporter=spec "--reporter=$out/reporter.mjs:$out/tests.jsonl")
+    command+=({% for path in paths %} {{ path | sh }}{% endfor %})
+fi
+""".replace("@@", _RELATIVE)
 )
 _TAP = (
     _put(_START, "")
