@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from builders.repair.edits import Edit, TakeFallback, skill_place
+from builders.repair.edits import Edit, TakeFallback, apply_all, skill_place
 from builders.repair.policy import Case, GiveUp, History, Observation, Proposal
+from builders.repair.refusals import RefusedEditError
 from builders.repair.skills import Match, Skill, matching
+from languages.draft import Draft
 from languages.registry import language
 
 FALLBACK = "(fallback)"
@@ -26,7 +28,7 @@ class Rules:
         tried = {edit for one in history for edit in one.proposal.edits}
         alone = {(one.proposal.by, one.proposal.edits) for one in history}
         matches = [_untried(match, alone) for match in matching(self.skills, observation, self.case.tree)]
-        matches = [match for match in matches if match.edits]
+        matches = [match for match in matches if match.edits and _changes(observation.draft, match)]
         adding = [match for match in matches if match.skill.goes_together and not set(match.edits) <= tried]
         if adding:
             return _together(adding)
@@ -39,6 +41,15 @@ class Rules:
                 if edit not in tried and fallback(observation.draft) != observation.draft:
                     return Proposal(edits=(edit,), by=FALLBACK, why=_first_line(fallback.__doc__))
         return GiveUp(why="no skill matches, and there is nothing left to give up")
+
+
+def _changes(draft: Draft, match: Match) -> bool:
+    """Whether the edits would make another draft: what is there already is not proposed again."""
+    try:
+        edited = apply_all(draft, match.edits, skill_place(match.skill.name))
+    except RefusedEditError:
+        return False
+    return edited != draft
 
 
 def _untried(match: Match, alone: set[tuple[str, tuple[Edit, ...]]]) -> Match:

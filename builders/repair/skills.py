@@ -26,6 +26,8 @@ from languages.registry import all_languages
 from mergemill.errors import InputError
 
 OURS = Path(__file__).parent.parent / "skills"
+LOOKED_AT = 1_000_000
+"""Characters of a log in which patterns are looked for: a fifth from its head, the rest from its end."""
 MOST = 12
 """Matches of one skill's pattern in a log that are looked at: a log may name a hundred missing modules."""
 _FIELD = re.compile(r"\{(\w+)(?:\|(\w+))?\}")
@@ -126,7 +128,10 @@ class Match:
 
 def matching(skills: Sequence[Skill], observation: Observation, tree: Tree) -> list[Match]:
     """The skills that apply to a refused attempt, best first; those with edits before those that only tell."""
-    text = "\n".join((observation.log, *observation.lines, observation.detail))
+    log = observation.log
+    if len(log) > LOOKED_AT:
+        log = log[: LOOKED_AT // 5] + "\n" + log[-LOOKED_AT * 4 // 5 :]
+    text = "\n".join((log, *observation.lines, observation.detail))
     found = [match for skill in skills if (match := _match(skill, observation, tree, text))]
     return sorted(found, key=lambda match: (not match.edits, match.skill.header.order, match.skill.name))
 

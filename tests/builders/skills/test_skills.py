@@ -69,7 +69,7 @@ def test_a_real_build_is_broken_and_mended(name: str, tmp_path: Path) -> None:
     case = case_of(example, tmp_path, **example.settings)
     made = build(case.candidate, case.services)
     assert isinstance(made, Environment), made.attempts
-    assert made.attempts[0].reason == several[0].reason
+    assert made.attempts[0].reason in {one.reason for one in several}
     used = {evidence.path for evidence in made.plan.evidence}
     assert {skill_place(one.name) for one in several} <= used
     assert made.counts.failed + made.counts.error == 0
