@@ -39,14 +39,14 @@ def draft(language: str, tree: Tree, context: Context) -> Draft:
     Raises:
         NoPlanError: there is no project with tests that this knows to build.
     """
-    if not tests.defining_files(tree):
-        raise NoPlanError("no file in the tree defines tests")
+    if not any(re.search(tests.SOURCES, path) for path in tree.entries):
+        raise NoPlanError("no C or C++ file in the tree")
     cmake = read_cmake(tree)
     if cmake is not None:
         made = _with_cmake(tree, cmake)
     elif tree.is_file("meson.build") and "test(" in _all_meson(tree):
         made = _with_meson()
-    elif tree.is_file("configure.ac") or tree.is_file("configure.in") or tree.is_file("configure"):
+    elif _checked_by_make(tree):
         made = _with_autotools(tree)
     else:
         raise NoPlanError("neither CMake, Meson nor Autotools knows tests here")
@@ -105,6 +105,14 @@ def _with_meson() -> tuple[TestCommand, list[str], list[Evidence]]:
     test = TestCommand(framework="meson", argv=("meson", "test"))
     steps = [f"meson setup {BUILD} --wrap-mode=nodownload -Dbuildtype=debug -Ddebug=false", f"ninja -C {BUILD}"]
     return test, [*steps, *_given_away()], [Evidence(choice="test", value="meson test", path="meson.build", line=0)]
+
+
+def _checked_by_make(tree: Tree) -> bool:
+    """Whether there is a configure script, or what makes one, and `make check` would run something."""
+    if not any(tree.is_file(path) for path in ("configure.ac", "configure.in", "configure")):
+        return False
+    makefiles = tree.read_many([*tree.glob("*Makefile.am"), *tree.glob("*Makefile.in")]).values()
+    return any(re.search(r"^\s*(TESTS|check_\w+)\s*\+?=|^check\b.*:", text, re.MULTILINE) for text in makefiles)
 
 
 def _with_autotools(tree: Tree) -> tuple[TestCommand, list[str], list[Evidence]]:

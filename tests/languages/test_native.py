@@ -74,7 +74,11 @@ def test_the_compiler_is_that_of_the_days_debian(tmp_path: Path, day: date, vers
 
 
 def test_autotools_are_checked_by_make(tmp_path: Path) -> None:
-    files = {"configure.ac": "AC_INIT([a], [1])\nAC_CHECK_LIB([z], [inflate])\n", "tests/test_a.c": MAIN}
+    files = {
+        "configure.ac": "AC_INIT([a], [1])\nAC_CHECK_LIB([z], [inflate])\n",
+        "Makefile.am": "TESTS = tests/a\n",
+        "a.c": "",
+    }
     _, plan = plan_of(tmp_path, files)
     assert (plan.test.framework, plan.test.argv[:2]) == ("automake", ("make", "check"))
 
