@@ -13,6 +13,10 @@ from taskdb.records import BuildPlan, Evidence
 LOCAL_SETTINGS = (("LANG", "C.UTF-8"), ("TZ", "UTC"))
 """Locale and time zone of builds and tests where the project asks for no other."""
 
+KEEP_TIMES = "git update-index -q --refresh > /dev/null || true"
+"""A source step: git learns the files' times, so that it writes none anew when the tree is settled; whoever builds by
+times would build everything again before the tests."""
+
 
 def plan_of(
     made: Draft, dependency_steps: Sequence[str], source_steps: Sequence[str], *,

@@ -12,7 +12,7 @@ from languages.facts import Wanted
 from languages.native import packages, tests
 from languages.native.cmake import CMake, read_cmake
 from languages.native.releases import CMAKE, INSTALL, RELEASED, TOOLS
-from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
+from languages.rendering import KEEP_TIMES, LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
 from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
@@ -61,7 +61,7 @@ def draft(language: str, tree: Tree, context: Context) -> Draft:
         system_packages=libraries,
         env=LOCAL_SETTINGS, switches=frozenset({CI_PACKAGES}),
         dependency_steps=_optional(tree, libraries),
-        source_steps=tuple(source_steps), evidence=(*evidence, *_submodules(tree)),
+        source_steps=(KEEP_TIMES, *source_steps), evidence=(*evidence, *_submodules(tree)),
     )  # fmt: skip
 
 
