@@ -67,7 +67,8 @@ class Recipe:
             installed_version("uv"), self.release.toolchain, self.release.probe,
         ]  # fmt: skip
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
-        return f"{REPOSITORY}:{self.language}{self.version}-{self.kind}-{key}"
+        word = self.language.replace("+", "p")  # a tag has no plus
+        return f"{REPOSITORY}:{word}{self.version}-{self.kind}-{key}"
 
     @property
     def env(self) -> dict[str, str]:

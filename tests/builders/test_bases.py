@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import tarfile
 import time
 import uuid
@@ -17,6 +18,7 @@ from backends.clones import Clones
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from builders import bases, catalog, debootstrap, interpreters
+from languages.registry import all_languages
 from mergemill.config import Settings
 from mergemill.errors import InputError
 from taskdb.artifacts import Artifacts
@@ -86,6 +88,13 @@ def test_a_base_is_named_after_its_recipe():
     )
     assert one.name.startswith("mergemill/base:python3.11-debian-")
     assert one.name != other.name
+
+
+@pytest.mark.parametrize("name", all_languages())
+def test_the_bases_of_every_language_have_names_that_engines_take(name):
+    for release in all_languages()[name].RELEASES:
+        made = bases.Recipe(language=name, version=release.version, kind="debian", source="bookworm", release=release)
+        assert re.fullmatch(r"[\w/]+:[A-Za-z0-9_][\w.-]{0,127}", made.name)
 
 
 def test_the_newest_interpreter_of_a_version_is_found(installations):
