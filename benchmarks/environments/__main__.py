@@ -66,6 +66,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", default=[], metavar="OWNER/NAME")
     parser.add_argument("--again", action="append", default=[], metavar="OWNER/NAME|REASON|all")
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--test-timeout", type=float, metavar="SECONDS", help="for a machine that others use, too")
     parser.add_argument("--table", action="store_true", help="build nothing, print what is known")
     return parser.parse_args()
 
@@ -74,13 +75,16 @@ def main() -> int:
     """Do what is left and print the tables."""
     options = arguments()
     (options.out / "logs").mkdir(parents=True, exist_ok=True)
-    logging.basicConfig(level=logging.WARNING)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
+    logging.getLogger("builders").setLevel(logging.INFO)
     failed = 0
     if not options.table:
         todo = wanted(options, read(options.out / "rows.jsonl"))
         print(f"{len(todo)} repositories to do, mergemill {revision()}", flush=True)
         db = f"sqlite:///{options.out.resolve()}/bench.db"
-        failed = work(todo, options, make_services(Settings(db=db, workers=options.workers), engine=True))
+        limits = {} if options.test_timeout is None else {"test_timeout": options.test_timeout}
+        settings = Settings(db=db, workers=options.workers, **limits)
+        failed = work(todo, options, make_services(settings, engine=True))
     known = read(options.out / "rows.jsonl")
     rows = [known[one.repo] for one in chosen() if one.repo in known and options.half in (one.half, "both")]
     print(markdown(rows))
