@@ -181,7 +181,7 @@ def _filled(skill: Skill, groups: Mapping[str, str]) -> Iterator[Edit]:
     """The skill's edits with the groups filled in; none where the table has nothing for a group."""
     found: list[dict[str, Any]] = []
     for one in skill.header.do:
-        words = {match for value in one.values() if isinstance(value, str) for match in _FIELD.findall(value)}
+        words = set(_fields(one))
         looked_up = {name: skill.header.table.get(groups.get(name, "")) for name, table in words if table}
         if any(value is None for value in looked_up.values()) or any(n not in groups for n, t in words if not t):
             return
@@ -196,6 +196,8 @@ def _filled(skill: Skill, groups: Mapping[str, str]) -> Iterator[Edit]:
 
 
 def _put(value: Any, groups: Mapping[str, str], looked_up: Mapping[str, Any]) -> Any:
+    if isinstance(value, list):
+        return [_put(each, groups, looked_up) for each in value]
     if not isinstance(value, str):
         return value
     return _FIELD.sub(lambda match: str(looked_up[match[1]] if match[2] else groups[match[1]]), value)
@@ -268,23 +270,32 @@ def _check_edits(path: Path, text: str, header: Header) -> None:
     groups = [set(re.compile(pattern).groupindex) for pattern in header.when.log]
     for one in header.do:
         line = _line(text, ["do", str(one.get("edit", ""))])
-        fields = [match for value in one.values() if isinstance(value, str) for match in _FIELD.findall(value)]
-        for name, table in fields:
+        for name, table in _fields(one):
             if not any(name in group for group in groups):
                 raise InputError(f"{path}:{line}: {{{name}}} is no group of a pattern in `log`")
             if table and not header.table:
                 raise InputError(f"{path}:{line}: {{{name}|{table}}} asks for a `table`, and there is none")
-        filled = {key: _FIELD.sub("x1", value) if isinstance(value, str) else value for key, value in one.items()}
         try:
-            known_edits.edit_of(filled)
+            known_edits.edit_of(_with_any(one))
         except ValidationError as error:
             first = error.errors()[0]
             raise InputError(f"{path}:{line}: do: {'.'.join(map(str, first['loc']))} {first['msg']}") from None
 
 
 def _kind(one: Mapping[str, Any]) -> type[Any]:
-    filled = {key: _FIELD.sub("x1", value) if isinstance(value, str) else value for key, value in one.items()}
-    return type(known_edits.edit_of(filled))
+    return type(known_edits.edit_of(_with_any(one)))
+
+
+def _fields(one: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(group, `table` or empty) of all fields in an edit's texts."""
+    texts = [text for value in one.values() for text in (value if isinstance(value, list) else [value])]
+    return [match for text in texts if isinstance(text, str) for match in _FIELD.findall(text)]
+
+
+def _with_any(one: Mapping[str, Any]) -> dict[str, Any]:
+    """An edit with something in place of its fields."""
+    anything = dict.fromkeys((name for name, _ in _fields(one)), "x1")
+    return {key: _put(value, anything, anything) for key, value in one.items()}
 
 
 def _line(text: str, where: Sequence[str]) -> int:
