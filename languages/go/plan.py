@@ -148,7 +148,7 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
         f"xargs go list -e -deps -f {usable} < {listed} > /dev/null",
         f"xargs go list -e -f {usable} < {listed} | xargs -r go build -p 2 || echo 'some packages do not compile'",
         f"rm -f {listed} && find {GOPATH}/pkg/mod/cache/download -name '*.zip' -delete 2>/dev/null || true",
-        f"chown -R 1000:1000 {GOPATH}",
+        f"chown -R --from=0 1000:1000 {GOPATH}",
     ]
     return tuple(steps)
 
