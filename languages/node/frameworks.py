@@ -58,7 +58,7 @@ _MOCHA = (
 _AVA = (
     _put(_START, "")
     + """\
-command+=(--tap)
+command+=(--tap --timeout=10m)  # ava ends a run in which nothing happened for ten seconds, also while it starts
 tap="$out/out.tap"
 # With one file alone ava names none: then the report is called as the file.
 mapfile -t tests < <(git ls-files -co -- '*.[jt]s' '*.[cm][jt]s' '*.[jt]sx' |

@@ -58,7 +58,7 @@ RUNNERS: dict[str, Runner] = {
     "ava": Runner(
         framework="ava", package="ava",
         with_value=r"--config|--match|-m|--concurrency|-c|--timeout|-T|--node-arguments",
-        dropped=r"--tap|-t|--verbose|-v|--watch|-w|--fail-fast|--color|--no-color|--concurrency|-c|--serial|-s|-u"
+        dropped=r"--tap|-t|--timeout|-T|--verbose|-v|--watch|-w|--fail-fast|--color|--no-color|--concurrency|-c|--serial|-s|-u"
                 r"|--update-snapshots",
     ),
     "tape": Runner(framework="tap", package="tape", with_value=r"-r|--require|-i|--ignore", dropped=r"--no-only"),
