@@ -130,7 +130,8 @@ def render(made: Draft) -> BuildPlan:
     """As `languages.base.Language.render`."""
     inside = posixpath.join("/testbed", made.test.folder).rstrip("/")
     enter = f"cd {shlex.quote(inside)}"
-    dump = f"({enter} && composer dump-autoload --no-interaction --no-scripts --no-plugins)"
+    dump = "composer dump-autoload --no-interaction --no-scripts --no-plugins"
+    dump = f"({enter} && {{ {dump} --dev || {dump}; }})"  # before Composer 2.1 there was no --dev
     if DEBIAN_PACKAGES in made.switches:
         test = made.test.model_copy(update={"argv": ("php", "-d", f"auto_prepend_file={PREPEND}", "/usr/bin/phpunit")})
         steps = _debian_steps(made, inside)
