@@ -216,10 +216,7 @@ def in_words(edit: Edit) -> str:
 def apply(draft: Draft, edit: Edit, place: str) -> Draft:
     """The draft with the edit; the same draft when there is nothing to change.
 
-    Args:
-        draft: what is edited.
-        edit: the change.
-        place: who says so, as the evidence's path: `skill_place(NAME)` or AGENT.
+    `place`: who says so, as the evidence's path: `skill_place(NAME)` or AGENT.
 
     Raises:
         RefusedEditError: the edit can do nothing but cheat, or makes no sense for this draft; the text says why.

@@ -136,7 +136,7 @@ def test_the_log_of_a_box_begins_with_the_attempts_that_were_refused(
     assert made.attempt == 2
     log = services.artifacts.text(made.log)
     assert log.startswith("===== attempt 1: dependencies-failed")
-    assert "3 passed" in log
+    assert "4 passed" in log  # and the canary that must fail
     assert "attempt 1 refused: dependencies-failed" in caplog.text
 
 
