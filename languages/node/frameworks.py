@@ -61,8 +61,8 @@ _AVA = (
 command+=(--tap --timeout=10m)  # ava ends a run in which nothing happened for ten seconds, also while it starts
 tap="$out/out.tap"
 # With one file alone ava names none: then the report is called as the file.
-mapfile -t tests < <(git ls-files -co -- '*.[jt]s' '*.[cm][jt]s' '*.[jt]sx' |
-    grep -E '(^|/)(tests?|__tests__)/|(^|[/._-])test[^/]*$' | grep -vE '(^|/)(_|fixtures?/|helpers?/)|\\.d\\.[cm]?ts$')
+mapfile -t tests < <(git ls-files -co --exclude-standard -- '*.[jt]s' '*.[cm][jt]s' '*.[jt]sx' |
+    grep -E '(^|/)(tests?|__tests__)/|(^|[/._-])test[^/]*$' | grep -vE '(^|/)(_|fixtures?/|helpers?/)|[.](d|test-d)[.]')
 [ ${#arguments[@]} -eq 0 ] || tests=("${arguments[@]}")
 if [ ${#tests[@]} -eq 1 ]; then
     tap="$out/${tests[0]}.tap"
