@@ -32,12 +32,12 @@ _NO_DATES = "RubyGems can only be asked for what is newest: the lock file pins, 
 _WRITE_GEMFILE = r"""
 whole = lambda do |spec, seen|
   spec.runtime_dependencies.all? do |one|
-    found = (one.to_spec rescue nil)
+    found = one.matching_specs.max_by(&:version)
     found && (seen.include?(found.name) || whole.call(found, seen + [found.name]))
   end
 end
 rows = ARGV.map { |row| row.split("=", 2) }.select do |name, _|
-  spec = (Gem::Specification.find_by_name(name) rescue nil)
+  spec = Gem::Specification.find_all_by_name(name).max_by(&:version)
   spec && whole.call(spec, [name])
 end
 rows.each do |name, required|
