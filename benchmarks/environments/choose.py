@@ -64,6 +64,26 @@ def drawn(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, li
     return result
 
 
+def replaced(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, str]:
+    """The name taken instead -> the one of the first draw that was left out, in the order of both."""
+    first, second = drawn(pools, {}), drawn(pools, left_out)
+    result = {}
+    for pool in pools:
+        gone = [name for name in first[pool] if name not in second[pool]]
+        new = [name for name in second[pool] if name not in first[pool]]
+        result |= dict(zip(new, gone, strict=True))
+    return result
+
+
+def halved(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, str]:
+    """`tune` or `held` for each name that is taken; what was left out leaves its place to what replaces it."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for pool, names in drawn(pools, {}).items():
+        groups[pools[pool]["language"]] += names
+    half = {name: part for names in groups.values() for name, part in halves(names).items()}
+    return half | {new: half[old] for new, old in replaced(pools, left_out).items()}
+
+
 def halves(names: Sequence[str]) -> dict[str, str]:
     """`tune` or `held` for each name of one language."""
     order = sorted(names, key=lambda name: _hash("half", name))
@@ -90,14 +110,11 @@ def choose(rule: Mapping[str, Any], clones: Path) -> list[Chosen]:
     """Draw, split and find the commits.
 
     Raises:
-        ValueError: a clone is missing or over a limit, and has to be named in `left_out`.
+        ValueError: a clone is missing, not whole or over a limit, and has to be named in `left_out`.
     """
     pools = rule["pools"]
     taken = drawn(pools, rule["left_out"])
-    groups: dict[str, list[str]] = defaultdict(list)
-    for pool, names in taken.items():
-        groups[pools[pool]["language"]] += names
-    half = {name: part for names in groups.values() for name, part in halves(names).items()}
+    half = halved(pools, rule["left_out"])
     found = []
     for pool, names in taken.items():
         group = pools[pool]["language"]
@@ -124,6 +141,10 @@ def _at(path: Path, group: str, rule: Mapping[str, Any]) -> tuple[str, str, str]
     paths = repository.git("ls-tree", "-r", "--name-only", commit).decode(errors="replace").splitlines()
     if megabytes > rule["max_megabytes"] or len(paths) > rule["max_files"]:
         raise ValueError(f"{path.name} is over a limit: {megabytes:.0f} MB, {len(paths)} files")
+    entries = [entry.split() for entry in repository.git("ls-tree", "-r", commit).decode(errors="replace").splitlines()]
+    blobs = "".join(f"{entry[2]}\n" for entry in entries if entry[1] == "blob")
+    if b" missing\n" in repository.git("cat-file", "--batch-check", data=blobs.encode()):
+        raise ValueError(f"{path.name} lacks objects of {commit}")
     return commit, day, language_of(paths, group)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.environments.choose import POOLS, Chosen, chosen, drawn, halves, language_of
+from benchmarks.environments.choose import POOLS, Chosen, chosen, drawn, halved, halves, language_of
 from benchmarks.environments.measure import REACHED, STEPS, Row, measure, read, write
 from benchmarks.environments.tables import markdown, wilson
 from builders.accept import Reason
@@ -31,13 +31,24 @@ def test_no_repository_is_drawn_twice_and_every_one_has_a_day_within_the_rule():
 
 
 def test_the_halves_of_a_language_follow_from_names_alone_and_are_even():
-    groups: dict[str, dict[str, str]] = defaultdict(dict)
+    half = halved(RULE["pools"], RULE["left_out"])
+    groups: dict[str, Counter[str]] = defaultdict(Counter)
     for row in chosen():
-        groups[row.group][row.repo] = row.half
-    for parts in groups.values():
-        assert parts == halves(list(reversed(parts)))
-        counted = Counter(parts.values())
-        assert 0 <= counted["tune"] - counted["held"] <= 1
+        assert row.half == half[row.repo]
+        groups[row.group][row.half] += 1
+    assert all(0 <= counted["tune"] - counted["held"] <= 1 for counted in groups.values())
+    names = ["a/a", "b/b", "c/c"]
+    assert halves(names) == halves(names[::-1])
+
+
+def test_a_replacement_takes_the_half_of_what_it_replaces_and_moves_no_other():
+    pools = {"go": {"names": "a/a b/b c/c d/d e/e", "wanted": 4, "language": "go"}}
+    before = halved(pools, {})
+    gone = drawn(pools, {})["go"][1]
+    after = halved(pools, {gone: "lost"})
+    (new,) = set(drawn(pools, {gone: "lost"})["go"]) - set(before)
+    assert after[new] == before[gone]
+    assert all(after[name] == half for name, half in before.items())
 
 
 def test_a_repository_left_out_is_replaced_by_the_next_of_its_pool():
