@@ -67,7 +67,7 @@ def drawn(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, li
 def replaced(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, str]:
     """The name taken instead -> the one of the first draw that was left out, in the order of both."""
     first, second = drawn(pools, {}), drawn(pools, left_out)
-    result = {}
+    result: dict[str, str] = {}
     for pool in pools:
         gone = [name for name in first[pool] if name not in second[pool]]
         new = [name for name in second[pool] if name not in first[pool]]
