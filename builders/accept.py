@@ -47,12 +47,12 @@ class Reason(StrEnum):
     """Tests that must pass and fail, under names nobody knows, did not."""
     NO_REPORT = "no-report"
     NO_TESTS_COLLECTED = "no-tests-collected"
-    FEW_COLLECTED = "few-collected"
-    MOSTLY_FAILING = "mostly-failing"
-    UNSTABLE = "unstable"
     TIMEOUT = "timeout"
     OUT_OF_MEMORY = "out-of-memory"
     DISK_FULL = "disk-full"
+    FEW_COLLECTED = "few-collected"
+    MOSTLY_FAILING = "mostly-failing"
+    UNSTABLE = "unstable"
 
 
 HOPELESS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})
