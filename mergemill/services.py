@@ -46,7 +46,7 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
     from backends.clones import Clones  # noqa: PLC0415 - reading commands don't pay for GitPython
 
     if settings.language is not None and settings.language not in all_languages():
-        raise UsageError(f"unknown language {settings.language}", advice=f"one of {', '.join(all_languages())}")
+        raise UsageError(f"--language: {settings.language} is unknown", advice=f"one of {', '.join(all_languages())}")
     sandbox = _engine(settings) if engine else cast("Sandbox", _Later(settings))
     if engine:
         sandbox.reap()

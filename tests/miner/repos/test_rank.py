@@ -37,7 +37,7 @@ def test_a_good_repository_scores_close_to_one_and_nothing_known_scores_zero() -
 
 @pytest.mark.parametrize("worse", [
     {"merged": 20}, {"people": 1}, {"pushed_at": "2021-01-01T00:00:00Z"}, {"has_tests": False}, {"has_ci": False},
-    {"license": "NOASSERTION"}, {"license": "GPL-3.0-only"}, {"language": "rust"}, {"kilobytes": 4_000_000},
+    {"license": "NOASSERTION"}, {"license": "GPL-3.0-only"}, {"language": "julia"}, {"kilobytes": 4_000_000},
 ])  # fmt: skip
 def test_each_signal_moves_the_score(worse: dict[str, object]) -> None:
     assert one(**GOOD | worse).score < one(**GOOD).score
