@@ -132,8 +132,8 @@ def test_images_are_clean_listed_and_kept_as_long_as_tasks_need_them(folder: Pat
     image = mergemill("tasks", "show", NAME, "--json", cwd=folder).json["image"]
     pruned = mergemill("images", "prune", "--json", cwd=folder)
     assert (pruned.code, pruned.out) == (0, "")
-    listed = {row["name"]: row["layer"] for row in mergemill("images", "list", "--json", cwd=folder).lines}
-    assert listed[image] == "source"
+    listed = {row["name"]: row["kind"] for row in mergemill("images", "list", "--json", cwd=folder).lines}
+    assert listed[image] == "env"
     unknown = {row["name"] for row in mergemill("images", "prune", "--all", "--dry-run", "--json", cwd=folder).lines}
     assert image not in unknown
     assert all(name.startswith(("mergemill/env:", "mergemill/deps:")) for name in unknown)
