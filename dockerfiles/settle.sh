@@ -3,11 +3,14 @@
 # project's install did to it. Runs as root.
 set -eu
 find . -path ./.git -prune -o -name __pycache__ -type d -exec rm -rf {} +
-# What an install rewrote or compiled is not part of the base commit.
-git checkout -q -f -- .
+# What an install rewrote or compiled is not part of the base commit. Blobs are taken as they are: where one goes against
+# the project's own rules on line ends, git would call the file changed for ever.
 mkdir -p .git/info
+echo '* -text -ident -filter -working-tree-encoding' > .git/info/attributes
+git checkout -q -f -- .
 git ls-files --others --exclude-standard --directory -z | tr '\0' '\n' | sed 's|^|/|' >> .git/info/exclude
-rm -rf .git/info/attributes /tmp/* /root/.cache
+rm -rf /tmp/* /root/.cache
 left=$(git status --porcelain)
 [ -z "$left" ] || { echo "$left"; exit 1; }
+rm .git/info/attributes
 chown -R -h --from=0 1000:1000 .

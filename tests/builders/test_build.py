@@ -75,6 +75,15 @@ def test_a_candidate_becomes_a_box_that_runs_its_tests(tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
+def test_a_file_that_breaks_the_projects_rules_on_line_ends_is_taken_as_it_is(tmp_path: Path) -> None:
+    services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
+    repo.commit("a file with line ends of another system", FILES | {"notes.txt": b"one\r\ntwo\r\n"})
+    base = repo.commit("rules that it breaks", {".gitattributes": "* text=auto\n"})
+    made = environment(build(candidate(repo, base), services))
+    assert inside(services, made.image, "od -c notes.txt | head -1").split()[4:6] == ["\\r", "\\n"]
+
+
+@pytest.mark.docker
 def test_a_second_build_finds_its_layers_and_the_same_record(tmp_path: Path) -> None:
     services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
     base = repo.commit("base", FILES)
