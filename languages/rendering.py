@@ -74,10 +74,26 @@ def read_manifests(tree: Tree, paths: Sequence[str]) -> tuple[tuple[str, str], .
     return tuple((path, tree.entries[path].oid) for path in sorted(set(paths)) if tree.is_file(path))
 
 
-def submodule_evidence(tree: Tree) -> list[Evidence]:
-    """A line for each submodule: they stay empty."""
+def elsewhere_evidence(tree: Tree) -> list[Evidence]:
+    """A line for each submodule and each file of Git LFS: their content is not in the repository."""
     note = "left empty: a submodule's content is not in the repository"
-    return [Evidence(choice="submodule", value=p, path=".gitmodules", line=0, note=note) for p in tree.submodules()]
+    found = [Evidence(choice="submodule", value=p, path=".gitmodules", line=0, note=note) for p in tree.submodules()]
+    return found + _lfs_evidence(tree)
+
+
+_LFS_BYTES = range(100, 400)
+"""How large a pointer of Git LFS can be."""
+
+
+def _lfs_evidence(tree: Tree) -> list[Evidence]:
+    attributes = tree.read(".gitattributes")
+    if "filter=lfs" not in attributes:
+        return []
+    line = attributes.count("\n", 0, attributes.index("filter=lfs")) + 1
+    small = [path for path, entry in tree.entries.items() if entry.size in _LFS_BYTES]
+    pointers = [p for p, text in tree.read_many(sorted(small)).items() if text.startswith("version https://git-lfs")]
+    note = "a pointer: Git LFS keeps the content elsewhere"
+    return [Evidence(choice="lfs", value=p, path=".gitattributes", line=line, note=note) for p in pointers]
 
 
 def _evidence(choice: str, wanted: Wanted) -> Evidence:

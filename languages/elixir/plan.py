@@ -12,7 +12,7 @@ from datetime import timedelta
 from languages.draft import Context, Dependency, Draft, NoPlanError, Role
 from languages.elixir.releases import RELEASES
 from languages.facts import Wanted
-from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
 from languages.scripting.ci import system_packages, with_services
 from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
 from languages.scripting.versions import Bounds, bound, candidates
@@ -56,7 +56,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             Evidence(choice="pin", value="lock file", path=lock, line=0)
             if tree.is_file(lock)
             else Evidence(choice="pin", value="ranges", path="(registry)", line=0, note=_NO_DATES),
-            *submodule_evidence(tree),
+            *elsewhere_evidence(tree),
         ),
     )
     return with_services(made, tree)

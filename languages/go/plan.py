@@ -12,7 +12,7 @@ from languages.go import ci, versions
 from languages.go.modules import Module, innermost, of_change, old_name, read_modules
 from languages.go.releases import parts
 from languages.go.sources import applies, defines_tests, foreign, is_ignored
-from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, read_manifests, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted, read_manifests
 from languages.services import with_service
 from languages.tree import Tree
 from languages.workflows import jobs
@@ -65,7 +65,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         switches=_switches(tree, module),
         env=(*LOCAL_SETTINGS, *ci.environment(run)),
         test=TestCommand(framework="go-test", argv=run.argv, paths=run.paths, folder=module.folder),
-        evidence=(*_evidence(module, run), *submodule_evidence(tree)),
+        evidence=(*_evidence(module, run), *elsewhere_evidence(tree)),
     )
     for wanted in ci.servers(found):
         made = with_service(made, wanted)

@@ -8,7 +8,7 @@ from datetime import date
 from languages.draft import Context, Draft, NoPlanError
 from languages.jvm import maven, tests, versions
 from languages.jvm.poms import Reactor, read_reactor
-from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
 from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
@@ -53,7 +53,7 @@ def draft(language: str, suffix: str, tree: Tree, context: Context) -> Draft:
         switches=frozenset({WHOLE} if whole else ()),
         dependency_steps=tuple(maven.dependency_steps(reactor, () if whole else touched, suffix)),
         source_steps=tuple(maven.source_steps(reactor, () if whole else touched)),
-        evidence=(*_evidence(reactor), *submodule_evidence(tree)),
+        evidence=(*_evidence(reactor), *elsewhere_evidence(tree)),
     )
 
 

@@ -12,7 +12,7 @@ from languages.facts import Wanted
 from languages.native import packages, tests
 from languages.native.cmake import CMake, read_cmake
 from languages.native.releases import CMAKE, INSTALL, RELEASED, TOOLS
-from languages.rendering import KEEP_TIMES, LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
+from languages.rendering import KEEP_TIMES, LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted
 from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
@@ -144,7 +144,7 @@ def _google_modules(tree: Tree) -> list[str]:
 
 
 def _submodules(tree: Tree) -> Iterator[Evidence]:
-    for one in submodule_evidence(tree):
+    for one in elsewhere_evidence(tree):
         stands_in = _GOOGLE_MODULE.search(one.value) is not None
         yield one.model_copy(update={"note": "Debian's googletest stands in for it"}) if stands_in else one
 

@@ -16,7 +16,7 @@ from languages.node.manager import Manager, beside, find_manager, from_forges, i
 from languages.node.package import Package, Project, find_project
 from languages.node.scripts import called, expand, run_script
 from languages.node.switches import BUILD
-from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
 from languages.tree import Tree
 from languages.workflows import Job, jobs, server
 from taskdb.records import BuildPlan, Evidence, TestCommand
@@ -103,7 +103,7 @@ def draft(tree: Tree, context: Context) -> NodeDraft:
         switches=frozenset({BUILD}),
         env=(*LOCAL_SETTINGS, *_variables(job)),
         test=_test_command(tree, tests),
-        evidence=(*_evidence(project, manager, tests, forges, tools), *submodule_evidence(tree)),
+        evidence=(*_evidence(project, manager, tests, forges, tools), *elsewhere_evidence(tree)),
         manager=manager,
         root=folder,
         folders=tuple(one.folder[len(folder) :].strip("/") for one in project.packages),

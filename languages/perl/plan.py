@@ -13,7 +13,7 @@ from languages.draft import Context, Dependency, Draft, NoPlanError, Role
 from languages.facts import Wanted
 from languages.perl import modules
 from languages.perl.releases import RELEASES
-from languages.rendering import LOCAL_SETTINGS, plan_of, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of
 from languages.scripting.ci import system_packages, with_services
 from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
 from languages.scripting.versions import Bounds, candidates, key
@@ -58,7 +58,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         evidence=(
             Evidence(choice="test.paths", value=f"{at}t", path=tests[0], line=0),
             Evidence(choice="pin", value="ranges", path="(registry)", line=0, note=_NO_DATES),
-            *submodule_evidence(tree),
+            *elsewhere_evidence(tree),
         ),
     )
     return with_services(made, tree)

@@ -16,7 +16,7 @@ from languages.python.project import Project, read_project
 from languages.python.requirements import conda_python
 from languages.python.servers import with_servers
 from languages.python.switches import INSTALL_DEPENDENCIES, PACKAGED
-from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted
 from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
@@ -102,7 +102,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             *_import_path(tree, project),
         ),
         test=test,
-        evidence=(*_test_evidence(test, place, pytest), *submodule_evidence(tree)),
+        evidence=(*_test_evidence(test, place, pytest), *elsewhere_evidence(tree)),
     )
     return with_servers(made, tree)
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from languages.draft import Context, Dependency, Draft, Role
 from languages.facts import Wanted
-from languages.rendering import LOCAL_SETTINGS, plan_of, read_manifests, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
 from languages.ruby import gems, testing
 from languages.ruby.gems import Gem
 from languages.ruby.releases import RELEASES
@@ -76,7 +76,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             why,
             Evidence(choice="test.paths", value=" ".join(tops), path=files[0], line=0),
             _pinned_by(tree, at, has_gemfile),
-            *submodule_evidence(tree),
+            *elsewhere_evidence(tree),
         ),
     )
     return with_services(made, tree)

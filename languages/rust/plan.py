@@ -12,7 +12,7 @@ from importlib import resources
 
 from languages.base import Fallback
 from languages.draft import Context, Draft, NoPlanError
-from languages.rendering import LOCAL_SETTINGS, plan_of, quoted, read_manifests, submodule_evidence
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted, read_manifests
 from languages.rust import ci, versions
 from languages.rust.crates import Crate, holding, least_minor, members, read_crates, root_of
 from languages.rust.releases import FETCHER, SPARSE, minor_of
@@ -66,7 +66,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         system_packages=ci.system_packages(found),
         env=_environment(tree, run),
         test=TestCommand(framework="cargo-test", argv=tuple(argv), folder=root.folder),
-        evidence=(*_evidence(tree, root, run, argv, lock), *_sources(crates, root), *submodule_evidence(tree)),
+        evidence=(*_evidence(tree, root, run, argv, lock), *_sources(crates, root), *elsewhere_evidence(tree)),
     )
     for wanted in ci.servers(found):
         made = with_service(made, wanted)

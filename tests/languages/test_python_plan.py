@@ -457,3 +457,16 @@ def test_where_every_file_of_a_folder_is_a_test_all_but_underscored_ones_are(tmp
     tree = tree_of(tmp_path, files | {"it.py": spec, "pytest.ini": "[pytest]\ntestpaths = tests\npython_files = *\n"})
     assert python.defining_files(tree) == ["tests/config.py", "tests/parser/context.py"]
     assert python.defining_files(tree, plan_at(tree, HERE, DAY)) == ["tests/config.py", "tests/parser/context.py"]
+
+
+def test_files_that_git_lfs_keeps_elsewhere_are_told(tmp_path: Path) -> None:
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{'0' * 64}\nsize 123456\n"
+    files = {
+        "a.py": "",
+        "test_a.py": TEST,
+        ".gitattributes": "*.txt text\n*.bin filter=lfs diff=lfs\n",
+        "data.bin": pointer,
+    }
+    made = plan_of(tmp_path, files)
+    told = [(e.value, e.path, e.line) for e in made.evidence if e.choice == "lfs"]
+    assert told == [("data.bin", ".gitattributes", 2)]
