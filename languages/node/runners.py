@@ -25,8 +25,6 @@ class Runner:
     """Subcommands, such as `run`, that the framework's shell writes itself."""
 
 
-_WATCHING = r"--watch(-?all)?|-w|--color|--no-color|--colors|-c8|--silent|--verbose|--bail|-b|--quiet"
-
 RUNNERS: dict[str, Runner] = {
     "jest": Runner(
         framework="jest", package="jest",

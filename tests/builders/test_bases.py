@@ -78,14 +78,7 @@ def test_a_base_is_named_after_its_recipe():
         python="/usr/bin/python3.11",
         release=PYTHON,
     )
-    other = bases.Recipe(
-        language="python",
-        version="3.11",
-        kind="debian",
-        source="trixie",
-        python="/usr/bin/python3.11",
-        release=PYTHON,
-    )
+    other = replace(one, source="trixie")
     assert one.name.startswith("mergemill/base:python3.11-debian-")
     assert one.name != other.name
 
