@@ -31,23 +31,8 @@ class Artifacts:
         """
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
-        if path.exists():
-            return digest
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
-                try:
-                    temporary.write(zstandard.ZstdCompressor(level=6).compress(content))
-                    temporary.flush()
-                    os.fsync(temporary.fileno())
-                    Path(temporary.name).replace(path)
-                except BaseException:
-                    Path(temporary.name).unlink(missing_ok=True)
-                    raise
-        except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            advice = "free some space and run the same command again" if full else f"make {self.folder} writable"
-            raise Transient(f"cannot write to {self.folder}: {error.strerror}", advice=advice) from error
+        if not path.exists():
+            keep(path, zstandard.ZstdCompressor(level=6).compress(content), self.folder)
         return digest
 
     def put_text(self, text: str) -> str:
@@ -75,3 +60,26 @@ class Artifacts:
 
     def _path(self, digest: str) -> Path:
         return self.folder / digest[:2] / f"{digest[2:]}.zst"
+
+
+def keep(path: Path, content: bytes, folder: Path) -> None:
+    """Write a file so that it is there whole or not at all. `folder`: what is named when that fails.
+
+    Raises:
+        Transient: the disk is full or not writable.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
+            try:
+                temporary.write(content)
+                temporary.flush()
+                os.fsync(temporary.fileno())
+                Path(temporary.name).replace(path)
+            except BaseException:
+                Path(temporary.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        advice = "free some space and run the same command again" if full else f"make {folder} writable"
+        raise Transient(f"cannot write to {folder}: {error.strerror}", advice=advice) from error

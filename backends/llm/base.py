@@ -36,6 +36,14 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What an answer is to look like: the JSON schema of an object. Not every endpoint holds a model to it."""
+
+    name: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
 class ToolCall:
     """A tool a model asks for. `arguments` is None when they cannot be understood; `problem` then says why."""
 
@@ -96,9 +104,17 @@ class Model(Protocol):
     """How long a conversation may be, the answer included."""
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, meter: Meter, deadline: float | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        meter: Meter,
+        deadline: float | None = None,
+        shape: Shape | None = None,
     ) -> Reply:
         """The next turn. `deadline`: monotonic seconds after which no further attempt is made.
+
+        `shape`: what the endpoint is asked to hold the answer to, where it can; the conversation has to say it, too.
 
         Raises:
             Transient: no answer could be had, whatever was tried.
@@ -107,6 +123,10 @@ class Model(Protocol):
             InputError: the endpoint refuses: key, model or request are wrong.
             Stopped: somebody called `stop`.
         """
+        ...
+
+    def other(self, name: str) -> Model:
+        """Another model at the same place; stopped with this one."""
         ...
 
     def stop(self) -> None:

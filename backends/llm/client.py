@@ -1,12 +1,13 @@
 """The openai SDK, and the only file that imports it: chat completions at any address that speaks OpenAI's protocol.
 
 Streams are read to the word that they are done; one that ends without it was cut and is asked for again. The SDK's own
-retries are not used: they see neither cut streams nor budgets. What an endpoint does not know (tools, streams, names of
-parameters) it says once, and is not asked for again.
+retries are not used: they see neither cut streams nor budgets. What an endpoint does not know (tools, streams, schemas
+of answers, names of parameters) it says once, and is not asked for again.
 """
 
 from __future__ import annotations
 
+import copy
 import json
 import ssl
 import threading
@@ -19,7 +20,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from backends.llm import faults, words
 from backends.llm.answers import LENGTH, Answer
-from backends.llm.base import ContextFullError, Message, Reply, Tool, Usage, estimate
+from backends.llm.base import ContextFullError, Message, Reply, Shape, Tool, Usage, estimate
 from backends.llm.faults import Fault, FaultyError, Meaning
 from backends.llm.meter import BudgetSpentError, Meter, Prices
 from mergemill.config import Settings
@@ -35,7 +36,9 @@ LOOK_SECONDS = 10.0
 """What `models` waits."""
 NO_KEY = "none"
 """What is sent where no key is set: the SDK wants one, local servers none."""
-DISPENSABLE = frozenset({Meaning.NO_TOOLS, Meaning.NO_STREAM_OPTIONS, Meaning.NO_STREAM, Meaning.OTHER_LIMIT})
+DISPENSABLE = frozenset(
+    {Meaning.NO_TOOLS, Meaning.NO_SHAPE, Meaning.NO_STREAM_OPTIONS, Meaning.NO_STREAM, Meaning.OTHER_LIMIT}
+)
 SHOWN = 300
 """Characters of an endpoint's own words that are passed on."""
 
@@ -76,6 +79,7 @@ class ChatModel:
         self._prices = Prices.of(settings)
         self._first_pause = first_pause
         self._without: frozenset[Meaning] = frozenset()
+        self._others: dict[str, ChatModel] = {self.name: self}
         self._stopping = threading.Event()
         self._client = openai.OpenAI(
             base_url=self._url, api_key=self._secret or NO_KEY, max_retries=0, timeout=self._timeout,
@@ -83,7 +87,13 @@ class ChatModel:
         )  # fmt: skip
 
     def complete(
-        self, messages: Sequence[Message], tools: Sequence[Tool] = (), *, meter: Meter, deadline: float | None = None
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        meter: Meter,
+        deadline: float | None = None,
+        shape: Shape | None = None,
     ) -> Reply:
         """See `backends.llm.base.Model`."""
         started = time.monotonic()
@@ -92,7 +102,7 @@ class ChatModel:
             stop=stop_after_attempt(ATTEMPTS), wait=self._wait, retry=retry_if_exception(_passes),
             sleep=lambda seconds: self._pause(seconds, until), reraise=True,
         )  # fmt: skip
-        reply: Reply = retrying(self._attempt, messages, tools, meter, until)
+        reply: Reply = retrying(self._attempt, messages, tools, shape, meter, until)
         return _timed(reply, time.monotonic() - started)
 
     def models(self) -> list[str]:
@@ -112,6 +122,14 @@ class ChatModel:
         except (ValueError, AttributeError, TypeError) as error:
             raise InputError(f"{self._url} gives no list of models", advice=faults.ADVICE[Meaning.WRONG]) from error
 
+    def other(self, name: str) -> ChatModel:
+        """See `backends.llm.base.Model`."""
+        if name not in self._others:
+            twin = copy.copy(self)
+            twin.name, twin._without = name, frozenset()
+            self._others.setdefault(name, twin)
+        return self._others[name]
+
     def stop(self) -> None:
         """See `backends.llm.base.Model`."""
         self._stopping.set()
@@ -120,15 +138,19 @@ class ChatModel:
         """Let go of the connections."""
         self._client.close()
 
-    def _attempt(self, messages: Sequence[Message], tools: Sequence[Tool], meter: Meter, until: float) -> Reply:
+    def _attempt(
+        self, messages: Sequence[Message], tools: Sequence[Tool], shape: Shape | None, meter: Meter, until: float
+    ) -> Reply:
         """Ask once; again at once, and then always, without what the endpoint does not know."""
         while True:
             try:
-                return self._ask(messages, tools, meter, until)
+                return self._ask(messages, tools, shape, meter, until)
             except _LacksError as lack:
                 self._without |= {lack.what}
 
-    def _ask(self, messages: Sequence[Message], tools: Sequence[Tool], meter: Meter, until: float) -> Reply:
+    def _ask(
+        self, messages: Sequence[Message], tools: Sequence[Tool], shape: Shape | None, meter: Meter, until: float
+    ) -> Reply:
         """One request, counted whatever comes of it."""
         meter.check()
         started, answer, without = time.monotonic(), Answer(), self._without
@@ -136,6 +158,8 @@ class ChatModel:
             raise BudgetSpentError("the time is used up")
         sent = estimate(messages)
         request = self._request(messages, tools, without)
+        if shape is not None and Meaning.NO_SHAPE not in without:
+            request["response_format"] = _held_to(shape)
         try:
             self._within(min(self._timeout, until - started), answer, self._fetching(request, without))
         except Exception as error:
@@ -308,6 +332,10 @@ def _timed(reply: Reply, seconds: float) -> Reply:
 def _declared(tool: Tool) -> dict[str, Any]:
     about = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": about}
+
+
+def _held_to(shape: Shape) -> dict[str, Any]:
+    return {"type": "json_schema", "json_schema": {"name": shape.name, "strict": True, "schema": dict(shape.schema)}}
 
 
 def _sent(message: Message) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Meaning(StrEnum):
     """Ask with a shorter conversation."""
     NO_TOOLS = "no-tools"
     """Ask without tool calls: describe the tools in words."""
+    NO_SHAPE = "no-shape"
+    """Ask without a schema: the model is told of it in words."""
     NO_STREAM_OPTIONS = "no-stream-options"
     NO_STREAM = "no-stream"
     OTHER_LIMIT = "other-limit"
@@ -77,6 +79,7 @@ _TOOLS = re.compile(
     r"\b(tools|tool_choice)|enable-auto-tool-choice|tools param requires|tool use\b.{0,20}not",
     re.IGNORECASE,
 )
+_SHAPE = re.compile(r"response_?format|json_?schema|structured outputs?|guided_json", re.IGNORECASE)
 _STREAM_OPTIONS = re.compile(r"stream_options|include_usage", re.IGNORECASE)
 _STREAM = re.compile(r"stream(ing)?\b.{0,40}(not|unsupported|unknown)|support stream", re.IGNORECASE)
 _LIMIT = re.compile(r"max_completion_tokens", re.IGNORECASE)
@@ -90,6 +93,7 @@ READINGS: tuple[tuple[Meaning, Callable[[Fault], bool]], ...] = (
     (Meaning.MONEY, lambda fault: fault.status == 402 or (fault.status in {403, 429} and fault.says(_MONEY))),
     (Meaning.CONTEXT, lambda fault: fault.status in REFUSALS | {0} and fault.says(_CONTEXT)),
     (Meaning.OTHER_LIMIT, _refuses(_LIMIT)),
+    (Meaning.NO_SHAPE, _refuses(_SHAPE)),
     (Meaning.NO_STREAM_OPTIONS, _refuses(_STREAM_OPTIONS)),
     (Meaning.NO_TOOLS, _refuses(_TOOLS)),
     (Meaning.NO_STREAM, _refuses(_STREAM)),

@@ -88,6 +88,8 @@ class ModelServer:
     listing: Fails | None = None
     """What is answered instead of the models."""
     tools: bool = True
+    shapes: bool = True
+    """Whether it takes schemas of answers."""
     stream: bool = True
     stream_options: bool = True
     refused: str = ""
@@ -116,6 +118,8 @@ class ModelServer:
     def _lack(self, request: dict[str, Any]) -> str:
         if "tools" in request and not self.tools:
             return f"registry/{request['model']} does not support tools"
+        if "response_format" in request and not self.shapes:
+            return "response_format: Extra inputs are not permitted"
         if "stream_options" in request and not self.stream_options:
             return "Unrecognized request argument supplied: stream_options"
         if self.refused and self.refused in request:
