@@ -8,7 +8,6 @@ knows, a test that must pass and one that must fail: what reports otherwise is n
 from __future__ import annotations
 
 import posixpath
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,7 +19,7 @@ from backends.testing.run import TestResult, run_tests
 from backends.testing.script import render
 from builders.tree import Tree
 from languages.paths import is_test_file
-from languages.registry import frameworks, language
+from languages.registry import language
 from taskdb.records import BuildPlan, Candidate, Counts
 
 COLLECTED = 0.9
@@ -111,14 +110,14 @@ def accept(
     chosen = own_test_files(tree, candidate) if candidate.source.startswith("instances:") else []
     known = language(plan.language).defining_files(tree, plan)
     with services.sandbox.series(image, limits=services.test_limits()) as boxes:
-        first = _run(plan, boxes, chosen, canary_folder(plan, chosen or known))
+        first = _run(plan, boxes, chosen, chosen or known)
         if first.ran.killed_by == "time" and not chosen:
             chosen = own_test_files(tree, candidate, neighbours=NEIGHBOURS)
-            first = _run(plan, boxes, chosen, canary_folder(plan, chosen)) if chosen else first
+            first = _run(plan, boxes, chosen, chosen) if chosen else first
         discovered = chosen or known
         if refused := judge_one(first, discovered):
             return refused
-        second = _run(plan, boxes, chosen, canary_folder(plan, discovered), last=not doubted)
+        second = _run(plan, boxes, chosen, discovered, last=not doubted)
         if refused := judge_one(second, discovered):
             return refused
         if doubted and discovered and (refused := _forged(plan, boxes, discovered[:DOUBTED])):
@@ -128,24 +127,19 @@ def accept(
 
 def _forged(plan: BuildPlan, boxes: Series, files: Sequence[str]) -> Refused | None:
     """What canaries beside some files say against a box."""
-    result = _run(plan, boxes, files, canary_folder(plan, files), last=True)
+    result = _run(plan, boxes, files, files, last=True)
     if result.canaries in ("right", "none"):
         return None
     detail = f"tests that must pass and fail, under names nobody knows, came out {result.canaries}"
     return Refused(reason=Reason.FAKE_REPORT, detail=detail, log=result.log)
 
 
-def canary_folder(plan: BuildPlan, files: Sequence[str]) -> str | None:
-    """Where a test that must pass and one that must fail are put: beside most of the `files`; None when it is none."""
-    if frameworks()[plan.test.framework].canary is None or not files:
-        return None
-    folders = Counter(posixpath.dirname(path) or "." for path in sorted(files))
-    return folders.most_common(1)[0][0]
-
-
-def _run(plan: BuildPlan, boxes: Series, files: Sequence[str], canary: str | None, *, last: bool = False) -> TestResult:
+def _run(
+    plan: BuildPlan, boxes: Series, files: Sequence[str], beside: Sequence[str], *, last: bool = False
+) -> TestResult:
+    """The tests of `files` (all of none), with canaries beside `beside` where the framework takes them in."""
     script = render(
-        plan.test, workdir=plan.workdir, test_patch=b"", files=files, canary_dir=canary, env=plan.env,
+        plan.test, workdir=plan.workdir, test_patch=b"", files=files, canaries_beside=beside, env=plan.env,
         services=plan.services, kept_folders=plan.kept_folders,
     )  # fmt: skip
     return run_tests(boxes, script, workdir=plan.workdir, last=last)
@@ -206,7 +200,8 @@ def judge_both(first: TestResult, second: TestResult, discovered: Sequence[str])
     stable = stable_outcomes(one, other)
     total = len(one.outcomes.keys() | other.outcomes.keys())
     if len(stable) < STABLE * total:
-        detail = f"{total - len(stable)} of {total} tests end differently in two runs"
+        changed = sorted((one.outcomes.keys() | other.outcomes.keys()) - stable.keys())
+        detail = f"{len(changed)} of {total} tests end differently in two runs, such as {changed[0]}"
         log = first.log + second.log
         return Refused(reason=Reason.UNSTABLE, detail=detail, log=log, report=one, discovered=discovered)
     return Accepted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
+from languages import apt
 from languages.draft import Dependency, Draft
 from languages.facts import Wanted
 from languages.tree import Tree
@@ -12,10 +13,6 @@ from taskdb.records import BuildPlan, Evidence
 
 LOCAL_SETTINGS = (("LANG", "C.UTF-8"), ("TZ", "UTC"))
 """Locale and time zone of builds and tests where the project asks for no other."""
-
-KEEP_TIMES = "git update-index -q --refresh > /dev/null || true"
-"""A source step: git learns the files' times, so that it writes none anew when the tree is settled; whoever builds by
-times would build everything again before the tests."""
 
 
 def plan_of(
@@ -59,9 +56,7 @@ def apt_steps(wanted: Sequence[Wanted]) -> tuple[str, ...]:
     """The step that installs Debian packages; none of none."""
     if not wanted:
         return ()
-    install = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
-    names = quoted([w.text for w in wanted])
-    return (f"apt-get update -qq && {install} {names} > /dev/null && rm -rf /var/lib/apt/lists/*",)
+    return (apt.install(w.text for w in wanted),)
 
 
 def quoted(texts: Sequence[str]) -> str:

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 from languages.draft import Draft
 from languages.facts import Wanted
+from languages.tree import Tree
+from languages.workflows import jobs
 
 PACKAGES: dict[str, tuple[str, ...]] = {
     "postgresql": ("postgresql",),
@@ -33,3 +35,12 @@ def with_service(draft: Draft, wanted: Wanted) -> Draft:
     new = [replace(wanted, text=name) for name in PACKAGES[wanted.text] if name not in have]
     packages = sorted((*draft.system_packages, *new), key=lambda package: package.text)
     return replace(draft, services=(*draft.services, wanted), system_packages=tuple(packages))
+
+
+def with_services(draft: Draft, tree: Tree) -> Draft:
+    """The draft with the servers that the CI jobs about tests start, as far as they can be started here."""
+    for job in jobs(tree):
+        for service in () if job.is_beside else job.services:
+            if name := of_image(service.text):
+                draft = with_service(draft, Wanted(text=name, path=service.path, line=service.line))
+    return draft

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from pathlib import PurePosixPath
 
 from backends.git import GitError, Repository
 from backends.sandbox.base import Series
@@ -121,10 +120,10 @@ class Trial:
     def bench(self) -> Bench:
         """The final image and script."""
         plan = self.environment.plan
-        folders = [str(PurePosixPath(path).parent) for path in self.candidate.test_files if is_test_file(path)]
+        tests = [path for path in self.candidate.test_files if is_test_file(path, self.candidate.language)]
         script = render(
             plan.test, workdir=plan.workdir, test_patch=self.test_patch, files=self.files, env=plan.env,
-            canary_dir=folders[0] if folders and self.canary else None, config_patch=config_part(self.gold),
+            canaries_beside=tests if self.canary else (), config_patch=config_part(self.gold),
             services=plan.services, kept_folders=plan.kept_folders,
         )  # fmt: skip
         digest = self.environment.image_digest

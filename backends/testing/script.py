@@ -7,8 +7,10 @@ needs nothing but the task's image: patches and harnesses are embedded in it.
 from __future__ import annotations
 
 import base64
+import posixpath
 import re
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -47,7 +49,7 @@ def render(
     workdir: str,
     test_patch: bytes,
     files: Sequence[str],
-    canary_dir: str | None,
+    canaries_beside: Sequence[str],
     env: Sequence[tuple[str, str]] = (),
     config_patch: bytes = b"",
     services: Sequence[str] = (),
@@ -60,14 +62,15 @@ def render(
         workdir: the tree, a git repository whose HEAD is the base commit.
         test_patch: the hidden tests, as `git diff --binary` writes them; may be empty.
         files: test files to run; empty runs what `test` names.
-        canary_dir: folder in the tree in which two canary tests are put for the time of a run; None puts none.
+        canaries_beside: test files; beside most of them, and called as they are, two canary tests are put for the time
+            of a run. None of none.
         env: variables the tests see beside the fixed ones (the plan's `env`).
         config_patch: the gold patch's part on files that may hold the runner's configuration (`config_part`).
         services: servers to start before the tests (the plan's `services`).
         kept_folders: folders that were filled when the environment was made (the plan's `kept_folders`).
     """
     framework = frameworks()[test.framework]
-    canary = framework.canary if canary_dir is not None else None
+    canary = framework.canary if canaries_beside else None
     return _template().render(
         framework=framework, argv=test.argv, paths=test.paths, folder=test.folder, harness=harness,
         workdir=workdir, files=files, env=env, uid=TESTS_UID, report_bytes=REPORT_BYTES, linger=LINGER_SECONDS,
@@ -76,8 +79,14 @@ def render(
         patches=[(name, _base64(patch)) for name, patch in (("config", config_patch), ("test", test_patch)) if patch],
         patched=[_bash_word(path) for path in _patched_paths(test_patch)],
         protected=protected_patterns() + config_patterns(), shadowing=SHADOWING_PATTERNS,
-        canary_dir=canary_dir, canary=canary, canary_file=canary.name(files) if canary else "",
+        canary=canary, canary_dir=_common_folder(canaries_beside) if canary else "",
+        canary_file=canary.name(canaries_beside) if canary else "",
     )  # fmt: skip
+
+
+def _common_folder(files: Sequence[str]) -> str:
+    """The folder in which most of the files are, `.` for the root."""
+    return Counter(posixpath.dirname(path) or "." for path in sorted(files)).most_common(1)[0][0]
 
 
 def config_part(gold_patch: bytes) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from languages.jvm.poms import Reactor
 from languages.jvm.tests import stub_folders
-from languages.rendering import KEEP_TIMES, quoted
+from languages.rendering import quoted
 from languages.tree import Tree
 
 REPOSITORY = "/opt/m2"
@@ -125,7 +125,7 @@ def source_steps(reactor: Reactor, modules: Sequence[str]) -> list[str]:
     compiled = (
         f"compiled() {{ ({build}); }}\n{made} && {each} && {{ compiled --offline -q || {{ {ONLINE} && compiled; }}; }}"
     )
-    return [" && ".join([compiled, *after, f"{{ {KEEP_TIMES}; }}"])]
+    return [" && ".join([compiled, *after])]
 
 
 def _into(reactor: Reactor) -> str:

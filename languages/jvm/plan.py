@@ -9,6 +9,7 @@ from languages.draft import Context, Draft, NoPlanError
 from languages.jvm import maven, tests, versions
 from languages.jvm.poms import Reactor, read_reactor
 from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
+from languages.services import with_services
 from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
@@ -41,7 +42,7 @@ def draft(language: str, suffix: str, tree: Tree, context: Context) -> Draft:
         raise NoPlanError("this machine has no JDK that fits")
     touched = _touched(reactor, context.touched)
     whole = len(reactor.modules()) <= MANY or not touched
-    return Draft(
+    made = Draft(
         language=language,
         name=reactor.poms[reactor.top].value("artifactId"),
         versions=tuple(jdks),
@@ -55,6 +56,7 @@ def draft(language: str, suffix: str, tree: Tree, context: Context) -> Draft:
         source_steps=tuple(maven.source_steps(reactor, () if whole else touched)),
         evidence=(*_evidence(reactor), *elsewhere_evidence(tree)),
     )
+    return with_services(made, tree)
 
 
 def render(made: Draft) -> BuildPlan:

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 
+from languages import apt
 from languages.draft import Context, Draft, NoPlanError
 from languages.facts import Wanted
 from languages.native import packages, tests
 from languages.native.cmake import CMake, read_cmake
-from languages.native.releases import CMAKE, INSTALL, RELEASED, TOOLS
-from languages.rendering import KEEP_TIMES, LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted
+from languages.native.releases import CMAKE, RELEASED, TOOLS
+from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted
+from languages.services import with_services
 from languages.tree import Tree
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
@@ -56,21 +58,19 @@ def draft(language: str, tree: Tree, context: Context) -> Draft:
         raise NoPlanError("this machine has no compiler that fits")
     libraries = _libraries(tree, cmake)
     until = date(context.day.year + 1, 1, 1)  # nothing depends on it; commits of a year share layers
-    return Draft(
+    drafted = Draft(
         language=language, name="", versions=tuple(compilers), day=context.day, exclude_newer=until, test=test,
         system_packages=libraries,
         env=LOCAL_SETTINGS, switches=frozenset({CI_PACKAGES}),
         dependency_steps=_optional(tree, libraries),
-        source_steps=(KEEP_TIMES, *source_steps), evidence=(*evidence, *_submodules(tree)),
+        source_steps=tuple(source_steps), evidence=(*evidence, *_submodules(tree)),
     )  # fmt: skip
+    return with_services(drafted, tree)
 
 
 def render(made: Draft) -> BuildPlan:
     """The plan of a draft."""
-    tools = (
-        f"command -v cmake ninja meson autoreconf > /dev/null || {{ apt-get update -qq"
-        f" && {INSTALL} {' '.join(TOOLS)} > /dev/null && rm -rf /var/lib/apt/lists/*; }}"
-    )
+    tools = f"command -v cmake ninja meson autoreconf > /dev/null || {{ {apt.install(TOOLS)}; }}"
     steps = made.dependency_steps if CI_PACKAGES in made.switches else ()
     return plan_of(replace(made, dependency_steps=steps), (tools,), ())
 
@@ -167,9 +167,9 @@ def _optional(tree: Tree, libraries: tuple[Wanted, ...]) -> tuple[str, ...]:
     known = {wanted.text for wanted in libraries}
     names = quoted([wanted.text for wanted in packages.of_ci(tree) if wanted.text not in known])
     step = (
-        f"apt-get update -qq && known=$(for name in {names}; do"
+        f"{apt.UPDATE} && known=$(for name in {names}; do"
         ' [ -z "$(apt-cache madison $name)" ] || echo $name; done)'
-        f" && {INSTALL} ca-certificates $known > /dev/null && rm -rf /var/lib/apt/lists/*"
+        f" && {apt.INSTALL} ca-certificates $known > /dev/null && {apt.CLEAN}"
     )
     return (step,) if names else ()
 

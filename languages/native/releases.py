@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from languages import apt
 from languages.base import Release
 
 DEFAULT = "12"
@@ -18,7 +19,6 @@ CMAKE = {"10": (3, 18), "12": (3, 25), "14": (3, 31)}
 RELEASED = {"10": date(2021, 8, 14), "12": date(2023, 6, 10), "14": date(2025, 8, 9)}
 """GCC -> when its Debian release came out."""
 
-INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
 
 RELEASES = tuple(
     Release(
@@ -26,7 +26,7 @@ RELEASES = tuple(
         official=f"buildpack-deps:{suite}",
         released=RELEASED[version],
         suite=suite,
-        toolchain=f"apt-get update -qq && {INSTALL} {' '.join(TOOLS)} > /dev/null && rm -rf /var/lib/apt/lists/*",
+        toolchain=apt.install(TOOLS),
         probe="gcc --version && g++ --version && make --version",
     )
     for version, suite in SUITES.items()

@@ -62,6 +62,7 @@ command+=(--tap --timeout=10m)  # ava ends a run in which nothing happened for t
 tap="$out/out.tap"
 # With one file alone ava names none: then the report is called as the file.
 mapfile -t tests < <(git ls-files -co --exclude-standard -- '*.[jt]s' '*.[cm][jt]s' '*.[jt]sx' |
+    grep -vxFf <(cut -d' ' -f2- "$report/canaries" 2>/dev/null) |
     grep -E '(^|/)(tests?|__tests__)/|(^|[/._-])test[^/]*$' | grep -vE '(^|/)(_|fixtures?/|helpers?/)|[.](d|test-d)[.]')
 [ ${#arguments[@]} -eq 0 ] || tests=("${arguments[@]}")
 if [ ${#tests[@]} -eq 1 ]; then
@@ -175,7 +176,7 @@ FRAMEWORKS = (
         canary=_canary(_body("", "(typeof it === 'function' ? it : test)('%s', function () { DOES });")),
     ),
     Framework(
-        name="ava", shell=_AVA, report="tap", canary=_canary(_AVA_CANARY),
+        name="ava", shell=_AVA, report="ava", canary=_canary(_AVA_CANARY),
     ),
     Framework(
         name="node:test", shell=_NODE_TEST, report="nodetest",

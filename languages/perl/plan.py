@@ -14,9 +14,10 @@ from languages.facts import Wanted
 from languages.perl import modules
 from languages.perl.releases import RELEASES
 from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of
-from languages.scripting.ci import system_packages, with_services
+from languages.scripting.ci import system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
 from languages.scripting.versions import Bounds, candidates, key
+from languages.services import with_services
 from languages.tree import Tree
 from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand

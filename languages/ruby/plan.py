@@ -15,9 +15,10 @@ from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, rea
 from languages.ruby import gems, testing
 from languages.ruby.gems import Gem
 from languages.ruby.releases import RELEASES
-from languages.scripting.ci import system_packages, with_services
+from languages.scripting.ci import system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
 from languages.scripting.versions import Bounds, bound, candidates
+from languages.services import with_services
 from languages.tree import Tree
 from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from languages.facts import Wanted
-from languages.services import of_image
 from languages.workflows import Job
 
 START = ("cargo", "test")
@@ -121,11 +120,3 @@ def system_packages(found: Sequence[Job]) -> tuple[Wanted, ...]:
             if _LIBRARIES.search(wanted.text):
                 chosen.setdefault(wanted.text, wanted)
     return tuple(chosen[name] for name in sorted(chosen))
-
-
-def servers(found: Sequence[Job]) -> Iterator[Wanted]:
-    """Servers that jobs with tests start."""
-    for job in found:
-        for image in job.services if not job.is_beside else ():
-            if name := of_image(image.text):
-                yield replace(image, text=name)

@@ -17,7 +17,7 @@ from languages.rust import ci, versions
 from languages.rust.crates import Crate, holding, least_minor, members, read_crates, root_of
 from languages.rust.releases import FETCHER, SPARSE, minor_of
 from languages.rust.sources import defining_files, packages
-from languages.services import with_service
+from languages.services import with_services
 from languages.tree import Tree
 from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
@@ -68,9 +68,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         test=TestCommand(framework="cargo-test", argv=tuple(argv), folder=root.folder),
         evidence=(*_evidence(tree, root, run, argv, lock), *_sources(crates, root), *elsewhere_evidence(tree)),
     )
-    for wanted in ci.servers(found):
-        made = with_service(made, wanted)
-    return made
+    return with_services(made, tree)
 
 
 def _widened(argv: list[str], crates: Sequence[Crate], root: Crate, touched: Sequence[str]) -> list[str]:

@@ -10,11 +10,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from languages import apt
+from languages.apt import CLEAN, INSTALL
 from languages.draft import Draft
 
 DEBIAN_PACKAGES = "debian-packages"
 SWITCH = "packages come from Debian as far as it has them, in Debian's versions, instead of the language's registry"
-INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
 OUT_OF_REACH = (
     "could not resolve|couldn.t resolve|could not reach host|could not find host|name resolution|getaddrinfo|nxdomain|"
     "name or service not known|no such host|connection refused|failed to connect|couldn.t connect|timed out|"
@@ -30,7 +31,7 @@ def debian_packages(draft: Draft) -> Draft:
 
 def toolchain(*packages: str) -> str:
     """Shell lines that lay a Debian release's own version of a language on a plain base."""
-    return f"apt-get update -qq && {INSTALL} {' '.join(packages)} > /dev/null && rm -rf /var/lib/apt/lists/*"
+    return apt.install(packages)
 
 
 def from_registry(registry: str, command: str) -> str:
@@ -66,5 +67,5 @@ def from_debian(wanted: Iterable[tuple[str, Sequence[str]]], always: Sequence[st
         '[ -z "$missing" ] || echo "Debian has nothing for:$missing"\n'
         f'[ -z "$packages" ] || {INSTALL} $packages > /dev/null 2>&1 || '
         f'for one in $packages; do {INSTALL} $one > /dev/null 2>&1 || echo "$one cannot be installed"; done\n'
-        "rm -rf /var/lib/apt/lists/* /tmp/debian.txt"
+        f"{CLEAN} /tmp/debian.txt"
     )

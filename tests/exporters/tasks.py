@@ -56,7 +56,12 @@ def make_task(
     test = _patch(repo, {"tests/test_words.py": TEST_WIDE})
     twin = _patch(repo, {"tests/test_words.py": TEST_TWIN})
     script = render(
-        PLAN.test, workdir="/testbed", test_patch=test, files=["tests/test_words.py"], canary_dir="tests", env=PLAN.env
+        PLAN.test,
+        workdir="/testbed",
+        test_patch=test,
+        files=["tests/test_words.py"],
+        env=PLAN.env,
+        canaries_beside=["tests/test_words.py"],
     )
     put = services.artifacts.put
     return Task(

@@ -28,7 +28,7 @@ RECORDINGS = {
     "nodetest": ("nodetest", "nodetest"), "nodetest-18": ("nodetest", "nodetest"),
     "nodetest-22": ("nodetest", "nodetest"), "nodetest-tap": ("tap", "nodetest"),
     "nodetest-junit": ("junit", "nodetest"),
-    "tape": ("tap", "tape"), "ava": ("tap", "ava"), "prove": ("tap", "prove"), "prove-v": ("tap", "prove"),
+    "tape": ("tap", "tape"), "ava": ("ava", "ava"), "prove": ("tap", "prove"), "prove-v": ("tap", "prove"),
     "bats": ("junit", "bats"), "bats-tap": ("tap", "bats"),
     "rspec": ("rspec", "rspec"), "rspec-broken": ("rspec", "rspec"),
     "minitest": ("minitest", "minitest"), "minitest-text": ("minitest", "minitest"),
@@ -362,3 +362,21 @@ def test_a_module_of_a_rust_test_may_lie_under_another_path(tmp_path: Path) -> N
         "tests/all.rs": '#[cfg(unix)]\n#[path = "by-util/test_cp.rs"]\n#[rustfmt::skip]\nmod cp;\n',
     }  # fmt: skip
     assert read("cargo", tmp_path, {"c.txt": text}, tree) == {"tests/by-util/test_cp.rs::cp::whole": "passed"}
+
+
+def test_what_tests_of_ava_log_is_no_part_of_their_names_and_one_file_is_named_by_its_report(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tree/test").mkdir(parents=True)
+    (tmp_path / "tree/test/agent.js").touch()
+    (tmp_path / "tree/test/abort.js").touch()
+    (tmp_path / "out/test").mkdir(parents=True)
+    logged = "# abort \u203a afterEach hook for stops"
+    text = f"TAP version 13\nok 1 - abort \u203a stops\n{logged}\nok 2 - agent \u203a asks\n1..2\n"
+    (tmp_path / "out/out.tap").write_text(text)
+    several = list(told(convert("ava", tmp_path / "out", tmp_path / "tree"), tmp_path / "tree"))
+    assert several == ["passed   test/abort.js::stops", "passed   test/agent.js::asks"]
+    (tmp_path / "out/out.tap").unlink()
+    (tmp_path / "out/test/agent.js.tap").write_text("TAP version 13\n# afterEach hook for asks\nok 1 - asks\n1..1\n")
+    alone = list(told(convert("ava", tmp_path / "out", tmp_path / "tree"), tmp_path / "tree"))
+    assert alone == ["passed   test/agent.js::asks"]

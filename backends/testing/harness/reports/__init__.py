@@ -24,7 +24,8 @@ nodetest    $RP asset node_reporter.mjs > $OUT/reporter.mjs; node --test --test-
             --test-reporter-destination=$OUT/tests.jsonl FILES                   (node >= 18.19)
 tap         prove: PERL_TEST_HARNESS_DUMP_TAP=$OUT prove -lr t                   (also with `make test`, `./Build test`)
             other producers: one run a file, `node FILE > $OUT/FILE.tap` (folders made before)
-            several files in one: tap --reporter=tap > $OUT/out.tap; ava --tap > $OUT/out.tap; bats --tap -r test > ...
+            several files in one: tap --reporter=tap > $OUT/out.tap; bats --tap -r test > ...
+ava         ava --tap > $OUT/out.tap                   (one file alone, which ava does not name: $OUT/FILE.tap)
 rspec       rspec --format json --out $OUT/rspec.json --format progress
 minitest    $RP asset ruby_reporter.rb > $OUT/ruby_reporter.rb; MERGEMILL_OUT=$OUT/tests.jsonl
             RUBYOPT="-r$OUT/ruby_reporter.rb" rake test                          (minitest and test-unit, any starter)

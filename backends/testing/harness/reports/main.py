@@ -18,6 +18,7 @@ FORMATS = {
     "mocha": javascript.mocha,
     "nodetest": lines.read,
     "tap": tap.read,
+    "ava": tap.ava,
     "rspec": lines.rspec,
     "minitest": lines.minitest,
     "exunit": lines.exunit,

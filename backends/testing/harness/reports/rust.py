@@ -68,6 +68,7 @@ class _Run:
         self.open = None
         self.messages = None  # the test whose output is being shown
         self.failures = False
+        self.is_empty = False  # the binary says that it has no test
 
     def take(self, line):
         """One line."""
@@ -78,6 +79,7 @@ class _Run:
             self.root, self.package = self.crates.doc(doc[1]) if doc else self._binary(running)
         elif line.startswith("running ") and line.endswith((" test", " tests")) and not self.open:
             self.failures = False
+            self.is_empty = line == "running 0 tests"
         elif line == "failures:":
             self.failures = True
         elif self.failures:
@@ -146,6 +148,8 @@ class _Run:
     def finish(self):
         """The binary has ended."""
         self._not_ended()
+        if self.is_empty and not self.tests and "tests/" in self.root:
+            self.results.uncollected(self.root, "none of its tests is for this platform", skipped=True)
         for name, (status, message) in self.tests.items():
             why = message.rstrip("\0") if status != "passed" else ""
             if self.is_doc:
@@ -154,6 +158,7 @@ class _Run:
             else:
                 self.results.add(self.crates.module_file(self.root, name), name, status, why, again=True)
         self.tests, self.names, self.counts, self.failures, self.messages = {}, {}, {}, False, None
+        self.is_empty = False
 
 
 def _doc_name(name):

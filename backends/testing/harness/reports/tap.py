@@ -23,8 +23,17 @@ _PROVE_END = re.compile(r"^(Test Summary Report|All tests successful|Files=\d+|R
 
 def read(left, tree, results):
     """Every file that holds TAP."""
+    _read(_Stream, left, tree, results)
+
+
+def ava(left, tree, results):
+    """Every file that holds TAP of ava."""
+    _read(_Ava, left, tree, results)
+
+
+def _read(kind, left, tree, results):
     for name, content in left:
-        stream = _Stream(_file_of(name, tree), tree, results)
+        stream = kind(_file_of(name, tree), tree, results)
         for line in lines(content):
             if not stream.take(line):
                 break
@@ -55,6 +64,8 @@ class _Point:
 
 class _Stream:
     """TAP as it comes; four columns of indentation are a level."""
+
+    names_files = False  # whether titles may begin with their file even where the TAP is called as a file
 
     def __init__(self, file, tree, results):
         self.file = file
@@ -194,14 +205,14 @@ class _Stream:
     def _tell(self, point):
         """Hand over a point; an outermost subtest or prefix that is a file's path is the file."""
         names, file = point.names, self.file
-        if not file:
+        if self.names_files or not file:
             file, names = self._file_named(names)
             if file and not names:
                 if point.status == "failed" and not point.is_parent:
                     self.results.uncollected(file, point.message or "the file failed")
                 return
         message = "" if point.status == "passed" else point.message or ", ".join(point.facts)
-        self.results.add(file or "tests", " > ".join(names), point.status, message, point.seconds)
+        self.results.add(file or self.file or "tests", " > ".join(names), point.status, message, point.seconds)
 
     def _file_named(self, names):
         """(file or empty, the names behind) of names whose first may be a file: node-tap's, node's and ava's."""
@@ -225,6 +236,16 @@ class _Stream:
                 for start in range(len(parts)):
                     self.js.setdefault("/".join(parts[start:]), []).append(path)
         return self.js
+
+
+class _Ava(_Stream):
+    """Comments are what the tests log; a title begins with its file as soon as several files run."""
+
+    names_files = True
+
+    def _other(self, level, line):
+        if not line.startswith("#"):
+            super()._other(level, line)
 
 
 def _without_time(text):
