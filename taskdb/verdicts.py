@@ -80,6 +80,24 @@ class Opinion(Part):
     """What was asked and answered."""
 
 
+class Completion(Part):
+    """What a model wrote to complete a statement, and how it came about."""
+
+    model: str
+    prompt: str
+    """Name and version of the prompt, such as `complete-1`."""
+    addition: str
+    """What is told after the original text; empty when nothing that was written could be taken."""
+    refused: tuple[str, ...] = ()
+    """Why earlier additions were turned down, or why no more were asked for, in that order."""
+    tokens: int = 0
+    """Read and written by the model for it; 0 where the answers were kept from an earlier time."""
+    cost: float = 0.0
+    seconds: float = 0.0
+    transcript: ArtifactHash | None = None
+    """What was asked and answered."""
+
+
 class Verdict(Record):
     """Whether the statement of a verified change is enough for what its tests demand."""
 
@@ -98,8 +116,20 @@ class Verdict(Record):
     opinions: Annotated[tuple[Opinion, ...], MEASURED] = ()
     agreement: Annotated[float | None, MEASURED] = None
     """Share of pairs of opinions that agree, 0..1; null with fewer than two that count."""
-    addition: Annotated[str, MEASURED] = ""
-    """What a model wrote to complete the statement; it is told after the original text. Empty when there is none."""
+    alpha: Annotated[float | None, MEASURED] = None
+    """Krippendorff's alpha of the same, nominal: 1 agreement, 0 as by chance; null where chance cannot be told."""
+    completion: Annotated[Completion | None, MEASURED] = None
+    """What a model wrote to complete the statement; null when nobody was asked or nothing is missing."""
     tokens: Annotated[int, MEASURED] = 0
     cost: Annotated[float, MEASURED] = 0.0
     seconds: Seconds = 0.0
+
+    @property
+    def addition(self) -> str:
+        """What is told after the original statement; empty when there is nothing."""
+        return self.completion.addition if self.completion else ""
+
+
+def completed(statement: str, addition: str) -> str:
+    """The statement with an addition; the original stands before it, to the letter."""
+    return f"{statement}\n\n{addition}" if addition else statement
