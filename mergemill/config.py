@@ -110,6 +110,10 @@ class Settings(BaseSettings):
     """The same for those the endpoint has cached; default: like the others."""
     llm_price_completion: float = Field(default=0.0, ge=0)
     """Money for a million tokens that the model writes."""
+    judge_models: Annotated[tuple[str, ...], NoDecode] = ()
+    """Models of --llm that are asked whether a statement is enough, comma-separated; default: --model."""
+    judge_samples: int = Field(default=3, ge=1, le=20)
+    """How often each of them is asked."""
     budget_tokens: int | None = Field(default=500_000, ge=1)
     """Tokens that one record may cost in one stage, read and written."""
     budget_cost: float | None = Field(default=None, gt=0)
@@ -158,7 +162,7 @@ class Settings(BaseSettings):
     output_mb: int = Field(default=8, ge=1)
     """Output kept of one command, head and tail; the rest is read and dropped."""
 
-    @field_validator("licenses", "github_tokens", "benchmarks", mode="before")
+    @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         """A list may be written with commas, on the command line and in the environment."""
