@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import time
 from xml.sax.saxutils import quoteattr
 
 MAX_FILES = 20_000
@@ -44,7 +45,24 @@ def stable(name):
     name = " ".join(COLOURS.sub("", name[: 4 * MAX_NAME]).split())
     for pattern, replacement in UNSTABLE:
         name = pattern.sub(replacement, name)
-    return printable(name)[:MAX_NAME]
+    return printable(_NOW.sub(_unless_of_now, name))[:MAX_NAME]
+
+
+# Times as most languages write them: `2026-01-31T12:00:00.123Z`, `Sat Jan 31 2026 12:00:00 GMT+0000 (...)`.
+_NOW = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))*"
+    r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<word>[A-Z][a-z]{2}) +(?P<date>\d{1,2}) (?P<of>\d{4}) \d\d:\d\d:\d\d"
+    r"(?: GMT[+-]\d{4}(?: \([^)]*\))?)?"
+)
+_MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _unless_of_now(match):
+    """What is put for a time: of the day of the run it is another in every run; of another day it is the test's own."""
+    year, month, day = match["year"] or match["of"], match["month"], match["day"] or match["date"]
+    number_of = int(month) if month else _MONTHS.index(match["word"]) if match["word"] in _MONTHS else 0
+    days = [time.gmtime(time.time() + shift)[:3] for shift in (-86400, 0, 86400)]  # wherever the test thinks it is
+    return "\u2026" if (int(year), number_of, int(day)) in days else match.group()
 
 
 def printable(text):
