@@ -1,5 +1,7 @@
 """`instances:` sources: published tasks in SWE-bench's fields, one JSON object a line, to be verified again.
 
+A file whose name ends in `.gz` is unpacked as it is read.
+
 Gold and test patch are taken as published. A line that cannot be used is named by its number, and the others go on.
 Multi-SWE-bench's rows have fields of their own (`miner.multi_swe_bench`); they tell no date, so the base commit's is
 taken.
@@ -7,8 +9,10 @@ taken.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -120,10 +124,10 @@ def changes_of_instances(source: str, services: Services, only: Sequence[str] = 
     seen: dict[str, int] = {}
     with ExitStack() as stack:
         bench = Bench(source, services, stack)
-        for number, line in _lines(path):
+        for number, line in lines(path):
             try:
                 row = read(line)
-                _once(row, number, seen)
+                once(row, number, seen)
                 if _meant(row, only, services):
                     yield _change(row, source, bench, services)
             except InputError as error:
@@ -163,7 +167,12 @@ def _meant(row: Row, only: Sequence[str], services: Services) -> bool:
     return named and (row.created_at is None or within(services.settings, row.created))
 
 
-def _once(row: Row, number: int, seen: dict[str, int]) -> None:
+def once(row: Row, number: int, seen: dict[str, int]) -> None:
+    """Refuse a name that an earlier line has; `seen`: name -> number of the line that has it.
+
+    Raises:
+        InputError: it stands there already.
+    """
     if (first := seen.setdefault(row.instance_id, number)) != number:
         raise InputError(f"{row.instance_id} stands in line {first} already")
 
@@ -175,15 +184,19 @@ def _first_fault(error: ValueError) -> str:
     return f"field {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines that hold something. A byte that is not UTF-8 makes its own line fail, not the file."""
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Numbered lines that hold something. A byte that is not UTF-8 makes its own line fail, not the file.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
     try:
-        with path.open("rb") as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             for number, raw in enumerate(file, 1):
                 if text := raw.decode(errors="replace").strip().lstrip("\ufeff"):
                     yield number, text
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _change(row: Row, source: str, bench: Bench, services: Services) -> Change:

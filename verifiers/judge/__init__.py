@@ -1,0 +1,1 @@
+"""Whether a statement is enough for what its tests demand: rules first, then a calibrated model over what they see."""
