@@ -6,12 +6,13 @@ case aside: what it says moves the probabilities, and is stored with its quotes.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from taskdb.verdicts import Completion, Finding, completed
 from verifiers.judge.asking import Asking
 from verifiers.judge.assess import Assessment, set_aside
-from verifiers.judge.case import Case
+from verifiers.judge.case import Case, Mentions
 from verifiers.judge.completion import complete
 from verifiers.judge.opinions import Panel, ask_panel
 from verifiers.judge.rules import findings_of
@@ -49,6 +50,7 @@ def hear(case: Case, found: Assessment, asking: Asking) -> Heard:
     Raises:
         Transient, InputError, Stopped: see `ask_panel`.
     """
+    case = replace(case, mentions=_remembered(case.mentions))
     panel = ask_panel(case, asking)
     completion = complete(case, asking, lambda statement: mendable(case, statement), panel.missing)
     aside = found.set_aside
@@ -70,3 +72,16 @@ def mendable(case: Case, statement: str) -> list[Finding]:
 def weighed(rules: float, opinions: float | None) -> float:
     """The rules' probability with the mean of opinions; the former alone where no opinion counts."""
     return rules if opinions is None else (1 - OPINIONS) * rules + OPINIONS * opinions
+
+
+def _remembered(mentions: Mentions) -> Mentions:
+    """The same, each text looked for once: the rules are asked of every addition, and a tree may be large."""
+    known: dict[str, bool] = {}
+
+    def asked(texts: Collection[str]) -> set[str]:
+        new = [text for text in texts if text not in known]
+        there = mentions(new) if new else set()
+        known.update({text: text in there for text in new})
+        return {text for text in texts if known[text]}
+
+    return asked

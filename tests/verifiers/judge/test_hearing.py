@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,3 +57,18 @@ def test_an_endpoint_that_fails_leaves_no_verdict(server: ModelServer, asking: A
     server.says(Says(text=answer()), Fails(status=500))
     with pytest.raises(Transient):
         hear(CASE, assess(CASE), asking())
+
+
+def test_the_base_tree_is_looked_through_once_for_each_text(server: ModelServer, asking: Asked) -> None:
+    looked: list[str] = []
+
+    def mentions(texts: Collection[str]) -> set[str]:
+        looked.extend(texts)
+        return set()
+
+    server.says(Says(text=answer()), *[Says(text=json.dumps({"addition": "Do it as it should be."}))] * 3)
+    heard = hear(replace(CASE, mentions=mentions), assess(CASE), asking())
+    assert heard.completion is not None
+    assert len(heard.completion.refused) == 3
+    assert looked
+    assert len(looked) == len(set(looked))
