@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import TypeVar
 
 from languages.draft import Draft
 from languages.facts import Wanted
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.workflows import Job
+
+D = TypeVar("D", bound=Draft)
 
 PACKAGES: dict[str, tuple[str, ...]] = {
     "postgresql": ("postgresql",),
@@ -17,17 +20,18 @@ PACKAGES: dict[str, tuple[str, ...]] = {
 """Server -> the Debian packages that have it."""
 _IMAGES = {
     "postgres": "postgresql", "postgresql": "postgresql", "postgis": "postgresql", "pgvector": "postgresql",
-    "timescaledb": "postgresql", "redis": "redis", "valkey": "redis", "redis-stack-server": "redis",
+    "timescaledb": "postgresql", "redis": "redis", "redis-server": "redis", "valkey": "redis",
+    "redis-stack-server": "redis",
 }  # fmt: skip
 """Image's last name -> server."""
 
 
 def of_image(image: str) -> str | None:
-    """The server in a container image that CI starts (`postgres:14-alpine`, `docker.io/library/redis`), if known."""
+    """The server that CI means by an image or a word (`postgres:14-alpine`, `bitnami/redis`), if known."""
     return _IMAGES.get(image.strip().partition("@")[0].rpartition("/")[2].partition(":")[0].lower())
 
 
-def with_service(draft: Draft, wanted: Wanted) -> Draft:
+def with_service(draft: D, wanted: Wanted) -> D:
     """The draft with a server beside its tests, and the packages that have it."""
     if wanted.text in {service.text for service in draft.services}:
         return draft
@@ -37,10 +41,10 @@ def with_service(draft: Draft, wanted: Wanted) -> Draft:
     return replace(draft, services=(*draft.services, wanted), system_packages=tuple(packages))
 
 
-def with_services(draft: Draft, tree: Tree) -> Draft:
-    """The draft with the servers that the CI jobs about tests start, as far as they can be started here."""
-    for job in jobs(tree):
+def with_services(draft: D, known: Iterable[Job]) -> D:
+    """The draft with the servers that CI jobs about tests start, as far as they can be started here."""
+    for job in known:
         for service in () if job.is_beside else job.services:
             if name := of_image(service.text):
-                draft = with_service(draft, Wanted(text=name, path=service.path, line=service.line))
+                draft = with_service(draft, replace(service, text=name))
     return draft

@@ -72,20 +72,6 @@ class Job:
                 yield Wanted(text=name, path=self.path, line=line.line)
 
 
-SERVERS = {
-    "postgres": "postgresql", "postgresql": "postgresql", "postgis": "postgresql", "redis": "redis",
-    "redis-server": "redis", "valkey": "redis", "mysql": "mariadb",
-    "mysql-server": "mariadb", "mariadb": "mariadb", "memcached": "memcached",
-    "mongo": "mongodb", "mongodb": "mongodb", "rabbitmq": "rabbitmq", "elasticsearch": "elasticsearch",
-}  # fmt: skip
-"""Name of an image or a CI's word -> what mergemill calls the server."""
-
-
-def server(text: str) -> str:
-    """What mergemill calls the server of an image or word (`bitnami/redis:7` is `redis`); empty when unknown."""
-    return SERVERS.get(re.split(r"[:@]", text.rpartition("/")[2])[0].lower(), "")
-
-
 def jobs(tree: Tree) -> list[Job]:
     """All jobs, provider by provider, GitHub's first, in the order of files and of the text."""
     return [job for reader in (_github, _gitlab, _travis, _circle, _azure) for job in reader(tree)]

@@ -60,7 +60,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             *elsewhere_evidence(tree),
         ),
     )
-    return with_services(made, tree)
+    return with_services(made, jobs(tree))
 
 
 def without_compile(draft: Draft) -> Draft:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from languages.facts import Wanted
 from languages.go.modules import Module
-from languages.services import of_image
 from languages.tree import Tree
 from languages.workflows import Job
 
@@ -141,14 +140,6 @@ def _installed(found: Sequence[Job]) -> Iterator[Wanted]:
     for job in found:
         if tests_here(job) and not job.is_beside:
             yield from job.system_packages()
-
-
-def servers(found: Sequence[Job]) -> Iterator[Wanted]:
-    """Servers that jobs with tests start."""
-    for job in found:
-        for image in job.services if tests_here(job) and not job.is_beside else ():
-            if name := of_image(image.text):
-                yield replace(image, text=name)
 
 
 def environment(run: TestRun) -> tuple[tuple[str, str], ...]:

@@ -13,7 +13,7 @@ from languages.go.modules import Module, innermost, of_change, old_name, read_mo
 from languages.go.releases import parts
 from languages.go.sources import applies, defines_tests, foreign, is_ignored
 from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted, read_manifests
-from languages.services import with_service
+from languages.services import with_services
 from languages.tree import Tree
 from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
@@ -67,9 +67,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         test=TestCommand(framework="go-test", argv=run.argv, paths=run.paths, folder=module.folder),
         evidence=(*_evidence(module, run), *elsewhere_evidence(tree)),
     )
-    for wanted in ci.servers(found):
-        made = with_service(made, wanted)
-    return made
+    return with_services(made, [job for job in found if ci.tests_here(job)])
 
 
 def _module(tree: Tree, touched: Sequence[str], tests: Sequence[str]) -> tuple[Module, list[Module]]:

@@ -11,6 +11,7 @@ from languages.jvm.poms import Reactor, read_reactor
 from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
 from languages.services import with_services
 from languages.tree import Tree
+from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 WHOLE = "whole"
@@ -56,7 +57,7 @@ def draft(language: str, suffix: str, tree: Tree, context: Context) -> Draft:
         source_steps=tuple(maven.source_steps(reactor, () if whole else touched)),
         evidence=(*_evidence(reactor), *elsewhere_evidence(tree)),
     )
-    return with_services(made, tree)
+    return with_services(made, jobs(tree))
 
 
 def render(made: Draft) -> BuildPlan:

@@ -16,6 +16,7 @@ from languages.native.releases import CMAKE, RELEASED, TOOLS
 from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted
 from languages.services import with_services
 from languages.tree import Tree
+from languages.workflows import jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 CI_PACKAGES = "ci-packages"
@@ -65,7 +66,7 @@ def draft(language: str, tree: Tree, context: Context) -> Draft:
         dependency_steps=_optional(tree, libraries),
         source_steps=tuple(source_steps), evidence=(*evidence, *_submodules(tree)),
     )  # fmt: skip
-    return with_services(drafted, tree)
+    return with_services(drafted, jobs(tree))
 
 
 def render(made: Draft) -> BuildPlan:

@@ -17,8 +17,9 @@ from languages.node.package import Package, Project, find_project
 from languages.node.scripts import called, expand, run_script
 from languages.node.switches import BUILD
 from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
+from languages.services import with_services
 from languages.tree import Tree
-from languages.workflows import Job, jobs, server
+from languages.workflows import Job, jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 LANGUAGE = "javascript"
@@ -90,7 +91,7 @@ def draft(tree: Tree, context: Context) -> NodeDraft:
     paths = (*manifests(tree, project), *([manager.release] if manager.release else []))
     job = next((one for one in known if one.path == tests.place.path and _holds(one, tests.place.line)), None)
     folder = project.root.folder
-    return NodeDraft(
+    made = NodeDraft(
         language=LANGUAGE,
         name=project.root.name,
         versions=tuple(nodes),
@@ -99,7 +100,6 @@ def draft(tree: Tree, context: Context) -> NodeDraft:
         dependencies=tuple(_named(manager)),
         manifests=read_manifests(tree, paths),
         system_packages=_system_packages(running),
-        services=_services(running),
         switches=frozenset({BUILD}),
         env=(*LOCAL_SETTINGS, *_variables(job)),
         test=_test_command(tree, tests),
@@ -112,6 +112,7 @@ def draft(tree: Tree, context: Context) -> NodeDraft:
         patched=any("patch-package" in text for text in project.root.scripts.values()),
         builds=tuple(dict.fromkeys(_builds(project, tests, job))),
     )
+    return with_services(made, running)
 
 
 def _holds(job: Job, line: int) -> bool:
@@ -128,11 +129,6 @@ def _named(manager: Manager) -> Iterator[Dependency]:
 def _system_packages(known: Sequence[Job]) -> tuple[Wanted, ...]:
     found = {one.text: one for job in known for one in job.system_packages() if one.text in SYSTEM_PACKAGES}
     return tuple(found[name] for name in sorted(found))
-
-
-def _services(known: Sequence[Job]) -> tuple[Wanted, ...]:
-    found = {name: one for job in known if not job.is_beside for one in job.services if (name := server(one.text))}
-    return tuple(Wanted(text=name, path=one.path, line=one.line) for name, one in sorted(found.items()))
 
 
 def _variables(job: Job | None) -> list[tuple[str, str]]:

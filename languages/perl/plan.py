@@ -62,7 +62,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             *elsewhere_evidence(tree),
         ),
     )
-    return with_services(made, tree)
+    return with_services(made, jobs(tree))
 
 
 def test_files(tree: Tree, folder: str) -> list[str]:

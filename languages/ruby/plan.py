@@ -80,7 +80,7 @@ def draft(tree: Tree, context: Context) -> Draft:
             *elsewhere_evidence(tree),
         ),
     )
-    return with_services(made, tree)
+    return with_services(made, jobs(tree))
 
 
 def project_folder(tree: Tree, touched: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ def draft(tree: Tree, context: Context) -> Draft:
         test=TestCommand(framework="cargo-test", argv=tuple(argv), folder=root.folder),
         evidence=(*_evidence(tree, root, run, argv, lock), *_sources(crates, root), *elsewhere_evidence(tree)),
     )
-    return with_services(made, tree)
+    return with_services(made, found)
 
 
 def _widened(argv: list[str], crates: Sequence[Crate], root: Crate, touched: Sequence[str]) -> list[str]:

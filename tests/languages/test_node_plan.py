@@ -198,3 +198,13 @@ def test_a_canary_is_a_test_with_the_word_in_its_name(framework: object, file: s
     assert text.count("abc") == 1
     assert "13" in text
     assert text.count("\n") <= 3
+
+
+def test_a_server_of_ci_comes_with_its_debian_packages(tmp_path: Path) -> None:
+    workflow = (
+        "jobs:\n  test:\n    services:\n      db: {image: 'postgres:15'}\n      queue: {image: 'rabbitmq:3'}\n"
+        "    steps:\n      - run: npm test\n"
+    )
+    made = draft_of(tmp_path, {"scripts": {"test": "node --test"}}, {".github/workflows/ci.yml": workflow})
+    assert [service.text for service in made.services] == ["postgresql"]
+    assert "postgresql" in {package.text for package in made.system_packages}

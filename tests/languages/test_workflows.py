@@ -5,7 +5,8 @@ from pathlib import Path
 from backends.git import Repository
 from builders.tree import Tree
 from languages import marked
-from languages.workflows import Job, Value, apt_packages, jobs, server
+from languages.services import of_image
+from languages.workflows import Job, Value, apt_packages, jobs
 from tests.helpers import TinyRepo
 
 
@@ -69,7 +70,7 @@ def test_a_value_that_names_the_matrix_stands_for_its_values(tmp_path: Path) -> 
 
 def test_services_images_and_plain_variables_are_told(tmp_path: Path) -> None:
     tests = jobs_of(tmp_path, {".github/workflows/ci.yml": GITHUB})[0]
-    assert [(w.text, w.line, server(w.text)) for w in tests.services] == [("postgres:13", 14, "postgresql")]
+    assert [(w.text, w.line, of_image(w.text)) for w in tests.services] == [("postgres:13", 14, "postgresql")]
     assert dict(tests.env) == {"CI_COLOR": "0"}
     assert [w.text for w in tests.uses] == ["actions/checkout@v4", "actions/setup-node@v4"]
 
@@ -100,11 +101,11 @@ def test_other_providers_are_read_alike(tmp_path: Path) -> None:
     by_name = {job.name: job for job in found}
     assert [v.text for v in by_name["travis"].values["node_js"]] == ["8", "lts/*"]
     assert [w.text for w in by_name["travis"].system_packages()] == ["libgif-dev"]
-    assert [server(w.text) for w in by_name["travis"].services] == ["redis"]
+    assert [of_image(w.text) for w in by_name["travis"].services] == ["redis"]
     assert [line.text for line in by_name["unit"].lines] in (["go test ./..."], ["yarn test"])
     assert {w.text for job in found for w in job.uses} == {"golang:1.20", "cimg/ruby:3.1"}
     assert [line.text for line in by_name["build"].lines] == ["bundle", "rake"]
-    assert [server(w.text) for w in by_name["build"].services] == ["mariadb"]
+    assert [of_image(w.text) for w in by_name["build"].services] == [None]
     assert [v.text for job in found for v in job.values.get("versionspec", ())] == ["12.x"]
 
 
