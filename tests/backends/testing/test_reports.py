@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import subprocess
@@ -389,3 +390,29 @@ def test_the_time_of_the_run_is_no_part_of_a_name_and_another_day_s_is() -> None
     assert stable(f"casts {now:%Y-%m-%dT%H:%M:%S}.503Z to a number") == "casts … to a number"
     assert stable(f"casts {ours}") == "casts …"
     assert stable("casts 2019-02-30 10:00:00 +0200") == "casts 2019-02-30 10:00:00 +0200"
+
+
+def test_a_program_of_googletest_is_told_by_its_tests_and_by_ctest_only_when_it_fails_beside_them(
+    tmp_path: Path,
+) -> None:
+    tree, out = tmp_path / "tree", tmp_path / "out"
+    for program in ("good", "bad", "leaky"):
+        (tree / "test").mkdir(parents=True, exist_ok=True)
+        (tree / f"test/{program}-test.cc").write_text(f"TEST({program}, One) {{}}\n")
+    out.mkdir()
+    tests = [{"name": f"{p}-test", "command": [f"/opt/build/bin/{p}-test"]} for p in ("good", "bad", "leaky", "torn")]
+    (out / "tests.json").write_text(json.dumps({"kind": "ctestInfo", "tests": tests}))
+    rows = '<testcase name="good-test" status="run"/>' + "".join(
+        f'<testcase name="{p}-test" status="fail"><failure message=""/></testcase>' for p in ("bad", "leaky", "torn")
+    )
+    (out / "ctest.xml").write_text(f'<testsuite name="Linux">{rows}</testsuite>')
+    for program, failure in (("good", ""), ("bad", '<failure message="1 is not 2"/>'), ("leaky", "")):
+        case = f'<testcase name="One" status="run" classname="{program}">{failure}</testcase>'
+        (out / f"{program}-test.xml").write_text(
+            f'<testsuites name="AllTests"><testsuite name="{program}">{case}</testsuite></testsuites>'
+        )
+    assert [line.split("  | ")[0] for line in told(convert("ctest", out, tree), tree)] == [
+        "failed   test/leaky-test.cc::leaky-test", "failed   CMakeLists.txt::torn-test",
+        "failed   test/bad-test.cc::bad.One", "passed   test/good-test.cc::good.One",
+        "passed   test/leaky-test.cc::leaky.One",
+    ]  # fmt: skip

@@ -32,6 +32,8 @@ class Sources:
         self.stems = {}  # stem -> files
         self.commands = {}  # ctest's name -> (source of what it runs, the CMakeLists.txt that adds it)
         self.by_themselves = False  # whether GoogleTest's own reports are there
+        self.programs = {}  # ctest's name -> names of the programs in its command
+        self.reported = {}  # program that left a report of GoogleTest -> whether a test failed in it
         self.paths = [path for path in tree.files if _SOURCE.search(path) and "/CMakeFiles/" not in path]
         for path in self.paths[:20_000]:
             self.stems.setdefault(xunit.stem(path), []).append(path)
@@ -60,10 +62,13 @@ class Sources:
             return self.of_google(suite, test)
         return self.catch.get(name) or tested or self._by_stem(name) or adder or "CMakeLists.txt"
 
-    def is_told_elsewhere(self, name):
-        """Whether what ctest calls `name` is one test of GoogleTest, whose own report tells of it."""
+    def is_told_elsewhere(self, name, status):
+        """Whether what ctest calls `name` is a test or a program of GoogleTest, whose own report tells of it."""
         suite, dot, test = name.rpartition(".")
-        return bool(self.by_themselves and dot and self.of_google(suite, test))
+        if self.by_themselves and dot and self.of_google(suite, test):
+            return True
+        ends = [self.reported[one] for one in self.programs.get(name, ()) if one in self.reported]
+        return any(failed or status == "passed" for failed in ends)  # a program may fail though no test of it does
 
     def _by_stem(self, name):
         paths = self.stems.get(xunit.stem(name), []) if name else []
@@ -82,6 +87,14 @@ class Sources:
             except (TypeError, KeyError, IndexError, AttributeError):
                 adder = ""
             self.commands[str(test.get("name"))] = (self._executable(words), adder)
+            self.programs[str(test.get("name"))] = {word.rpartition("/")[2] for word in words}
+
+    def take_report(self, file, root):
+        """Take in that `file` (`PROGRAM.xml`, `PROGRAM_1.xml`) is a report of GoogleTest."""
+        stem = re.sub(r"\.xml$", "", file.rpartition("/")[2])
+        failed = any(xunit.result(case)[0] in ("failed", "error") for case in root.all("testcase"))
+        for program in {stem, re.sub(r"_\d+$", "", stem)}:
+            self.reported[program] = self.reported.get(program, False) or failed
 
     def _executable(self, words):
         """Source of what a command runs: of its first word, or of the script or program given to an interpreter."""
@@ -115,7 +128,7 @@ def ctest(left, tree, results):
 def _sorted(left, where):
     """(reports of GoogleTest, other XML, texts) of what was left; `where` learns from JSON."""
     google, roots, texts = [], [], []
-    for _name, content in left:
+    for name, content in left:
         document = load(content) if content.lstrip().startswith(b"{") else None
         root = xunit.parse(content)
         if isinstance(document, dict):
@@ -124,6 +137,7 @@ def _sorted(left, where):
             texts.append(content)
         elif root.get("name") == "AllTests":
             google.append(root)
+            where.take_report(name, root)
         else:
             roots.append(root)
     return google, roots, texts
@@ -131,19 +145,18 @@ def _sorted(left, where):
 
 def _ctest_case(case, where, results):
     name, (status, message) = case.get("name"), xunit.result(case)
-    if where.is_told_elsewhere(name):
-        return
     if case.get("status") == "notrun":
         status = "error" if "NOT_RUN" in message.upper() or not message.startswith("SKIP") else "skipped"
         status = "skipped" if message.startswith(("SKIP", "Disabled")) else status
     elif case.get("status") == "disabled":
         status = "skipped"
-    results.add(where.of_ctest(name), name, status, message, number(case.get("time")), again=True)
+    if not where.is_told_elsewhere(name, status):
+        results.add(where.of_ctest(name), name, status, message, number(case.get("time")), again=True)
 
 
 def _ctest_xml(test, where, results):
     name = test.first("Name")
-    if test.tag != "Test" or name is None or where.is_told_elsewhere(name.text):
+    if test.tag != "Test" or name is None:
         return
     values = {node.get("name"): node.first("Value") for node in test.all("NamedMeasurement")}
     codes = [values.get("Exit Code"), values.get("Completion Status")]
@@ -155,21 +168,22 @@ def _ctest_xml(test, where, results):
     elif status == "error" and said.startswith(("SKIP", "Disabled")):
         status = "skipped"
     took = number(seconds.text) if seconds is not None else 0.0
-    results.add(where.of_ctest(name.text), name.text, status, said if status != "passed" else "", took, again=True)
+    if not where.is_told_elsewhere(name.text, status):
+        results.add(where.of_ctest(name.text), name.text, status, said if status != "passed" else "", took, again=True)
 
 
 def _ctest_text(content, where, results):
     for line in lines(content):
         match = _TEXT.match(line)
-        if match and not where.is_told_elsewhere(match["name"]):
-            end = match["end"].strip("*").strip()
-            status = "passed" if end == "Passed" else "failed" if end.startswith("Failed") else "error"
-            if end.startswith(("Skipped", "Not Run (Disabled)")):
-                status = "skipped"
+        if not match:
+            continue
+        name, end = match["name"], match["end"].strip("*").strip()
+        status = "passed" if end == "Passed" else "failed" if end.startswith("Failed") else "error"
+        if end.startswith(("Skipped", "Not Run (Disabled)")):
+            status = "skipped"
+        if not where.is_told_elsewhere(name, status):
             message = end if status != "passed" else ""
-            results.add(
-                where.of_ctest(match["name"]), match["name"], status, message, number(match["seconds"]), again=True
-            )
+            results.add(where.of_ctest(name), name, status, message, number(match["seconds"]), again=True)
 
 
 def googletest(left, tree, results):
