@@ -1,4 +1,4 @@
-"""Java: JUnit and TestNG through Maven, files by Surefire's reports."""
+"""Java: JUnit and TestNG through Maven or Gradle, files by their reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME, TITLE = "java", "Java"
 SUFFIXES = (".java",)
 TEST_PATTERNS = tests.in_test_folder("java")
 RUNNER_PATTERNS = (r"(^|/)junit-platform\.properties$", r"(^|/)testng\.xml$", r"(^|/)\.mvn/")
-CONFIG_PATTERNS = (r"(^|/)pom\.xml$",)
+CONFIG_PATTERNS = (r"(^|/)pom\.xml$", r"(^|/)([^/]+\.gradle(\.kts)?|gradle\.properties)$")
 TEST_FILE = tests.test_file("java")
 KEPT_FOLDERS: tuple[str, ...] = ()
 PATH: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Kotlin: JUnit, TestNG and kotlin.test through Maven, files by Surefire's reports."""
+"""Kotlin: JUnit, TestNG and kotlin.test through Maven or Gradle, files by their reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAME, TITLE = "kotlin", "Kotlin"
 SUFFIXES = (".kt", ".kts")
 TEST_PATTERNS = tests.in_test_folder("kt")
 RUNNER_PATTERNS = (r"(^|/)junit-platform\.properties$", r"(^|/)testng\.xml$", r"(^|/)\.mvn/")
-CONFIG_PATTERNS = (r"(^|/)pom\.xml$",)
+CONFIG_PATTERNS = (r"(^|/)pom\.xml$", r"(^|/)([^/]+\.gradle(\.kts)?|gradle\.properties)$")
 TEST_FILE = tests.test_file("kt")
 KEPT_FOLDERS: tuple[str, ...] = ()
 PATH: tuple[str, ...] = ()

@@ -22,6 +22,8 @@ _DEFINES = re.compile(
     r"|\b(extends|with|:)\s+\w*(Suite|Spec|FunSuite|FlatSpec|WordSpec)\b",
     re.MULTILINE,
 )
+_UNIT = re.compile(r"(^|/)src/test/")
+"""What Gradle's task `test` runs."""
 _SUITE = re.compile(r"\bSuite\.class|@(\w*SuiteClasses|Suite|Select\w+)\b|\bstatic\s+([\w.]*\.)?Test\s+suite\(")
 """Files that only name the classes that hold tests."""
 _ABSTRACT = re.compile(
@@ -48,8 +50,13 @@ def defining_files(tree: Tree, suffix: str, plan: BuildPlan | None = None) -> li
     pattern = re.compile(test_file(suffix))
     paths = sorted(path for path in tree.entries if pattern.search(path) and tree.is_file(path))
     found = [path for path, text in tree.read_many(paths).items() if _holds_tests(path, text)]
-    reactor = read_reactor(tree, tuple(plan.test.paths)) if plan else None
-    if plan is None or reactor is None:
+    if plan is None:
+        return found
+    if plan.test.framework == "gradle":
+        starts = tuple(f"{one}/" if one else "" for one in plan.test.paths or (plan.test.folder,))
+        return [path for path in found if _UNIT.search(path) and path.startswith(starts)]
+    reactor = read_reactor(tree, tuple(plan.test.paths))
+    if reactor is None:
         return found
     return [path for path in found if _takes_in(reactor, path, plan.test.paths)]
 

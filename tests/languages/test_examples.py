@@ -57,7 +57,7 @@ def test_the_change_of_an_example_is_verified_as_expected(example: Example, tmp_
     services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
     candidate = candidate_of(example, TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
-    assert isinstance(environment, Environment), environment
+    assert isinstance(environment, Environment), environment.attempts
     assert environment.attempt <= example.facts.get("attempts", 1)
     assert environment.collected_share == 1.0
     verification = verify(Lineage(candidate=candidate, environment=environment), services)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -15,8 +16,10 @@ from builders.tree import Tree
 from languages import java
 from languages.draft import Context, NoPlanError
 from languages.jvm import versions
+from languages.jvm.gradle import newest_jdk
 from languages.jvm.poms import read_reactor
 from languages.paths import is_test_path
+from languages.scripting.debian import DEBIAN_PACKAGES
 from taskdb.records import Evidence
 from tests.helpers import TinyRepo
 
@@ -90,9 +93,9 @@ def java_versions() -> list[str]:
     return [release.version for release in java.RELEASES]
 
 
-def test_gradle_alone_is_refused_with_the_reason(tmp_path: Path) -> None:
-    files = {"build.gradle": "plugins { id 'java' }\n", "src/test/java/a/ATest.java": TEST.format(name="ATest")}
-    with pytest.raises(NoPlanError, match="needs its own distribution"):
+def test_a_build_that_is_not_known_is_refused_with_the_reason(tmp_path: Path) -> None:
+    files = {"build.sbt": 'name := "a"\n', "src/test/java/a/ATest.java": TEST.format(name="ATest")}
+    with pytest.raises(NoPlanError, match="sbt .build.sbt. is not supported"):
         java.draft(tree_of(tmp_path, files), context())
 
 
@@ -155,3 +158,44 @@ def test_java_reads_the_trust_store(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, env={"JAVA_TOOL_OPTIONS": "", "LANG": "C"},
     )  # fmt: skip
     assert f"contains {content.count(b'BEGIN CERTIFICATE')} entr" in said.stdout
+
+
+GRADLE = {
+    "settings.gradle.kts": 'include("core")\n',
+    "build.gradle.kts": "java {\n    toolchain { languageVersion.set(JavaLanguageVersion.of(11)) }\n}\n",
+    "core/build.gradle.kts": "",
+    "core/src/main/java/a/A.java": "package a;\nclass A {}\n",
+    "core/src/test/java/a/ATest.java": "package a;\nclass ATest {\n    @Test\n    void a() {}\n}\n",
+    "core/src/jmh/java/a/BTest.java": "package a;\nclass BTest {\n    @Test\n    void b() {}\n}\n",
+    "core/src/test/resources/sample/build.gradle": "apply plugin: 'java'\n",
+}
+WRAPPER = "distributionUrl=https\\://builds.example/gradle-7.2-bin.zip\ndistributionSha256Sum=" + "ab" * 32 + "\n"
+
+
+def test_a_gradle_build_takes_the_distribution_that_its_wrapper_names(tmp_path: Path) -> None:
+    files = GRADLE | {"gradle/wrapper/gradle-wrapper.properties": WRAPPER}
+    tree = tree_of(tmp_path, files)
+    made = java.draft(tree, context())
+    plan = java.render(made)
+    assert (plan.test.framework, plan.test.argv) == ("gradle", ("/opt/gradle-distribution/bin/gradle",))
+    assert "'https://builds.example/gradle-7.2-bin.zip'" in plan.dependency_steps[0]
+    assert f'wanted = "{"ab" * 32}"' in plan.dependency_steps[0]
+    assert plan.language_version == "11"  # as the toolchain says; 7.2 runs on nothing after 16
+    assert {path for path, _ in plan.manifests} == {
+        "build.gradle.kts", "core/build.gradle.kts", "gradle/wrapper/gradle-wrapper.properties", "settings.gradle.kts",
+    }  # fmt: skip
+    assert java.defining_files(tree, plan) == ["core/src/test/java/a/ATest.java"]
+    instead = java.render(replace(made, switches=made.switches | {DEBIAN_PACKAGES}))
+    assert instead.test.argv == ("gradle",)
+    assert "install" in instead.dependency_steps[0]
+
+
+def test_without_a_wrapper_debian_s_gradle_is_taken(tmp_path: Path) -> None:
+    assert java.render(java.draft(tree_of(tmp_path, GRADLE), context())).test.argv == ("gradle",)
+
+
+@pytest.mark.parametrize(
+    ("gradle", "jdk"), [("4.10.2", 10), ("6.9", 15), ("7.2", 16), ("8.14", 23), ("9.1.0", 25), ("1.9", 8)]
+)
+def test_a_gradle_runs_on_no_jdk_that_came_later(gradle: str, jdk: int) -> None:
+    assert newest_jdk(gradle) == jdk
