@@ -95,7 +95,7 @@ def java_versions() -> list[str]:
 
 def test_a_build_that_is_not_known_is_refused_with_the_reason(tmp_path: Path) -> None:
     files = {"build.sbt": 'name := "a"\n', "src/test/java/a/ATest.java": TEST.format(name="ATest")}
-    with pytest.raises(NoPlanError, match="sbt .build.sbt. is not supported"):
+    with pytest.raises(NoPlanError, match=r"sbt \(build\.sbt\) is not supported"):
         java.draft(tree_of(tmp_path, files), context())
 
 
