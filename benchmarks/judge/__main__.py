@@ -4,6 +4,7 @@ FILE of texts: SWE-bench rows with a list `in` that names the selections they co
 labels: `instance_id`, `underspecified`, `false_negative` (0..3). Printed are the rules with the calibrated model, each
 row judged by weights that saw nothing of its repository; `--write` then fits the weights to all rows and writes them to
 where the judge reads them. `--shipped` prints instead what those written weights say: for rows they were not fitted to.
+`--llm URL --model NAME` adds what that model says, alone and with the rules; nothing is fitted to it.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import json
 from collections import Counter
 from pathlib import Path
 
+from benchmarks.judge.asked import judges_of, panels_of, summary
 from benchmarks.judge.fit import CAP, Data, Fitted, equal_weights, fit, judged_by_others
 from benchmarks.judge.rows import JUDGED_BY, NAMES, Rows, base_rates, read
 from benchmarks.judge.tables import Scores, calibration, findings, ranking
+from mergemill.config import Settings
 from verifiers.judge.assess import assess
 from verifiers.judge.calibration import MODEL
 
@@ -78,11 +81,20 @@ def main() -> None:
     parser.add_argument("--labels", type=Path, required=True, metavar="FILE")
     parser.add_argument("--write", action="store_true", help="fit to all rows and write the judge's weights")
     parser.add_argument("--shipped", action="store_true", help="judge by the written weights")
+    parser.add_argument(
+        "--llm", metavar="URL", help="ask the model at this address, too (its other settings: see docs/cli.md)"
+    )
+    parser.add_argument("--model", metavar="NAME")
     options = parser.parse_args()
     rows = read(options.texts, options.labels)
     rates = ", ".join(f"{label} {rate:.2f}" for label, rate in base_rates(options.labels).items())
     print(f"{len(rows.cases)} rows with texts; bad among all that are labelled: {rates}\n")
     judges = shipped(rows) if options.shipped else cross_validated(rows)
+    if options.llm:
+        settings = Settings(llm=options.llm, model=options.model)
+        panels = panels_of(rows, settings)
+        print(summary(panels), "\n")
+        judges |= judges_of(panels, next(iter(judges.values())))
     print(ranking(rows, judges), "\n")
     print(calibration(rows, {name: scores for name, scores in judges.items() if name != "equal weights"}), "\n")
     print(findings(rows))
