@@ -39,6 +39,10 @@ def _class(test: TestId) -> str:
     return stem.replace("/", ".")
 
 
+def _stem(test: TestId) -> str:
+    return _class(test).rpartition(".")[2]
+
+
 def _last(test: TestId) -> str:
     return re.split(r"::|#|\s>\s", _rest(test))[-1].strip()
 
@@ -61,10 +65,12 @@ _OTHERS: tuple[Callable[[TestId], str], ...] = (
     lambda test: _flat(_last(test)),
     _file,
     _class,
-    lambda test: _class(test).rpartition(".")[2],
+    _stem,
 )
 """The same for other languages. Their ids are read flat from the third on."""
 _FLAT_FROM = 2
+_WHOLE = (_file, _class, _stem)
+"""Readings that stand for a whole file or class: it may be listed beside its tests, as a runner's log names both."""
 
 
 def compare(published: Published, fail_to_pass: Iterable[TestId], pass_to_pass: Iterable[TestId]) -> PublishedVerdict:
@@ -82,11 +88,12 @@ def _verdict(f2p: ListDifference) -> Literal["exact", "superset", "subset", "dif
 
 def _difference(theirs: Iterable[TestId], ours: Iterable[TestId]) -> ListDifference:
     missing, extra = set(theirs), set(ours)
+    all_ours = frozenset(extra)
     if all(_file(test).endswith(".py") for test in extra):
         return _python_difference(missing, extra)
     for number, reading in enumerate(_OTHERS):
         read = {test: reading(test) for test in extra}
-        known = set(read.values())
+        known = {reading(test) for test in all_ours} if reading in _WHOLE else set(read.values())
         matched = {test for test in missing if (_flat(test) if number >= _FLAT_FROM else test) in known}
         theirs_read = {_flat(test) if number >= _FLAT_FROM else test for test in matched}
         missing -= matched

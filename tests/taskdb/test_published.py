@@ -36,3 +36,9 @@ def test_what_is_only_ours_or_only_theirs_is_told() -> None:
     assert verdict.verdict == "different"
     assert verdict.fail_to_pass.missing == ("TestB",)
     assert verdict.fail_to_pass.extra == ("a_test.go::TestC",)
+
+
+def test_a_file_that_is_listed_beside_its_tests_is_no_test_of_its_own() -> None:
+    published = Published(fail_to_pass=("tests/card.test.js", "tests/card.test.js:trims"), pass_to_pass=())
+    assert compare(published, ["tests/card.test.js::card > trims"], []).verdict == "exact"
+    assert compare(published, ["tests/list.test.js::list > trims"], []).verdict == "different"
