@@ -12,6 +12,7 @@ import logging
 import shlex
 import tarfile
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 
@@ -24,6 +25,7 @@ from builders.borrowed import borrowed
 from builders.debootstrap import Finishing, can_debootstrap, root_file_system
 from dockerfiles.render import text
 from languages.base import Release
+from languages.draft import Draft
 from languages.registry import language as known_language
 from mergemill.errors import MachineError, Transient
 
@@ -292,3 +294,9 @@ def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uname = entry.gname = "root"
     entry.mode = 0o755
     return entry
+
+
+def settled_first(draft: Draft, moving: Collection[str]) -> Draft:
+    """Of the versions that the evidence lists, those whose base stays as it is before the `moving` ones."""
+    ordered = sorted(draft.versions, key=lambda one: (one.path == "(date)", one.value in moving))
+    return replace(draft, versions=tuple(ordered))

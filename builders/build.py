@@ -13,7 +13,6 @@ from builders import bases
 from builders.accept import Reason, Refused
 from builders.agent.policy import LlmPolicy
 from builders.attempt import Built
-from builders.ladder import settled_first
 from builders.repair import memory
 from builders.repair.loop import Mended, mend
 from builders.repair.memory import Nearest
@@ -69,7 +68,7 @@ def first_draft(tree: Tree, candidate: Candidate, services: Services) -> Draft:
         version=candidate.version or nearest_tag(tree.repository, candidate.base_commit),
         touched=(*candidate.gold_files, *candidate.test_files),
     ))  # fmt: skip
-    return settled_first(draft, bases.moving(known.NAME, services))
+    return bases.settled_first(draft, bases.moving(known.NAME, services))
 
 
 @contextmanager

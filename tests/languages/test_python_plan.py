@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.ladder import settled_first
+from builders.bases import settled_first
 from builders.layers import offline_first
 from builders.tree import Tree
 from languages import python
