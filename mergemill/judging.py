@@ -6,7 +6,7 @@ What the base tree holds is not known then; the old lines that the patches show 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +45,21 @@ def case_of(row: Row) -> Case:
     )  # fmt: skip
 
 
-def judged(path: Path) -> Iterator[dict[str, Any] | InputError]:
+def judged(path: Path, only: Sequence[str] = ()) -> Iterator[dict[str, Any] | InputError]:
     """What is printed of each task of a file; for a line that cannot be used, the error.
+
+    Args:
+        path: the file.
+        only: names of tasks; empty for all.
 
     Raises:
         InputError: the file cannot be read.
     """
     for case in cases_of(path):
-        yield case if isinstance(case, InputError) else _told(case, assess(case))
+        if isinstance(case, InputError):
+            yield case
+        elif not only or case.name in only:
+            yield _told(case, assess(case))
 
 
 def _told(case: Case, found: Assessment) -> dict[str, Any]:

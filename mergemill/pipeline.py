@@ -80,10 +80,12 @@ def stages() -> tuple[Step, ...]:
     from builders.build import build  # noqa: PLC0415 - reading commands need none of them
     from derivers import derive  # noqa: PLC0415
     from verifiers import certify, verify  # noqa: PLC0415
+    from verifiers.judge import judge  # noqa: PLC0415
 
     return (
         Step(Stage.BUILD, "environment", lambda it: it.candidate, build),
         Step(Stage.VERIFY, "verification", lambda it: it, verify),
+        Step(Stage.JUDGE, "verdict", lambda it: it, judge),
         Step(Stage.DERIVE, "task", lambda it: it, derive),
         Step(Stage.CERTIFY, "certificate", lambda it: it, certify),
     )

@@ -15,7 +15,8 @@ from taskdb.records import Record, Rejection, Stage
 STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
     Stage.BUILD: ("candidate", "environment"),
     Stage.VERIFY: ("environment", "verification"),
-    Stage.DERIVE: ("verification", "task"),
+    Stage.JUDGE: ("verification", "verdict"),
+    Stage.DERIVE: ("verdict", "task"),
     Stage.CERTIFY: ("task", "certificate"),
 }
 """Stage -> columns of the view `changes` that hold its input and its output."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from taskdb.records import Candidate, Certificate, Environment, Record, Task, Verification
+from taskdb.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
 
@@ -17,6 +18,7 @@ class Lineage:
     candidate: Candidate
     environment: Environment | None = None
     verification: Verification | None = None
+    verdict: Verdict | None = None
     task: Task | None = None
     certificate: Certificate | None = None
 
@@ -29,6 +31,11 @@ class Lineage:
     def the_verification(self) -> Verification:
         """The verification; only for stages after `verify`."""
         return _there(self.verification)
+
+    @property
+    def the_verdict(self) -> Verdict:
+        """The verdict on its statement; only for stages after `judge`."""
+        return _there(self.verdict)
 
     @property
     def the_task(self) -> Task:

@@ -23,6 +23,7 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.tags import Tags
+from taskdb.verdicts import Verdict
 
 Column = Callable[[Any], object]
 _OF_EVERY_ROW = ("seq", "id", "body", "added_at")
@@ -53,12 +54,18 @@ _TAGS: dict[str, Column] = {
     "language": lambda tags: tags.languages[0].language if tags.languages else "",
 }
 
+_VERDICT: dict[str, Column] = {
+    "n_findings": lambda verdict: len(verdict.findings),
+    "n_opinions": lambda verdict: sum(not opinion.void for opinion in verdict.opinions),
+}
+
 KINDS: dict[type[Record], tuple[type[tables.Row], Mapping[str, Column]]] = {
     PullRequest: (tables.PullRequestRow, {}),
     Tags: (tables.TaggingRow, _TAGS),
     Candidate: (tables.CandidateRow, {}),
     Environment: (tables.EnvironmentRow, {"language_version": lambda e: e.plan.language_version}),
     Verification: (tables.VerificationRow, {**_COUNTS, "n_flaky": lambda v: len(v.flaky)}),
+    Verdict: (tables.VerdictRow, _VERDICT),
     Task: (tables.TaskRow, _TASK),
     Certificate: (tables.CertificateRow, {}),
     Rejection: (tables.RejectionRow, {}),
@@ -94,6 +101,14 @@ def tag_rows(tags: Tags) -> list[dict[str, object]]:
         }
         for place, tag in enumerate(tags.kinds, 1)
     ]  # fmt: skip
+
+
+def finding_rows(verdict: Verdict) -> list[dict[str, object]]:
+    """A row for each finding of a verdict."""
+    return [
+        {"verdict": verdict.id} | {name: clean(str(value)) for name, value in finding.model_dump(mode="json").items()}
+        for finding in verdict.findings
+    ]
 
 
 def to_body(record: Record) -> str:

@@ -17,6 +17,7 @@ from taskdb.mapping import KINDS, table_of
 from taskdb.records import Certificate, Environment, PublishedVerdict, PullRequest, Rejection, Stage, Task
 from taskdb.store import Store
 from taskdb.tags import Tags
+from taskdb.verdicts import Verdict
 
 LISTED = (
     "id", "name", "kind", "repo", "language", "status", "base_commit", "n_fail_to_pass", "n_pass_to_pass", "created_at",
@@ -94,6 +95,7 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         row = connection.execute(query).mappings().first()
         parents = _ancestors(connection, task.id)
         tags = _tags_of(connection, parents[-1])
+        verdict = _verdict_of(connection, task.parent)
     listed = dict(row) if row else _superseded(task)
     return listed | {
         "problem_statement": task.problem_statement,
@@ -111,6 +113,7 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         "source": task.source,
         "parents": parents,
         "tags": tags,
+        "verdict": verdict,
         "published": _plain(task.published),
     }
 
@@ -161,12 +164,13 @@ def summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]:
 
 
 _OF_CHANGES = """SELECT source, repo, change_kind, size, candidate, environment,
-                        verification, task, certificate, rejected_by, reason
+                        verification, verdict, task, certificate, rejected_by, reason
                  FROM changes"""
 _PASSED = {
     Stage.MINE: "candidate",
     Stage.BUILD: "environment",
     Stage.VERIFY: "verification",
+    Stage.JUDGE: "verdict",
     Stage.DERIVE: "task",
     Stage.CERTIFY: "certificate",
 }
@@ -326,6 +330,8 @@ def why(store: Store, change: PullRequest) -> dict[str, Any]:
         ids = [row.id for row in connection.execute(_TASK_IDS, key)]
         published = connection.execute(_PUBLISHED, {"id": change.id}).first()
         tags = _tags_of(connection, change.id)
+        stands = connection.execute(_VERIFIED, {"id": change.id}).scalar()
+        verdict = _verdict_of(connection, stands) if stands else None
     told: PublishedVerdict | None = None
     if published and published.task:
         told = store.get(Task, published.task).published
@@ -340,6 +346,7 @@ def why(store: Store, change: PullRequest) -> dict[str, Any]:
         "tasks": ids,
         "published": _plain(told),
         "tags": tags,
+        "verdict": verdict,
         "attempts": [one.model_dump(mode="json") for one in attempts_of(store, change)],
     }
 
@@ -350,6 +357,15 @@ def _tags_of(connection: Connection, change: str) -> dict[str, Any] | None:
     return Tags.model_validate_json(body).model_dump(mode="json", exclude={"parent", "name"}) if body else None
 
 
+def _verdict_of(connection: Connection, verification: str) -> dict[str, Any] | None:
+    """The newest verdict on the statement of what was verified (id), or None: it was not judged."""
+    body = connection.execute(_VERDICT_OF, {"id": verification}).scalar()
+    return Verdict.model_validate_json(body).model_dump(mode="json", exclude=_OF_THE_CHAIN) if body else None
+
+
+_OF_THE_CHAIN = {"parent", "candidate", "name"}
+_VERDICT_OF = text("SELECT body FROM verdict WHERE parent = :id ORDER BY seq DESC LIMIT 1")
+_VERIFIED = text("SELECT verification FROM changes WHERE pull_request = :id")
 _TAGS_OF = text("SELECT g.body FROM change h JOIN tagging g ON g.id = h.tagging WHERE h.pull_request = :id")
 
 

@@ -31,6 +31,7 @@ class Stage(StrEnum):
     MINE = "mine"
     BUILD = "build"
     VERIFY = "verify"
+    JUDGE = "judge"
     DERIVE = "derive"
     CERTIFY = "certify"
 

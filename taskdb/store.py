@@ -21,7 +21,7 @@ from taskdb import tables
 from taskdb.chains import STAGE_COLUMNS, Finished, Scope, next_stage
 from taskdb.closing import Closing
 from taskdb.lineage import Lineage
-from taskdb.mapping import KINDS, clean, rows_of, table_of, tag_rows
+from taskdb.mapping import KINDS, clean, finding_rows, rows_of, table_of, tag_rows
 from taskdb.records import (
     Candidate,
     Environment,
@@ -35,6 +35,7 @@ from taskdb.records import (
 )
 from taskdb.schema import open_engine, speaking
 from taskdb.tags import Tags
+from taskdb.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
 Column = Callable[[Any], object]
@@ -137,6 +138,8 @@ class Store(Closing):
             new = [record for key, record in of_kind.items() if key not in known]
             if new:
                 connection.execute(insert(table), rows_of(kind, new, self.clock()))
+            if found := [row for record in new if isinstance(record, Verdict) for row in finding_rows(record)]:
+                connection.execute(insert(table_of(tables.FindingRow)), found)
             added += new
         return added
 
@@ -277,12 +280,14 @@ class Store(Closing):
                 candidates = self._load(connection, Candidate, _ids(some, "candidate"))
                 environments = self._load(connection, Environment, _ids(some, "environment"))
                 verifications = self._load(connection, Verification, _ids(some, "verification"))
+                verdicts = self._load(connection, Verdict, _ids(some, "verdict"))
                 derived = self._load(connection, Task, _ids(some, "task"))
             for row in some:
                 yield Lineage(
                     candidate=candidates[row.candidate],
                     environment=environments.get(row.environment),
                     verification=verifications.get(row.verification),
+                    verdict=verdicts.get(row.verdict),
                     task=derived.get(row.task),
                 )
 
@@ -295,8 +300,8 @@ _ALIKE = text("""SELECT c.id AS candidate, count(*) AS shared, h.seq
                  GROUP BY c.id, h.seq ORDER BY shared DESC, h.seq LIMIT :most""").bindparams(
     bindparam("keys", expanding=True)
 )
-_CHAIN = """SELECT source, name, merged_at, language, candidate, environment, verification, task, certificate,
-                   rejected_by, reason FROM changes"""
+_CHAIN = """SELECT source, name, merged_at, language, candidate, environment, verification, verdict, task,
+                   certificate, rejected_by, reason FROM changes"""
 
 
 def _key_of(pull: PullRequest) -> dict[str, str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0004"
+REVISION = "0005"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 
 NAMING = {
@@ -118,6 +118,36 @@ class VerificationRow(Row, table=True):
     n_flaky: int
     repeats: int
     seconds: float
+
+
+class VerdictRow(Row, table=True):
+    """`Verdict`. `n_opinions`: those that count."""
+
+    __tablename__ = "verdict"
+    parent: str = Field(foreign_key="verification.id", index=True)
+    candidate: str = Field(foreign_key="candidate.id", index=True)
+    name: str = Field(index=True)
+    underspecified: float
+    unfair_tests: float
+    set_aside: str | None
+    n_findings: int
+    n_opinions: int
+    agreement: float | None
+    tokens: int
+    cost: float
+    seconds: float
+
+
+class FindingRow(SQLModel, table=True):
+    """One finding of a verdict. `place`: where its quote stands."""
+
+    __tablename__ = "finding"
+    seq: int | None = Field(default=None, primary_key=True)
+    verdict: str = Field(foreign_key="verdict.id", index=True)
+    rule: str = Field(index=True)
+    quote: str
+    detail: str
+    place: str
 
 
 class TaskRow(Row, table=True):

@@ -13,24 +13,26 @@ SELECT h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_
        CASE WHEN k.id IS NOT NULL THEN 'certified'
             WHEN r.id IS NOT NULL THEN 'rejected'
             WHEN t.id IS NOT NULL THEN 'derived'
+            WHEN j.id IS NOT NULL THEN 'judged'
             WHEN v.id IS NOT NULL THEN 'verified'
             WHEN e.id IS NOT NULL THEN 'built'
             ELSE 'mined' END AS status,
        r.stage AS rejected_by, r.reason, r.detail,
        c.language, c.license, g.kind AS change_kind, g.size,
-       p.id AS pull_request, c.id AS candidate, e.id AS environment, v.id AS verification, t.id AS task,
-       k.id AS certificate, r.id AS rejection, g.id AS tags
+       p.id AS pull_request, c.id AS candidate, e.id AS environment, v.id AS verification, j.id AS verdict,
+       t.id AS task, k.id AS certificate, r.id AS rejection, g.id AS tags
 FROM change h
 JOIN pull_request p ON p.id = h.pull_request
 LEFT JOIN tagging g ON g.id = h.tagging
 LEFT JOIN candidate c ON c.id = h.result
 LEFT JOIN environment e ON e.seq = (SELECT max(x.seq) FROM environment x WHERE x.parent = c.id)
 LEFT JOIN verification v ON v.seq = (SELECT max(x.seq) FROM verification x WHERE x.parent = e.id)
+LEFT JOIN verdict j ON j.seq = (SELECT max(x.seq) FROM verdict x WHERE x.parent = v.id)
 LEFT JOIN task t ON t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = v.id)
 LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
 LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
     WHEN c.id IS NULL THEN (SELECT x.seq FROM rejection x WHERE x.id = h.result)
-    ELSE (SELECT max(x.seq) FROM rejection x WHERE x.parent = coalesce(t.id, v.id, e.id, c.id)) END
+    ELSE (SELECT max(x.seq) FROM rejection x WHERE x.parent = coalesce(t.id, j.id, v.id, e.id, c.id)) END
 """
 
 TAGS = """
@@ -59,6 +61,17 @@ VERIFICATIONS = """
 SELECT v.id, v.name, h.source, h.repo, h.candidate, h.environment, v.n_fail_to_pass, v.n_pass_to_pass, v.n_flaky,
        v.repeats, v.seconds
 FROM changes h JOIN verification v ON v.id = h.verification
+"""
+
+VERDICTS = """
+SELECT j.id, j.name, h.source, h.repo, h.candidate, h.verification, j.underspecified, j.unfair_tests, j.set_aside,
+       j.n_findings, j.n_opinions, j.agreement, j.tokens, j.cost, j.seconds
+FROM changes h JOIN verdict j ON j.id = h.verdict
+"""
+
+FINDINGS = """
+SELECT h.source, h.name, h.repo, h.candidate, h.verdict, f.rule, f.quote, f.detail, f.place
+FROM changes h JOIN finding f ON f.verdict = h.verdict
 """
 
 TASKS = """
@@ -104,6 +117,8 @@ VIEWS: dict[str, str] = {
     "candidates": CANDIDATES,
     "environments": ENVIRONMENTS,
     "verifications": VERIFICATIONS,
+    "verdicts": VERDICTS,
+    "findings": FINDINGS,
     "tasks": TASKS,
     "rejections": REJECTIONS,
     "events": EVENTS,

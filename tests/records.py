@@ -22,6 +22,7 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.tags import ChangeKind, Sign, Size, Tag, Tags
+from taskdb.verdicts import Verdict
 
 PLAN = BuildPlan(
     language="python", language_version="3.11", exclude_newer="2024-03-01", system_packages=(), dependency_steps=(),
@@ -83,6 +84,14 @@ def verification(of: Environment, **changes: Any) -> Verification:
         "seconds": 5.0,
     }  # fmt: skip
     return Verification(**fields | changes)
+
+
+def verdict(of: Verification, **changes: Any) -> Verdict:
+    fields: dict[str, Any] = {
+        "parent": of.id, "candidate": of.candidate, "name": of.name, "underspecified": 0.3, "unfair_tests": 0.4,
+        "findings": (), "set_aside": None,
+    }  # fmt: skip
+    return Verdict(**fields | changes)
 
 
 def task(of: Verification, candidate: Candidate, **changes: Any) -> Task:

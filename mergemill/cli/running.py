@@ -14,7 +14,7 @@ from rich.console import Console
 
 from backends.cluster.local import LocalCluster
 from backends.services import Services
-from mergemill.cli import output
+from mergemill.cli import judging, output
 from mergemill.cli.funnel import tell_funnel
 from mergemill.cli.options import Command, Json, with_settings, words
 from mergemill.config import Settings
@@ -41,10 +41,11 @@ Retry = Annotated[
 ]
 
 HELP = {
-    None: "Mine, build, verify, derive, certify: everything there is to do, and only that.",
+    None: "Mine, build, verify, judge, derive, certify: everything there is to do, and only that.",
     Stage.MINE: "Read changes from sources and keep those that can become tasks.",
     Stage.BUILD: "Make an environment for each candidate that has none.",
     Stage.VERIFY: "Run the tests of each environment: what fails before, passes after, and holds.",
+    Stage.JUDGE: "Say whether the statement of each verified change, or published task (instances:FILE), is enough.",
     Stage.DERIVE: "Make tasks of what was verified.",
     Stage.CERTIFY: "Prove each task from its own image and script: gold 1 each time, no-op 0.",
 }
@@ -65,10 +66,12 @@ def stage_command(stage: Stage | None) -> Command:
         settings: Settings,
     ) -> None:
         del kind  # there is one; an unknown one was refused when the option was read
+        expanded = _expanded(sources or (), required=stage in (None, Stage.MINE))
+        if stage is Stage.JUDGE and judging.of_files(expanded):
+            raise typer.Exit(judging.tell(expanded, words(only), settings.limit, as_json=as_json))
         scope = Scope(
-            sources=_expanded(sources or (), required=stage in (None, Stage.MINE)), only=words(only),
-            since=settings.since, until=settings.until, language=settings.language, limit=settings.limit,
-            retry=words(retry),
+            sources=expanded, only=words(only), since=settings.since, until=settings.until,
+            language=settings.language, limit=settings.limit, retry=words(retry),
         )  # fmt: skip
         raise typer.Exit(_run(stage, scope, settings, as_json=as_json))
 

@@ -41,7 +41,7 @@ def miner(source: str, services: Any, *, changes: int = 4) -> Iterator[Mined | I
 
 @dataclass
 class Stages:
-    """Four stages. `faults`: (stage, name) -> what to raise or return instead of the next record."""
+    """The stages behind the miner. `faults`: (stage, name) -> what to raise or return instead of the next record."""
 
     faults: dict[tuple[Stage, str], Exception | str] = field(default_factory=dict)
     calls: list[tuple[Stage, str]] = field(default_factory=list)
@@ -50,6 +50,7 @@ class Stages:
         return (
             Step(Stage.BUILD, "environment", lambda it: it, self.build),
             Step(Stage.VERIFY, "verification", lambda it: it, self.verify),
+            Step(Stage.JUDGE, "verdict", lambda it: it, self.judge),
             Step(Stage.DERIVE, "task", lambda it: it, self.derive),
             Step(Stage.CERTIFY, "certificate", lambda it: it, self.certify),
         )
@@ -60,8 +61,11 @@ class Stages:
     def verify(self, it: Any, services: Any) -> Record | Rejection:
         return self._do(Stage.VERIFY, it, it.the_environment) or records.verification(it.the_environment)
 
+    def judge(self, it: Any, services: Any) -> Record | Rejection:
+        return self._do(Stage.JUDGE, it, it.the_verification) or records.verdict(it.the_verification)
+
     def derive(self, it: Any, services: Any) -> Record | Rejection:
-        return self._do(Stage.DERIVE, it, it.the_verification) or records.task(it.the_verification, it.candidate)
+        return self._do(Stage.DERIVE, it, it.the_verdict) or records.task(it.the_verification, it.candidate)
 
     def certify(self, it: Any, services: Any) -> Record | Rejection:
         return self._do(Stage.CERTIFY, it, it.the_task) or records.certificate(it.the_task)

@@ -92,11 +92,11 @@ def test_filters_search_and_sql_answer_in_json(folder: Path) -> None:
 
 def test_why_and_funnel_have_their_keys(folder: Path) -> None:
     story = mergemill("why", "ada__greet-1", "--json", cwd=folder).json
-    assert list(story) == ["name", "source", "events", "tasks", "published", "tags", "attempts"]
+    assert list(story) == ["name", "source", "events", "tasks", "published", "tags", "verdict", "attempts"]
     assert list(story["events"][0]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
     steps = mergemill("funnel", "--json", cwd=folder).lines
     assert [(step["stage"], step["out"]) for step in steps] == [
-        ("mine", 3), ("build", 3), ("verify", 2), ("derive", 2), ("certify", 1),
+        ("mine", 3), ("build", 3), ("verify", 2), ("judge", 2), ("derive", 2), ("certify", 1),
     ]  # fmt: skip
 
 

@@ -66,7 +66,9 @@ def test_a_rejected_record_goes_no_further_and_is_done_again_when_asked(tmp_path
     assert (Stage.DERIVE, "ada__greet-1") not in first.calls
     again = Stages()
     run(tmp_path, again, retry=["flaky"])
-    assert again.calls == [(stage, "ada__greet-1") for stage in (Stage.VERIFY, Stage.DERIVE, Stage.CERTIFY)]
+    assert again.calls == [
+        (stage, "ada__greet-1") for stage in (Stage.VERIFY, Stage.JUDGE, Stage.DERIVE, Stage.CERTIFY)
+    ]
     assert held(tmp_path)["certified"] == 3
     assert held(tmp_path)["rejected"] == {"no-tests": 1}
 
@@ -79,7 +81,9 @@ def test_a_transient_failure_is_no_verdict_and_the_next_run_goes_on(tmp_path: Pa
     assert held(tmp_path)["rejected"] == {"no-tests": 1}
     mended = Stages()
     assert run(tmp_path, mended).exit_code == 0
-    assert mended.calls == [(stage, "ada__greet-1") for stage in (Stage.VERIFY, Stage.DERIVE, Stage.CERTIFY)]
+    assert mended.calls == [
+        (stage, "ada__greet-1") for stage in (Stage.VERIFY, Stage.JUDGE, Stage.DERIVE, Stage.CERTIFY)
+    ]
 
 
 def test_a_bug_costs_one_record_and_the_exit_code(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

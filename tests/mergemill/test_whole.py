@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert (last["new"], last["mined"], last["candidates"], last["certified"]) == (12, 4, 2, 2)
     assert (last["tasks"], last["rejected"]) == ({"bugfix": 2}, {"no-source": 1, "no-base": 1})
     assert {line["event"] for line in first.lines[:-1]} == {"record"}
-    assert len(first.lines) == 13
+    assert len(first.lines) == 15
     return folder
 
 
@@ -54,7 +54,8 @@ def test_the_same_run_again_finds_nothing_to_do(folder: Path) -> None:
 def test_the_funnel_tells_how_far_and_why_not(folder: Path) -> None:
     rows = mergemill("funnel", "git:ada__greet", "--json", cwd=folder).lines
     assert [(row["stage"], row["in"], row["out"], row["waiting"]) for row in rows] == [
-        ("mine", 4, 2, 0), ("build", 2, 2, 0), ("verify", 2, 2, 0), ("derive", 2, 2, 0), ("certify", 2, 2, 0),
+        ("mine", 4, 2, 0), ("build", 2, 2, 0), ("verify", 2, 2, 0), ("judge", 2, 2, 0),
+        ("derive", 2, 2, 0), ("certify", 2, 2, 0),
     ]  # fmt: skip
     told = mergemill("funnel", cwd=folder).out
     assert "4 changes, 2 candidates, 2 certified tasks (100 %)" in told
@@ -66,7 +67,7 @@ def test_the_funnel_tells_how_far_and_why_not(folder: Path) -> None:
 @pytest.mark.docker
 def test_why_tells_a_tasks_way_and_a_rejections_reason(folder: Path) -> None:
     story = mergemill("why", NAME, "--json", cwd=folder).json
-    assert [event["stage"] for event in story["events"]] == ["mine", "build", "verify", "derive", "certify"]
+    assert [event["stage"] for event in story["events"]] == ["mine", "build", "verify", "judge", "derive", "certify"]
     assert story["tasks"] == [mergemill("tasks", "show", NAME, "--json", cwd=folder).json["id"]]
     assert "ada__greet-3 of git:ada__greet: certified" in mergemill("why", "ada__greet-3", cwd=folder).out
     assert "rejected by mine, no-source: no source file is changed" in mergemill("why", "ada__greet-2", cwd=folder).out

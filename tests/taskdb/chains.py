@@ -23,11 +23,13 @@ def whole_chain(
     candidate = records.candidate(pull, **candidate_fields)
     environment = records.environment(candidate)
     verification = records.verification(environment)
+    verdict = records.verdict(verification)
     task = records.task(verification, candidate)
     store.mined((pull, candidate, 0.1))
     made = {
         Stage.BUILD: environment,
         Stage.VERIFY: verification,
+        Stage.JUDGE: verdict,
         Stage.DERIVE: task,
         Stage.CERTIFY: records.certificate(task),
     }

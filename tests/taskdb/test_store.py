@@ -86,7 +86,8 @@ def test_each_stage_waits_for_the_one_before(db: str) -> None:
         whole_chain(store, 3)
         waiting = {s: [it.candidate.name for it in store.pending(s, Scope())] for s in Stage if s is not Stage.MINE}
     assert waiting == {
-        Stage.BUILD: [], Stage.VERIFY: ["ada__greet-1"], Stage.DERIVE: [], Stage.CERTIFY: ["ada__greet-2"],
+        Stage.BUILD: [], Stage.VERIFY: ["ada__greet-1"], Stage.JUDGE: [], Stage.DERIVE: [],
+        Stage.CERTIFY: ["ada__greet-2"],
     }  # fmt: skip
 
 
@@ -234,7 +235,7 @@ def test_the_funnel_adds_up(db: str) -> None:
         steps = queries.funnel(store)
     assert [(s["stage"], s["in"], s["out"], s["waiting"], s["rejected"]) for s in steps] == [
         ("mine", 3, 2, 0, {"no-tests": 1}), ("build", 2, 2, 0, {}), ("verify", 2, 1, 1, {}),
-        ("derive", 1, 1, 0, {}), ("certify", 1, 1, 0, {}),
+        ("judge", 1, 1, 0, {}), ("derive", 1, 1, 0, {}), ("certify", 1, 1, 0, {}),
     ]  # fmt: skip
 
 

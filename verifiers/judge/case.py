@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from languages.registry import language_of_file
 from verifiers.judge.diffs import FileDiff, Hunk, files_of
 from verifiers.judge.tokens import Token, tokens_of
 
@@ -80,14 +81,19 @@ class Case:
         return tuple(one for file in self.test_files for hunk in file.hunks for one in self._asked_in(file, hunk))
 
     @cached_property
+    def source_files(self) -> tuple[FileDiff, ...]:
+        """Files of the gold patch that are program text in a known language."""
+        return tuple(file for file in self.gold_files if language_of_file(file.path))
+
+    @cached_property
     def added(self) -> tuple[tuple[str, Token], ...]:
         """(path, token) on added lines of the gold patch."""
-        return tuple(
-            (file.path, token)
-            for file in self.gold_files
-            for hunk in file.hunks
-            for token in tokens_of("\n".join(hunk.side("+")), file.path)
-        )
+        return tuple((file.path, token) for file in self.gold_files for token in self.added_in(file))
+
+    @staticmethod
+    def added_in(file: FileDiff) -> list[Token]:
+        """Tokens on added lines of one file, hunk by hunk."""
+        return [token for hunk in file.hunks for token in tokens_of("\n".join(hunk.side("+")), file.path)]
 
     def _asked_in(self, file: FileDiff, hunk: Hunk) -> Iterator[Asked]:
         kept = set(self._kept_lines(hunk))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+Runs = set[tuple[str, ...]]
 RUN = 3
 """Words in a row that two texts must share to share a message."""
 HOLE = "\0"
@@ -39,7 +40,7 @@ def message_words(text: str) -> list[str]:
     return found
 
 
-def runs(words: list[str], length: int = RUN) -> set[tuple[str, ...]]:
+def runs(words: list[str], length: int = RUN) -> Runs:
     """All runs of so many words."""
     every = (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
     return {run for run in every if HOLE not in run}

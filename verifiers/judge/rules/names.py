@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from taskdb.verdicts import Finding, Place
-from verifiers.judge.case import Case
+from verifiers.judge.case import Asked, Case
 from verifiers.judge.tokens import Token, tokens_of
 from verifiers.judge.words import joined, says
 
 SHORTEST = 3
 """Letters of a name that says anything."""
+MOST = 5
+"""So many are told of one task."""
 _DEFINING = {
     "def": "function", "func": "function", "fn": "function", "fun": "function", "function": "function",
     "sub": "function", "class": "class", "struct": "class", "interface": "class", "enum": "class", "trait": "class",
@@ -20,8 +22,9 @@ _DEFINING = {
 }  # fmt: skip
 _BINDING = frozenset({"let", "var", "const", "val", "for", "mut", "as", "in", "my", "auto"})
 _SELF = frozenset({"self", "this", "cls"})
+_IMPORTS = re.compile(r"\s*(?:#\s*)?(?:import|from|use|using|require|include|load|mod)\b|.*\brequire\w*[( ]")
 _SAID_IN_TEXT = frozenset({"option", "key", "parameter", "attribute", "module"})
-_NO_INTERFACE = frozenset({"args", "kwargs", "argv", "self", "cls"})
+_NO_INTERFACE = frozenset({"args", "kwargs", "argv", "self", "cls", "mod", "index", "main"})
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
@@ -35,27 +38,33 @@ def name_not_stated(case: Case) -> Iterator[Finding]:
     told = joined([case.statement])
     used: dict[str, tuple[str, str]] = {}
     for one in case.asked:
-        name = _used(one.token, defined)
+        name = _used(one, defined)
         if name and name not in own and name not in used and not says(told, name):
             used[name] = (one.line.strip(), defined[name])
     for name in case.mentions(list(used)):
         del used[name]
-    for name, (line, what) in used.items():
+    for name, (line, what) in list(used.items())[:MOST]:
         detail = f"the tests use the {what} {name}, which the gold patch brings and the statement does not name"
         yield Finding(rule="name-not-stated", quote=line, detail=detail, place=Place.TESTS)
 
 
-def _used(token: Token, defined: Mapping[str, str]) -> str:
-    """The defined name that a token stands for; a string stands for an option, a key or a keyword, not for code."""
+def _used(asked: Asked, defined: Mapping[str, str]) -> str:
+    """The defined name that a token stands for; a string stands for an option, a key or a keyword, not for code.
+
+    A module is meant only where something is imported.
+    """
+    token = asked.token
     what = defined.get(token.text, "")
-    in_text = token.sort == "string" and what in _SAID_IN_TEXT
-    return token.text if what and (token.sort == "name" or in_text) else ""
+    if not what or (what == "module" and not _IMPORTS.match(asked.line)):
+        return ""
+    return token.text if token.sort == "name" or (token.sort == "string" and what in _SAID_IN_TEXT) else ""
 
 
 def _defined(case: Case) -> Iterator[tuple[str, str]]:
     """(name, what it is) of what the gold patch defines and the patches' context does not know."""
-    for file in case.gold_files:
-        if file.is_new and len(stem := PurePosixPath(file.path).stem) >= SHORTEST:
+    for file in case.source_files:
+        stem = PurePosixPath(file.path).stem
+        if file.is_new and len(stem) >= SHORTEST and stem not in _NO_INTERFACE:
             yield stem, "module"
         for hunk in file.hunks:
             for name, what in definitions(tokens_of("\n".join(hunk.side("+")), file.path)):
