@@ -5,6 +5,7 @@ from __future__ import annotations
 from taskdb.lineage import Lineage
 from taskdb.published import compare
 from taskdb.records import FailureKind, Kind, RunKind, Task, Verification
+from taskdb.verdicts import completed
 
 BEHAVIOURAL = (FailureKind.ASSERTION, FailureKind.ERROR)
 
@@ -20,6 +21,7 @@ def is_bugfix(verification: Verification) -> str | None:
 def bugfix(lineage: Lineage) -> Task:
     """The bugfix task of a verified change."""
     candidate, environment, verification = lineage.candidate, lineage.the_environment, lineage.the_verification
+    addition = lineage.verdict.addition if lineage.verdict else ""
     published = None
     if candidate.published:
         f2p = [test for test, _ in verification.FAIL_TO_PASS]
@@ -30,7 +32,7 @@ def bugfix(lineage: Lineage) -> Task:
         name=f"{candidate.name}.{Kind.BUGFIX}", kind=Kind.BUGFIX, repo=candidate.repo,
         language=candidate.language, language_version=environment.plan.language_version, version=candidate.version,
         base_commit=candidate.base_commit, created_at=candidate.created_at, license=candidate.license,
-        problem_statement=candidate.problem_statement, hints=candidate.hints,
+        problem_statement=completed(candidate.problem_statement, addition), hints=candidate.hints,
         gold_patch=candidate.gold_patch, test_patch=candidate.test_patch, twin_patch=verification.twin_patch,
         FAIL_TO_PASS=verification.FAIL_TO_PASS, PASS_TO_PASS=verification.PASS_TO_PASS, twins=verification.twins,
         eval_script=verification.eval_script, plan=environment.plan, image=environment.image,

@@ -7,14 +7,18 @@ import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from backends.git import Repository, TreeEntry
+from backends.llm.base import Model
 from backends.services import Services
 from taskdb.lineage import Lineage
 from taskdb.records import Rejection
-from taskdb.verdicts import Verdict
-from verifiers.judge.assess import assess
+from taskdb.verdicts import Completion, Opinion, Verdict
+from verifiers.judge.asking import Asking
+from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import Case
+from verifiers.judge.hearing import hear
 
 MAX_FILE = 1024 * 1024
 """Bytes of a file that is read; nobody looks for names in larger ones."""
@@ -27,19 +31,34 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
 
     Args:
         lineage: a candidate that was verified.
-        services: clones and artifacts are used.
+        services: clones and artifacts are used, and the model where there is one.
 
     Raises:
-        InputError: the clone is gone or lacks objects.
+        InputError: the clone is gone or lacks objects, or the model's endpoint refuses what is asked.
+        Transient: the model's endpoint does not answer.
     """
     started = time.perf_counter()
-    found = assess(case_of(lineage, services))
-    verification = lineage.the_verification
-    return Verdict(
-        parent=verification.id, candidate=lineage.candidate.id, name=lineage.candidate.name,
+    case = case_of(lineage, services)
+    found = assess(case)
+    heard = {} if services.model is None else _heard(case, found, services.model, services)
+    verdict = Verdict(
+        parent=lineage.the_verification.id, candidate=lineage.candidate.id, name=lineage.candidate.name,
         underspecified=round(found.underspecified, 4), unfair_tests=round(found.unfair_tests, 4),
-        findings=found.findings, set_aside=found.set_aside, seconds=time.perf_counter() - started,
+        findings=found.findings, set_aside=found.set_aside,
     )  # fmt: skip
+    return verdict.model_copy(update=heard | {"seconds": time.perf_counter() - started})
+
+
+def _heard(case: Case, found: Assessment, model: Model, services: Services) -> dict[str, Any]:
+    """What models change of a verdict, by its fields."""
+    heard = hear(case, found, Asking.begin(model, services.settings, services.artifacts))
+    paid: list[Opinion | Completion] = [*heard.panel.opinions, *([heard.completion] if heard.completion else [])]
+    return {
+        "underspecified": round(heard.underspecified, 4), "unfair_tests": round(heard.unfair_tests, 4),
+        "set_aside": heard.set_aside, "opinions": heard.panel.opinions, "agreement": heard.panel.agreement,
+        "alpha": heard.panel.alpha, "completion": heard.completion, "tokens": sum(one.tokens for one in paid),
+        "cost": sum(one.cost for one in paid),
+    }  # fmt: skip
 
 
 def case_of(lineage: Lineage, services: Services) -> Case:

@@ -40,8 +40,9 @@ def says_nothing(case: Case) -> Iterator[Finding]:
             detail = f"nothing but {what}: {words_said(statement)} words say what it is about"
             yield Finding(rule=rule, quote=found[0].strip(), detail=detail, place=Place.STATEMENT)
             return
-    detail = f"{words_said(statement)} words say what it is about"
-    yield Finding(rule="statement-empty", quote=statement[:200], detail=detail, place=Place.STATEMENT)
+    if not words_said(statement):
+        detail = "no word says what it is about"
+        yield Finding(rule="statement-empty", quote=statement[:200], detail=detail, place=Place.STATEMENT)
 
 
 _ONLY = (
