@@ -39,7 +39,7 @@ def test_a_run_takes_every_candidate_through_all_stages(tmp_path: Path) -> None:
         "mined": 4, "candidates": 3, "environments": 3, "verified": 3, "tasks": {"bugfix": 3}, "certified": 3,
         "rejected": {"no-tests": 1}, "seconds": {},
     }  # fmt: skip
-    assert done.new == 4 + 3 * 4
+    assert done.new == 4 + 3 * 5
 
 
 def test_the_same_run_again_does_nothing(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_same_run_again_does_nothing(tmp_path: Path) -> None:
 def test_every_finished_record_gives_one_line(tmp_path: Path) -> None:
     run(tmp_path, Stages({(Stage.BUILD, "ada__greet-2"): "no-environment"}))
     lines = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
-    assert len(lines) == 4 + 2 * 4 + 1
+    assert len(lines) == 4 + 2 * 5 + 1
     assert all(list(line) == ["event", "stage", "name", "ok", "reason", "seconds"] for line in lines)
     refused = next(line for line in lines if line["stage"] == "build" and line["name"] == "ada__greet-2")
     assert (refused["ok"], refused["reason"]) == (False, "no-environment")

@@ -218,7 +218,7 @@ def test_why_tells_a_rejected_change_with_what_its_tests_said(db: str) -> None:
         done = Finished(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
         store.finish(done)
         story = queries.why(store, queries.resolve_change(store, "ada__greet-1"))
-    assert set(story) == {"name", "source", "events", "attempts", "tasks", "published", "tags"}
+    assert set(story) == {"name", "source", "events", "attempts", "tasks", "published", "tags", "verdict"}
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [
         ("mine", True, None), ("build", True, None), ("verify", False, "flaky"),
     ]  # fmt: skip
