@@ -10,11 +10,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from mergemill.config import Settings
 from mergemill.errors import InputError
+from mergemill.services import artifacts_of, model_of
 from miner.instances import Row, lines, once, read
+from verifiers.judge.asking import Asking
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import Case
+from verifiers.judge.hearing import Heard, hear
 
+Told = dict[str, Any]
+"""A task's line, by its keys."""
 _NUMBER = re.compile(r"-(\d+)$")
 
 
@@ -45,27 +51,49 @@ def case_of(row: Row) -> Case:
     )  # fmt: skip
 
 
-def judged(path: Path, only: Sequence[str] = ()) -> Iterator[dict[str, Any] | InputError]:
+def judged(path: Path, only: Sequence[str] = (), settings: Settings | None = None) -> Iterator[Told | InputError]:
     """What is printed of each task of a file; for a line that cannot be used, the error.
 
     Args:
         path: the file.
         only: names of tasks; empty for all.
+        settings: whether a model is asked, too; None asks none.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or the model's endpoint refuses what is asked.
+        Transient: the model's endpoint does not answer.
     """
+    model = model_of(settings) if settings else None
     for case in cases_of(path):
         if isinstance(case, InputError):
             yield case
         elif not only or case.name in only:
-            yield _told(case, assess(case))
+            found = assess(case)
+            if settings and model:
+                heard = hear(case, found, Asking.begin(model, settings, artifacts_of(settings)))
+                yield _told(case, found) | _of_models(heard)
+            else:
+                yield _told(case, found)
 
 
-def _told(case: Case, found: Assessment) -> dict[str, Any]:
+def _told(case: Case, found: Assessment) -> Told:
     return {
         "instance_id": case.name,
         "underspecified": round(found.underspecified, 4),
         "unfair_tests": round(found.unfair_tests, 4),
         "findings": [finding.model_dump(include={"rule", "quote", "detail"}) for finding in found.findings],
+    }
+
+
+def _of_models(heard: Heard) -> Told:
+    """What is told in place of the rules' probabilities, and beside it, where models were asked."""
+    shown = {"model", "sample", "tests", "leaks", "missing", "underspecified", "unfair_tests", "void"}
+    return {
+        "underspecified": round(heard.underspecified, 4),
+        "unfair_tests": round(heard.unfair_tests, 4),
+        "opinions": [opinion.model_dump(mode="json", include=shown) for opinion in heard.panel.opinions],
+        "agreement": heard.panel.agreement,
+        "alpha": heard.panel.alpha,
+        "addition": heard.addition,
+        "refused": list(heard.completion.refused) if heard.completion else [],
     }

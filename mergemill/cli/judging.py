@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mergemill.cli import output
+from mergemill.config import Settings
 from mergemill.errors import InputError, UsageError
 
 SCHEME = "instances:"
@@ -25,19 +26,19 @@ def of_files(sources: Sequence[str]) -> bool:
     return any(files)
 
 
-def tell(sources: Sequence[str], only: Sequence[str], limit: int | None, *, as_json: bool) -> int:
-    """Print what the judge says of the tasks of each file, at most `limit` of each; the exit code."""
+def tell(sources: Sequence[str], only: Sequence[str], settings: Settings, *, as_json: bool) -> int:
+    """Print what the judge says of the tasks of each file, at most `settings.limit` of each; the exit code."""
     from mergemill.judging import judged  # noqa: PLC0415 - only this command needs the miner and the judge
 
     code, rows = 0, list[dict[str, Any]]()
     for source in sources:
         told = 0
-        for found in judged(Path(source.removeprefix(SCHEME)), only):
+        for found in judged(Path(source.removeprefix(SCHEME)), only, settings):
             if isinstance(found, InputError):
                 output.tell(found.line())
                 code = found.exit_code
                 continue
-            if limit is not None and told == limit:
+            if told == settings.limit:
                 break
             told += 1
             if as_json:

@@ -68,7 +68,7 @@ def stage_command(stage: Stage | None) -> Command:
         del kind  # there is one; an unknown one was refused when the option was read
         expanded = _expanded(sources or (), required=stage in (None, Stage.MINE))
         if stage is Stage.JUDGE and judging.of_files(expanded):
-            raise typer.Exit(judging.tell(expanded, words(only), settings.limit, as_json=as_json))
+            raise typer.Exit(judging.tell(expanded, words(only), settings, as_json=as_json))
         scope = Scope(
             sources=expanded, only=words(only), since=settings.since, until=settings.until,
             language=settings.language, limit=settings.limit, retry=words(retry),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from backends.llm.client import ChatModel
+from derivers import derive
 from mergemill.errors import Transient
+from taskdb.records import FailureKind, Task
+from taskdb.verdicts import Verdict
 from tests.llm.server import Fails, ModelServer, Says
-from tests.verifiers.judge.change import CASE, answer
+from tests.verifiers.judge.change import CASE, STATEMENT, answer
 from tests.verifiers.judge.conftest import Asked
 from tests.verifiers.judge.test_completion import GOOD
+from tests.verifiers.judge.test_stage import lineage_of
+from verifiers.judge import judge
 from verifiers.judge.assess import assess
 from verifiers.judge.hearing import hear
 
@@ -72,3 +79,28 @@ def test_the_base_tree_is_looked_through_once_for_each_text(server: ModelServer,
     assert len(heard.completion.refused) == 3
     assert looked
     assert len(looked) == len(set(looked))
+
+
+def test_a_verified_change_is_judged_with_its_opinions_and_its_addition(
+    server: ModelServer, client: Callable[..., ChatModel], tmp_path: Path
+) -> None:
+    lineage, services = lineage_of(tmp_path, base={"greet.py": "x = 1\n"}, gold=CASE.gold, tests=CASE.tests)
+    candidate = lineage.candidate.model_copy(update={"problem_statement": STATEMENT})
+    tests = tuple((test, FailureKind.ERROR) for test in CASE.fail_to_pass)
+    verification = lineage.the_verification.model_copy(update={"FAIL_TO_PASS": tests})
+    lineage = replace(lineage, candidate=candidate, verification=verification)
+    with_model = replace(services, model=client())
+    server.script = both
+    verdict = judge(lineage, with_model)
+    assert isinstance(verdict, Verdict)
+    assert (len(verdict.opinions), verdict.agreement, verdict.addition, verdict.set_aside) == (3, 1.0, GOOD, None)
+    assert verdict.tokens == 4 * 110
+    assert verdict.id != judge(lineage, services).id
+    task = derive(lineage.then(verdict), with_model)
+    assert isinstance(task, Task)
+    assert task.problem_statement == f"{STATEMENT}\n\n{GOOD}"
+
+    other = replace(lineage, candidate=candidate.model_copy(update={"problem_statement": f"{STATEMENT}Please."}))
+    server.says(Fails(status=503))
+    with pytest.raises(Transient):
+        judge(other, with_model)
