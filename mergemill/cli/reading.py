@@ -102,6 +102,7 @@ def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
         output.as_json(found)
         return
     found["tags"] = _kinds(found["tags"])
+    found["verdict"] = _verdict(found["verdict"])
     long = ("problem_statement", "hints", "patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "how_failed")
     output.fields((name, value) for name, value in found.items() if name not in long)
     for name in ("problem_statement", "hints", "patch", "test_patch"):
@@ -197,7 +198,7 @@ def _tell_conversation(name: str, said: str | None, settings: Settings) -> None:
 
 def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
     output.text(f"{story['name']} of {story['source']}: {_stands(story['events'])}\n")
-    output.text(f"kinds: {_kinds(story['tags'])}\n")
+    output.text(f"kinds: {_kinds(story['tags'])}\nstatement: {_verdict(story['verdict'])}\n")
     events = [event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in story["events"]]
     output.rows(events, ("at", "stage", "verdict", "seconds", "detail"), as_lines=False, nothing="nothing was done")
     if len(story["attempts"]) > 1:
@@ -225,6 +226,17 @@ def _kinds(tags: dict[str, Any] | None) -> str:
         told.append(f"{one['kind']} ({one['confidence']:.2f}{sign})")
     leads_to = f"for {' '.join(tags['route'])}" if tags["route"] else tags["stops"]
     return f"{', '.join(told)}; {tags['size']}; {leads_to}"
+
+
+def _verdict(verdict: dict[str, Any] | None) -> str:
+    """What the judge says of a statement, in words."""
+    if verdict is None:
+        return "not judged"
+    told = f"underspecified {verdict['underspecified']:.2f}, unfair tests {verdict['unfair_tests']:.2f}"
+    seen = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]]
+    aside = f"set aside for {verdict['set_aside']}" if verdict["set_aside"] else ""
+    opinions = f"{len(verdict['opinions'])} opinions" if verdict["opinions"] else ""
+    return "; ".join(part for part in (told, aside, opinions, *seen) if part)
 
 
 def _stands(events: list[dict[str, Any]]) -> str:
