@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert first.code == 0, first.err
     last = first.lines[-1]
     assert list(last) == SUMMARY
-    assert (last["new"], last["mined"], last["candidates"], last["certified"]) == (12, 4, 2, 2)
+    assert (last["new"], last["mined"], last["candidates"], last["certified"]) == (14, 4, 2, 2)
     assert (last["tasks"], last["rejected"]) == ({"bugfix": 2}, {"no-source": 1, "no-base": 1})
     assert {line["event"] for line in first.lines[:-1]} == {"record"}
     assert len(first.lines) == 15
