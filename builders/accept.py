@@ -8,6 +8,7 @@ knows, a test that must pass and one that must fail: what reports otherwise is n
 from __future__ import annotations
 
 import posixpath
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -198,10 +199,10 @@ def judge_both(first: TestResult, second: TestResult, discovered: Sequence[str])
     if one is None or other is None:
         raise ValueError("both runs must have a report")
     stable = stable_outcomes(one, other)
-    total = len(one.outcomes.keys() | other.outcomes.keys())
-    if len(stable) < STABLE * total:
-        changed = sorted((one.outcomes.keys() | other.outcomes.keys()) - stable.keys())
-        detail = f"{len(changed)} of {total} tests end differently in two runs, such as {changed[0]}"
+    known = (one.outcomes.keys() | other.outcomes.keys()) - renamed(one, other)
+    changed = sorted(known - stable.keys())
+    if len(changed) > (1 - STABLE) * len(known):
+        detail = f"{len(changed)} of {len(known)} tests end differently in two runs, such as {changed[0]}"
         log = first.log + second.log
         return Refused(reason=Reason.UNSTABLE, detail=detail, log=log, report=one, discovered=discovered)
     return Accepted(
@@ -211,6 +212,16 @@ def judge_both(first: TestResult, second: TestResult, discovered: Sequence[str])
         log=first.log,
         test_seconds=max(first.test_seconds, second.test_seconds),
     )
+
+
+def renamed(one: Report, other: Report) -> set[str]:
+    """Tests that are in one of the reports alone, of files in which as many are in the other alone.
+
+    Names may hold random words: such tests are in no list, but that says nothing of the others.
+    """
+    alone = [sorted(one.outcomes.keys() - other.outcomes.keys()), sorted(other.outcomes.keys() - one.outcomes.keys())]
+    first, second = (Counter(test.partition("::")[0] for test in tests) for tests in alone)
+    return {test for tests in alone for test in tests if first[file := test.partition("::")[0]] == second[file]}
 
 
 def stable_outcomes(one: Report, other: Report) -> dict[str, Outcome]:

@@ -150,3 +150,15 @@ def test_a_runner_that_prints_a_report_of_its_own_is_found_out_where_it_is_doubt
 def test_the_best_line_of_a_log_is_the_last_that_tells_of_an_error() -> None:
     assert best_line("Resolved\nerror: no such package\nbye\n") == "error: no such package"
     assert best_line("") == "no output"
+
+
+def test_tests_with_random_words_in_their_names_do_not_make_a_box_unstable() -> None:
+    fixed = {f"tests/test_a.py::test_{n}": PASSED for n in range(10)}
+    one = fixed | {f"tests/test_b.py::test_one{n}": PASSED for n in range(5)}
+    other = fixed | {f"tests/test_b.py::test_other{n}": PASSED for n in range(5)}
+    accepted = judge_both(result(one), result(other), FILES[:1])
+    assert isinstance(accepted, Accepted)
+    assert set(accepted.stable.outcomes) == set(fixed)
+    refused = judge_both(result(one), result(fixed), FILES[:1])
+    assert isinstance(refused, Refused)
+    assert refused.reason == Reason.UNSTABLE
