@@ -43,6 +43,12 @@ def _stem(test: TestId) -> str:
     return _class(test).rpartition(".")[2]
 
 
+def _parent(test: TestId) -> str:
+    """`TestSum` of Go's subtest `sum_test.go::TestSum/of_two`: some lists name no subtests; empty for other tests."""
+    parent, slash, _ = _rest(test).partition("/")
+    return parent if slash and _file(test).endswith("_test.go") else ""
+
+
 def _last(test: TestId) -> str:
     return re.split(r"::|#|\s>\s", _rest(test))[-1].strip()
 
@@ -87,8 +93,8 @@ def _verdict(f2p: ListDifference) -> Literal["exact", "superset", "subset", "dif
 
 
 def _difference(theirs: Iterable[TestId], ours: Iterable[TestId]) -> ListDifference:
-    missing, extra = set(theirs), set(ours)
-    all_ours = frozenset(extra)
+    listed, all_ours = frozenset(theirs), frozenset(ours)
+    missing, extra = set(listed), set(all_ours)
     if all(_file(test).endswith(".py") for test in extra):
         return _python_difference(missing, extra)
     for number, reading in enumerate(_OTHERS):
@@ -98,6 +104,8 @@ def _difference(theirs: Iterable[TestId], ours: Iterable[TestId]) -> ListDiffere
         theirs_read = {_flat(test) if number >= _FLAT_FROM else test for test in matched}
         missing -= matched
         extra = {test for test, text in read.items() if text not in theirs_read}
+    with_parts = {test.partition("/")[0] for test in listed if "/" in test}
+    extra = {test for test in extra if _parent(test) not in listed - with_parts}
     return ListDifference(missing=tuple(sorted(missing)), extra=tuple(sorted(extra)))
 
 

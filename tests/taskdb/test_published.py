@@ -42,3 +42,10 @@ def test_a_file_that_is_listed_beside_its_tests_is_no_test_of_its_own() -> None:
     published = Published(fail_to_pass=("tests/card.test.js", "tests/card.test.js:trims"), pass_to_pass=())
     assert compare(published, ["tests/card.test.js::card > trims"], []).verdict == "exact"
     assert compare(published, ["tests/list.test.js::list > trims"], []).verdict == "different"
+
+
+def test_subtests_of_go_are_told_by_their_parent_where_a_list_names_none_of_them() -> None:
+    ours = ["sum_test.go::TestSum", "sum_test.go::TestSum/of_two"]
+    assert compare(Published(fail_to_pass=("TestSum",), pass_to_pass=()), ours, []).verdict == "exact"
+    named = Published(fail_to_pass=("TestSum", "TestSum/of_one"), pass_to_pass=())
+    assert compare(named, ours, []).verdict == "different"
