@@ -219,9 +219,9 @@ def renamed(one: Report, other: Report) -> set[str]:
 
     Names may hold random words: such tests are in no list, but that says nothing of the others.
     """
-    alone = [sorted(one.outcomes.keys() - other.outcomes.keys()), sorted(other.outcomes.keys() - one.outcomes.keys())]
+    alone = one.outcomes.keys() - other.outcomes.keys(), other.outcomes.keys() - one.outcomes.keys()
     first, second = (Counter(test.partition("::")[0] for test in tests) for tests in alone)
-    return {test for tests in alone for test in tests if first[file := test.partition("::")[0]] == second[file]}
+    return {test for test in alone[0] | alone[1] if first[file := test.partition("::")[0]] == second[file]}
 
 
 def stable_outcomes(one: Report, other: Report) -> dict[str, Outcome]:

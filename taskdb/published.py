@@ -105,7 +105,8 @@ def _difference(theirs: Iterable[TestId], ours: Iterable[TestId]) -> ListDiffere
         missing -= matched
         extra = {test for test, text in read.items() if text not in theirs_read}
     with_parts = {test.partition("/")[0] for test in listed if "/" in test}
-    extra = {test for test in extra if _parent(test) not in listed - with_parts}
+    undivided = listed - with_parts
+    extra = {test for test in extra if _parent(test) not in undivided}
     return ListDifference(missing=tuple(sorted(missing)), extra=tuple(sorted(extra)))
 
 

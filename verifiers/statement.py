@@ -15,6 +15,8 @@ _SECTION = re.compile(r"(?m)^(?=diff --git )")
 _NEW_NAME = re.compile(r'(?m)^\+\+\+ "?b/(.*?)"?$')
 _CODE = re.compile(r"[=(\[{.]")
 """What a line of program text has and a word of prose has not."""
+GOLD_LINE = "a line of the gold patch"
+"""What a leak is that is no link."""
 _LINK = re.compile(r"https?://[^\s<>()\[\]\"'`]+")
 _OF_A_CHANGE = r"/{name}(\.git)?/(-/)?(pull|pulls|pull-requests|merge_requests|commit|commits|compare)/"
 
@@ -28,10 +30,10 @@ def leaks(statement: str, gold_patch: bytes, repo: str, old: frozenset[int]) -> 
         repo: `owner/name`; links to changes of other repositories give nothing away.
         old: hashes of the base tree's lines: what stands there already is no leak.
     """
-    told = _squeezed(statement)
+    told = squeezed(statement)
     for line in _new_code(gold_patch, old):
-        if _squeezed(line) in told:
-            yield line, "a line of the gold patch"
+        if squeezed(line) in told:
+            yield line, GOLD_LINE
     name = re.escape(repo.rpartition("/")[2])
     change = re.compile(_OF_A_CHANGE.format(name=name), re.IGNORECASE)
     for link in dict.fromkeys(_LINK.findall(statement)):
@@ -54,6 +56,6 @@ def _new_code(patch: bytes, old: frozenset[int]) -> list[str]:
     return list(found)
 
 
-def _squeezed(text: str) -> str:
+def squeezed(text: str) -> str:
     """The text with every run of white space made one blank."""
     return " ".join(text.split())

@@ -12,9 +12,11 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 
 from languages import apt
+from languages.jvm.maven import ONLINE
 from languages.rendering import quoted
 from languages.scripting.debian import from_registry
 from languages.tree import Tree
@@ -97,24 +99,25 @@ class Gradle:
     def recipe(self) -> Recipe:
         """What the steps need to know."""
         said = _SUM.search(self.tree.read(self.properties))
-        modules = tuple(self.modules())
-        return Recipe(folder=self.folder, url=self.url, checksum=said[1] if said else "", modules=modules)
+        checksum = said[1] if said else ""
+        return Recipe(folder=self.folder, url=self.url, checksum=checksum, modules=self.modules)
 
     def scripts(self) -> list[str]:
         """Its build scripts, sorted."""
         start = f"{self.folder}/" if self.folder else ""
         return [p for p in sorted(self.tree.entries) if p.startswith(start) and re.search(r"\.gradle(\.kts)?$", p)]
 
-    def modules(self) -> list[str]:
+    @cached_property
+    def modules(self) -> tuple[str, ...]:
         """Folders of what it builds: with sources of their own, or a build script."""
         found = {path.partition("/src/")[0] for path in self.tree.entries if "/src/" in path}
         found |= {""} if any(path.startswith("src/") for path in self.tree.entries) else set()
         found |= {posixpath.dirname(path) for path in self.scripts() if _BUILDS.search(path)}
-        return sorted(one for one in found if self._is_inside(one) and not _DATA.search(f"{one}/"))
+        return tuple(sorted(one for one in found if self._is_inside(one) and not _DATA.search(f"{one}/")))
 
     def module_of(self, path: str) -> str | None:
         """The innermost module that holds a file."""
-        holding = [one for one in self.modules() if not one or path.startswith(f"{one}/")]
+        holding = [one for one in self.modules if not one or path.startswith(f"{one}/")]
         return max(holding, key=len, default=None)
 
     def _is_inside(self, path: str) -> bool:
@@ -189,7 +192,7 @@ def source_steps(recipe: Recipe, *, debian: bool) -> tuple[str, ...]:
     """Compile tree and tests, offline when the dependency layer has everything, else with network."""
     call = f'{_into(recipe)}{program(debian=debian)} --continue "$@" testClasses'
     # One step, so that it can be tried without network (builders.layers.offline_first).
-    tried = '{ compiled --offline -q || { [ "$(ls /sys/class/net)" != lo ] && compiled; }; }'
+    tried = f"{{ compiled --offline -q || {{ {ONLINE} && compiled; }}; }}"
     return (f"compiled() {{ ({call}); }}\n{tried} && chown -R -h --from=0 1000:1000 {HOME}",)
 
 

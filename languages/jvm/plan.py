@@ -97,7 +97,7 @@ def _of_gradle(language: str, tree: Tree, build: Gradle, context: Context) -> Dr
         manifests=read_manifests(tree, gradle.manifests(build)),
         env=(*LOCAL_SETTINGS, ("GRADLE_USER_HOME", gradle.HOME), ("GRADLE_OPTS", gradle.OPTIONS)),
         switches=frozenset(
-            ({WHOLE} if len(build.modules()) <= MANY or not touched else set())
+            ({WHOLE} if len(build.modules) <= MANY or not touched else set())
             | (set() if build.url else {DEBIAN_PACKAGES})
         ),
         evidence=(said, *elsewhere_evidence(tree)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
+from languages import apt
 from languages.base import Release
 
 DEFAULT = "17"
@@ -23,11 +24,10 @@ SOURCE_UNTIL = {1: 8, 2: 8, 3: 8, 4: 8, 5: 8, 6: 11, 7: 19}
 
 def _toolchain(version: str) -> str:
     # By apt and not by debootstrap, which takes the first of alternatives: a second, newer Java.
-    install = "DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends"
     # The links that Java's packages set for manuals need the folder.
     return (
-        "mkdir -p /usr/share/man/man1 && apt-get update -qq"
-        f" && {install} openjdk-{version}-jdk-headless maven > /dev/null"
+        f"mkdir -p /usr/share/man/man1 && {apt.UPDATE}"
+        f" && {apt.INSTALL} openjdk-{version}-jdk-headless maven > /dev/null"
         " && rm -rf /var/lib/apt/lists/* /usr/lib/jvm/*/lib/src.zip /usr/lib/jvm/*/jmods"
     )
 

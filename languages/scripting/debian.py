@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from languages import apt
-from languages.apt import CLEAN, INSTALL
+from languages.apt import CLEAN, INSTALL, UPDATE
 from languages.draft import Draft
 
 DEBIAN_PACKAGES = "debian-packages"
@@ -44,7 +44,7 @@ def from_registry(registry: str, command: str) -> str:
     log = "/tmp/registry.log"  # noqa: S108 - in the box, removed
     return (
         f"if {{ {command}; }} > {log} 2>&1; then tail -n 3 {log}; rm -f {log}; else\n"
-        f"  if grep -qiE {shlex.quote(OUT_OF_REACH)} {log} && {{ apt-get update -qq > /dev/null 2>&1\n"
+        f"  if grep -qiE {shlex.quote(OUT_OF_REACH)} {log} && {{ {UPDATE} > /dev/null 2>&1\n"
         "    ls /var/lib/apt/lists/*Packages* > /dev/null 2>&1; }; then\n"
         f"    echo '{registry} is out of reach from here, Debian is not: switch {DEBIAN_PACKAGES}'\n"
         f"  else tail -n 60 {log}; fi; exit 1; fi"
@@ -58,7 +58,7 @@ def from_debian(wanted: Iterable[tuple[str, Sequence[str]]], always: Sequence[st
     """
     rows = " ".join(shlex.quote(f"{name}={' '.join(packages)}") for name, packages in wanted)
     return (
-        "apt-get update -qq && apt-cache --no-generate pkgnames | sort > /tmp/debian.txt\n"
+        f"{UPDATE} && apt-cache --no-generate pkgnames | sort > /tmp/debian.txt\n"
         f"packages={shlex.quote(' '.join(always))} missing=\n"
         f"for row in {rows}; do found=\n"
         '  for one in ${row#*=}; do grep -qxF -- "$one" /tmp/debian.txt && found=$one && break; done\n'

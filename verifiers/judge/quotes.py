@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from verifiers.statement import squeezed
+
 LEAST = 8
 """Characters of a quote, unless it is a whole line: fewer stand everywhere."""
 MARKS = ("+", "-", " ")
-
-
-def squeezed(text: str) -> str:
-    """The text with every run of white space made one blank."""
-    return " ".join(text.split())
 
 
 def stands(quote: str, *texts: str) -> bool:

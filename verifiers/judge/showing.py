@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from verifiers.judge.case import Case
+
 CHARS_PER_TOKEN = 3
 """Patches have fewer characters to a token than prose."""
 WORDS = 3000
@@ -44,13 +46,14 @@ def room_for(context_tokens: int, answer_tokens: int) -> int:
     return max((context_tokens - 2 * answer_tokens - WORDS) * CHARS_PER_TOKEN, LEAST)
 
 
-def page(statement: str, gold_patch: str, test_patch: str, room: int, files: Collection[str] = ()) -> Page:
-    """The three texts in `room` characters. `files`: those whose sections of the test patch matter most."""
-    shares = shared([len(statement), len(gold_patch), len(test_patch)], room)
+def page(case: Case, room: int) -> Page:
+    """The three texts in `room` characters; of the test patch the files of FAIL_TO_PASS tests matter most."""
+    shares = shared([len(case.statement), len(case.gold), len(case.tests)], room)
+    files = {test.partition("::")[0] for test in case.fail_to_pass}
     return Page(
-        statement=cut_text(statement, shares[0]),
-        gold_patch=cut_patch(gold_patch, shares[1]),
-        test_patch=cut_patch(test_patch, shares[2], files),
+        statement=cut_text(case.statement, shares[0]),
+        gold_patch=cut_patch(case.gold, shares[1]),
+        test_patch=cut_patch(case.tests, shares[2], files),
     )
 
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from taskdb.verdicts import Finding, completed
 from verifiers.judge.case import Case
 from verifiers.judge.completion.interfaces import Interface
-from verifiers.judge.quotes import squeezed
-from verifiers.statement import leaks
+from verifiers.statement import leaks, squeezed
 
 Findings = Callable[[str], Sequence[Finding]]
 """What the rules miss in a statement."""

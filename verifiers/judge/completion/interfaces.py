@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from verifiers.judge.case import Case
 from verifiers.judge.diffs import FileDiff
-from verifiers.judge.quotes import squeezed
+from verifiers.statement import squeezed
 
 _WORD = r"(?:def|func|fn|fun|function|sub|class|struct|interface|trait|enum|record)\*?"
 _SEEN = r"(?:public|protected|internal|static|final|abstract|override|async|export|default|pub(?:\([\w:]+\))?)"

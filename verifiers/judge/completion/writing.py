@@ -99,8 +99,7 @@ class _Writer:
 
     def _question(self, room: int) -> tuple[Message, ...]:
         case = self._case
-        files = {test.partition("::")[0] for test in case.fail_to_pass}
-        shown = page(case.statement, case.gold, case.tests, room, files)
+        shown = page(case, room)
         return question(
             PROMPT, repo=case.repo, schema=json.dumps(shape_of(CompletionAnswer).schema), statement=shown.statement,
             gold_patch=shown.gold_patch, test_patch=shown.test_patch, lacks=self._lacks,

@@ -22,8 +22,9 @@ from verifiers.judge.case import Case
 from verifiers.judge.opinions import agreement
 from verifiers.judge.opinions.answer import WORST, JudgeAnswer, fault
 from verifiers.judge.prompting import question
-from verifiers.judge.quotes import sides, squeezed, stands
+from verifiers.judge.quotes import sides, stands
 from verifiers.judge.showing import page
+from verifiers.statement import squeezed
 
 PROMPT = "judge-1"
 """The version that is asked with; see `verifiers.judge.prompting`."""
@@ -137,8 +138,7 @@ class _Judge:
 
     def _question(self, room: int) -> tuple[Message, ...]:
         case = self._case
-        files = {test.partition("::")[0] for test in case.fail_to_pass}
-        shown = page(case.statement, case.gold, case.tests, room, files)
+        shown = page(case, room)
         return question(
             PROMPT, repo=case.repo, schema=json.dumps(shape_of(JudgeAnswer).schema), statement=shown.statement,
             gold_patch=shown.gold_patch, test_patch=shown.test_patch, tests=self._tests,

@@ -7,19 +7,18 @@ from collections.abc import Iterator
 
 from taskdb.verdicts import Finding, Place
 from verifiers.judge.case import Case
-from verifiers.statement import leaks
+from verifiers.statement import GOLD_LINE, leaks
 
 _DIFF = re.compile(r"(?m)^(?:diff --git a/.*|```(?:diff|patch)\b.*|--- a/.*|@@ -\d+,\d+ \+\d+,\d+ @@.*)$")
 _SHA = re.compile(r"\b[0-9a-f]{7,40}\b")
 _SAYS_LITTLE = re.compile(r"(?:from|import|use|using|#include|package|def|class|func|fn|function)\b")
 """Imports and heads of definitions: an interface, no solution."""
-_LINE = "a line of the gold patch"
 
 
 def solution_in_statement(case: Case) -> Iterator[Finding]:
     """Lines that the gold patch adds, or a link to a change of the repository."""
     for quote, what in leaks(case.statement, case.gold.encode(errors="replace"), case.repo, frozenset()):
-        if what != _LINE:
+        if what != GOLD_LINE:
             yield Finding(rule="solution-link", quote=quote, detail=what, place=Place.STATEMENT)
         elif not _SAYS_LITTLE.match(quote) and quote.strip() not in case.shown and not case.mentions([quote]):
             said = _verbatim(quote, case.statement)
