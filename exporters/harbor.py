@@ -55,12 +55,12 @@ def _write_task(item: Item, folder: Path, services: Services) -> None:
     task = item.task
     gold = services.artifacts.get(task.gold_patch)
     instruction = INSTRUCTION.format(
-        repo=task.repo, workdir=task.plan.workdir, statement=task.problem_statement.strip()
+        repo=task.repo, workdir=task.the_plan.workdir, statement=task.problem_statement.strip()
     )  # Harbor strips leading lines that speak of canaries; ours stands first
     put(folder / "task.toml", tomli_w.dumps(_clean(config(item, services))))
     put(folder / "instruction.md", instruction.encode(errors="replace"))
     write_recipe(task, folder / "environment", services)
-    solve = SOLVE.format(workdir=task.plan.workdir, patch=base64.encodebytes(gold).decode().rstrip("\n"))
+    solve = SOLVE.format(workdir=task.the_plan.workdir, patch=base64.encodebytes(gold).decode().rstrip("\n"))
     put(folder / "solution" / "solve.sh", solve, executable=True)
     put(folder / "solution" / "gold.patch", gold)
     put(folder / "tests" / "test.sh", parts.box_file("test.sh"), executable=True)
@@ -75,7 +75,7 @@ def config(item: Item, services: Services) -> dict[str, Any]:
     task, settings = item.task, services.settings
     resources = {
         "cpus": math.ceil(settings.cpus), "memory_mb": settings.memory_mb, "storage_mb": settings.disk_mb,
-        "build_timeout_sec": settings.budget_seconds, "workdir": task.plan.workdir,
+        "build_timeout_sec": settings.budget_seconds, "workdir": task.the_plan.workdir,
     }  # fmt: skip
     collect = {"command": parts.box_file("collect.sh").decode().strip(), "user": "root", "timeout_sec": 120.0}
     return {
@@ -114,7 +114,7 @@ def metadata(item: Item) -> dict[str, Any]:
         "image_digest": task.image_digest,
         "gold_patch_sha256": task.gold_patch,
         "test_patch_sha256": task.test_patch,
-        "eval_script_sha256": task.eval_script,
+        "eval_script_sha256": task.the_script,
         "FAIL_TO_PASS": parts.fail_to_pass(task),
         "PASS_TO_PASS": list(task.PASS_TO_PASS),
     }

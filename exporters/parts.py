@@ -50,7 +50,7 @@ def grader(task: Task, services: Services, *, spelled: Mapping[str, str] | None 
     """
     data = {
         "name": task.name,
-        "workdir": task.plan.workdir,
+        "workdir": task.the_plan.workdir,
         "seconds": seconds_allowed(task),
         "FAIL_TO_PASS": fail_to_pass(task),
         "PASS_TO_PASS": list(task.PASS_TO_PASS),
@@ -58,7 +58,7 @@ def grader(task: Task, services: Services, *, spelled: Mapping[str, str] | None 
         "spelled": dict(spelled or {}),
     }
     shipped = {
-        "eval.sh": services.artifacts.get(task.eval_script),
+        "eval.sh": services.artifacts.get(task.the_script),
         "grade.py": box_file("grade.py"),
         "task.json": (json.dumps(data, indent=1) + "\n").encode(),
     }

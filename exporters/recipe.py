@@ -22,7 +22,7 @@ def write_recipe(task: Task, folder: Path, services: Services) -> None:
     Raises:
         InputError: the clone of the task's source is gone.
     """
-    put(folder / "Dockerfile", render(task.plan, name=task.name, base=official_image(task.plan), tree=TREE))
+    put(folder / "Dockerfile", render(task.the_plan, name=task.name, base=official_image(task.the_plan), tree=TREE))
     for script in ("finish.sh", "settle.sh"):
         put(folder / script, text(script))
     write_tree(services.clones.open(task.source, task.repo), task.base_commit, folder / TREE)

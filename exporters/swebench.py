@@ -162,7 +162,7 @@ def _packed(content: Mapping[str, bytes]) -> bytes:
 
 def _write_task(task: Task, folder: Path, services: Services) -> None:
     """The files beside the row: what it was made of, to read and to build the image anew."""
-    put(folder / "eval.sh", services.artifacts.get(task.eval_script), executable=True)
+    put(folder / "eval.sh", services.artifacts.get(task.the_script), executable=True)
     put(folder / "gold.patch", services.artifacts.get(task.gold_patch))
     put(folder / "test.patch", services.artifacts.get(task.test_patch))
     if task.twin_patch:

@@ -44,7 +44,6 @@ _COUNTS: dict[str, Column] = {
 }
 _TASK: dict[str, Column] = {
     **_COUNTS,
-    "language_version": lambda task: task.plan.language_version,
     "published": lambda task: task.published.verdict if task.published else None,
     "words": _searchable,
 }

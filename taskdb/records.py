@@ -16,12 +16,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from taskdb.base import MEASURED, ArtifactHash, Part, Seconds
 from taskdb.base import Record as Record
 from taskdb.base import TestId as TestId
 from taskdb.discussion import AuthorKind, IssueLink
+from taskdb.oracles import Oracle
 from taskdb.tags import ChangeKind
 
 
@@ -363,6 +364,8 @@ class Score(Part):
     tampering: tuple[str, ...] = ()
     explanation: str = ""
     infrastructure_error: str | None = None
+    parts: dict[str, float] = Field(default_factory=dict)
+    """What the value is made of, by name, for kinds whose value is no yes or no."""
 
 
 # -------------------------------------------------------------------------------------------------- derivers
@@ -372,17 +375,24 @@ class Kind(StrEnum):
     """Kinds of tasks that derivers make."""
 
     BUGFIX = "bugfix"
+    FEATURE = "feature"
+    PERFORMANCE = "performance"
+    TEST_WRITING = "test-writing"
+    REVIEW = "review"
+    INJECTED = "injected"
+    COMBINED = "combined"
+    SIMULATED = "simulated"
 
 
 class Task(Record):
     """A task as it leaves the house: self-contained, it needs its image and nothing else of the database."""
 
     parent: str
-    """Id of the Verification."""
+    """Id of the Verification; of the Candidate, for kinds that need no environment."""
     candidate: str
     source: str
     name: str
-    """`owner__repo-123.bugfix`."""
+    """`owner__repo-123.bugfix`; a number follows where a change gives several of one kind."""
     kind: Kind
     repo: str
     language: str
@@ -400,13 +410,40 @@ class Task(Record):
     FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
     PASS_TO_PASS: tuple[TestId, ...]
     twins: tuple[TestId, ...]
-    eval_script: ArtifactHash
-    plan: BuildPlan
+    eval_script: ArtifactHash | None
+    plan: BuildPlan | None
+    """Null where there is no environment, as are an empty image and an empty script."""
     image: str
     image_digest: Annotated[str, MEASURED]
     test_seconds: Annotated[float, MEASURED]
     """Longest `solved` run, for time limits of consumers."""
     published: PublishedVerdict | None = None
+    others: tuple[str, ...] = ()
+    """Ids of further candidates it is made of, sorted."""
+    setup_patch: ArtifactHash | None = None
+    """What the agent's tree has beyond the base commit's, such as an injected bug."""
+    oracle: Oracle | None = None
+    """What tells right from wrong for kinds to which the lists of tests are not enough."""
+    environment: Literal["verified", "simulated", "none"] = "verified"
+
+    @property
+    def family(self) -> frozenset[str]:
+        """Ids of all candidates it is made of; tasks that share one belong on one side of any split."""
+        return frozenset({self.candidate, *self.others})
+
+    @property
+    def the_script(self) -> ArtifactHash:
+        """The evaluation script; only for tasks that have an environment."""
+        if self.eval_script is None:
+            raise LookupError(f"{self.name} has no environment")
+        return self.eval_script
+
+    @property
+    def the_plan(self) -> BuildPlan:
+        """The plan; only for tasks that have an environment."""
+        if self.plan is None:
+            raise LookupError(f"{self.name} has no environment")
+        return self.plan
 
 
 class Certificate(Record):
@@ -446,6 +483,8 @@ class Rejection(Record):
     stage: Stage
     reason: str
     """A value of the stage's own `Reason` enum, such as `no-tests`."""
+    kind: Kind | None = None
+    """Of the derivers: the kind of task that the change does not give."""
     detail: Annotated[str, MEASURED]
     """One line for people."""
     log: Annotated[ArtifactHash | None, MEASURED] = None

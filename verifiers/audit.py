@@ -72,7 +72,7 @@ def audit_image(task: Task, services: Services, base: Base | None = None) -> tup
             layer = _reader.read(diff_id, tar)
             tell = functools.partial(Finding, layer=diff_id)
             for path, lines in layer.files:
-                inside = path.startswith(task.plan.workdir.strip("/") + "/")
+                inside = path.startswith(task.the_plan.workdir.strip("/") + "/")
                 said = [needle.found(set(lines), inside=inside) for needle in needles]
                 findings += [tell(path=path, what=what) for what in said if what]
             for root, files in git_directories(layer.git).items():

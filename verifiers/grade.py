@@ -16,8 +16,8 @@ def bench_of(task: Task, services: Services) -> Iterator[Bench]:
     """The task's own image and script, for as many runs as are wanted."""
     with services.sandbox.series(task.image, limits=services.test_limits()) as boxes:
         yield Bench(
-            services=services, boxes=boxes, image_digest=task.image_digest, workdir=task.plan.workdir,
-            script=services.artifacts.text(task.eval_script),
+            services=services, boxes=boxes, image_digest=task.image_digest, workdir=task.the_plan.workdir,
+            script=services.artifacts.text(task.the_script),
         )  # fmt: skip
 
 
