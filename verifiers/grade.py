@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from backends.services import Services
+from backends.testing.bench import Bench, Done
 from backends.testing.outcomes import Report, Status
 from taskdb.records import RunKind, Score, Task, TestId
-from verifiers.runs import Bench, Done
 
 
 @contextmanager

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from backends.services import Services
+from backends.testing.bench import Bench
 from taskdb.records import RunKind, Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
 from verifiers.base import Base, Files, cloned_files, read_base, touched
 from verifiers.grade import bench_of, score
 from verifiers.probes import NOTHING, PROBES, Probe, Target, patch_of, wanted
-from verifiers.runs import Bench
 
 
 @dataclass(frozen=True, kw_only=True)

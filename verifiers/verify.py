@@ -6,22 +6,21 @@ All runs use the final image and evaluation script, so that certification can co
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
-from backends.git import GitError, Repository
+from backends.git import Repository
 from backends.sandbox.base import Series
 from backends.services import Services
+from backends.testing.bench import Bench, Done
+from backends.testing.lists import Lists, make_lists
 from backends.testing.script import config_part, render
+from backends.testing.twin_runs import twins_of
 from languages.paths import is_test_file
 from taskdb.lineage import Lineage
 from taskdb.published import compare
-from taskdb.records import Candidate, Environment, Rejection, RunKind, Stage, TestId, TestRun, Verification
-from verifiers import twins
-from verifiers.lists import Lists, make_lists
-from verifiers.runs import Bench, Done
+from taskdb.records import Candidate, Environment, Rejection, RunKind, Stage, TestRun, Verification
 from verifiers.selection import eval_files
 
 
@@ -94,7 +93,6 @@ class Trial:
     canary: bool = True
     tested: list[Done] = field(default_factory=list)
     solved: list[Done] = field(default_factory=list)
-    twin_runs: list[Done] = field(default_factory=list)
 
     @cached_property
     def gold(self) -> bytes:
@@ -141,14 +139,17 @@ class Trial:
         lists = self.lists()
         if lists is None or not lists.fail_to_pass:
             return self._no_fail_to_pass()
-        twin_patch, confirmed = self._twins([test for test, _ in lists.fail_to_pass])
-        runs: list[TestRun] = [done.record for done in (*self.tested, *self.solved, *self.twin_runs)]
+        twins = twins_of(
+            self.bench, self.tree, self.candidate.base_commit, test_patch=self.test_patch, solution=self.gold,
+            tests=[test for test, _ in lists.fail_to_pass],
+        )  # fmt: skip
+        runs: list[TestRun] = [done.record for done in (*self.tested, *self.solved, *twins.runs)]
         return Verification(
             parent=self.environment.id, candidate=self.candidate.id, name=self.candidate.name,
             FAIL_TO_PASS=lists.fail_to_pass, PASS_TO_PASS=lists.pass_to_pass, flaky=lists.flaky,
-            twins=tuple(confirmed), eval_files=self.files,
+            twins=twins.confirmed, eval_files=self.files,
             eval_script=self.services.artifacts.put_text(self.bench.script),
-            twin_patch=self.services.artifacts.put(twin_patch) if confirmed else None,
+            twin_patch=self.services.artifacts.put(twins.patch) if twins.confirmed else None,
             repeats=self.services.settings.repeats, runs=tuple(runs), seconds=0.0,
         )  # fmt: skip
 
@@ -206,43 +207,6 @@ class Trial:
         passed = solved.record.counts.passed
         detail = f"none of {passed} passing tests fails without the gold patch"
         return Unfit(reason=Reason.NO_FAIL_TO_PASS, detail=detail, log=solved.record.log)
-
-    def _twins(self, fail_to_pass: Sequence[TestId]) -> tuple[bytes, list[TestId]]:
-        """The twin patch, and the tests it was seen to fail for under the gold patch; at most two runs."""
-        try:
-            sources = self._sources(fail_to_pass)
-        except GitError:
-            return b"", []
-        raise_in: set[TestId] = set()
-        patch, confirmed = b"", list[TestId]()
-        for _ in range(2):
-            changed = {
-                file: text for file, source in sources.items()
-                if (text := twins.sabotage(source, _bare(fail_to_pass, file), _bare(raise_in, file)))
-            }  # fmt: skip
-            if not changed:
-                break
-            patch = twins.twin_patch(self.tree, self.candidate.base_commit, self.test_patch, changed)
-            done = self.bench.run(RunKind.TWIN, patch=self.gold, test_patch=patch, files=sorted(sources), last=True)
-            self.twin_runs.append(done)
-            outcomes = done.report.outcomes
-            confirmed = [
-                test for test in fail_to_pass if test in outcomes and outcomes[test].status in ("failed", "error")
-            ]
-            raise_in = {test for test in fail_to_pass if test not in confirmed}
-            if not raise_in:
-                break
-        return patch, confirmed
-
-    def _sources(self, fail_to_pass: Sequence[TestId]) -> dict[str, bytes]:
-        """Python files of the F2P tests as they are at B + T."""
-        files = sorted({test.partition("::")[0] for test in fail_to_pass})
-        python = [file for file in files if file.endswith(".py")]
-        return twins.patched_files(self.tree, self.candidate.base_commit, self.test_patch, python)
-
-
-def _bare(tests: Sequence[TestId] | set[TestId], file: str) -> set[str]:
-    return {twins.bare(test) for test in tests if test.partition("::")[0] == file}
 
 
 def _unfit(kind: RunKind, done: Done) -> Unfit | None:

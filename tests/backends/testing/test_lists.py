@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from backends.testing.lists import make_lists
 from backends.testing.outcomes import Outcome, Report, Status
 from taskdb.published import compare
 from taskdb.records import FailureKind, Published
-from verifiers.lists import make_lists
 
 
 def report(uncollected: dict[str, str] | None = None, **outcomes: str) -> Report:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
+from backends.testing.twins import bare, patched_files, sabotage, twin_patch
 from tests.helpers import TinyRepo
-from verifiers.twins import bare, patched_files, sabotage, twin_patch
 
 HONEST = {"f": lambda x: x + 1, "g": lambda x: [x, "ü"], "table": {"a": 1}}
 

@@ -12,13 +12,11 @@ A twin counts only once the gold patch was seen to fail it.
 from __future__ import annotations
 
 import ast
-import os
-import tempfile
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from backends.git import GitError, Repository
+from backends.git import Repository
+from backends.index import ScratchIndex
 
 TestFunction = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -80,7 +78,7 @@ def bare(test: str) -> str:
 
 def patched_files(repository: Repository, base: str, patch: bytes, files: Iterable[str]) -> dict[str, bytes]:
     """Contents of `files` in the tree of `base` with `patch` applied."""
-    with _Index(repository, base) as index:
+    with ScratchIndex(repository, base) as index:
         index.apply(patch)
         found = {path: index.read(path) for path in files}
     return {path: content for path, content in found.items() if content is not None}
@@ -92,7 +90,7 @@ def twin_patch(repository: Repository, base: str, patch: bytes, changed: Mapping
     Raises:
         GitError: the patch does not apply.
     """
-    with _Index(repository, base) as index:
+    with ScratchIndex(repository, base) as index:
         index.apply(patch)
         for path, content in changed.items():
             index.write(path, content)
@@ -240,51 +238,3 @@ def _disjoint(edits: Iterable[_Edit]) -> list[_Edit]:
         if not kept or edit.end <= kept[-1].start:
             kept.append(edit)
     return kept
-
-
-# ---------------------------------------------------------------------------------------------- patches, by an index
-
-
-class _Index:
-    """An index of its own beside a repository nobody writes to: objects made here go to a temporary folder."""
-
-    def __init__(self, repository: Repository, base: str) -> None:
-        self.repository = repository
-        self.base = base
-
-    def __enter__(self) -> _Index:
-        self.folder = tempfile.TemporaryDirectory(prefix="mergemill-")
-        root = Path(self.folder.name)
-        (root / "objects").mkdir()
-        objects = os.fsdecode(self.repository.git("rev-parse", "--git-path", "objects")).rstrip("\n")
-        self.env = {
-            "GIT_INDEX_FILE": str(root / "index"),
-            "GIT_OBJECT_DIRECTORY": str(root / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str((self.repository.path / objects).resolve()),
-        }
-        self.git("read-tree", self.base)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.folder.cleanup()
-
-    def git(self, *arguments: str, data: bytes | None = None) -> bytes:
-        return self.repository.git(*arguments, data=data, env=self.env)
-
-    def apply(self, patch: bytes) -> None:
-        if patch:
-            self.git("apply", "--cached", "--whitespace=nowarn", data=patch)
-
-    def read(self, path: str) -> bytes | None:
-        try:
-            return self.git("cat-file", "blob", f":{path}")
-        except GitError:
-            return None
-
-    def write(self, path: str, content: bytes) -> None:
-        oid = self.git("hash-object", "-w", "--stdin", data=content).decode().strip()
-        mode = self.git("ls-files", "-s", "--", f":(literal){path}").split(b" ")[0].decode() or "100644"
-        self.git("update-index", "--add", "--cacheinfo", f"{mode},{oid},{path}")
-
-    def diff(self) -> bytes:
-        return self.git("diff-index", "--cached", "--binary", "--full-index", "-M", self.base)
