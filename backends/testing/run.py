@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from backends.sandbox.base import Ran, Series
-from backends.testing import junit
+from backends.testing import coverage, junit
 from backends.testing.outcomes import Outcome, Report, Status
 
 UNAPPLIED = 96
@@ -31,10 +31,15 @@ fi
 export MERGEMILL_REPORT_DIR="$box/report"
 [ ! -f "$box/files" ] || export MERGEMILL_FILES="$box/files"
 [ ! -f "$box/test.patch" ] || export MERGEMILL_TEST_PATCH="$box/test.patch"
-exec /bin/bash "$box/evaluate.sh"
+[ -f "$box/collect.sh" ] || exec /bin/bash "$box/evaluate.sh"
+. "$box/collect.sh"
+/bin/bash "$box/evaluate.sh"
+code=$?
+[ ! -d "$box/report" ] || tell_covered "$box/report/covered.lines"
+exit $code
 """
 
-_LEFT = ("junit.xml", "times", "canaries", "known", "error")
+_LEFT = ("junit.xml", "times", "canaries", "known", "error", coverage.LEFT)
 """What is taken back of the report folder: files of root's, beside the folder that the tests write to."""
 
 
@@ -57,6 +62,8 @@ class TestResult:
     fooled: bool = False
     """Whether the canary that must fail was reported as passed: no honest runner does."""
     infrastructure_error: str | None = None
+    covered: coverage.Covered | None = None
+    """Lines that were executed, where that was asked for and can be told."""
 
 
 def run_tests(
@@ -69,6 +76,7 @@ def run_tests(
     files: Sequence[str] = (),
     seed: int = 0,
     known_files: Sequence[str] = (),
+    collect_lines: bool = False,
     last: bool = False,
 ) -> TestResult:
     """Run the evaluation script in a fresh container.
@@ -82,6 +90,7 @@ def run_tests(
         files: test files to run instead of the script's; in another order for every seed but 0.
         seed: hash seed, and the order of `files`.
         known_files: further paths for telling test files, beside those that lie in the tree.
+        collect_lines: whether to tell which lines of the tree are executed; the script is the same.
         last: whether no other run of these boxes will follow.
 
     Raises:
@@ -89,6 +98,8 @@ def run_tests(
     """
     box = f"/mergemill-{secrets.token_hex(8)}"
     given = {"evaluate.sh": script.encode(), "submission.patch": patch}
+    if collect_lines:
+        given |= coverage.collectors()
     if test_patch is not None:
         given["test.patch"] = test_patch
     if files:
@@ -107,6 +118,7 @@ def run_tests(
         script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output,
         applied=ran.exit_code != UNAPPLIED or bool(left), fooled=_fooled(whole, listed),
         infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
+        covered=coverage.covered(left.get(coverage.LEFT)),
     )  # fmt: skip
 
 

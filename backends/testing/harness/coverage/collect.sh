@@ -1,0 +1,33 @@
+# Tells which lines of the tree a run executes. Read by the shell that starts the evaluation, as root: it lays collectors
+# beside the interpreters, for this box alone, so that the evaluation script is the same with and without them.
+# Sees $box (root's folder) and $workdir. Afterwards `tell_covered FILE` writes `path:line` and `path:first-last`, sorted.
+covered="$box/covered"
+install -d -m 700 -o mergemill -g mergemill "$covered"
+
+for packages in /opt/venv/lib/python*/site-packages; do
+    [ -d "$packages" ] || continue
+    install -m 644 "$box/_mergemill_coverage.py" "$packages"
+    echo "import _mergemill_coverage; _mergemill_coverage.start('$workdir', '$covered/lines')" \
+        > "$packages/_mergemill_coverage.pth"
+done
+
+stand_in() {  # NAME BODY: a program of that name before the real one, which BODY calls as $real
+    local real
+    real="$(command -v "$1")" && real="$(readlink -f "$real")" || return 0
+    [ ! -e "/opt/venv/bin/$1" ] && mkdir -p /opt/venv/bin || return 0
+    printf '#!/bin/bash\nreal=%q covered=%q\n%s\n' "$real" "$covered" "$2" > "/opt/venv/bin/$1"
+    chmod 755 "/opt/venv/bin/$1"
+}
+stand_in go '[ "$1" != test ] || set -- test "-coverprofile=$covered/$$-$RANDOM.go" "${@:2}"; exec "$real" "$@"'
+stand_in node 'export NODE_V8_COVERAGE="$covered"; exec "$real" "$@"'
+
+tell_covered() {
+    if [ -f "$covered/lines" ] && [ ! -L "$covered/lines" ]; then
+        head -c 256M "$covered/lines" | LC_ALL=C sort -u | head -c 32M > "$1"
+    elif [ -n "$(ls "$covered")" ]; then
+        setpriv --reuid=mergemill --regid=mergemill --clear-groups --no-new-privs --inh-caps=-all \
+            env -i PATH=/usr/bin:/bin LANG=C.UTF-8 timeout -s KILL 120 \
+            /usr/bin/python3 -I -S -B - "$workdir" "$covered" < "$box/profiles.py" | head -c 32M > "$1"
+        [ -s "$1" ] || rm -f -- "$1"
+    fi
+}
