@@ -1,0 +1,70 @@
+"""The change of one file as a patch that `git apply` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+CONTEXT = 3
+"""Lines around a change."""
+_ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+
+
+def patch_of(path: str, before: bytes, after: bytes) -> bytes:
+    """A git-style patch that turns one text of a file into another; empty when they are the same.
+
+    Args:
+        path: of the file, posix, from the repository's root; it exists before and after.
+        before: its whole text.
+        after: its whole new text.
+    """
+    old, new = _by_line_feed(before), _by_line_feed(after)
+    if old == new:
+        return b""
+    names = [_name(f"{side}/{path}") for side in "ab"]
+    tab = b"\t" if " " in path else b""
+    head = b"diff --git %b %b\n--- %b%b\n+++ %b%b\n" % (*names, names[0], tab, names[1], tab)
+    return head + b"".join(_hunks(old, new))
+
+
+def _by_line_feed(text: bytes) -> list[bytes]:
+    """Lines with their ends, as git counts them: a lone carriage return ends none."""
+    lines = [line + b"\n" for line in text.split(b"\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
+
+def _name(path: str) -> bytes:
+    """As git quotes names of files."""
+    raw = path.encode(errors="surrogateescape")
+    if all(32 <= byte < 127 and byte not in _ESCAPES for byte in raw):
+        return raw
+    word = "".join(_ESCAPES.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
+    return f'"{word}"'.encode()
+
+
+def _hunks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[bytes]:
+    """The hunks; only what lies between the first and the last difference is compared in full."""
+    shorter = min(len(old), len(new))
+    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
+    head, tail = max(0, head - CONTEXT), max(0, tail - CONTEXT)
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(CONTEXT):
+        (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
+        yield b"@@ -%b +%b @@\n" % (_range(head + i1, i2 - i1), _range(head + j1, j2 - j1))
+        for word, a1, a2, b1, b2 in group:
+            if word == "equal":
+                yield from (_line(b" ", line) for line in a[a1:a2])
+            else:
+                yield from (_line(b"-", line) for line in a[a1:a2])
+                yield from (_line(b"+", line) for line in b[b1:b2])
+
+
+def _range(start: int, length: int) -> bytes:
+    first = start + 1 if length else start
+    return b"%d,%d" % (first, length)
+
+
+def _line(sign: bytes, line: bytes) -> bytes:
+    return sign + line if line.endswith(b"\n") else sign + line + b"\n\\ No newline at end of file\n"

@@ -1,0 +1,42 @@
+"""Patches that git takes."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from derivers.mutation import patch_of
+
+LINES = b"".join(b"line %d\n" % n for n in range(40))
+
+
+@pytest.mark.parametrize("path", ["a.py", "with space/ä.py", 'quo"te.py', "tab\there.py"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b"a\nb\nc\n", b"a\nx\nc\n"),
+        (b"a\nb", b"a\nb\n"),
+        (b"a\r\nb\r\n", b"a\r\nc\r\n"),
+        (b"a\rb\n", b"a\rc\n"),
+        (b"a\n", b""),
+        (b"", b"a"),
+        (LINES, LINES.replace(b"line 3\n", b"").replace(b"line 30\n", b"line 30\nmore\n")),
+        (LINES, LINES + b"end"),
+        (b"\xff\n" + LINES, b"\xfe\n" + LINES),
+    ],
+)
+def test_git_makes_the_new_text_of_the_old(path: str, before: bytes, after: bytes, tmp_path: Path) -> None:
+    file = tmp_path / path
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(before)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    patch = patch_of(path, before, after)
+    for arguments, text in (([], after), (["-R"], before)):
+        subprocess.run(["git", "apply", "-p1", *arguments], cwd=tmp_path, input=patch, check=True)
+        assert file.read_bytes() == text
+
+
+def test_no_difference_is_no_patch() -> None:
+    assert patch_of("a.py", b"a\n", b"a\n") == b""
