@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from backends.sandbox.base import Limits
 
 if TYPE_CHECKING:
     from backends.clones import Clones
     from backends.llm.base import Model
-    from backends.sandbox.base import Sandbox
+    from backends.sandbox.base import ImageInfo, Sandbox
     from mergemill.config import Settings
     from taskdb.artifacts import Artifacts
+    from taskdb.records import BuildPlan, Candidate
 
 
 def now() -> str:
@@ -22,15 +23,23 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+class Boxes(Protocol):
+    """Makes images of trees that are no commit of the history."""
+
+    def source(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
+        """The image with the tree of the candidate's base commit and a patch; None when its install fails."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Settings, sandbox, clones, artifacts, model (None: none takes part) and clock."""
+    """Settings, sandbox, clones, artifacts, model (None: none takes part), boxes of patched trees, and clock."""
 
     settings: Settings
     sandbox: Sandbox
     clones: Clones
     artifacts: Artifacts
     model: Model | None = None
+    boxes: Boxes | None = None
     clock: Callable[[], str] = now
 
     def test_limits(self) -> Limits:

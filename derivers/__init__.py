@@ -1,43 +1,46 @@
-"""One verified change, the tasks that can be made of it."""
+"""One verified change, the tasks that can be made of it: reading KINDS is reading which there are.
+
+A kind stands in one file, and says of a change which tasks it gives, or why none. What each needs of a change, and
+which kinds are made when none is named, stands in `taskdb.kinds`; what a submission to each is worth, in
+`verifiers.rewards`.
+"""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from collections.abc import Mapping
 
 from backends.services import Services
-from derivers.bugfix import bugfix, is_bugfix
+from derivers.base import Deriver, Refusal
+from derivers.bugfix import bugfix
+from derivers.feature import feature
+from taskdb.kinds import NEEDS, Needs
 from taskdb.lineage import Lineage
-from taskdb.records import Rejection, Stage, Task
+from taskdb.records import Kind, Rejection, Stage, Task
 
-__all__ = ["Reason", "derive"]
+__all__ = ["KINDS", "derive"]
+
+KINDS: Mapping[Kind, Deriver] = {
+    deriver.kind: deriver
+    for deriver in (
+        Deriver(Kind.BUGFIX, bugfix),
+        Deriver(Kind.FEATURE, feature),
+    )
+}
 
 
-class Reason(StrEnum):
-    """Why a verified change became no task. What the judge has set aside has its finding's name for a reason."""
+def derive(lineage: Lineage, services: Services) -> list[Task] | Rejection:
+    """The tasks of the one kind in `lineage.kinds` that a change gives, or why it gives none.
 
-    NO_BEHAVIOURAL_FAILURE = "no-behavioural-failure"
-
-
-def derive(lineage: Lineage, services: Services) -> Task | Rejection:
-    """The derivers' stage; it runs nothing."""
-    del services
-    why_not = _why_not(lineage)
-    if why_not is None:
-        return bugfix(lineage)
-    reason, detail = why_not
-    candidate, parent = lineage.candidate, lineage.verdict or lineage.the_verification
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    (kind,) = lineage.kinds
+    made = KINDS[kind].make(lineage, services)
+    if not isinstance(made, Refusal):
+        return made
+    candidate = lineage.candidate
+    above = candidate if NEEDS[kind] in (Needs.CANDIDATE, Needs.NO_ENVIRONMENT) else lineage.the_verdict
     return Rejection(
-        parent=parent.id, name=candidate.name, source=candidate.source, stage=Stage.DERIVE, reason=reason,
-        detail=detail,
+        parent=above.id, name=candidate.name, source=candidate.source, stage=Stage.DERIVE, reason=str(made.reason),
+        detail=made.detail, kind=kind,
     )  # fmt: skip
-
-
-def _why_not(lineage: Lineage) -> tuple[str, str] | None:
-    """Reason and detail, or None: it is a bug fix, and its statement is enough."""
-    if detail := is_bugfix(lineage.the_verification):
-        return Reason.NO_BEHAVIOURAL_FAILURE, detail
-    verdict = lineage.verdict
-    if verdict is None or verdict.set_aside is None:
-        return None
-    found = next((finding for finding in verdict.findings if finding.rule == verdict.set_aside), None)
-    return verdict.set_aside, f"{found.detail}: {found.quote!r}" if found else "set aside by the judge"

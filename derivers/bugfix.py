@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
+from backends.services import Services
+from derivers.base import Refusal, set_aside, task_of
 from taskdb.lineage import Lineage
 from taskdb.published import compare
-from taskdb.records import FailureKind, Kind, RunKind, Task, Verification
-from taskdb.verdicts import completed
+from taskdb.records import FailureKind, Kind, PublishedVerdict, Task, Verification
 
 BEHAVIOURAL = (FailureKind.ASSERTION, FailureKind.ERROR)
+
+
+class Reason(StrEnum):
+    """Why a verified change is no bug fix. What the judge has set aside has its finding's name for a reason."""
+
+    NO_BEHAVIOURAL_FAILURE = "no-behavioural-failure"
 
 
 def is_bugfix(verification: Verification) -> str | None:
@@ -15,26 +24,22 @@ def is_bugfix(verification: Verification) -> str | None:
     kinds = {kind for _, kind in verification.FAIL_TO_PASS}
     if kinds & set(BEHAVIOURAL):
         return None
+    if not kinds:
+        return "nothing fails before it"
     return f"before the fix every FAIL_TO_PASS test was only {' or '.join(sorted(kinds))}"
 
 
-def bugfix(lineage: Lineage) -> Task:
-    """The bugfix task of a verified change."""
-    candidate, environment, verification = lineage.candidate, lineage.the_environment, lineage.the_verification
-    addition = lineage.verdict.addition if lineage.verdict else ""
-    published = None
-    if candidate.published:
-        f2p = [test for test, _ in verification.FAIL_TO_PASS]
-        published = compare(candidate.published, f2p, verification.PASS_TO_PASS)
-    solved = [run.test_seconds for run in verification.runs if run.kind is RunKind.SOLVED]
-    return Task(
-        parent=verification.id, candidate=candidate.id, source=candidate.source,
-        name=f"{candidate.name}.{Kind.BUGFIX}", kind=Kind.BUGFIX, repo=candidate.repo,
-        language=candidate.language, language_version=environment.plan.language_version, version=candidate.version,
-        base_commit=candidate.base_commit, created_at=candidate.created_at, license=candidate.license,
-        problem_statement=completed(candidate.problem_statement, addition), hints=candidate.hints,
-        gold_patch=candidate.gold_patch, test_patch=candidate.test_patch, twin_patch=verification.twin_patch,
-        FAIL_TO_PASS=verification.FAIL_TO_PASS, PASS_TO_PASS=verification.PASS_TO_PASS, twins=verification.twins,
-        eval_script=verification.eval_script, plan=environment.plan, image=environment.image,
-        image_digest=environment.image_digest, test_seconds=max(solved, default=0.0), published=published,
-    )  # fmt: skip
+def bugfix(lineage: Lineage, services: Services) -> list[Task] | Refusal:
+    """The bugfix task of a verified change; runs nothing."""
+    del services
+    if detail := is_bugfix(lineage.the_verification):
+        return Refusal(Reason.NO_BEHAVIOURAL_FAILURE, detail)
+    return set_aside(lineage) or [task_of(lineage, Kind.BUGFIX, published=as_published(lineage))]
+
+
+def as_published(lineage: Lineage) -> PublishedVerdict | None:
+    """How the lists differ from those that a published task came with."""
+    published, verification = lineage.candidate.published, lineage.the_verification
+    if published is None:
+        return None
+    return compare(published, [test for test, _ in verification.FAIL_TO_PASS], verification.PASS_TO_PASS)

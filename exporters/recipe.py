@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backends.overlay import tree_of
 from dockerfiles.render import official_image, render, text
 from exporters.bundle import put
 from exporters.tree import write_tree
@@ -25,4 +26,5 @@ def write_recipe(task: Task, folder: Path, services: Services) -> None:
     put(folder / "Dockerfile", render(task.the_plan, name=task.name, base=official_image(task.the_plan), tree=TREE))
     for script in ("finish.sh", "settle.sh"):
         put(folder / script, text(script))
-    write_tree(services.clones.open(task.source, task.repo), task.base_commit, folder / TREE)
+    with tree_of(task, services) as (history, commit):
+        write_tree(history, commit, folder / TREE)

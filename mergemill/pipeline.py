@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
@@ -23,8 +23,9 @@ from mergemill.duplicates import Duplicates
 from mergemill.errors import InputError, MachineError, MergemillError, Transient, disk_full
 from mergemill.progress import Progress
 from taskdb.chains import Finished, Scope
+from taskdb.kinds import INSTEAD, ready
 from taskdb.lineage import Lineage
-from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
+from taskdb.records import Candidate, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.store import Store
 from taskdb.tags import Tags
 
@@ -67,12 +68,15 @@ Miner = Callable[[str, Services], Iterator[Mined | InputError | str]]
 
 @dataclass(frozen=True)
 class Step:
-    """A row of the table: `by(takes(lineage), services)` makes the lineage's next record, or says why not."""
+    """A row of the table: `by(lineage, services)` makes the lineage's next record, or says why not.
+
+    One change has many tasks. `derive` is asked once for each of its kinds, by `lineage.kinds`, and makes any number
+    of them; `certify` is asked once for each task, by `lineage.task`.
+    """
 
     stage: Stage
     makes: str
-    takes: Callable[[Lineage], Any]
-    by: Callable[[Any, Services], Record | Rejection]
+    by: Callable[[Lineage, Services], Record | Sequence[Record]]
 
 
 def stages() -> tuple[Step, ...]:
@@ -83,11 +87,11 @@ def stages() -> tuple[Step, ...]:
     from verifiers.judge import judge  # noqa: PLC0415
 
     return (
-        Step(Stage.BUILD, "environment", lambda it: it.candidate, build),
-        Step(Stage.VERIFY, "verification", lambda it: it, verify),
-        Step(Stage.JUDGE, "verdict", lambda it: it, judge),
-        Step(Stage.DERIVE, "task", lambda it: it, derive),
-        Step(Stage.CERTIFY, "certificate", lambda it: it, certify),
+        Step(Stage.BUILD, "environment", lambda it, services: build(it.candidate, services)),
+        Step(Stage.VERIFY, "verification", verify),
+        Step(Stage.JUDGE, "verdict", judge),
+        Step(Stage.DERIVE, "task", derive),
+        Step(Stage.CERTIFY, "certificate", certify),
     )
 
 
@@ -99,24 +103,75 @@ class Attempt:
     lineage: Lineage
     result: Record | Exception
     seconds: float
+    kind: Kind | None = None
+    """The kind of task, where one is made or certified."""
+
+
+@dataclass
+class Advance:
+    """One change on its way through those of the steps that it has still before it; in a worker."""
+
+    steps: Sequence[Step]
+    services: Services
+    patience: Retrying
+    lineage: Lineage
+
+    def attempts(self) -> Iterator[Attempt]:
+        """All that is tried, as it comes; an error ends it, for the change is tried again later."""
+        with self.services.sandbox.holding():  # images made for it stay until its last stage is done
+            for step in self.steps:
+                attempts = {Stage.DERIVE: self._derived, Stage.CERTIFY: self._certified}.get(step.stage, self._next)
+                for attempt in attempts(step):
+                    yield attempt
+                    if isinstance(attempt.result, MergemillError) or (
+                        isinstance(attempt.result, Exception) and attempt.kind is None
+                    ):
+                        return
+
+    def _next(self, step: Step) -> Iterator[Attempt]:
+        """One record more of the change itself, where it has not got it and was not rejected."""
+        if self.lineage.stopped is not None or getattr(self.lineage, step.makes) is not None:
+            return
+        (attempt,) = self._tried(step, self.lineage)
+        yield attempt
+        if isinstance(attempt.result, Rejection):
+            self.lineage = replace(self.lineage, stopped=step.stage)
+        elif isinstance(attempt.result, Record):
+            self.lineage = self.lineage.then(attempt.result)
+
+    def _derived(self, step: Step) -> Iterator[Attempt]:
+        """Tasks of every kind that it has come far enough for, and that are not made in another one's place."""
+        it, made = self.lineage, set[Kind]()
+        for kind in it.kinds:
+            far = ready(kind, judged=it.verdict is not None, paired=bool(it.others), stopped=it.stopped)
+            if not far or INSTEAD.get(kind) in made:
+                continue
+            for attempt in self._tried(step, replace(it, kinds=(kind,)), kind):
+                yield attempt
+                if isinstance(attempt.result, Task):
+                    made.add(kind)
+                    self.lineage = replace(self.lineage, derived=(*self.lineage.derived, attempt.result))
+
+    def _certified(self, step: Step) -> Iterator[Attempt]:
+        for task in self.lineage.derived:
+            yield from self._tried(step, replace(self.lineage, task=task), task.kind)
+
+    def _tried(self, step: Step, lineage: Lineage, kind: Kind | None = None) -> list[Attempt]:
+        """What comes of a step, with its time; several records share it evenly."""
+        started = time.perf_counter()
+        results: Sequence[Record | Exception]
+        try:
+            found = self.patience.copy()(step.by, lineage, self.services)
+            results = [found] if isinstance(found, Record) else list(found)
+        except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
+            results = [disk_full(error) or error]
+        seconds = (time.perf_counter() - started) / max(1, len(results))
+        return [Attempt(step.stage, lineage, result, seconds, kind) for result in results]
 
 
 def advance(steps: Sequence[Step], services: Services, patience: Retrying, lineage: Lineage) -> Iterator[Attempt]:
-    """Take one change through those of the steps that it has still before it; in a worker."""
-    with services.sandbox.holding():  # images made for it stay until its last stage is done
-        for step in steps:
-            if getattr(lineage, step.makes, None) is not None:
-                continue
-            started = time.perf_counter()
-            result: Record | Exception
-            try:
-                result = patience.copy()(step.by, step.takes(lineage), services)
-            except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
-                result = disk_full(error) or error
-            yield Attempt(step.stage, lineage, result, time.perf_counter() - started)
-            if isinstance(result, (Exception, Rejection)):
-                return
-            lineage = lineage.then(result)
+    """Take one change through those of the steps that it has still before it."""
+    return Advance(steps, services, patience, lineage).attempts()
 
 
 @dataclass
@@ -175,8 +230,9 @@ class Run:
             return
         self.in_a_row = 0
         done = Finished(
-            stage=attempt.stage, result=result, source=candidate.source, name=candidate.name, seconds=attempt.seconds
-        )
+            stage=attempt.stage, result=result, source=candidate.source, name=candidate.name, seconds=attempt.seconds,
+            kind=attempt.kind,
+        )  # fmt: skip
         self._tell(self.store.finish(done))
         if attempt.stage is Stage.BUILD:
             self.make_room()
@@ -214,7 +270,7 @@ class Run:
             for candidates in self._written(self._said(miner, source)):
                 seen.update(candidate.id for candidate in candidates)
                 meant = [c for c in candidates if scope.admits(c.name, c.id, c.created_at, c.language)]
-                yield from self.store.open_chains_of(meant, scope.retry)
+                yield from self.store.open_chains_of(meant, scope)
             if self.cut_short:
                 mined_before = self.store.open_chains(replace(scope, sources=[self.canonical(source)]))
                 yield from (chain for chain in mined_before if chain.candidate.id not in seen)

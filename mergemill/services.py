@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from backends.services import Services
@@ -15,8 +16,9 @@ from taskdb.artifacts import Artifacts
 
 if TYPE_CHECKING:
     from backends.llm.base import Model
-    from backends.sandbox.base import Sandbox
+    from backends.sandbox.base import ImageInfo, Sandbox
     from mergemill.config import Settings
+    from taskdb.records import BuildPlan, Candidate
 
 
 class _Later:
@@ -36,6 +38,19 @@ class _Later:
         return contextlib.nullcontext() if self._made is None else cast("Sandbox", self._made).holding()
 
 
+@dataclass(frozen=True)
+class _LaterBoxes:
+    """Boxes of patched trees, by the builders, who are loaded when the first is asked for."""
+
+    services: Services
+
+    def source(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
+        """As `builders.boxes.PatchedBoxes`."""
+        from builders.boxes import PatchedBoxes  # noqa: PLC0415 - reading commands need no builders
+
+        return PatchedBoxes(self.services).source(plan, candidate, setup_patch)
+
+
 def make_services(settings: Settings, *, engine: bool) -> Services:
     """Services for a run; `engine`: whether a Docker engine must answer now.
 
@@ -50,13 +65,14 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
     sandbox = _engine(settings) if engine else cast("Sandbox", _Later(settings))
     if engine:
         sandbox.reap()
-    return Services(
+    services = Services(
         settings=settings,
         sandbox=sandbox,
         clones=Clones(settings.store_dir / "clones", settings.clones),
         artifacts=artifacts_of(settings),
         model=model_of(settings),
     )
+    return replace(services, boxes=_LaterBoxes(services))
 
 
 def model_of(settings: Settings) -> Model | None:

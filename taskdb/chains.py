@@ -10,16 +10,15 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from taskdb.records import Record, Rejection, Stage
+from taskdb.kinds import DEFAULT, ready, still_open
+from taskdb.records import Kind, Record, Rejection, Stage
 
 STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
     Stage.BUILD: ("candidate", "environment"),
     Stage.VERIFY: ("environment", "verification"),
     Stage.JUDGE: ("verification", "verdict"),
-    Stage.DERIVE: ("verdict", "task"),
-    Stage.CERTIFY: ("task", "certificate"),
 }
-"""Stage -> columns of the view `changes` that hold its input and its output."""
+"""Stage -> columns of the view `changes` that hold its input and its output, up to where one change has many tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +34,8 @@ class Scope:
     """At most this many candidates of each source, newest first."""
     retry: Sequence[str] = ()
     """Reasons: what was rejected for one of them is done again."""
+    kinds: Sequence[Kind] = DEFAULT
+    """Kinds of tasks that are to be made."""
 
     def admits(self, name: str, key: str, at: str, language: str) -> bool:
         """Whether a candidate (its name, id, date and language) is meant, sources and limit aside."""
@@ -72,6 +73,8 @@ class Finished:
     seconds: float
     parent: Record | None = None
     """None when the result names its parent itself."""
+    kind: Kind | None = None
+    """Of the derivers and the certificates: the kind of task."""
 
     @property
     def ok(self) -> bool:
@@ -84,8 +87,52 @@ class Finished:
         return self.result.reason if isinstance(self.result, Rejection) else None
 
 
-def next_stage(row: Row[Any], retry: Sequence[str] = ()) -> Stage | None:
-    """The stage that a row of `changes` waits for, or None: it is certified, or rejected for no reason to try again."""
-    if row.rejected_by is not None and row.reason not in retry:
-        return None
-    return next((stage for stage, (_, makes) in STAGE_COLUMNS.items() if getattr(row, makes) is None), None)
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """What a change still has before it."""
+
+    stage: Stage | None
+    """The next one, up to the judge."""
+    stopped: Stage | None
+    """The one that has rejected it."""
+    kinds: tuple[Kind, ...]
+    """Kinds of tasks that are not made and not refused, whether the change has come far enough for them or not."""
+    ready: bool
+    """Whether it has, for one of them."""
+    tasks: tuple[str, ...]
+    """Ids of tasks to be certified."""
+
+    @property
+    def stages(self) -> frozenset[Stage]:
+        """The stages that have something to do at once."""
+        some = ((self.stage, True), (Stage.DERIVE, self.ready), (Stage.CERTIFY, bool(self.tasks)))
+        return frozenset(stage for stage, todo in some if stage and todo)
+
+
+def waiting(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired: bool = False) -> Waiting:
+    """What a row of `changes` waits for.
+
+    Args:
+        row: the change.
+        derived: its rows of `derivations`.
+        scope: kinds that are wanted, and reasons for which what was rejected is done again.
+        paired: whether it has a neighbour that was judged, too.
+    """
+    rejected = row.rejected_by in STAGE_COLUMNS and row.reason not in scope.retry
+    stopped = Stage(row.rejected_by) if rejected else None
+    stage = None if stopped else next((s for s, (_, made) in STAGE_COLUMNS.items() if getattr(row, made) is None), None)
+    made, refused, tasks = set[Kind](), set[Kind](), list[str]()
+    for one in derived:
+        kind, again = Kind(one.kind), one.reason in scope.retry
+        if one.task is not None:
+            made.add(kind)
+            if one.certificate is None and kind in scope.kinds and (one.reason is None or again):
+                tasks.append(one.task)
+        elif not again:
+            refused.add(kind)
+    kinds = tuple(still_open(scope.kinds, made, refused, row.change_kind))
+    judged = row.verdict is not None
+    return Waiting(
+        stage=stage, stopped=stopped, kinds=kinds, tasks=tuple(tasks),
+        ready=any(ready(kind, judged=judged, paired=paired, stopped=stopped) for kind in kinds),
+    )  # fmt: skip

@@ -24,7 +24,7 @@ class Needs:
     waiting: frozenset[str] = frozenset()
     """Images of changes that still go on."""
     known: frozenset[str] = frozenset()
-    """Images of all environments that were ever accepted here."""
+    """Images of all environments that were ever accepted here, and of all tasks."""
 
 
 def needs(store: Store) -> Needs:
@@ -37,15 +37,13 @@ def needs(store: Store) -> Needs:
             certified={image: tuple(sorted(names)) for image, names in certified.items()},
             tasked=frozenset(connection.execute(text(_TASKED)).scalars()),
             waiting=frozenset(connection.execute(text(_WAITING)).scalars()),
-            known=frozenset(connection.execute(text("SELECT DISTINCT image FROM environment")).scalars()),
+            known=frozenset(connection.execute(text(_KNOWN)).scalars()),
         )
 
 
-_CERTIFIED = """SELECT DISTINCT e.image, t.name
-                FROM certificate k JOIN task t ON t.id = k.parent
-                JOIN verification v ON v.id = t.parent JOIN environment e ON e.id = v.parent"""
-_TASKED = """SELECT DISTINCT e.image
-             FROM task t JOIN verification v ON v.id = t.parent JOIN environment e ON e.id = v.parent"""
+_CERTIFIED = "SELECT DISTINCT t.image, t.name FROM certificate k JOIN task t ON t.id = k.parent WHERE t.image <> ''"
+_TASKED = "SELECT DISTINCT image FROM task WHERE image <> ''"
+_KNOWN = "SELECT image FROM environment UNION SELECT image FROM task WHERE image <> ''"
 _WAITING = """SELECT DISTINCT e.image FROM changes h JOIN environment e ON e.id = h.environment
               WHERE h.status NOT IN ('certified', 'rejected')"""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from taskdb.records import Candidate, Certificate, Environment, Record, Task, Verification
+from taskdb.records import Candidate, Certificate, Environment, Kind, Record, Stage, Task, Verification
 from taskdb.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
@@ -20,7 +20,16 @@ class Lineage:
     verification: Verification | None = None
     verdict: Verdict | None = None
     task: Task | None = None
+    """The one that is to be certified."""
     certificate: Certificate | None = None
+    stopped: Stage | None = None
+    """The stage that has rejected the change."""
+    kinds: tuple[Kind, ...] = ()
+    """Kinds of tasks of which it is still to be found out whether the change gives them."""
+    derived: tuple[Task, ...] = ()
+    """Its tasks that are still to be certified."""
+    others: tuple[Lineage, ...] = ()
+    """Neighbours that have come as far, for tasks made of several changes."""
 
     @property
     def the_environment(self) -> Environment:

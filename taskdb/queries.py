@@ -145,7 +145,7 @@ def summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]:
     """What the database holds of the sources (of all, when none is named); the keys of `run`'s last line."""
     with store.reading() as connection:
         rows = [row for row in connection.execute(text(_OF_CHANGES)) if not sources or row.source in sources]
-        kinds = {row.id: row.kind for row in connection.execute(text("SELECT id, kind FROM task"))}
+        made = [row for row in connection.execute(text(_MADE)) if not sources or row.source in sources]
         spent = connection.execute(text("SELECT source, stage, sum(seconds) AS s FROM event GROUP BY source, stage"))
         seconds: Counter[str] = Counter()
         for row in spent:
@@ -156,13 +156,14 @@ def summary(store: Store, sources: Sequence[str] = ()) -> dict[str, Any]:
         "candidates": sum(row.candidate is not None for row in rows),
         "environments": sum(row.environment is not None for row in rows),
         "verified": sum(row.verification is not None for row in rows),
-        "tasks": dict(sorted(Counter(kinds[row.task] for row in rows if row.task).items())),
-        "certified": sum(row.certificate is not None for row in rows),
+        "tasks": dict(sorted(Counter(row.kind for row in made).items())),
+        "certified": sum(row.certificate is not None for row in made),
         "rejected": dict(Counter(row.reason for row in rows if row.reason).most_common()),
         "seconds": {stage.value: round(seconds[stage], 1) for stage in Stage if stage in seconds},
     }
 
 
+_MADE = "SELECT source, kind, certificate FROM derivations WHERE task IS NOT NULL"
 _OF_CHANGES = """SELECT source, repo, change_kind, size, candidate, environment,
                         verification, verdict, task, certificate, rejected_by, reason
                  FROM changes"""
@@ -339,6 +340,8 @@ def why(store: Store, change: PullRequest) -> dict[str, Any]:
         told = store.get(Rejection, published.rejection).published
     for event in events:
         event["ok"] = bool(event["ok"])
+        if event["kind"] is None:
+            del event["kind"]
     return {
         "name": change.name,
         "source": change.source,
@@ -376,7 +379,7 @@ def log_of(store: Store, change: PullRequest) -> str | None:
     return store.get(Rejection, row.rejection).log if row and row.rejection else None
 
 
-_EVENTS = text("""SELECT stage, ok, reason, detail, seconds, at FROM event
+_EVENTS = text("""SELECT stage, ok, reason, detail, seconds, at, kind FROM event
                   WHERE source = :source AND name = :name ORDER BY seq""")
 _TASK_IDS = text("SELECT id FROM tasks WHERE source = :source AND change_name = :name ORDER BY name, id")
 _PUBLISHED = text("SELECT task, rejection FROM changes WHERE pull_request = :id")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Row, Table, bindparam, insert, select
 
 from mergemill.errors import InputError
 from taskdb import tables
-from taskdb.chains import STAGE_COLUMNS, Finished, Scope, next_stage
+from taskdb.chains import Finished, Scope, Waiting, waiting
 from taskdb.closing import Closing
 from taskdb.lineage import Lineage
 from taskdb.mapping import KINDS, clean, finding_rows, rows_of, table_of, tag_rows
@@ -195,6 +195,7 @@ class Store(Closing):
                 "stage": f.stage.value, "name": f.name, "source": f.source, "record": f.result.id,
                 "parent": f.parent.id if f.parent else getattr(f.result, "parent", None), "ok": f.ok,
                 "reason": f.reason, "detail": clean(getattr(f.result, "detail", "")), "seconds": f.seconds,
+                "kind": f.kind,
                 "at": self.clock(),
             }
             for f in finished
@@ -249,31 +250,48 @@ class Store(Closing):
 
     def pending(self, stage: Stage, scope: Scope) -> Iterator[Lineage]:
         """What a stage has still to do, newest first, read in parts: memory does not grow with the queue."""
-        takes, _ = STAGE_COLUMNS[stage]
-        rows = [
-            row
-            for row in self._chains(scope)
-            if getattr(row, takes) is not None and next_stage(row, scope.retry) is stage
-        ]
-        yield from self._lineages(rows)
+        yield from self._lineages([(row, todo) for row, todo in self._chains(scope) if stage in todo.stages])
 
     def open_chains(self, scope: Scope) -> Iterator[Lineage]:
         """Candidates that some stage has still to do, with what there is of them, newest first."""
-        yield from self._lineages([row for row in self._chains(scope) if next_stage(row, scope.retry)])
+        yield from self._lineages([(row, todo) for row, todo in self._chains(scope) if todo.stages])
 
-    def open_chains_of(self, candidates: Sequence[Candidate], retry: Sequence[str] = ()) -> Iterator[Lineage]:
+    def open_chains_of(self, candidates: Sequence[Candidate], scope: Scope) -> Iterator[Lineage]:
         """Those of the candidates that some stage has still to do, in the order given."""
-        query = text(f"{_CHAIN} WHERE candidate IN :keys").bindparams(bindparam("keys", expanding=True))
         with self.reading() as connection:
-            rows = {row.candidate: row for row in _in_parts(connection, query, [c.id for c in candidates])}
-        return self._lineages([row for c in candidates if (row := rows.get(c.id)) and next_stage(row, retry)])
+            found = _in_parts(connection, _CHAINS_OF, [c.id for c in candidates])
+            rows = {row.candidate: (row, todo) for row, todo in self._waiting(connection, list(found), scope)}
+        return self._lineages([row for c in candidates if (row := rows.get(c.id)) and row[1].stages])
 
-    def _chains(self, scope: Scope) -> list[Row[Any]]:
+    def open_pairs(self, scope: Scope) -> Iterator[Lineage]:
+        """Judged changes with tasks of several changes still to be made, each with the judged one before it."""
+        with self.reading() as connection:
+            every = connection.execute(text(f"{_CHAIN} WHERE verdict IS NOT NULL ORDER BY merged_at DESC, name")).all()
+            older: dict[str, Row[Any]] = {}
+            for newer, row in _neighbours(every):
+                older[newer.candidate] = row
+            chosen = [row for row in scope.choose(every) if row.candidate in older]
+            meant = self._waiting(connection, chosen, scope, paired=True)
+        for row, todo in meant:
+            if todo.ready:
+                (lineage,), (other,) = self._lineages([(row, todo)]), self._lineages([(older[row.candidate], todo)])
+                yield replace(lineage, others=(other,))
+
+    def _chains(self, scope: Scope) -> list[tuple[Row[Any], Waiting]]:
         with self.reading() as connection:
             rows = connection.execute(text(f"{_CHAIN} WHERE candidate IS NOT NULL ORDER BY merged_at DESC, name"))
-            return scope.choose(rows)
+            return self._waiting(connection, scope.choose(rows), scope)
 
-    def _lineages(self, rows: Sequence[Row[Any]], part: int = 50) -> Iterator[Lineage]:
+    def _waiting(
+        self, connection: Connection, rows: Sequence[Row[Any]], scope: Scope, *, paired: bool = False
+    ) -> list[tuple[Row[Any], Waiting]]:
+        """The rows, each with what it waits for."""
+        derived: dict[str, list[Row[Any]]] = {}
+        for one in _in_parts(connection, _DERIVED, [row.candidate for row in rows]):
+            derived.setdefault(one.candidate, []).append(one)
+        return [(row, waiting(row, derived.get(row.candidate, ()), scope, paired=paired)) for row in rows]
+
+    def _lineages(self, rows: Sequence[tuple[Row[Any], Waiting]], part: int = 50) -> Iterator[Lineage]:
         for start in range(0, len(rows), part):
             some = rows[start : start + part]
             with self.reading() as connection:
@@ -281,14 +299,16 @@ class Store(Closing):
                 environments = self._load(connection, Environment, _ids(some, "environment"))
                 verifications = self._load(connection, Verification, _ids(some, "verification"))
                 verdicts = self._load(connection, Verdict, _ids(some, "verdict"))
-                derived = self._load(connection, Task, _ids(some, "task"))
-            for row in some:
+                derived = self._load(connection, Task, [key for _, todo in some for key in todo.tasks])
+            for row, todo in some:
                 yield Lineage(
                     candidate=candidates[row.candidate],
                     environment=environments.get(row.environment),
                     verification=verifications.get(row.verification),
                     verdict=verdicts.get(row.verdict),
-                    task=derived.get(row.task),
+                    stopped=todo.stopped,
+                    kinds=todo.kinds,
+                    derived=tuple(derived[key] for key in todo.tasks),
                 )
 
 
@@ -300,16 +320,30 @@ _ALIKE = text("""SELECT c.id AS candidate, count(*) AS shared, h.seq
                  GROUP BY c.id, h.seq ORDER BY shared DESC, h.seq LIMIT :most""").bindparams(
     bindparam("keys", expanding=True)
 )
-_CHAIN = """SELECT source, name, merged_at, language, candidate, environment, verification, verdict, task,
-                   certificate, rejected_by, reason FROM changes"""
+_CHAIN = """SELECT source, name, merged_at, language, change_kind, candidate, environment, verification, verdict,
+                   rejected_by, reason FROM changes"""
+_CHAINS_OF = text(f"{_CHAIN} WHERE candidate IN :keys").bindparams(bindparam("keys", expanding=True))
+_DERIVED = text("""SELECT candidate, kind, task, certificate, reason FROM derivations
+                   WHERE candidate IN :keys ORDER BY candidate, task_name""").bindparams(
+    bindparam("keys", expanding=True)
+)
 
 
 def _key_of(pull: PullRequest) -> dict[str, str]:
     return {"source": pull.source, "name": pull.name, "merge_commit": pull.merge_commit}
 
 
-def _ids(rows: Iterable[Row[Any]], column: str) -> list[str]:
-    return [key for row in rows if (key := getattr(row, column)) is not None]
+def _ids(rows: Iterable[tuple[Row[Any], Waiting]], column: str) -> list[str]:
+    return [key for row, _ in rows if (key := getattr(row, column)) is not None]
+
+
+def _neighbours(rows: Sequence[Row[Any]]) -> Iterator[tuple[Row[Any], Row[Any]]]:
+    """Each change with the one before it in its source; `rows` come newest first."""
+    newer: dict[str, Row[Any]] = {}
+    for row in rows:
+        if row.source in newer:
+            yield newer[row.source], row
+        newer[row.source] = row
 
 
 def _known(connection: Connection, table: Table, keys: Sequence[str]) -> set[str]:

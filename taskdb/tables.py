@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0005"
+REVISION = "0006"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 
 NAMING = {
@@ -151,10 +151,10 @@ class FindingRow(SQLModel, table=True):
 
 
 class TaskRow(Row, table=True):
-    """`Task`. `words`: name, repository and statement in lower case, for `tasks search`."""
+    """`Task`. `parent`: a verification or a candidate; `words`: name, repository and statement, for `tasks search`."""
 
     __tablename__ = "task"
-    parent: str = Field(foreign_key="verification.id", index=True)
+    parent: str = Field(index=True)
     candidate: str = Field(foreign_key="candidate.id", index=True)
     source: str = Field(index=True)
     name: str = Field(index=True)
@@ -169,6 +169,8 @@ class TaskRow(Row, table=True):
     n_pass_to_pass: int
     published: str | None
     words: str
+    environment: str
+    image: str
 
 
 class CertificateRow(Row, table=True):
@@ -192,6 +194,7 @@ class RejectionRow(Row, table=True):
     reason: str = Field(index=True)
     detail: str
     seconds: float
+    kind: str | None
 
 
 class BundleRow(Row, table=True):
@@ -229,6 +232,7 @@ class EventRow(SQLModel, table=True):
     __tablename__ = "event"
     seq: int | None = Field(default=None, primary_key=True)
     stage: str
+    kind: str | None = None
     name: str = Field(index=True)
     source: str
     parent: str | None = Field(index=True)

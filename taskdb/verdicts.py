@@ -98,6 +98,17 @@ class Completion(Part):
     """What was asked and answered."""
 
 
+class Interface(Part):
+    """Something that tests use by name and the gold patch brings."""
+
+    name: str
+    signature: str
+    """A text of the patch, on one line and without its body."""
+    path: str
+    parameters: tuple[str, ...] = ()
+    """Names a caller may have to know."""
+
+
 class Verdict(Record):
     """Whether the statement of a verified change is enough for what its tests demand."""
 
@@ -113,6 +124,8 @@ class Verdict(Record):
     """In the order of the rules."""
     set_aside: str | None
     """Name of the first finding that alone is enough to set aside the kinds that live by their statement, or null."""
+    interfaces: tuple[Interface, ...] = ()
+    """What the tests use and the gold patch defines, as far as it can be read off the patches."""
     opinions: Annotated[tuple[Opinion, ...], MEASURED] = ()
     agreement: Annotated[float | None, MEASURED] = None
     """Share of pairs of opinions that agree, 0..1; null with fewer than two that count."""

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 import hashlib
 
-CHANGES = """
+from taskdb.kinds import MAIN
+
+_BY_KIND = (
+    "CASE x.kind " + "".join(f"WHEN '{kind}' THEN {at} " for at, kind in enumerate(MAIN)) + f"ELSE {len(MAIN)} END"
+)
+"""The order in which tasks and refusals of one change speak for it."""
+
+CHANGES = f"""
 SELECT h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_at,
        CASE WHEN k.id IS NOT NULL THEN 'certified'
             WHEN r.id IS NOT NULL THEN 'rejected'
@@ -28,11 +35,32 @@ LEFT JOIN candidate c ON c.id = h.result
 LEFT JOIN environment e ON e.seq = (SELECT max(x.seq) FROM environment x WHERE x.parent = c.id)
 LEFT JOIN verification v ON v.seq = (SELECT max(x.seq) FROM verification x WHERE x.parent = e.id)
 LEFT JOIN verdict j ON j.seq = (SELECT max(x.seq) FROM verdict x WHERE x.parent = v.id)
-LEFT JOIN task t ON t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = v.id)
+LEFT JOIN task t ON t.seq = (SELECT x.seq FROM task x WHERE x.parent = v.id ORDER BY {_BY_KIND}, x.seq DESC LIMIT 1)
 LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
 LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
     WHEN c.id IS NULL THEN (SELECT x.seq FROM rejection x WHERE x.id = h.result)
-    ELSE (SELECT max(x.seq) FROM rejection x WHERE x.parent = coalesce(t.id, j.id, v.id, e.id, c.id)) END
+    ELSE (SELECT x.seq FROM rejection x WHERE x.parent = coalesce(t.id, j.id, v.id, e.id, c.id)
+          AND (x.stage <> 'derive' OR j.id IS NOT NULL) ORDER BY {_BY_KIND}, x.seq DESC LIMIT 1) END
+"""  # noqa: S608 - of names of kinds alone
+
+DERIVATIONS = """
+SELECT h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candidate, h.verification, t.kind,
+       CASE WHEN k.id IS NOT NULL THEN 'certified' WHEN r.id IS NOT NULL THEN 'rejected' ELSE 'derived' END AS status,
+       r.stage AS rejected_by, r.reason, r.detail,
+       t.id AS task, t.name AS task_name, k.id AS certificate, r.id AS rejection
+FROM changes h
+JOIN task t ON t.candidate = h.candidate AND (t.parent = h.verification OR t.parent = h.candidate)
+LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
+LEFT JOIN rejection r ON k.id IS NULL AND r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = t.id)
+WHERE t.seq = (SELECT max(x.seq) FROM task x WHERE x.parent = t.parent AND x.name = t.name)
+UNION ALL
+SELECT h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candidate, h.verification, r.kind,
+       'rejected', r.stage, r.reason, r.detail, NULL, NULL, NULL, r.id
+FROM changes h
+JOIN rejection r ON r.parent IN (h.verdict, h.candidate) AND r.stage = 'derive'
+WHERE r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = r.parent AND x.kind = r.kind)
+  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.candidate = h.candidate AND x.kind = r.kind
+                  AND x.parent IN (h.verification, h.candidate))
 """
 
 TAGS = """
@@ -75,20 +103,19 @@ FROM changes h JOIN finding f ON f.verdict = h.verdict
 """
 
 TASKS = """
-SELECT t.id, t.name, t.kind, t.repo, t.language, t.language_version, t.license, t.source,
-       CASE WHEN h.status IN ('certified', 'rejected') THEN h.status ELSE 'derived' END AS status,
-       t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published,
-       h.name AS change_name, h.change_kind, h.candidate, h.verification, h.certificate
-FROM changes h JOIN task t ON t.id = h.task
+SELECT t.id, t.name, t.kind, t.repo, t.language, t.language_version, t.license, t.source, d.status,
+       t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published, t.environment, t.image,
+       d.name AS change_name, d.change_kind, d.candidate, d.verification, d.certificate
+FROM derivations d JOIN task t ON t.id = d.task
 """
 
 REJECTIONS = """
-SELECT r.id, r.name, h.source, h.repo, r.stage, r.reason, r.detail, r.seconds, r.parent
+SELECT r.id, r.name, h.source, h.repo, r.stage, r.kind, r.reason, r.detail, r.seconds, r.parent
 FROM changes h JOIN rejection r ON r.id = h.rejection
 """
 
 EVENTS = """
-SELECT seq, stage, name, source, parent, record, ok, reason, detail, seconds, at FROM event
+SELECT seq, stage, kind, name, source, parent, record, ok, reason, detail, seconds, at FROM event
 """
 
 FUNNEL = """
@@ -113,6 +140,7 @@ SELECT id, image, image_digest, reference, added_at FROM image_copy
 
 VIEWS: dict[str, str] = {
     "changes": CHANGES,
+    "derivations": DERIVATIONS,
     "tags": TAGS,
     "candidates": CANDIDATES,
     "environments": ENVIRONMENTS,

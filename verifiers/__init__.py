@@ -2,8 +2,8 @@
 
 from verifiers.audit import Finding, audit_image
 from verifiers.certify import certify
-from verifiers.grade import grade
 from verifiers.inspection import Inspection, inspect
+from verifiers.rewards import grade, reward_of
 from verifiers.verify import verify
 
-__all__ = ["Finding", "Inspection", "audit_image", "certify", "grade", "inspect", "verify"]
+__all__ = ["Finding", "Inspection", "audit_image", "certify", "grade", "inspect", "reward_of", "verify"]

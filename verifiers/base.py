@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from backends.git import git
+from backends.overlay import tree_of
 from backends.services import Services
 from taskdb.records import Task
 from verifiers.layers import hashes
@@ -34,15 +35,15 @@ def read_base(files: Files, keep: Callable[[str], bool] = lambda _: False) -> Ba
 
 
 def cloned_files(task: Task, services: Services) -> Iterator[tuple[str, bytes]]:
-    """The regular files at the task's base commit, from the clone of its source.
+    """The regular files that the agent is given, from the clone of the task's source.
 
     Raises:
         InputError: the clone is gone or lacks objects.
     """
-    tree = services.clones.open(task.source, task.repo)
-    entries = [entry for entry in tree.ls_tree(task.base_commit) if entry.mode.startswith("100")]
-    contents = tree.blobs([entry.oid for entry in entries])
-    return ((entry.path, content) for entry, content in zip(entries, contents, strict=True))
+    with tree_of(task, services) as (history, commit):
+        entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
+        contents = history.blobs([entry.oid for entry in entries])
+        yield from ((entry.path, content) for entry, content in zip(entries, contents, strict=True))
 
 
 def touched(patch: bytes) -> list[str]:

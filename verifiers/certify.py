@@ -1,12 +1,14 @@
-"""Proof that a task holds, from its own image and script: gold is worth 1 in every run, doing nothing 0.
+"""Proof that a task holds, from its own image and oracle: gold is worth 1 in every run, doing nothing 0.
 
-A verification run that differs from a certification run in nothing but the list read afterwards (same image digest,
-same script) counts as one, so a task whose bundle is what was verified costs no run more.
+Where the lists of tests are the oracle, a verification run that differs from a certification run in nothing but the
+list read afterwards (same image digest, same script) counts as one, so a task whose bundle is what was verified costs
+no run more.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -14,7 +16,8 @@ from backends.services import Services
 from backends.testing.outcomes import Report
 from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection, RunKind, Stage, Task, TestRun, Verification
-from verifiers.grade import grade, pass_rate
+from verifiers.grade import pass_rate
+from verifiers.rewards import grade, reward_of
 
 GOLD_RUNS = 3
 
@@ -26,6 +29,8 @@ class Reason(StrEnum):
     NOOP_PASSES = "noop-passes"
     NO_IMAGE = "no-image"
     NOT_SCORED = "not-scored"
+    SIMULATED = "simulated"
+    """No test was ever run; a model played them."""
 
 
 @dataclass(frozen=True)
@@ -45,33 +50,43 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
         Transient: the engine failed.
     """
     started = time.perf_counter()
-    task = lineage.the_task
-    image = services.sandbox.image(task.image)
-    if image is None:
-        return _rejection(task, Reason.NO_IMAGE, f"there is no image {task.image}", started)
-    proof = _prove(task, lineage.the_verification, services, image.digest)
+    task, digest = lineage.the_task, ""
+    if task.environment == "simulated":
+        return _rejection(task, Reason.SIMULATED, "a model played its tests", started)
+    if task.image:
+        image = services.sandbox.image(task.image)
+        if image is None:
+            return _rejection(task, Reason.NO_IMAGE, f"there is no image {task.image}", started)
+        digest = image.digest
+    proof = _prove(task, _seen(task, lineage.verification, digest), services)
     if isinstance(proof, str):
         return _rejection(task, Reason.NOT_SCORED, proof, started)
     if min(proof.gold) < 1.0:
-        return _rejection(task, Reason.GOLD_FAILS, f"the gold patch scored {list(proof.gold)}", started)
+        return _rejection(task, Reason.GOLD_FAILS, f"the gold submission scored {list(proof.gold)}", started)
     if proof.noop > 0.0:
-        return _rejection(task, Reason.NOOP_PASSES, "an empty patch passes", started)
+        return _rejection(task, Reason.NOOP_PASSES, f"an empty submission scored {proof.noop}", started)
     return Certificate(
-        parent=task.id, name=task.name, gold=proof.gold, noop=proof.noop, image_digest=image.digest,
+        parent=task.id, name=task.name, gold=proof.gold, noop=proof.noop, image_digest=digest,
         seconds=time.perf_counter() - started,
     )  # fmt: skip
 
 
-def _prove(task: Task, verification: Verification, services: Services, digest: str) -> _Proof | str:
+def _seen(task: Task, verification: Verification | None, digest: str) -> list[TestRun]:
+    """Runs of the verification that differ from a certification run in nothing but the list read afterwards."""
+    if verification is None or task.oracle is not None:
+        return []
+    return [run for run in verification.runs if run.script == task.eval_script and run.image_digest == digest]
+
+
+def _prove(task: Task, same: Sequence[TestRun], services: Services) -> _Proof | str:
     """Scores of the runs that count and of those still needed; or why one has no score."""
-    same = [run for run in verification.runs if run.script == task.eval_script and run.image_digest == digest]
     counted = [run for run in same if run.kind is RunKind.SOLVED and run.killed_by is None]
     twins_ran = not task.twins or any(run.kind is RunKind.TWIN for run in same)
     gold = [_worth(task, run, services) for run in counted if twins_ran][:GOLD_RUNS]
     noop = [_worth(task, run, services) for run in same if run.kind is RunKind.TESTED][:1]
-    patch = services.artifacts.get(task.gold_patch)
+    best = reward_of(task).gold(task, services)
     while len(gold) < GOLD_RUNS or not noop:
-        submission, scores = (patch, gold) if len(gold) < GOLD_RUNS else (b"", noop)
+        submission, scores = (best, gold) if len(gold) < GOLD_RUNS else (b"", noop)
         scored = grade(task, services, submission)
         if scored.value is None:
             return scored.infrastructure_error or f"no score from {task.image}"

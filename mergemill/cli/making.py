@@ -19,7 +19,7 @@ from mergemill.cli.options import (
     Json,
     Status,
     meant,
-    patch_of,
+    submission_of,
     with_filters,
     with_settings,
 )
@@ -27,7 +27,7 @@ from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Transient, UsageError
 from mergemill.images.copies import copies_of
 from mergemill.images.fetching import fetching
-from mergemill.services import artifacts_of, make_services
+from mergemill.services import make_services
 from taskdb import queries
 from taskdb.image_queries import copies
 from taskdb.queries import Filters
@@ -87,25 +87,31 @@ def _one_of_each_name(chosen: list[Task]) -> None:
 @with_settings(*GRADING)
 def grade(
     task: Named,
+    *,
     patch: Annotated[Path | None, typer.Option("--patch", metavar="FILE", help="A patch to grade.")] = None,
+    tests: Annotated[Path | None, typer.Option("--tests", metavar="FILE", help="A patch that writes tests.")] = None,
+    review: Annotated[Path | None, typer.Option("--review", metavar="FILE", help="Findings as JSON.")] = None,
     gold: Annotated[bool, typer.Option("--gold", help="Grade the task's own solution.")] = False,
     noop: Annotated[bool, typer.Option("--noop", help="Grade the empty submission.")] = False,
     as_json: Json = False,
-    *,
     settings: Settings,
 ) -> None:
-    """Say what a submission is worth: its patch alone travels, into a fresh container without network."""
-    if (patch is not None) + gold + noop != 1:
-        raise UsageError("grade takes one of --patch FILE, --gold and --noop")
-    content = patch_of(patch) if patch else b""
+    """Say what a submission is worth: it alone travels, into a fresh container without network."""
+    given = {word: file for word, file in (("patch", patch), ("tests", tests), ("review", review)) if file}
+    if len(given) + gold + noop != 1:
+        raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")
+    content = b"".join(submission_of(file) for file in given.values())
     with Store.open(settings.db, create=False) as store:
         found = queries.resolve_task(store, task)
-        content = artifacts_of(settings).get(found.gold_patch) if gold else content
-        services = fetching(make_services(settings, engine=True), store)
         import verifiers  # noqa: PLC0415 - after what can be refused without it
 
+        reward = verifiers.reward_of(found)
+        if given and reward.submission not in given:
+            raise UsageError(f"{found.name} is a {found.kind} task", advice=f"it takes --{reward.submission} FILE")
+        services = fetching(make_services(settings, engine=bool(found.image)), store)
+        content = reward.gold(found, services) if gold else content
         with services.sandbox.holding():
-            if services.sandbox.image(found.image) is None:
+            if found.image and services.sandbox.image(found.image) is None:
                 advice = "`mergemill images push` where it is; then it is fetched"
                 raise InputError(f"the image {found.image} is not here, and no registry has it", advice=advice)
             score = verifiers.grade(found, services, content)

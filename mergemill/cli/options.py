@@ -109,8 +109,8 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         raise InputError(f"mergemill.toml: {error}") from error
 
 
-def patch_of(path: Path) -> bytes:
-    """The content of a patch file.
+def submission_of(path: Path) -> bytes:
+    """The content of a file that is to be graded.
 
     Raises:
         InputError: it cannot be read or is empty.
@@ -118,9 +118,9 @@ def patch_of(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read the patch {path}: {error.strerror}") from error
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
     if not content.strip():
-        raise InputError(f"the patch {path} is empty", advice="--noop grades the empty submission")
+        raise InputError(f"{path} is empty", advice="--noop grades the empty submission")
     return content
 
 

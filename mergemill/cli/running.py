@@ -26,6 +26,7 @@ from mergemill.progress import Lines, LiveTable, Quiet
 from mergemill.services import make_services
 from miner.sources import FORMS
 from taskdb.chains import Scope
+from taskdb.kinds import DEFAULT
 from taskdb.lineage import Lineage
 from taskdb.queries import examples, funnel, summary
 from taskdb.records import Kind, Stage
@@ -34,7 +35,10 @@ from taskdb.store import Store
 SOURCES = f"{FORMS} (a list of them)."
 Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help=SOURCES)]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID[,ID]", help="Only these changes: names or ids.")]
-Wanted = Annotated[Kind | None, typer.Option("--kind", help="Only tasks of this kind.")]
+Wanted = Annotated[
+    str | None,
+    typer.Option("--kind", metavar="KIND[,KIND]", help=f"Make tasks of these kinds: {', '.join(Kind)}, or all."),
+]
 Retry = Annotated[
     str | None,
     typer.Option("--retry", metavar="REASON[,REASON]", help="Do again what was rejected for one of these reasons."),
@@ -65,13 +69,13 @@ def stage_command(stage: Stage | None) -> Command:
         as_json: Json = False,
         settings: Settings,
     ) -> None:
-        del kind  # there is one; an unknown one was refused when the option was read
+        kinds = wanted_kinds(kind)
         expanded = _expanded(sources or (), required=stage in (None, Stage.MINE))
         if stage is Stage.JUDGE and judging.of_files(expanded):
             raise typer.Exit(judging.tell(expanded, words(only), settings, as_json=as_json))
         scope = Scope(
             sources=expanded, only=words(only), since=settings.since, until=settings.until,
-            language=settings.language, limit=settings.limit, retry=words(retry),
+            language=settings.language, limit=settings.limit, retry=words(retry), kinds=kinds,
         )  # fmt: skip
         raise typer.Exit(_run(stage, scope, settings, as_json=as_json))
 
@@ -83,6 +87,22 @@ def register(app: typer.Typer) -> None:
     """Add `run` and one command per stage."""
     for stage in (None, *Stage):
         app.command(stage.value if stage else "run")(stage_command(stage))
+
+
+def wanted_kinds(word: str | None) -> tuple[Kind, ...]:
+    """The kinds of tasks that `--kind` names.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    named = words(word)
+    if not named:
+        return DEFAULT
+    if "all" in named:
+        return tuple(Kind)
+    if unknown := [name for name in named if name not in list(Kind)]:
+        raise UsageError(f"--kind: there is no kind {unknown[0]}", advice=f"one of {', '.join(Kind)}, or all")
+    return tuple(Kind(name) for name in named)
 
 
 def _expanded(sources: list[str] | tuple[str, ...], *, required: bool) -> list[str]:
@@ -133,6 +153,9 @@ def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
         return
     steps: tuple[Step, ...] = tuple(step for step in stages() if stage in (None, step.stage))
     run.work(steps, _mined(run, scope) if stage is None else run.store.pending(stage, scope))
+    if stage in (None, Stage.DERIVE):  # what is made of two changes waits until both have come that far
+        late = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
+        run.work(late, run.store.open_pairs(_by_records(scope, run.canonical)))
 
 
 def _mined(run: Run, scope: Scope) -> Iterator[Lineage]:

@@ -48,11 +48,11 @@ class Stages:
 
     def steps(self) -> tuple[Step, ...]:
         return (
-            Step(Stage.BUILD, "environment", lambda it: it, self.build),
-            Step(Stage.VERIFY, "verification", lambda it: it, self.verify),
-            Step(Stage.JUDGE, "verdict", lambda it: it, self.judge),
-            Step(Stage.DERIVE, "task", lambda it: it, self.derive),
-            Step(Stage.CERTIFY, "certificate", lambda it: it, self.certify),
+            Step(Stage.BUILD, "environment", self.build),
+            Step(Stage.VERIFY, "verification", self.verify),
+            Step(Stage.JUDGE, "verdict", self.judge),
+            Step(Stage.DERIVE, "task", self.derive),
+            Step(Stage.CERTIFY, "certificate", self.certify),
         )
 
     def build(self, it: Any, services: Any) -> Record | Rejection:

@@ -18,6 +18,7 @@ from taskdb.verdicts import Completion, Opinion, Verdict
 from verifiers.judge.asking import Asking
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import Case
+from verifiers.judge.completion.interfaces import interfaces
 from verifiers.judge.hearing import hear
 
 MAX_FILE = 1024 * 1024
@@ -44,7 +45,7 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
     verdict = Verdict(
         parent=lineage.the_verification.id, candidate=lineage.candidate.id, name=lineage.candidate.name,
         underspecified=round(found.underspecified, 4), unfair_tests=round(found.unfair_tests, 4),
-        findings=found.findings, set_aside=found.set_aside,
+        findings=found.findings, set_aside=found.set_aside, interfaces=interfaces(case),
     )  # fmt: skip
     return verdict.model_copy(update=heard | {"seconds": time.perf_counter() - started})
 

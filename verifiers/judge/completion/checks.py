@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from taskdb.verdicts import Finding, completed
+from taskdb.verdicts import Finding, Interface, completed
 from verifiers.judge.case import Case
-from verifiers.judge.completion.interfaces import Interface
 from verifiers.statement import leaks, squeezed
 
 Findings = Callable[[str], Sequence[Finding]]

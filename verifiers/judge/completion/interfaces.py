@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from taskdb.verdicts import Interface
 from verifiers.judge.case import Case
 from verifiers.judge.diffs import FileDiff
 from verifiers.statement import squeezed
@@ -33,17 +33,6 @@ _PYTHON_BODY = re.compile(r":(?:\s|$)")
 _OPEN, _CLOSED = "([{<", ")]}>"
 _OWN = frozenset({"self", "cls", "this", "args", "kwargs"})
 _TYPE_FIRST = (".java", ".cs", ".groovy", ".php")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Interface:
-    """Something that tests use by name. `signature` is a text of the patch, on one line and without its body."""
-
-    name: str
-    signature: str
-    path: str
-    parameters: tuple[str, ...]
-    """Names a caller may have to know."""
 
 
 def interfaces(case: Case) -> tuple[Interface, ...]:

@@ -1,0 +1,50 @@
+"""What a submission is worth, by what tells right from wrong in a task: its lists of tests, or an oracle of its own.
+
+Reading REWARDS is reading which there are. A reward also knows the submission that must be worth 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from backends.services import Services
+from taskdb.records import Score, Task
+from verifiers import grade as tests
+
+TESTS = "tests"
+
+
+@dataclass(frozen=True)
+class Reward:
+    """`grade(task, services, submission)` and `gold(task, services)`, the submission that is worth 1."""
+
+    grade: Callable[[Task, Services, bytes], Score]
+    gold: Callable[[Task, Services], bytes]
+    submission: str
+    """The option of `mergemill grade` that takes one: `patch`, `tests` or `review`."""
+
+
+def gold_patch(task: Task, services: Services) -> bytes:
+    """The change's own patch."""
+    return services.artifacts.get(task.gold_patch)
+
+
+REWARDS: Mapping[str, Reward] = {
+    TESTS: Reward(tests.grade, gold_patch, "patch"),
+}
+"""Form of the oracle -> reward; `tests` where the lists of tests are the oracle."""
+
+
+def reward_of(task: Task) -> Reward:
+    """The reward of a task."""
+    return REWARDS[task.oracle.form if task.oracle else TESTS]
+
+
+def grade(task: Task, services: Services, submission: bytes) -> Score:
+    """The score of one submission; empty is the no-op. `value` is None when our own side failed.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    return reward_of(task).grade(task, services, submission)
