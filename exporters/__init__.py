@@ -26,6 +26,11 @@ FORMATS: Mapping[str, Writer] = {
 }
 
 
+def holds(task: Task) -> bool:
+    """Whether the formats can hold a task: it runs in an image, and its lists of tests are what it is graded by."""
+    return bool(task.image) and task.oracle is None
+
+
 def export(
     format: str,  # noqa: A002 - the word of the command line
     tasks: Sequence[Task],
@@ -39,7 +44,7 @@ def export(
 
     Args:
         format: a key of FORMATS.
-        tasks: what goes in; the order does not matter.
+        tasks: what goes in, as far as `holds` says so; the order does not matter.
         certificates: task id -> certificate, for the tasks that have one.
         out: a folder that is not there, is empty, or holds a bundle of ours, which is then replaced. When it holds
             the same bundle already, nothing is touched.
@@ -55,12 +60,16 @@ def export(
         raise UsageError(f"there is no format {format!r}", advice=f"formats: {', '.join(FORMATS)}")
     if not tasks:
         raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows what there is")
+    held = [task for task in tasks if holds(task)]
+    if not held:
+        kinds = ", ".join(sorted({task.kind.value for task in tasks}))
+        raise InputError(f"{format} holds no tasks of kind {kinds}: they are graded by more than lists of tests")
     items = [
         Item(task=task, certificate=certificates.get(task.id), registry=(registry or {}).get(task.image))
-        for task in sorted(tasks, key=lambda t: t.name)
+        for task in sorted(held, key=lambda t: t.name)
     ]
     digest = write_bundle(format, FORMATS[format], items, out, services)
     return Bundle(
-        format=format, tasks=tuple(sorted(task.id for task in tasks)), manifest_sha256=digest,
+        format=format, tasks=tuple(sorted(task.id for task in held)), manifest_sha256=digest,
         out=str(out), at=services.clock(),
     )  # fmt: skip

@@ -24,7 +24,7 @@ LISTED = (
 )  # fmt: skip
 """Keys of a row of `tasks list`, in order."""
 
-_FILTERED = (*LISTED, "source", "license", "verification", "candidate", "certificate")
+_FILTERED = (*LISTED, "source", "license", "verification", "candidate", "certificate", "environment")
 _TASKS = table("tasks", *(column(name) for name in _FILTERED))
 
 _OF_TAGS = table("tags", column("candidate"), column("kind"))
@@ -32,7 +32,10 @@ _OF_TAGS = table("tags", column("candidate"), column("kind"))
 
 @dataclass(frozen=True, kw_only=True)
 class Filters:
-    """Which tasks; None means all. Texts are compared whole, letters' case aside."""
+    """Which tasks; None means all. Texts are compared whole, letters' case aside.
+
+    Tasks whose tests a model played are never among others: they come where their kind is asked for.
+    """
 
     source: str | None = None
     repo: str | None = None
@@ -50,6 +53,8 @@ class Filters:
             wanted = getattr(self, field.name)
             if wanted is not None and field.name not in ("min_f2p", "change_kind"):
                 query = query.where(func.lower(_TASKS.c[field.name]) == str(wanted).lower())
+        if self.kind is None:
+            query = query.where(_TASKS.c.environment != "simulated")
         if self.change_kind is not None:
             of_kind = select(_OF_TAGS.c.candidate).where(_OF_TAGS.c.kind == str(self.change_kind).lower())
             query = query.where(_TASKS.c.candidate.in_(of_kind))
@@ -115,6 +120,10 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         "tags": tags,
         "verdict": verdict,
         "published": _plain(task.published),
+        "environment": task.environment,
+        "others": list(task.others),
+        "setup_patch": artifacts.text(task.setup_patch) if task.setup_patch else None,
+        "oracle": task.oracle.model_dump(mode="json") if task.oracle else None,
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -22,13 +23,14 @@ from mergemill.cli.options import (
     submission_of,
     with_filters,
     with_settings,
+    words,
 )
 from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Transient, UsageError
 from mergemill.images.copies import copies_of
 from mergemill.images.fetching import fetching
 from mergemill.services import make_services
-from taskdb import queries
+from taskdb import families, queries
 from taskdb.image_queries import copies
 from taskdb.queries import Filters
 from taskdb.records import Task, to_json
@@ -49,6 +51,12 @@ def register(app: typer.Typer) -> None:
 def export(
     formats: Annotated[str, typer.Option("--format", metavar="F", help="swebench or harbor.")],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write.")],
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split", metavar="NAME=SHARE[,...]", help="Several bundles, DIR/NAME each; no repository on two sides."
+        ),
+    ] = None,
     as_json: Json = False,
     *,
     settings: Settings,
@@ -65,12 +73,35 @@ def export(
         certificates = {task.id: certificate for task, certificate in chosen if certificate}
         tasks = [task for task, _ in chosen]
         registry = copies_of(tasks, certificates, copies(store))
-        bundle = exporters.export(formats, tasks, certificates, out, services, registry=registry)
-        store.add(bundle)
-    if as_json:
-        output.as_json(to_json(bundle))
-    else:
-        output.text(f"{len(bundle.tasks)} tasks in {bundle.out} ({formats}, manifest {bundle.manifest_sha256[:16]})")
+        for folder, side in _sides(tasks, out, split):
+            bundle = exporters.export(formats, side, certificates, folder, services, registry=registry)
+            store.add(bundle)
+            if left := len(side) - len(bundle.tasks):
+                output.tell(f"{left} tasks are left out: they are graded by more than lists of tests")
+            if as_json:
+                output.as_json(to_json(bundle))
+            else:
+                told = f"({formats}, manifest {bundle.manifest_sha256[:16]})"
+                output.text(f"{len(bundle.tasks)} tasks in {bundle.out} {told}")
+
+
+def _sides(tasks: Sequence[Task], out: Path, wanted: str | None) -> list[tuple[Path, Sequence[Task]]]:
+    """The folders to write, each with its tasks; a side that no family falls on is not written.
+
+    Raises:
+        UsageError: the shares are none, or do not sum to 1.
+    """
+    if wanted is None:
+        return [(out, tasks)]
+    named = [word.partition("=") for word in words(wanted)]
+    try:
+        shares = [float(share) for _, _, share in named]
+    except ValueError:
+        shares = []
+    if not shares or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6 or any("/" in name for name, _, _ in named):
+        raise UsageError(f"--split: {wanted!r} names no shares that sum to 1", advice="such as train=0.9,test=0.1")
+    sides = zip((name for name, _, _ in named), families.split(tasks, shares), strict=True)
+    return [(out / name, side) for name, side in sides if side]
 
 
 def _one_of_each_name(chosen: list[Task]) -> None:

@@ -13,7 +13,7 @@ from mergemill.cli.options import READING, Json, meant, with_filters, with_setti
 from mergemill.config import Settings
 from mergemill.errors import InputError, UsageError
 from mergemill.services import artifacts_of
-from taskdb import queries, readonly
+from taskdb import queries, readonly, yields
 from taskdb.attempts import conversation_of
 from taskdb.queries import Filters
 from taskdb.records import Stage
@@ -92,6 +92,25 @@ def stats(as_json: Json = False, *, settings: Settings, filters: Filters) -> Non
         output.fields(found.items())
 
 
+@tasks.command("yields")
+@with_settings(*READING)
+def task_yields(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help="Only of these sources.")
+    ] = None,
+    in_all: Annotated[bool, typer.Option("--total", help="A row for each kind instead of each change.")] = False,
+    as_json: Json = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Show which kinds of tasks each change gave, and why not the others."""
+    with Store.open(settings.db, create=False) as store:
+        found = (yields.by_kind if in_all else yields.by_change)(store, sources or ())
+    nothing = "no kind of task was asked of any change; `mergemill run` makes tasks"
+    columns = tuple(name for name in (found[0] if found else ()) if in_all or any(row[name] for row in found))
+    output.rows(found, columns, as_lines=as_json, nothing=nothing)
+
+
 @tasks.command("show")
 @with_settings(*READING)
 def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
@@ -103,9 +122,18 @@ def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
         return
     found["tags"] = _kinds(found["tags"])
     found["verdict"] = _verdict(found["verdict"])
-    long = ("problem_statement", "hints", "patch", "test_patch", "FAIL_TO_PASS", "PASS_TO_PASS", "how_failed")
+    long = (
+        "problem_statement",
+        "hints",
+        "patch",
+        "test_patch",
+        "setup_patch",
+        "FAIL_TO_PASS",
+        "PASS_TO_PASS",
+        "how_failed",
+    )
     output.fields((name, value) for name, value in found.items() if name not in long)
-    for name in ("problem_statement", "hints", "patch", "test_patch"):
+    for name in ("problem_statement", "hints", "patch", "test_patch", "setup_patch"):
         if found[name]:
             output.text(f"\n--- {name}\n{found[name]}")
     how = found["how_failed"]
