@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from derivers.mutation import python
+from derivers.mutation import python, trees
 from derivers.mutation.change import Change, changes
-from languages.registry import language_of_file
 
 
 def mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Change]:
@@ -17,22 +16,31 @@ def mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> I
         source: its text.
         lines: lines (1-based) of which a mutant must change one; None for all.
     """
-    yield from _changes(path, source, lines, python.MUTANTS)
+    yield from _changes(path, source, lines, python.MUTANTS, trees.MUTANTS)
 
 
 def variants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Change]:
     """The file written otherwise, with the behaviour it had; arguments and order as `mutants`."""
-    yield from _changes(path, source, lines, python.VARIANTS)
+    yield from _changes(path, source, lines, python.VARIANTS, trees.VARIANTS)
 
 
 def _changes(
-    path: str, source: bytes, lines: Collection[int] | None, rules: tuple[python.Rule, ...]
+    path: str,
+    source: bytes,
+    lines: Collection[int] | None,
+    of_python: Iterable[python.Rule],
+    of_others: Iterable[trees.Rule],
 ) -> Iterator[Change]:
-    if language_of_file(path) != "python" or not path.endswith(".py"):
-        return
-    try:
-        at = python.Source(source)
-    except python.UnreadableError:
-        return
-    found = ((rule.name, one) for node in at.nodes() for rule in rules for one in rule.find(at, node))
-    yield from changes(path, source, found, lines, python.parser(source))
+    if path.endswith(".py"):
+        try:
+            module = python.Source(source)
+        except python.UnreadableError:
+            return
+        in_module = (
+            (rule.name, one) for node in module.nodes() for rule in of_python for one in rule.find(module, node)
+        )
+        yield from changes(path, source, in_module, lines, python.parser(source))
+    elif (grammar := trees.grammar_of(path)) is not None:
+        at = trees.Source(source, grammar)
+        in_tree = ((rule.name, one) for node in at.nodes() for rule in of_others for one in rule.find(at, node))
+        yield from changes(path, source, in_tree, lines, at.parses)
