@@ -191,9 +191,10 @@ def funnel(store: Store, sources: Sequence[str] = (), repo: str | None = None) -
     with store.reading() as connection:
         every = connection.execute(text(_OF_CHANGES)).all()
     rows = [row for row in every if (not sources or row.source in sources) and repo in (None, row.repo)]
-    found, came = [], len(rows)
-    for stage, makes in _PASSED.items():
-        passed = sum(getattr(row, makes) is not None for row in rows)
+    found, came, made = [], len(rows), list(_PASSED.values())
+    for at, stage in enumerate(_PASSED):
+        # who came further has passed, too: what was made before there was a judge has no verdict
+        passed = sum(any(getattr(row, further) is not None for further in made[at:]) for row in rows)
         reasons = Counter(row.reason for row in rows if row.rejected_by == stage)
         waiting = came - passed - reasons.total()
         rejected = dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0])))
