@@ -7,7 +7,7 @@ same for every language.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -68,7 +68,7 @@ def changes(
     source: bytes,
     found: Iterable[tuple[str, Found]],
     lines: Collection[int] | None,
-    parses: Callable[[bytes], bool],
+    parses: Callable[[bytes, Sequence[Part]], bool],
 ) -> Iterator[Change]:
     """What was found, as changes, from the first line to the last; of those that give the same text the first.
 
@@ -77,7 +77,7 @@ def changes(
         source: the file.
         found: (name of the operator, what it found).
         lines: lines (1-based) of which a change must touch one; None for all.
-        parses: whether a new text is still a program.
+        parses: whether a new text, made by these parts, is still a program.
     """
     starts = [0, *(at + 1 for at, byte in enumerate(source) if byte == 10)]
     seen = {source}
@@ -86,7 +86,7 @@ def changes(
         if lines is not None and not any(line in lines for line in touched):
             continue
         after = applied(source, one.parts)
-        if after not in seen and parses(after):
+        if after not in seen and parses(after, one.parts):
             seen.add(after)
             yield Change(operator=name, path=path, line=touched[0], detail=_detail(source, one), after=after)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cached_property, partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 import libcst as cst
@@ -130,15 +130,18 @@ class Source:
 Rule = Operator[Source, cst.CSTNode]
 
 
-def parser(source: bytes) -> Callable[[bytes], bool]:
+def parser(source: bytes) -> Callable[[bytes, Sequence[Part]], bool]:
     """Whether a text is Python, by the quicker of two parsers that takes the text it is made from."""
 
-    def by_ast(text: bytes) -> bool:
+    def by_ast(text: bytes, _: Sequence[Part] = ()) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes, and other things that are not our doing
             return _takes(ast.parse, text)
 
-    return by_ast if by_ast(source) else partial(_takes, cst.parse_module)
+    def by_libcst(text: bytes, _: Sequence[Part] = ()) -> bool:
+        return _takes(cst.parse_module, text)
+
+    return by_ast if by_ast(source) else by_libcst
 
 
 def _takes(parse: Callable[[bytes], object], text: bytes) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
-from tree_sitter import Node, Parser
+from tree_sitter import Node, Parser, Query, QueryCursor
 
 from derivers.mutation.change import Found, Operator, Part
 from derivers.mutation.trees.grammars import Grammar, parser_of
@@ -60,13 +62,36 @@ class Source:
         self.bytes = source
         self.grammar = grammar
         self._parser: Parser = parser_of(grammar)
-        self.root = self._parser.parse(source).root_node
-        self._errors = _errors(self.root)
+        self._tree = self._parser.parse(source)
+        self._faults = Query(self._parser.language or self._tree.language, "(ERROR) @fault (MISSING) @fault")
+        self.root = self._tree.root_node
+        self._errors = self._count_errors(self.root)
 
-    def parses(self, text: bytes) -> bool:
-        """Whether a new text can be read as well as the file as it is."""
-        root = self._parser.parse(text).root_node
-        return not root.has_error or (self._errors > 0 and _errors(root) <= self._errors)
+    def parses(self, text: bytes, parts: Sequence[Part]) -> bool:
+        """Whether a new text, made by these parts, can be read as well as the file as it is."""
+        tree = self._tree.copy()
+        for start, end, new in sorted(parts, reverse=True):  # so that all but the places changed is not read again
+            before, gone = self._point(start), self._point(end)
+            last = new.rpartition(b"\n")[2]
+            lines = new.count(b"\n")
+            after = (before[0] + lines, len(last) if lines else before[1] + len(last))
+            tree.edit(start, end, start + len(new), before, gone, after)
+        root = self._parser.parse(text, tree).root_node
+        return not root.has_error or (self._errors > 0 and self._count_errors(root) <= self._errors)
+
+    def _point(self, at: int) -> tuple[int, int]:
+        """(row, column) of a byte."""
+        row = bisect_right(self._starts, at) - 1
+        return row, at - self._starts[row]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [0, *(at + 1 for at, byte in enumerate(self.bytes) if byte == 10)]
+
+    def _count_errors(self, root: Node) -> int:
+        if not root.has_error:
+            return 0
+        return sum(len(nodes) for nodes in QueryCursor(self._faults).captures(root).values())
 
     def nodes(self) -> Iterator[Node]:
         """All nodes that may be changed, in the order of the text: nothing of what could not be read."""
@@ -165,9 +190,3 @@ def called(node: Node) -> Node | None:
 def own_function(node: Node) -> Node | None:
     """The function right around it."""
     return around(node, FUNCTIONS)
-
-
-def _errors(root: Node) -> int:
-    if not root.has_error:
-        return 0
-    return sum(node.is_error or node.is_missing for node in everything(root))
