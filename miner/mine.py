@@ -145,7 +145,7 @@ def select(change: Change, services: Services) -> Mined:
         gold_patch=keep(split.gold.text), test_patch=keep(split.test.text),
         gold_files=split.gold.files, test_files=split.test.left, gold_lines=split.gold.lines,
         test_lines=split.test.lines, published=request.published,
-        kind=tags.primary,
+        kind=tags.primary, discussion=request.discussion,
     ), tags)  # fmt: skip
 
 

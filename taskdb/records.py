@@ -137,6 +137,8 @@ class Candidate(Record):
     published: Published | None = None
     kind: Annotated[ChangeKind, MEASURED] = ChangeKind.OTHER
     """What the change is above all. Not part of the identity: better tags build nothing anew."""
+    discussion: Annotated[ArtifactHash | None, MEASURED] = None
+    """As in PullRequest. Not part of the identity: what is said of a change later builds nothing anew."""
 
 
 # -------------------------------------------------------------------------------------------------- builders

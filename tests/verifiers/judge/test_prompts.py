@@ -11,6 +11,7 @@ from verifiers.judge.prompting import FOLDER
 VERSIONS = {
     "complete-1": "571eba9af336a803",
     "judge-1": "fe8f1c89a4321728",
+    "review-1": "9e2192d2797cd4d5",
 }
 """Another wording is another folder, with a line here."""
 

@@ -1,0 +1,86 @@
+"""Review: somebody reads code or a diff and says what is wrong where. No environment is needed, nothing is run.
+
+Four forms of one change, each a task or a reason why not; reading FORMS is reading what there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import jinja2
+
+from backends.services import Services
+from derivers.base import Refusal, task_of
+from derivers.review.change import Under
+from derivers.review.control import clean
+from derivers.review.fixes import before_fix, origin
+from derivers.review.history import History
+from derivers.review.material import Unfit, count_changed, count_lines, diff_review, file_review, files_of
+from derivers.review.threads import threads
+from taskdb.artifacts import Artifacts
+from taskdb.lineage import Lineage
+from taskdb.oracles import Review
+from taskdb.records import Kind, Task
+
+__all__ = ["FORMS", "Unfit", "diff_review", "file_review", "review", "statement_of"]
+
+FORMS: dict[str, Callable[[Under], Review]] = {
+    "before-fix": before_fix,
+    "diff": origin,
+    "clean": clean,
+    "threads": threads,
+}
+"""`Review.target` -> what makes it of a change, or raises `Unfit`."""
+
+
+def review(lineage: Lineage, services: Services) -> list[Task] | Refusal:
+    """The review tasks of a change; needs its candidate only, whether or not it was ever built.
+
+    Their numbers follow the change's name, so that no number means a form.
+
+    Raises:
+        InputError: the clone is gone or lacks objects.
+    """
+    candidate = lineage.candidate
+    history = History(services.clones.open(candidate.source, candidate.repo))
+    under = Under(candidate, history, services.artifacts)
+    tasks, unfit = list[Task](), dict[str, Unfit]()
+    for number, form in enumerate(under.shuffled(FORMS), 1):
+        try:
+            found = FORMS[form](under)
+        except Unfit as why:
+            unfit[form] = why
+            continue
+        tasks.append(_task(lineage, found, number, services.artifacts))
+    if tasks:
+        return tasks
+    first = unfit[next(iter(FORMS))]
+    return Refusal(first.reason, "; ".join(f"{form}: {unfit[form]}" for form in FORMS))
+
+
+def statement_of(found: Review, repo: str, artifacts: Artifacts) -> str:
+    """What the reviewer is told. It says nothing of whether anything is wrong, nor what."""
+    diff = artifacts.text(found.diff) if found.diff else ""
+    files = [(path, count_lines(text)) for path, text in files_of(found, artifacts).items()]
+    return _template().render(repo=repo, diff=diff, files=files, changed=count_changed(diff) if diff else 0)
+
+
+def _task(lineage: Lineage, found: Review, number: int, artifacts: Artifacts) -> Task:
+    candidate = lineage.candidate
+    return task_of(
+        lineage, Kind.REVIEW, number, parent=candidate.id, oracle=found, hints="", environment="none",
+        problem_statement=statement_of(found, candidate.repo, artifacts), plan=None, eval_script=None, image="",
+        image_digest="", test_seconds=0.0, FAIL_TO_PASS=(), PASS_TO_PASS=(), twins=(), twin_patch=None,
+        language_version="", published=None,
+    )  # fmt: skip
+
+
+@cache
+def _template() -> jinja2.Template:
+    text = (Path(__file__).parent / "statement.md.j2").read_text()
+    return jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701 - text, not HTML
+    ).from_string(text)  # fmt: skip
