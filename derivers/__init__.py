@@ -13,6 +13,7 @@ from backends.services import Services
 from derivers.base import Deriver, Refusal
 from derivers.bugfix import bugfix
 from derivers.feature import feature
+from derivers.review import review
 from taskdb.kinds import NEEDS, Needs
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Rejection, Stage, Task
@@ -24,6 +25,7 @@ KINDS: Mapping[Kind, Deriver] = {
     for deriver in (
         Deriver(Kind.BUGFIX, bugfix),
         Deriver(Kind.FEATURE, feature),
+        Deriver(Kind.REVIEW, review),
     )
 }
 

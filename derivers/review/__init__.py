@@ -22,7 +22,7 @@ from derivers.review.threads import threads
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
 from taskdb.oracles import Review
-from taskdb.records import Kind, Task
+from taskdb.records import Candidate, Kind, Task
 
 __all__ = ["FORMS", "Unfit", "diff_review", "file_review", "review", "statement_of"]
 
@@ -53,7 +53,7 @@ def review(lineage: Lineage, services: Services) -> list[Task] | Refusal:
         except Unfit as why:
             unfit[form] = why
             continue
-        tasks.append(_task(lineage, found, number, services.artifacts))
+        tasks.append(_task(candidate, found, number, services.artifacts))
     if tasks:
         return tasks
     first = unfit[next(iter(FORMS))]
@@ -67,14 +67,10 @@ def statement_of(found: Review, repo: str, artifacts: Artifacts) -> str:
     return _template().render(repo=repo, diff=diff, files=files, changed=count_changed(diff) if diff else 0)
 
 
-def _task(lineage: Lineage, found: Review, number: int, artifacts: Artifacts) -> Task:
-    candidate = lineage.candidate
-    return task_of(
-        lineage, Kind.REVIEW, number, parent=candidate.id, oracle=found, hints="", environment="none",
-        problem_statement=statement_of(found, candidate.repo, artifacts), plan=None, eval_script=None, image="",
-        image_digest="", test_seconds=0.0, FAIL_TO_PASS=(), PASS_TO_PASS=(), twins=(), twin_patch=None,
-        language_version="", published=None,
-    )  # fmt: skip
+def _task(candidate: Candidate, found: Review, number: int, artifacts: Artifacts) -> Task:
+    alone = Lineage(candidate=candidate)  # whatever became of the change: no environment is needed, and none is named
+    statement = statement_of(found, candidate.repo, artifacts)
+    return task_of(alone, Kind.REVIEW, number, oracle=found, hints="", problem_statement=statement)
 
 
 @cache

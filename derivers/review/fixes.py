@@ -7,6 +7,7 @@ half of these lines, and where the fix removes none, one brought all lines aroun
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -30,6 +31,18 @@ from taskdb.tags import ChangeKind
 
 FIXES = (ChangeKind.BUGFIX, ChangeKind.SECURITY)
 """Kinds of change before which something was wrong."""
+UNSURE = (
+    ChangeKind.OTHER, ChangeKind.TEST, ChangeKind.DOCUMENTATION, ChangeKind.ERROR_HANDLING, ChangeKind.CONCURRENCY,
+    ChangeKind.COMPATIBILITY, ChangeKind.INTERFACE, ChangeKind.DATA, ChangeKind.LOGGING, ChangeKind.LOCALISATION,
+)  # fmt: skip
+"""Kinds of which some are fixes: those whose statement begins with a fault."""
+_FAULT = re.compile(
+    r"\b(fix(es|ed)?|bug|wrong(ly)?|incorrect(ly)?|broken|crash(es|ed)?|fails|regression|traceback|unexpected(ly)?|"
+    r"instead of|should (be|have|not|return|give|raise))\b",
+    re.IGNORECASE,
+)
+BEGINNING = 600
+"""Characters of a statement in which a fault is looked for."""
 SIBLINGS = 2
 """Untouched files of the same folders that are put beside those that the fix touches."""
 BLAMED = 200
@@ -89,8 +102,9 @@ def origin(under: Under) -> Review:
 def _faults(under: Under) -> tuple[dict[str, list[Place]], dict[str, str]]:
     """The places of the fault by path, and the texts of all source files that the fix touches."""
     candidate = under.candidate
-    if candidate.kind not in FIXES:
-        raise Unfit(Reason.NOT_A_FIX, f"it is a change of kind {candidate.kind}: nothing is known to be wrong before")
+    tells = candidate.kind in UNSURE and _FAULT.search(candidate.problem_statement[:BEGINNING])
+    if candidate.kind not in FIXES and not tells:
+        raise Unfit(Reason.NOT_A_FIX, f"a change of kind {candidate.kind}: nothing is known to be wrong before it")
     files: list[Mended] = mended(under.gold)
     texts = under.history.texts(candidate.base_commit, [file.path for file in files])
     found = {file.path: file.places(texts[file.path]) for file in files if file.path in texts}

@@ -90,6 +90,18 @@ def test_a_change_that_is_no_fix_has_nothing_wrong_before_it(tmp_path: Path) -> 
     assert "clean: the history goes on for 0 days" in detail
 
 
+@pytest.mark.parametrize(
+    ("statement", "fix"),
+    [("Totals\n\ntotal([1]) gives 0, it should be 1.", True), ("Totals\n\nTell how they are made.", False)],
+)
+def test_what_is_tagged_by_something_else_is_a_fix_when_it_tells_a_fault(
+    tmp_path: Path, statement: str, fix: bool
+) -> None:
+    repo, base, merge = shop(tmp_path)
+    made = reviews_of(repo, tmp_path, base, merge, kind=ChangeKind.DOCUMENTATION, problem_statement=statement)
+    assert set(forms_of(made)) == ({"before-fix", "diff"} if fix else set())
+
+
 def test_a_claim_is_never_invented(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
     statement = "#12\n\n- [ ] #3\n\n```\ntotal([1])\n```\n<!-- tell us more -->"

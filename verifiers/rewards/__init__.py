@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from backends.services import Services
 from taskdb.records import Score, Task
 from verifiers import grade as tests
+from verifiers.rewards import review
 
 TESTS = "tests"
 
@@ -32,6 +33,7 @@ def gold_patch(task: Task, services: Services) -> bytes:
 
 REWARDS: Mapping[str, Reward] = {
     TESTS: Reward(tests.grade, gold_patch, "patch"),
+    "review": Reward(review.grade, review.gold, "review"),
 }
 """Form of the oracle -> reward; `tests` where the lists of tests are the oracle."""
 
