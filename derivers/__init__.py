@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from backends.services import Services
 from derivers.base import Deriver, Refusal
-from derivers.bugfix import bugfix
+from derivers.bugfix import as_published, bugfix
 from derivers.feature import feature
 from derivers.review import review
 from taskdb.kinds import NEEDS, Needs
@@ -44,5 +44,5 @@ def derive(lineage: Lineage, services: Services) -> list[Task] | Rejection:
     above = candidate if NEEDS[kind] in (Needs.CANDIDATE, Needs.NO_ENVIRONMENT) else lineage.the_verdict
     return Rejection(
         parent=above.id, name=candidate.name, source=candidate.source, stage=Stage.DERIVE, reason=str(made.reason),
-        detail=made.detail, kind=kind,
+        detail=made.detail, kind=kind, published=as_published(lineage) if lineage.verification else None,
     )  # fmt: skip

@@ -108,7 +108,7 @@ def audit_task(task: Task, services: Services) -> TaskAudit:
         InputError: its image or the clone of its source is not here.
         Transient: the engine failed.
     """
-    if services.sandbox.image(task.image) is None:
+    if task.image and services.sandbox.image(task.image) is None:
         raise InputError(f"the image of {task.name} is not here", advice=f"{task.image} was pruned or is elsewhere")
     return _told(task, verifiers.inspect(task, services))
 

@@ -13,6 +13,7 @@ from verifiers.audit import audit_image
 from verifiers.base import Base, Files, cloned_files, read_base, touched
 from verifiers.grade import bench_of, score
 from verifiers.probes import NOTHING, PROBES, Probe, Target, patch_of, wanted
+from verifiers.rewards import reward_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +66,8 @@ def inspect(task: Task, services: Services, files: Files | None = None, probes: 
         InputError: image, clone or an artifact is not there.
         Transient: the engine failed.
     """
+    if task.oracle is not None:
+        return _by_oracle(task, services, files)
     gold = services.artifacts.get(task.gold_patch)
     gold_files = touched(gold)
     base = read_base(cloned_files(task, services) if files is None else files, wanted(task, gold_files))
@@ -81,8 +84,23 @@ def inspect(task: Task, services: Services, files: Files | None = None, probes: 
     )
 
 
+def _by_oracle(task: Task, services: Services, files: Files | None) -> Inspection:
+    """A task of a kind with an oracle of its own: what leaks, and whether its extremes are worth what they must be."""
+    base = read_base(cloned_files(task, services) if files is None else files)
+    reward = reward_of(task)
+    tried = [
+        _tried("gold", reward.grade(task, services, reward.gold(task, services))),
+        _tried(NOTHING.name, reward.grade(task, services, b"")),
+    ]
+    gold = services.artifacts.get(task.gold_patch)
+    return Inspection(
+        findings=(*_leaks(task, gold, base, services), *_earned(tried)), probes=tuple(tried),
+        strength=Strength(fail_to_pass=len(task.FAIL_TO_PASS), twins=0, share=0.0),
+    )  # fmt: skip
+
+
 def _leaks(task: Task, gold: bytes, base: Base, services: Services) -> Iterator[Fault]:
-    for leak in audit_image(task, services, base):
+    for leak in audit_image(task, services, base) if task.image else ():
         yield Fault(kind="image", where=f"/{leak.path}", what=f"{leak.what}, in layer {leak.layer[:19]}")
     for quote, what in statement.leaks(task.problem_statement, gold, task.repo, base.lines):
         yield Fault(kind="statement", where=quote, what=what)
