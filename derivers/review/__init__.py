@@ -68,7 +68,7 @@ def statement_of(found: Review, repo: str, artifacts: Artifacts) -> str:
 
 
 def _task(candidate: Candidate, found: Review, number: int, artifacts: Artifacts) -> Task:
-    alone = Lineage(candidate=candidate)  # whatever became of the change: no environment is needed, and none is named
+    alone = Lineage(candidate=candidate)  # whatever became of the change, no environment is needed
     statement = statement_of(found, candidate.repo, artifacts)
     return task_of(alone, Kind.REVIEW, number, oracle=found, hints="", problem_statement=statement)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from unidiff.patch import PatchedFile
 
-from derivers.review.material import count_lines, name_of, parsed
+from derivers.review.material import Reason, Unfit, count_lines, name_of, parsed
 from languages.paths import is_source
 
 GAP = 5
@@ -61,8 +61,18 @@ class Mended:
     file: PatchedFile
 
     def places(self, text: str) -> list[Place]:
-        """Where the fault was in the old text, top down, near ones as one."""
-        n = count_lines(text)
+        """Where the fault was in the old text, top down, near ones as one.
+
+        Raises:
+            Unfit: the patch is not of this text; published ones may have been moved.
+        """
+        n, rows = count_lines(text), text.split("\n")
+        old = [line for hunk in self.file for line in hunk if line.is_removed or line.is_context]
+        if any(
+            (line.source_line_no or 0) > n or rows[(line.source_line_no or 0) - 1] != line.value.rstrip("\n")
+            for line in old
+        ):
+            raise Unfit(Reason.UNREADABLE, f"the patch does not fit {self.path} as it is at the base commit")
         return merged(place for run in _runs(self.file) if (place := _place(run, n)))
 
 

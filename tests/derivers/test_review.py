@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from derivers.review import diff_review
+from derivers.base import Refusal
+from derivers.review import diff_review, review
 from derivers.review.material import MAX_CHANGED, Reason, Unfit
 from taskdb.artifacts import Artifacts
+from taskdb.lineage import Lineage
 from taskdb.oracles import Defect
 from taskdb.records import Kind
 from taskdb.tags import ChangeKind
@@ -19,6 +21,7 @@ from tests.derivers.reviewed import (
     STATEMENT,
     TOTAL,
     forms_of,
+    lineage_of,
     oracle_of,
     reviews_of,
     services_at,
@@ -216,6 +219,17 @@ def test_strange_files_beside_the_fix_are_left_out_and_nothing_breaks(tmp_path: 
     files = json.loads(services_at(tmp_path).artifacts.text(oracle.files))
     assert set(files) == {"shop/sums.py", "shop/old.py", "shop/gone.py", "shop/na\u00efve.py"}
     assert {one.path for one in oracle.defects} == set(files)
+
+
+def test_a_published_patch_of_another_text_is_refused(tmp_path: Path) -> None:
+    repo, base, merge = shop(tmp_path)
+    begin = repo.git("rev-list", "--max-parents=0", "HEAD")
+    services = services_at(tmp_path)
+    lineage = lineage_of(repo, services, base, merge)
+    moved = Lineage(candidate=lineage.candidate.model_copy(update={"base_commit": begin}))
+    made = review(moved, services)
+    assert isinstance(made, Refusal)
+    assert made.reason == Reason.UNREADABLE
 
 
 def test_a_bug_that_a_merge_brought_has_no_diff(tmp_path: Path) -> None:

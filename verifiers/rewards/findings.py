@@ -13,8 +13,9 @@ LONGEST = 1_000_000
 """Bytes of a submission that are read."""
 MOST = 1_000
 """Findings of a submission."""
-TOLERANCE = 2
-"""Lines by which a finding may lie beside a defect."""
+TOLERANCE, OF_LINES = 2, 20
+"""Lines by which a finding may lie beside a defect: at most so many, and one for so many lines of the file, for in
+short files everything is close by."""
 NARROW = 10
 """Lines that a finding may always have; one with more must not have more than twice those of the defect."""
 TOLD = 3
@@ -96,7 +97,8 @@ def stands_at(finding: Finding, defect: Defect, lines: Mapping[str, int]) -> boo
     width, wrong = finding.last_line - finding.first_line + 1, defect.last_line - defect.first_line + 1
     if width > max(NARROW, 2 * wrong) or (width == n and wrong < n):
         return False
-    return finding.first_line - TOLERANCE <= defect.last_line and defect.first_line <= finding.last_line + TOLERANCE
+    near = min(TOLERANCE, n // OF_LINES)
+    return finding.first_line - near <= defect.last_line and defect.first_line <= finding.last_line + near
 
 
 def matched(edges: Sequence[Collection[int]]) -> dict[int, int]:

@@ -165,6 +165,13 @@ def test_a_finding_of_the_whole_file_is_none_however_short_the_file(services: Se
     assert worth(one, services, finding(1, 2)) == 0.0  # there is no second line
 
 
+@pytest.mark.parametrize(("lines", "near"), [(3, 0), (19, 0), (20, 1), (39, 1), (40, 2), (500, 2)])
+def test_in_short_files_nothing_is_close_by(services: Services, lines: int, near: int) -> None:
+    task = task_with(services, defect(3, 3), text="x = 1\n" * lines)
+    found = [worth(task, services, finding(3 - beside, 3 - beside)) for beside in (0, 1, 2)]
+    assert found == [1.0, float(near >= 1), float(near >= 2)]
+
+
 def test_one_place_of_a_defect_is_enough_and_the_others_are_not_wrong(services: Services) -> None:
     task = task_with(services, defect(10, 12), defect(50, 50), defect(20, 20, path="cart.py"))
     assert worth(task, services, finding(50, 50)) == 1.0
