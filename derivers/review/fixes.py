@@ -16,6 +16,7 @@ from derivers.review.claims import claim_of
 from derivers.review.history import Blamed
 from derivers.review.material import (
     MAX_CHANGED,
+    MAX_CHARS,
     MAX_LINES,
     Reason,
     Unfit,
@@ -61,8 +62,7 @@ def before_fix(under: Under) -> Review:
         for path, found in places.items()
         for place in found
     ]
-    lines = sum(map(count_lines, texts.values()))
-    return file_review(texts | _siblings(under, texts, MAX_LINES - lines), defects, under.artifacts)
+    return file_review(texts | _siblings(under, texts), defects, under.artifacts)
 
 
 def origin(under: Under) -> Review:
@@ -121,8 +121,8 @@ def _claim(under: Under) -> str:
     return claim
 
 
-def _siblings(under: Under, texts: Mapping[str, str], room: int) -> dict[str, str]:
-    """Files of the same folders and language that the fix leaves alone, in an order that says nothing."""
+def _siblings(under: Under, texts: Mapping[str, str]) -> dict[str, str]:
+    """Files of the same folders and language that the fix leaves alone, if there is room, in an order of no meaning."""
     folders = {(path.rpartition("/")[0], path.rpartition(".")[2]) for path in texts}
     near = [
         path
@@ -130,11 +130,13 @@ def _siblings(under: Under, texts: Mapping[str, str], room: int) -> dict[str, st
         if path not in texts and is_source(path) and (path.rpartition("/")[0], path.rpartition(".")[2]) in folders
     ]
     found: dict[str, str] = {}
+    lines, chars = sum(map(count_lines, texts.values())), sum(map(len, texts.values()))
     for path in under.shuffled(near)[: 4 * SIBLINGS]:
         for text in under.history.texts(under.candidate.base_commit, [path]).values():
-            if len(found) < SIBLINGS and 0 < count_lines(text) <= room:
+            fits = lines + count_lines(text) <= MAX_LINES and chars + len(text) <= MAX_CHARS
+            if len(found) < SIBLINGS and text and fits:
                 found[path] = text
-                room -= count_lines(text)
+                lines, chars = lines + count_lines(text), chars + len(text)
     return found
 
 

@@ -16,10 +16,10 @@ from unidiff.patch import PatchSet
 from taskdb.artifacts import Artifacts
 from taskdb.oracles import Defect, Review
 
-MAX_LINES = 6_000
-"""Lines of all files under review."""
-MAX_CHARS = 400_000
-"""Characters of files and diff together."""
+MAX_LINES, MAX_CHARS = 6_000, 400_000
+"""Lines and characters of all files that are read as a whole."""
+BESIDE_LINES, BESIDE_CHARS = 15_000, 600_000
+"""The same of files that lie beside a diff, to be looked into."""
 MAX_CHANGED = 1_000
 """Added and removed lines of a diff under review."""
 MAX_PLACES = 6
@@ -165,10 +165,9 @@ def without_hashes(diff: str) -> str:
 def _bounded(files: Mapping[str, str], diff: str) -> None:
     lines = sum(map(count_lines, files.values()))
     chars = sum(map(len, files.values())) + len(diff)
-    if lines > MAX_LINES or chars > MAX_CHARS:
-        raise Unfit(
-            Reason.TOO_LARGE, f"{lines} lines and {chars} characters, {MAX_LINES} and {MAX_CHARS} allowed"
-        )  # fmt: skip
+    most = (BESIDE_LINES, BESIDE_CHARS) if diff else (MAX_LINES, MAX_CHARS)
+    if lines > most[0] or chars > most[1]:
+        raise Unfit(Reason.TOO_LARGE, f"{lines} lines and {chars} characters, {most[0]} and {most[1]} allowed")
 
 
 def _local(defects: Sequence[Defect]) -> None:
