@@ -12,7 +12,7 @@ from derivers import derive
 from mergemill.config import Settings
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
-from taskdb.records import FailureKind, Rejection, Stage, Task
+from taskdb.records import FailureKind, Kind, Rejection, Stage
 from taskdb.verdicts import Completion, Verdict
 from tests import records
 from tests.helpers import TinyRepo
@@ -38,7 +38,9 @@ def lineage_of(folder: Path, *, base: dict[str, str], gold: str, tests: str, **f
     )  # fmt: skip
     environment = records.environment(candidate)
     verification = records.verification(environment, candidate=candidate.id)
-    return Lineage(candidate=candidate, environment=environment, verification=verification), services
+    return Lineage(
+        candidate=candidate, environment=environment, verification=verification, kinds=(Kind.BUGFIX,)
+    ), services
 
 
 def judged(folder: Path, **given: Any) -> tuple[Lineage, Verdict, Services]:
@@ -55,6 +57,7 @@ def test_a_verdict_names_its_chain_and_two_are_the_same(tmp_path: Path) -> None:
     assert (first.parent, first.candidate) == (lineage.the_verification.id, lineage.candidate.id)
     assert first.id == again.id
     assert [finding.rule for finding in first.findings] == ["name-not-stated"]
+    assert [(one.name, one.path) for one in first.interfaces] == [("shout_loudly", "greet.py")]
     assert first.set_aside is None
 
 
@@ -86,7 +89,8 @@ def test_what_is_no_bugfix_ends_as_such_first(tmp_path: Path) -> None:
 def test_a_task_tells_the_statement_with_its_addition(tmp_path: Path) -> None:
     lineage, verdict, services = judged(tmp_path, base={"greet.py": "x = 1\n"}, gold=MAKES, tests=USES)
     told = Completion(model="m", prompt="complete-1", addition="The function is `shout_loudly`.")
-    task = derive(lineage.then(verdict.model_copy(update={"completion": told})), services)
-    assert isinstance(task, Task)
+    made = derive(lineage.then(verdict.model_copy(update={"completion": told})), services)
+    assert not isinstance(made, Rejection)
+    (task,) = made
     statement = lineage.candidate.problem_statement
     assert task.problem_statement == f"{statement}\n\nThe function is `shout_loudly`."
