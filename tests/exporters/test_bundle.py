@@ -9,7 +9,10 @@ import pytest
 
 import exporters
 from exporters import manifest
+from exporters.tree import read_tree
 from mergemill.errors import InputError, UsageError
+from taskdb.oracles import Review
+from taskdb.records import Kind, Task
 from tests.boxes import make_services
 from tests.exporters.tasks import make_certificate, make_task
 
@@ -110,3 +113,24 @@ def test_what_a_killed_export_left_is_cleared_away(tmp_path: Path) -> None:
     exporters.export("harbor", [make_task(services, tmp_path)], {}, tmp_path / "out", services)
     assert manifest.check(tmp_path / "out") == []
     assert not (tmp_path / ".out.half").exists()
+
+
+def test_what_is_graded_by_more_than_lists_of_tests_stays_here(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    task = make_task(services, tmp_path)
+    form = Review(target="clean", files=services.artifacts.put_text("{}"), diff=None, defects=())
+    other = Task(**task.model_dump() | {"kind": Kind.REVIEW, "oracle": form, "name": "ada__words-1.review-1"})
+    bundle = exporters.export("swebench", [task, other], {}, tmp_path / "out", services)
+    assert bundle.tasks == (task.id,)
+    with pytest.raises(InputError, match="holds no tasks of kind review"):
+        exporters.export("swebench", [other], {}, tmp_path / "none", services)
+
+
+def test_the_tree_of_a_task_with_a_setup_patch_is_the_patched_one(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    task = make_task(services, tmp_path)
+    setup = b"diff --git a/README.md b/README.md\n--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# words\n+# Words\n"
+    begun = Task(**task.model_dump() | {"setup_patch": services.artifacts.put(setup)})
+    exporters.export("harbor", [begun], {}, tmp_path / "out", services)
+    (packed,) = (tmp_path / "out").rglob("tree.tar.gz")
+    assert dict(read_tree(packed))["README.md"] == b"# Words\n"

@@ -274,3 +274,37 @@ def test_ctrl_c_or_a_service_that_is_stopped_leaves_at_once_with_130(name: str, 
     )  # fmt: skip
     assert done.returncode == 130
     assert done.stderr == "mergemill: stopped; the same command goes on from here\n"
+
+
+# ------------------------------------------------------------------------------------------------- kinds of tasks
+
+
+def test_yields_tell_of_each_change_which_kinds_it_gave(folder: Path) -> None:
+    done = mergemill("tasks", "yields", "--json", cwd=folder)
+    assert [(row["change"], row["bugfix"], row["review"]) for row in done.lines] == [
+        ("ada__greet-2", "derived", None), ("ada__greet-1", "certified", None),
+    ]  # fmt: skip
+    total = mergemill("tasks", "yields", "--total", "--json", cwd=folder)
+    assert total.lines == [{"kind": "bugfix", "changes": 2, "tasks": 2, "certified": 1, "rejected": {}}]
+
+
+def test_a_kind_that_is_none_is_a_usage_error_that_names_them(folder: Path) -> None:
+    done = mergemill("derive", "--kind", "review,poem", cwd=folder)
+    assert done.code == 2
+    assert "there is no kind poem" in done.err
+    assert "test-writing" in done.err
+
+
+@pytest.mark.parametrize("word", ["train", "train=1,test=1", "a/b=1", "train=x"])
+def test_a_split_that_is_none_is_a_usage_error(folder: Path, word: str) -> None:
+    done = mergemill("export", "--format", "swebench", "--out", "out", "--split", word, cwd=folder)
+    assert done.code == 2
+    assert "such as train=0.9,test=0.1" in done.err
+    assert not (folder / "out").exists()
+
+
+def test_a_submission_of_another_kind_is_a_usage_error(folder: Path) -> None:
+    (folder / "review.json").write_text('{"findings": []}')
+    done = mergemill("grade", "ada__greet-1.bugfix", "--review", "review.json", cwd=folder)
+    assert done.code == 2
+    assert "it takes --patch FILE" in done.err
