@@ -1,8 +1,9 @@
 """Where in the old files the fault was, read off the patch that mended it.
 
-A run of removed lines is a place, as far as these lines mean something (blank lines, comments, imports and brackets do
-not); where lines were only added, the place is the line before and the line after them. New functions and classes are
-no place: nothing was wrong where they stand now. What is only indented or wrapped anew is none either.
+A run of removed lines is a place, as far as these lines mean something (blank lines, comments, imports, brackets and
+single names, of which lists of imports are made, do not); where lines were only added, the place is the line before and
+the line after them. New functions and classes are no place: nothing was wrong where they stand now. What is only
+indented or wrapped anew is none either.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ _NOTHING = re.compile(
     r"|\s*(#(?!\s*(if|ifdef|ifndef|define|else|elif|endif|undef|pragma|error|\[|!)\b)|//|/\*|\*\s|\*/|\*$)"
     r"|\s*(import\b|from\s+\S+\s+import\b|#\s*include\b|use\s+[\w:\\{]|using\s|require(_once|_relative)?\s|package\s|"
     r"extern\s+crate\b|(const|let|var)\s.*\brequire\()"
+    r"|\s*(type\s+)?(?!(break|continue|return|pass|raise|throw|else|try|next|redo|yield|fallthrough)\b)[A-Za-z_$][\w$.]*"
+    r"(\s+as\s+\w+)?,?\s*$"
     r"|\s*[rbuRBU]?(\"{1,3}[^\"]*\"{1,3}|'{1,3}[^']*'{1,3})\s*$"
 )
 _DEFINES = re.compile(
@@ -102,7 +105,7 @@ def spans(lines: Iterable[int], gap: int = GAP) -> list[Place]:
 
 
 def says_something(line: str) -> bool:
-    """Whether a line can be wrong: blank lines, comments, imports, brackets and bare texts cannot."""
+    """Whether a line can be wrong: blank lines, comments, imports, brackets, bare names and texts cannot."""
     return not _NOTHING.match(line)
 
 

@@ -128,12 +128,13 @@ def test_where_lines_were_only_added_the_lines_around_them_are_the_place(tmp_pat
     ("before", "after"),
     [
         ("import os\n\nX = 1\n", "import os\nimport sys\n\nX = 1\n"),
+        ("from os import (\n    path\n)\nX = 1\n", "from os import (\n    path,\n    sep,\n)\nX = 1\n"),
         ("# old words\nX = 1\n", "# new words\nX = 1\n"),
         ("X = [1,\n     2]\n", "X = [1, 2]\n"),
         ("X = 1\n", "X = 1\n\n\ndef new():\n    return 2\n"),
         ('"""Old."""\nX = 1\n', '"""New."""\nX = 1\n'),
     ],
-    ids=["import", "comment", "wrapped", "new function", "docstring"],
+    ids=["import", "list of imports", "comment", "wrapped", "new function", "docstring"],
 )
 def test_what_could_not_be_wrong_is_no_place(tmp_path: Path, before: str, after: str) -> None:
     repo = TinyRepo(tmp_path / "shop")
