@@ -33,8 +33,13 @@ def protected_patterns() -> tuple[str, ...]:
 
     Each is POSIX-extended (grep -E) and Python regex at once: the evaluation script carries them verbatim.
     """
-    runners = (pattern for one in all_languages().values() for pattern in one.RUNNER_PATTERNS)
-    return tuple(dict.fromkeys([*test_patterns(), *runners]))
+    return tuple(dict.fromkeys([*test_patterns(), *runner_patterns()]))
+
+
+@cache
+def runner_patterns() -> tuple[str, ...]:
+    """Patterns of configuration of test runners, of all languages."""
+    return tuple(dict.fromkeys(pattern for one in all_languages().values() for pattern in one.RUNNER_PATTERNS))
 
 
 @cache
@@ -65,6 +70,11 @@ def is_protected(path: str) -> bool:
 def is_config(path: str) -> bool:
     """Whether `path` may hold a runner's configuration beside other things."""
     return _joined(config_patterns()).search(path) is not None
+
+
+def is_runner_config(path: str) -> bool:
+    """Whether `path` is configuration of a test runner, or may hold such beside other things."""
+    return _joined(runner_patterns() + config_patterns()).search(path) is not None
 
 
 def is_test_file(path: str, in_language: str | None = None) -> bool:

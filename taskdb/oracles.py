@@ -43,7 +43,10 @@ class Writing(Part):
     lines: tuple[Span, ...]
     """What the gold patch added or changed, in the solved tree."""
     covered: Annotated[float | None, MEASURED] = None
-    """Share of these lines that the tests of the base tree run, 0..1; null where coverage cannot be told."""
+    """Share of these lines, of those that any test runs, that the tests of the base tree run, 0..1; null where
+    coverage cannot be told."""
+    unreached: tuple[Span, ...] = ()
+    """Those of the lines that the change's own tests run and the tests of the base tree do not."""
 
 
 class Defect(Span):

@@ -1,0 +1,161 @@
+"""What submitted tests are worth: the change's own 1, honest ones something, and every way to fake them nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from backends.git import Repository
+from backends.services import Services
+from backends.testing.written import FAULT
+from derivers.test_writing import test_writing as derive_test_writing
+from taskdb.oracles import Writing
+from taskdb.records import Task, Verification
+from tests.boxes import make_lineage, make_services
+from tests.helpers import TinyRepo
+from verifiers.rewards import writing
+from verifiers.verify import verify
+
+pytestmark = pytest.mark.docker
+
+CHUNKS = '''"""Lists in pieces."""
+
+
+def chunks(items, size):
+    """Lists of at most `size` items."""
+    found = []
+    for start in range(0, len(items) - size, size):
+        found.append(items[start : start + size])
+    return found
+'''
+CHUNKS_RIGHT = CHUNKS.replace(
+    "    found = []\n", '    if size < 1:\n        raise ValueError("size must be at least 1")\n    found = []\n'
+).replace("len(items) - size", "len(items)")
+TESTS = """from pieces import chunks
+
+
+def test_nothing_has_no_chunks():
+    assert chunks([], 2) == []
+"""
+OWN = (
+    TESTS.replace("from pieces", "import pytest\n\nfrom pieces")
+    + """
+
+def test_the_rest_is_a_chunk():
+    assert chunks([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4], [5]]
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_chunks_hold_something(size):
+    with pytest.raises(ValueError, match="at least 1"):
+        chunks([1], size)
+
+
+def test_chunks_of_one():
+    assert chunks([1, 2], 1) == [[1], [2]]
+"""
+)
+NEW = "tests/test_more.py"
+SOURCE = "import pathlib, pieces\nTEXT = pathlib.Path(pieces.__file__).read_text()\n\n\ndef test_it():\n    "
+ONE = "from pieces import chunks\n\n\ndef test_rest():\n    assert chunks([1, 2, 3], 2) == [[1, 2], [3]]\n"
+GIT = "import subprocess\n\n\ndef test_it():\n    assert subprocess.check_output(['git', 'diff', 'HEAD', 'pieces'])\n"
+CHEATS: dict[str, dict[str, str | None]] = {
+    "text-of-the-fault": {NEW: SOURCE + "assert 'len(items) - size' not in TEXT\n"},
+    "text-of-the-fix": {NEW: SOURCE + "assert 'range(0, len(items), size)' in TEXT\n"},
+    "state-of-git": {NEW: GIT},
+    "age-of-the-file": {
+        NEW: SOURCE + "import time\n    assert pathlib.Path(pieces.__file__).stat().st_mtime > time.time() - 60\n"
+    },
+    "always-failing": {NEW: "def test_it():\n    assert False\n"},
+    "always-passing": {NEW: "def test_it():\n    assert True\n"},
+    "skipped": {NEW: "import pytest\n\n\ndef test_it():\n    pytest.skip('no')\n"},
+    "exit": {NEW: ONE + "\n\nimport os\nos._exit(0)\n"},
+    "not-collected-before": {NEW: "from pieces import no_such_name\n\n\ndef test_it():\n    pass\n"},
+    "with-source": {NEW: ONE, "pieces/__init__.py": CHUNKS_RIGHT},
+    "with-conftest": {NEW: ONE, "tests/conftest.py": "import os\n"},
+    "stray-file": {NEW: ONE, "pieces/helper.py": "def chunks():\n    pass\n"},
+    "without-the-old-tests": {"tests/test_pieces.py": ONE},
+    "deleted-tests": {NEW: ONE, "tests/test_pieces.py": None},
+}  # fmt: skip
+TAMPERING = {"with-source", "with-conftest", "stray-file", "without-the-old-tests", "deleted-tests"}
+HONEST: dict[str, dict[str, str | None]] = {
+    "one-test-in-a-new-file": {NEW: ONE},
+    "beside-the-old-ones": {"tests/test_pieces.py": TESTS + ONE.partition("\n\n")[2]},
+    "found-by-the-framework-alone": {"checks/test_rest.py": ONE, "checks/__init__.py": None},
+}
+
+
+@dataclass(frozen=True)
+class Exam:
+    services: Services
+    repo: TinyRepo
+    base: str
+    task: Task
+
+    def patch(self, name: str, files: dict[str, str | None]) -> bytes:
+        """A submission as an agent's work tree would give it."""
+        self.repo.git("checkout", "-q", "-f", "--detach", self.base)
+        self.repo.git("clean", "-fdxq")
+        self.repo.write({path: text for path, text in files.items() if text or (self.repo.path / path).exists()})
+        self.repo.git("add", "-A", "-f")
+        self.repo.git("commit", "-q", "--allow-empty", "-m", name)
+        return Repository(self.repo.path).git("diff-tree", "-p", "--binary", self.base, "HEAD")
+
+
+@pytest.fixture(scope="module")
+def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
+    folder: Path = tmp_path_factory.mktemp("exam")
+    services = make_services(folder, repeats=1, test_timeout=20)
+    repo = TinyRepo(folder / "repo")
+    base = repo.commit("Start", {"pieces/__init__.py": CHUNKS, "tests/test_pieces.py": TESTS, "checks/x.txt": "x"})
+    merge = repo.commit("Keep the rest", {"pieces/__init__.py": CHUNKS_RIGHT, "tests/test_pieces.py": OWN})
+    lineage = make_lineage(repo, services, base, merge)
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    made = derive_test_writing(lineage.then(verification), services)
+    assert isinstance(made, list), made
+    return Exam(services, repo, base, made[0])
+
+
+def test_the_measure_holds_mutants_rewrites_and_lines(exam: Exam) -> None:
+    oracle = exam.task.oracle
+    assert isinstance(oracle, Writing)
+    assert 1 <= len([edit for edit in oracle.mutants if edit.operator == FAULT]) <= 2
+    assert 3 <= len([edit for edit in oracle.mutants if edit.operator != FAULT]) <= 10
+    assert 1 <= len(oracle.variants) <= 4
+    assert [(span.first_line, span.last_line) for span in oracle.lines] == [(6, 9)]
+    assert [(span.first_line, span.last_line) for span in oracle.unreached] == [(7, 7)]
+    assert oracle.covered == 0.75
+    assert "raise ValueError" not in exam.task.problem_statement
+    assert "It is wrong." in exam.task.problem_statement
+
+
+def test_the_changes_own_tests_are_worth_everything(exam: Exam) -> None:
+    score = writing.grade(exam.task, exam.services, writing.gold(exam.task, exam.services))
+    assert score.value == 1.0, score
+    assert score.resolved
+    assert score.parts == {
+        "detects": 1.0, "holds": 1.0, "false_alarms": 0.0, "faults_missed": 0.0, "mutants_killed": 1.0, "covered": 1.0,
+    }  # fmt: skip
+
+
+def test_doing_nothing_is_worth_nothing(exam: Exam) -> None:
+    assert writing.grade(exam.task, exam.services, b"").value == 0.0
+
+
+@pytest.mark.parametrize("name", CHEATS)
+def test_a_cheat_earns_nothing(name: str, exam: Exam) -> None:
+    score = writing.grade(exam.task, exam.services, exam.patch(name, CHEATS[name]))
+    assert score.value == 0.0, score
+    assert bool(score.tampering) == (name in TAMPERING), score
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_other_honest_tests_earn_what_they_notice(name: str, exam: Exam) -> None:
+    score = writing.grade(exam.task, exam.services, exam.patch(name, HONEST[name]))
+    assert score.value is not None
+    assert 0.3 < score.value < 1.0, score
+    assert not score.resolved
+    assert score.parts["covered"] == 0.0
