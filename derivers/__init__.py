@@ -14,6 +14,7 @@ from derivers.base import Deriver, Refusal
 from derivers.bugfix import as_published, bugfix
 from derivers.feature import feature
 from derivers.review import review
+from derivers.test_writing import test_writing
 from taskdb.kinds import NEEDS, Needs
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Rejection, Stage, Task
@@ -26,6 +27,7 @@ KINDS: Mapping[Kind, Deriver] = {
         Deriver(Kind.BUGFIX, bugfix),
         Deriver(Kind.FEATURE, feature),
         Deriver(Kind.REVIEW, review),
+        Deriver(Kind.TEST_WRITING, test_writing),
     )
 }
 

@@ -24,8 +24,13 @@ REPEATS = 2
 """How often the tests run before the fix, and how often after it."""
 FAULT = "fault-rewritten"
 """Operator of an edit that brings the fault back in other words: who reads the text does not know it again."""
+LEFT_OUT = "hunk-left-out"
+"""Operator of an edit that brings a part of the fault back as it was; who reads the text knows that, too."""
 UNAPPLIED = "the test patch does not apply"
 """What the evaluation script says of tests that do not fit a tree."""
+
+HURRIED_SECONDS = 60
+"""What a hurried run may take beside four times what others took."""
 
 _FAILING = (Status.FAILED, Status.ERROR)
 
@@ -183,14 +188,16 @@ class Trial:
         )
         return self._seen(baseline, [first[0], *more[::2]], [first[1], *more[1::2]])
 
-    def after(self, edits: Sequence[bytes], *, collect_lines: bool = False) -> list[TestResult]:
+    def after(self, edits: Sequence[bytes], *, collect_lines: bool = False, hurried: bool = False) -> list[TestResult]:
         """One run for each patch, laid over the fixed tree; an empty one is the fixed tree itself.
+
+        `hurried`: with less time than a test run may take; a mutant that runs for ever must not cost that much.
 
         Raises:
             NotScoredError: our own side failed.
         """
         jobs = [self._job(self.script, over(self.subject.gold, edit), collect_lines=collect_lines) for edit in edits]
-        results = self._run(jobs, self._short())
+        results = self._run(jobs, self._short() if hurried else None)
         for result in results:
             self._report(result)
         return results
@@ -250,9 +257,8 @@ class Trial:
         return results
 
     def _short(self) -> Limits:
-        """Of runs that are like others before: a mutant that runs for ever must not cost what a test run may."""
         limits = self.subject.services.test_limits()
-        return replace(limits, seconds=min(limits.seconds, 20 + 4 * self.seconds))
+        return replace(limits, seconds=min(limits.seconds, HURRIED_SECONDS + 4 * self.seconds))
 
 
 def over(first: bytes, second: bytes) -> bytes:

@@ -5,26 +5,25 @@ All are patches on the fixed tree. Which of them count, the change's own tests d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
-from typing import TypeVar
 
 from backends.index import ScratchIndex
-from backends.testing.written import FAULT
-from derivers.mutation import Change, mutants, patch_of, variants
+from backends.testing.written import FAULT, LEFT_OUT
+from derivers.mutation import Change, mutants, patch_of, spread, variants
 from derivers.test_writing.respaced import respaced
 from languages.paths import is_source
 from taskdb.oracles import Span
 
-LEFT_OUT = "hunk-left-out"
 RESPACED = "respaced"
+ONLY_LINES = ("remark-added", "blank-line-added", "step-added")
+"""Rewrites that leave the lines of the fault as they were."""
 MAX_LEFT_OUT = 4
 """Hunks of the fix that are left out, one at a time."""
 MAX_FILE_BYTES = 2_000_000
 
-T = TypeVar("T")
 Block = tuple[int, int, int, int]
 """Lines [i1, i2) of the file before became [j1, j2) of the file after, from 0."""
 
@@ -94,32 +93,37 @@ def spans(files: Iterable[Fixed]) -> list[Span]:
 def wrong(files: Sequence[Fixed], limit: int) -> list[Draft]:
     """Mutants: hunks of the fix left out, then one thing wrong on its lines; at most `limit`, spread over the lines."""
     parts = _left_out(files)[:MAX_LEFT_OUT]
-    found = [_of_change(one, change) for one in files for change in mutants(one.path, one.after, one.lines)]
-    return parts + _spread(found, lambda draft: (draft.path, draft.line))[: max(0, limit - len(parts))]
+    found = [change for one in files for change in mutants(one.path, one.after, one.lines)]
+    told = {part.patch for part in parts}
+    more = [_of_change(files, change) for change in spread(found, limit)]
+    return [*parts, *(draft for draft in more if draft.patch not in told)][:limit]
 
 
 def otherwise(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """Variants: the fixed files with other white space, then rewrites of the fix's lines; of each rule one first."""
-    found = [_of_change(one, change) for one in files for change in variants(one.path, one.after, one.lines)]
-    spaced = {one.path: text for one in files if (text := _respaced(one.path, one.after))}
+    """Variants: the fixed files with other white space, then rewrites of the fix's lines, each of another rule."""
+    found = [change for one in files for change in variants(one.path, one.after, one.lines)]
+    spaced = {one.path: text for one in files if (text := respaced(one.path, one.after))}
     first = [_of_texts(RESPACED, files, spaced, "other white space")] if spaced else []
-    return (first + _spread(found, lambda draft: (draft.operator,)))[:limit]
+    return first + [_of_change(files, change) for change in spread(found, limit - len(first))]
 
 
 def fault_again(files: Sequence[Fixed], limit: int) -> list[Draft]:
     """The fault back in all files, its lines written otherwise; new files of the fix stay."""
     old = {one.path: one.before for one in files if one.before is not None}
-    told: list[tuple[str, dict[str, bytes]]] = []
-    spaced = {path: text for path, before in old.items() if (text := _respaced(path, before))}
-    if spaced:
-        told.append(("other white space", spaced))
-    for one in files:
-        if one.before is not None:
-            for change in _spread(list(variants(one.path, one.before, one.old_lines)), lambda c: (c.operator,))[:limit]:
-                text = _respaced(one.path, change.after) or change.after
-                told.append((change.operator, spaced | {one.path: text}))
+    spaced = {path: text for path, before in old.items() if (text := respaced(path, before))}
+    found = [
+        change for one in files if one.before is not None
+        for change in variants(one.path, one.before, one.old_lines) if change.operator not in ONLY_LINES
+    ]  # fmt: skip
+    told = [(change.operator, spaced | _texts(change)) for change in spread(found, limit)]
+    told += [("other white space", spaced)] if spaced else []
     drafts = [_of_texts(FAULT, files, old | texts, f"the fault is back: {how}") for how, texts in told]
     return [draft for draft in drafts if draft.patch][:limit]
+
+
+def _texts(change: Change) -> dict[str, bytes]:
+    """The file of a rewrite, with other white space on top where that can be had."""
+    return {change.path: respaced(change.path, change.after) or change.after}
 
 
 def _left_out(files: Sequence[Fixed]) -> list[Draft]:
@@ -142,7 +146,8 @@ def _without(one: Fixed, block: Block) -> bytes:
     return b"".join([*new[:j1], *old[i1:i2], *new[j2:]])
 
 
-def _of_change(one: Fixed, change: Change) -> Draft:
+def _of_change(files: Sequence[Fixed], change: Change) -> Draft:
+    one = next(one for one in files if one.path == change.path)
     return Draft(
         operator=change.operator, path=change.path, line=change.line, detail=change.detail,
         patch=patch_of(one.path, one.after, change.after),
@@ -157,19 +162,6 @@ def _of_texts(operator: str, files: Sequence[Fixed], texts: Mapping[str, bytes],
         operator=operator, path=changed[0].path if changed else "", line=line, detail=detail,
         patch=b"".join(patch_of(one.path, one.after, texts[one.path]) for one in changed),
     )  # fmt: skip
-
-
-def _respaced(path: str, source: bytes) -> bytes | None:
-    return respaced(source) if path.endswith(".py") else None
-
-
-def _spread(found: Sequence[T], group: Callable[[T], tuple[object, ...]]) -> list[T]:
-    """One of each group, then the second of each, and so on: a few of many say more when they lie apart."""
-    groups: dict[tuple[object, ...], list[T]] = {}
-    for one in found:
-        groups.setdefault(group(one), []).append(one)
-    longest = max((len(members) for members in groups.values()), default=0)
-    return [members[turn] for turn in range(longest) for members in groups.values() if turn < len(members)]
 
 
 # --------------------------------------------------------------------------------------------------------- lines

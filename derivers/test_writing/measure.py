@@ -25,9 +25,9 @@ from derivers.test_writing.edits import Draft, Fixed
 from taskdb.lineage import Lineage
 from taskdb.oracles import Edit, Span, Writing
 
-MAX_MUTANTS, TRIED_MUTANTS = 10, 20
-MAX_VARIANTS, TRIED_VARIANTS = 4, 6
-MAX_FAULTS, TRIED_FAULTS = 2, 3
+MAX_MUTANTS, TRIED_MUTANTS = 8, 14
+MAX_VARIANTS, TRIED_VARIANTS = 3, 4
+MAX_FAULTS, TRIED_FAULTS = 1, 2
 """How many edits of a sort a task keeps, and how many are tried for it."""
 WHOLE_SECONDS = 60.0
 """Where a run of all of the task's tests takes longer, the change's own tests alone decide on variants."""
@@ -65,7 +65,7 @@ class Measure:
         found = trial.observe()
         if not found.detecting or not found.holds or found.tampering:
             return Refusal(Reason.TESTS_DO_NOT_HOLD, _why(found))
-        results = trial.after([draft.patch for draft in drafts])
+        results = trial.after([draft.patch for draft in drafts], hurried=True)
         mutants = [draft for draft, one in zip(drafts, results, strict=True) if failed_in(one, found.own)][:MAX_MUTANTS]
         if not mutants:
             return Refusal(Reason.NO_MUTANT_NOTICED, f"the change's own tests pass with each of {len(drafts)} mutants")

@@ -8,7 +8,7 @@ The value is 0 unless all of these hold; reading `_gates` is reading them:
 - all new tests pass after the fix, in both runs, and no PASS_TO_PASS test of the files is lost;
 - no test fails on a rewrite of the fixed tree that keeps its behaviour;
 - the fault is noticed, too, where it is written in other words: tests look at behaviour, not at text, git or dates;
-- at least one mutant is noticed, where there are any.
+- at least one mutant is noticed that is more than a part of the fix left out, where there are any.
 
 Then it is the mean of 1 (for the fault), the share of mutants noticed, and the share of `oracle.unreached` that the
 submitted files run, where that can be told. `resolved`: the value is 1, so all that the change's own tests notice and
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from backends.services import Services
 from backends.testing.coverage import Covered
 from backends.testing.submitted import Submitted, fault_of, read_submission
-from backends.testing.written import FAULT, NotScoredError, Seen, Subject, Trial, alarmed, noticed
+from backends.testing.written import FAULT, LEFT_OUT, NotScoredError, Seen, Subject, Trial, alarmed, noticed
 from taskdb.oracles import Edit, Span, Writing
 from taskdb.records import Score, Task
 
@@ -113,12 +113,12 @@ class _Grading:
         """The score of tests that passed all gates but the last."""
         mutants = [edit for edit in self.oracle.mutants if edit.operator != FAULT]
         wanted = self.oracle.unreached
-        results = trial.after([self._patch(edit) for edit in mutants])
+        results = trial.after([self._patch(edit) for edit in mutants], hurried=True)
         killed = [edit for edit, one in zip(mutants, results, strict=True) if noticed(one, found.own)]
         if mutants:
             self.parts["mutants_killed"] = len(killed) / len(mutants)
-            if not killed:
-                return self._nothing(f"none of {len(mutants)} mutants of the fix is noticed")
+        if (others := _others(mutants)) and not _others(killed):
+            return self._nothing(f"none of {len(others)} mutants of the fix is noticed")
         reached = trial.after([b""], collect_lines=True)[0].covered if wanted else None
         if reached is not None:
             self.parts["covered"] = share(wanted, reached)
@@ -142,6 +142,11 @@ class _Grading:
 
     def _patch(self, edit: Edit) -> bytes:
         return self.services.artifacts.get(edit.patch)
+
+
+def _others(mutants: Sequence[Edit]) -> list[Edit]:
+    """Those that are no part of the fault as it stood."""
+    return [edit for edit in mutants if edit.operator != LEFT_OUT]
 
 
 def share(wanted: Sequence[Span], reached: Covered) -> float:

@@ -69,19 +69,14 @@ CHEATS: dict[str, dict[str, str | None]] = {
         NEW: SOURCE + "import time\n    assert pathlib.Path(pieces.__file__).stat().st_mtime > time.time() - 60\n"
     },
     "always-failing": {NEW: "def test_it():\n    assert False\n"},
-    "always-passing": {NEW: "def test_it():\n    assert True\n"},
-    "skipped": {NEW: "import pytest\n\n\ndef test_it():\n    pytest.skip('no')\n"},
     "exit": {NEW: ONE + "\n\nimport os\nos._exit(0)\n"},
-    "not-collected-before": {NEW: "from pieces import no_such_name\n\n\ndef test_it():\n    pass\n"},
     "with-source": {NEW: ONE, "pieces/__init__.py": CHUNKS_RIGHT},
     "with-conftest": {NEW: ONE, "tests/conftest.py": "import os\n"},
     "stray-file": {NEW: ONE, "pieces/helper.py": "def chunks():\n    pass\n"},
     "without-the-old-tests": {"tests/test_pieces.py": ONE},
-    "deleted-tests": {NEW: ONE, "tests/test_pieces.py": None},
 }  # fmt: skip
-TAMPERING = {"with-source", "with-conftest", "stray-file", "without-the-old-tests", "deleted-tests"}
+TAMPERING = {"with-source", "with-conftest", "stray-file", "without-the-old-tests"}
 HONEST: dict[str, dict[str, str | None]] = {
-    "one-test-in-a-new-file": {NEW: ONE},
     "beside-the-old-ones": {"tests/test_pieces.py": TESTS + ONE.partition("\n\n")[2]},
     "found-by-the-framework-alone": {"checks/test_rest.py": ONE, "checks/__init__.py": None},
 }
@@ -107,7 +102,7 @@ class Exam:
 @pytest.fixture(scope="module")
 def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
     folder: Path = tmp_path_factory.mktemp("exam")
-    services = make_services(folder, repeats=1, test_timeout=20)
+    services = make_services(folder, repeats=1, test_timeout=60)
     repo = TinyRepo(folder / "repo")
     base = repo.commit("Start", {"pieces/__init__.py": CHUNKS, "tests/test_pieces.py": TESTS, "checks/x.txt": "x"})
     merge = repo.commit("Keep the rest", {"pieces/__init__.py": CHUNKS_RIGHT, "tests/test_pieces.py": OWN})
@@ -122,9 +117,9 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
 def test_the_measure_holds_mutants_rewrites_and_lines(exam: Exam) -> None:
     oracle = exam.task.oracle
     assert isinstance(oracle, Writing)
-    assert 1 <= len([edit for edit in oracle.mutants if edit.operator == FAULT]) <= 2
-    assert 3 <= len([edit for edit in oracle.mutants if edit.operator != FAULT]) <= 10
-    assert 1 <= len(oracle.variants) <= 4
+    assert [edit.operator for edit in oracle.mutants].count(FAULT) == 1
+    assert 4 <= len(oracle.mutants) <= 9
+    assert 2 <= len(oracle.variants) <= 3
     assert [(span.first_line, span.last_line) for span in oracle.lines] == [(6, 9)]
     assert [(span.first_line, span.last_line) for span in oracle.unreached] == [(7, 7)]
     assert oracle.covered == 0.75
