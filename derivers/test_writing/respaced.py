@@ -34,7 +34,7 @@ def respaced(path: str, source: bytes) -> bytes | None:
     at = Source(source, grammar)
     leaves = [node for node in at.nodes() if not node.children]
     after = _opened(source, [two.start_byte for one, two in pairwise(leaves) if _may_part(one, two)])
-    return after if after != source and at.parses(after) else None
+    return after if after != source and not Source(after, grammar).root.has_error else None
 
 
 def _may_part(one: Node, two: Node) -> bool:
