@@ -43,6 +43,7 @@ LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
           AND (x.stage <> 'derive' OR j.id IS NOT NULL) ORDER BY {_BY_KIND}, x.seq DESC LIMIT 1) END
 """  # noqa: S608 - of names of kinds alone
 
+# `x.kind || ''`: by its own index, a kind would be looked for among all tasks.
 DERIVATIONS = """
 SELECT h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candidate, h.verification, t.kind,
        CASE WHEN k.id IS NOT NULL THEN 'certified' WHEN r.id IS NOT NULL THEN 'rejected' ELSE 'derived' END AS status,
@@ -57,10 +58,9 @@ UNION ALL
 SELECT h.source, h.name, h.repo, h.merged_at, h.change_kind, h.candidate, h.verification, r.kind,
        'rejected', r.stage, r.reason, r.detail, NULL, NULL, NULL, r.id
 FROM changes h
-JOIN rejection r ON r.parent IN (h.verdict, h.candidate) AND r.stage = 'derive'
+JOIN rejection r ON r.parent IN (h.verdict, h.candidate) AND r.kind IS NOT NULL
 WHERE r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = r.parent AND x.kind = r.kind)
-  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.candidate = h.candidate AND x.kind = r.kind
-                  AND x.parent IN (h.verification, h.candidate))
+  AND NOT EXISTS (SELECT 1 FROM task x WHERE x.parent IN (h.verification, h.candidate) AND x.kind || '' = r.kind)
 """
 
 TAGS = """
