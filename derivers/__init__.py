@@ -13,6 +13,7 @@ from backends.services import Services
 from derivers.base import Deriver, Refusal
 from derivers.bugfix import as_published, bugfix
 from derivers.feature import feature
+from derivers.injected import injected
 from derivers.review import review
 from derivers.test_writing import test_writing
 from taskdb.kinds import NEEDS, Needs
@@ -26,6 +27,7 @@ KINDS: Mapping[Kind, Deriver] = {
     for deriver in (
         Deriver(Kind.BUGFIX, bugfix),
         Deriver(Kind.FEATURE, feature),
+        Deriver(Kind.INJECTED, injected),
         Deriver(Kind.REVIEW, review),
         Deriver(Kind.TEST_WRITING, test_writing),
     )

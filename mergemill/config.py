@@ -143,6 +143,10 @@ class Settings(BaseSettings):
 
     repeats: int = Field(default=3, ge=1)
     """How often the tested and the solved tree are run."""
+    injected_per_change: int = Field(default=1, ge=1, le=20)
+    """Tasks of injected bugs made of one change."""
+    injected_bugs: int = Field(default=1, ge=1, le=5)
+    """Bugs put into each of them."""
     budget_seconds: float = Field(default=1800, gt=0)
     """Wall time one record may cost in one stage."""
     max_attempts: int = Field(default=10, ge=1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from derivers.mutation.change import Change
 from derivers.mutation.choice import spread
-from derivers.mutation.engine import mutants, variants
+from derivers.mutation.engine import is_program, mutants, variants
 from derivers.mutation.patch import patch_of
 
-__all__ = ["Change", "mutants", "patch_of", "spread", "variants"]
+__all__ = ["Change", "is_program", "mutants", "patch_of", "spread", "variants"]

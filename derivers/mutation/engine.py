@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 
 from derivers.mutation import python, trees
-from derivers.mutation.change import Change, changes
+from derivers.mutation.change import Change, Part, changes
 
 
 def mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Change]:
@@ -22,6 +22,15 @@ def mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> I
 def variants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Change]:
     """The file written otherwise, with the behaviour it had; arguments and order as `mutants`."""
     yield from _changes(path, source, lines, python.VARIANTS, trees.VARIANTS)
+
+
+def is_program(path: str, before: bytes, after: bytes) -> bool:
+    """Whether a text made of a file can be read as well as the file; False for languages that are not known here."""
+    if path.endswith(".py"):
+        return python.parser(before)(after, ())
+    if (grammar := trees.grammar_of(path)) is None:
+        return False
+    return trees.Source(before, grammar).parses(after, (Part(0, len(before), after),))
 
 
 def _changes(
