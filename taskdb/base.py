@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -28,8 +28,7 @@ class Record(BaseModel):
     @cached_property
     def id(self) -> str:
         """Sha256 (hex) of the canonical JSON of the kind of record and its identifying fields."""
-        measured = {name for name, field in type(self).model_fields.items() if MEASURED in field.metadata}
-        body = self.model_dump(mode="json", exclude=measured)
+        body = self.model_dump(mode="json", exclude=_measured(self))
         text = json.dumps({"record": type(self).__name__, **body}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
@@ -38,3 +37,15 @@ class Part(BaseModel):
     """Base of the parts of records: frozen, with no identity of their own."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def _measured(model: BaseModel) -> dict[str, Any]:
+    """The fields of a record that were measured, and those of its parts, as `model_dump` takes them to be left out."""
+    found: dict[str, Any] = {}
+    for name, field in type(model).model_fields.items():
+        value = getattr(model, name)
+        if MEASURED in field.metadata:
+            found[name] = True
+        elif isinstance(value, Part) and (inner := _measured(value)):
+            found[name] = inner
+    return found

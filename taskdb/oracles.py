@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from taskdb.base import MEASURED, ArtifactHash, Part
+from taskdb.base import MEASURED, ArtifactHash, Part, TestId
 
 
 class Span(Part):
@@ -74,11 +74,15 @@ class Performance(Part):
     """What a faster solution is measured by."""
 
     form: Literal["performance"] = "performance"
-    workload: ArtifactHash
-    """A script that is run in the tree, with the tests' own interpreter, and does a fixed amount of work."""
+    workload: Annotated[ArtifactHash, MEASURED]
+    """An evaluation script that runs some of the tests many times and tells the time they took."""
+    tests: Annotated[tuple[TestId, ...], MEASURED]
+    """The tests it runs; they pass before and after."""
+    clock: Annotated[Literal["cpu", "wall"], MEASURED]
+    """What is compared: processor time of all processes, or the time that passes (where waiting was made shorter)."""
     ratio: Annotated[float, MEASURED]
     """Seconds before by seconds after the gold patch, medians of interleaved runs."""
-    threshold: float
+    threshold: Annotated[float, MEASURED]
     """The smallest such ratio that a submission must reach."""
 
 

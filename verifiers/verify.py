@@ -21,6 +21,7 @@ from languages.paths import is_test_file
 from taskdb.lineage import Lineage
 from taskdb.published import compare
 from taskdb.records import Candidate, Environment, Rejection, RunKind, Stage, TestRun, Verification
+from taskdb.tags import ChangeKind
 from verifiers.selection import eval_files
 
 
@@ -136,9 +137,9 @@ class Trial:
         """All of it, in order."""
         if unfit := self._first_pair() or self._repeats():
             return unfit
-        lists = self.lists()
-        if lists is None or not lists.fail_to_pass:
-            return self._no_fail_to_pass()
+        lists = self.lists() or make_lists((), ())
+        if not lists.fail_to_pass and (unfit := self._no_fail_to_pass()):
+            return unfit
         twins = twins_of(
             self.bench, self.tree, self.candidate.base_commit, test_patch=self.test_patch, solution=self.gold,
             tests=[test for test, _ in lists.fail_to_pass],
@@ -192,7 +193,8 @@ class Trial:
         reports = [self.tested[0].report, self.solved[0].report]
         return sorted({file for report in reports for file in (*report.files(), *report.uncollected)})
 
-    def _no_fail_to_pass(self) -> Unfit:
+    def _no_fail_to_pass(self) -> Unfit | None:
+        """Why nothing is fixed; None for a change for speed, of which it is enough that tests hold."""
         lists, solved = self.lists(), self.solved[-1]
         if lists and lists.flaky_fail_to_pass:
             test = lists.flaky_fail_to_pass[0]
@@ -204,6 +206,8 @@ class Trial:
         if failing:
             detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
             return Unfit(reason=Reason.GOLD_FAILS, detail=detail, log=solved.record.log)
+        if lists and lists.pass_to_pass and self.candidate.kind is ChangeKind.PERFORMANCE:
+            return None
         passed = solved.record.counts.passed
         detail = f"none of {passed} passing tests fails without the gold patch"
         return Unfit(reason=Reason.NO_FAIL_TO_PASS, detail=detail, log=solved.record.log)

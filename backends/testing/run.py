@@ -39,7 +39,7 @@ code=$?
 exit $code
 """
 
-_LEFT = ("junit.xml", "times", "canaries", "known", "error", coverage.LEFT)
+_LEFT = ("junit.xml", "times", "canaries", "known", "error", "cpu", coverage.LEFT)
 """What is taken back of the report folder: files of root's, beside the folder that the tests write to."""
 
 
@@ -62,6 +62,8 @@ class TestResult:
     fooled: bool = False
     """Whether the canary that must fail was reported as passed: no honest runner does."""
     infrastructure_error: str | None = None
+    cpu_seconds: float | None = None
+    """Processor time of the tests and all their processes, where the script meters it and the box can tell."""
     covered: coverage.Covered | None = None
     """Lines that were executed, where that was asked for and can be told."""
 
@@ -118,7 +120,7 @@ def run_tests(
         script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output,
         applied=ran.exit_code != UNAPPLIED or bool(left), fooled=_fooled(whole, listed),
         infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
-        covered=coverage.covered(left.get(coverage.LEFT)),
+        cpu_seconds=int(left.get("cpu", b"0")) / 1e9 or None, covered=coverage.covered(left.get(coverage.LEFT)),
     )  # fmt: skip
 
 

@@ -54,6 +54,7 @@ def render(
     config_patch: bytes = b"",
     services: Sequence[str] = (),
     kept_folders: Sequence[str] = (),
+    metered: bool = False,
 ) -> str:
     """The evaluation script of one task.
 
@@ -68,6 +69,7 @@ def render(
         config_patch: the gold patch's part on files that may hold the runner's configuration (`config_part`).
         services: servers to start before the tests (the plan's `services`).
         kept_folders: folders that were filled when the environment was made (the plan's `kept_folders`).
+        metered: whether it tells the processor time that the tests took, all their processes together.
     """
     framework = frameworks()[test.framework]
     canary = framework.canary if canaries_beside else None
@@ -75,7 +77,7 @@ def render(
         framework=framework, argv=test.argv, paths=test.paths, folder=test.folder, harness=harness,
         workdir=workdir, files=files, env=env, uid=TESTS_UID, report_bytes=REPORT_BYTES, linger=LINGER_SECONDS,
         convert_seconds=CONVERT_SECONDS, services=[(name, service_shell(name)) for name in services],
-        kept_folders=kept_folders,
+        kept_folders=kept_folders, metered=metered,
         patches=[(name, _base64(patch)) for name, patch in (("config", config_patch), ("test", test_patch)) if patch],
         patched=[_bash_word(path) for path in _patched_paths(test_patch)],
         protected=protected_patterns() + config_patterns(), shadowing=SHADOWING_PATTERNS,

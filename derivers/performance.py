@@ -1,0 +1,264 @@
+"""A change for speed as a task: the same behaviour in less time, held against what the change itself gained.
+
+The work that is timed is a few tests of the repository's own, run many times: those that the gold patch was seen to
+shorten. Before and after are run in turn and compared by ranks; what is asked of a submission follows from the gain
+that is sure, not from the one that was seen, and a second series of the base tree must show no gain at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+from backends.git import GitError, Repository
+from backends.sandbox.base import Series
+from backends.services import Services
+from backends.testing.bench import Bench
+from backends.testing.outcomes import Status
+from backends.testing.run import run_tests
+from backends.testing.timing import ALPHA, RUNS, p_value, ratio, sure_gain
+from backends.testing.twin_runs import twins_of
+from backends.testing.workload import FRAMEWORKS, Clock, Sample, interleaved, workload_script
+from derivers.base import Refusal, set_aside, task_of
+from languages.paths import is_test_file
+from taskdb.lineage import Lineage
+from taskdb.oracles import Performance
+from taskdb.records import Kind, Task, TestId
+from taskdb.tags import ChangeKind
+
+LOOKED_AT = 2000
+"""Tests among which the work is looked for, at most."""
+LOOK_RUNS = 1000
+"""Runs of single tests that looking may take in each tree; each test is run 2 to 16 times."""
+SHARE = 0.2
+"""A test is work when the gold patch saves at least so much of its time,"""
+SECONDS = 0.0005
+"""and at least so many seconds of one run."""
+TESTS = 5
+"""Tests of the work, at most: those with which most is saved."""
+WORK_SECONDS = 1.5
+"""What the work takes in the base tree, about."""
+MOST_RUNS = 1000
+"""Runs of one test in the work, at most."""
+STEPS = (1, 2, 5)
+"""Runs of a test are one of these times a power of ten."""
+LEAST_GAIN = 1.1
+"""The gain that must be sure."""
+OF_THE_SAVING = 0.8
+"""A submission must save this share of the time that the gold patch is sure to save."""
+
+STATEMENT = """{statement}
+
+What the program does must stay exactly as it is: the tests that pass now must pass afterwards. What counts is the
+{clock} that the work described above takes; it is measured on calls like those in the project's own tests.
+"""
+CLOCKS = {"cpu": "processor time", "wall": "time"}
+
+
+class Reason(StrEnum):
+    """Why a verified change is no performance task. What the judge has set aside has its finding's name for that."""
+
+    NOT_A_PERFORMANCE_CHANGE = "not-a-performance-change"
+    NO_WORKLOAD = "no-workload"
+    """There is no test whose time could be taken before and after."""
+    NO_STABLE_GAIN = "no-stable-gain"
+    CONTROL_SHOWS_A_GAIN = "control-shows-a-gain"
+    """The base tree was found to be faster than itself: this machine is too restless for this work."""
+
+
+def performance(lineage: Lineage, services: Services) -> list[Task] | Refusal:
+    """The performance task of a verified change; about twenty-five runs, most of them of a few tests alone.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    candidate, environment = lineage.candidate, lineage.the_environment
+    if candidate.kind is not ChangeKind.PERFORMANCE:
+        return Refusal(Reason.NOT_A_PERFORMANCE_CHANGE, f"it is a change of another kind: {candidate.kind}")
+    if refusal := set_aside(lineage):
+        return refusal
+    if environment.plan.test.framework not in FRAMEWORKS:
+        framework = environment.plan.test.framework
+        return Refusal(Reason.NO_WORKLOAD, f"tests of {framework} cannot be run many times in one process")
+    with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
+        return Trial(lineage=lineage, services=services, boxes=boxes).made()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Tests that the gold patch makes faster, and how often each is run."""
+
+    script: str
+    tests: tuple[TestId, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain:
+    """What was measured, by a clock that shows it."""
+
+    clock: Clock
+    ratio: float
+    sure: float
+
+
+@dataclass(kw_only=True)
+class Trial:
+    """One change's work, looked for and timed."""
+
+    lineage: Lineage
+    services: Services
+    boxes: Series
+
+    @cached_property
+    def gold(self) -> bytes:
+        """The gold patch."""
+        return self.services.artifacts.get(self.lineage.candidate.gold_patch)
+
+    @cached_property
+    def test_patch(self) -> bytes:
+        """The test patch."""
+        return self.services.artifacts.get(self.lineage.candidate.test_patch)
+
+    @cached_property
+    def tree(self) -> Repository:
+        """The history the change is from."""
+        return self.services.clones.open(self.lineage.candidate.source, self.lineage.candidate.repo)
+
+    def made(self) -> list[Task] | Refusal:
+        """The task, or why there is none."""
+        work = self._work()
+        if isinstance(work, Refusal):
+            return work
+        gain = self._gain(work)
+        return gain if isinstance(gain, Refusal) else [self._task(work, gain)]
+
+    # ------------------------------------------------------------------------------------------------------ the work
+
+    def _work(self) -> Work | Refusal:
+        """Tests of the change's own files that take less time with it; where there are none, of all files."""
+        passing = self.lineage.the_verification.PASS_TO_PASS
+        touched = {path for path in self.lineage.candidate.test_files if is_test_file(path)}
+        near = tuple(test for test in passing if test.partition("::")[0] in touched)
+        refusal = Refusal(Reason.NO_WORKLOAD, "no test passes before and after")
+        for tests in dict.fromkeys((near, passing)):
+            if not tests:
+                continue
+            if len(tests) > LOOKED_AT:
+                return Refusal(Reason.NO_WORKLOAD, f"{len(tests)} tests are too many to look for the work in")
+            found = self._among(tests)
+            if isinstance(found, Work):
+                return found
+            refusal = found
+        return refusal
+
+    def _among(self, tests: tuple[TestId, ...]) -> Work | Refusal:
+        """The work made of some of these tests."""
+        times = max(2, min(16, LOOK_RUNS // len(tests)))
+        script = self._script(tests, times)
+        before, after = (self._seconds(script, patch) for patch in (b"", self.gold))
+        saved = {
+            test: (before[test] - after[test]) / times for test in tests
+            if test in before and test in after and before[test] - after[test] >= SHARE * before[test]
+        }  # fmt: skip
+        chosen = sorted((test for test in saved if saved[test] >= SECONDS), key=lambda test: -saved[test])[:TESTS]
+        if not chosen:
+            seen = len(before.keys() & after.keys())
+            if not seen:
+                return Refusal(Reason.NO_WORKLOAD, f"none of {len(tests)} tests passes when it is run again")
+            return Refusal(Reason.NO_STABLE_GAIN, f"none of {seen} tests takes noticeably less time")
+        chosen.sort()
+        runs = _round(WORK_SECONDS * times / sum(before[test] for test in chosen))
+        return Work(script=self._script(tuple(chosen), runs), tests=tuple(chosen))
+
+    def _script(self, tests: tuple[TestId, ...], times: int) -> str:
+        plan, base = self.lineage.the_environment.plan, self.lineage.candidate.base_commit
+        verified = self.services.artifacts.text(self.lineage.the_verification.eval_script)
+        return workload_script(
+            plan, self.tree, base, test_patch=self.test_patch, gold_patch=self.gold, tests=tests, times=times,
+            canaries="$report/canaries" in verified,
+        )  # fmt: skip
+
+    def _seconds(self, script: str, patch: bytes) -> dict[TestId, float]:
+        """Seconds of all runs of each test that passed, by the runner's own clock."""
+        workdir = self.lineage.the_environment.plan.workdir
+        report = run_tests(self.boxes, script, workdir=workdir, patch=patch).report
+        outcomes = report.outcomes.items() if report else ()
+        return {test: one.seconds for test, one in outcomes if one.status is Status.PASSED}
+
+    # ------------------------------------------------------------------------------------------------------ the gain
+
+    def _gain(self, work: Work) -> Gain | Refusal:
+        """What the gold patch gains: by processor time, else by the time that passes."""
+        workdir = self.lineage.the_environment.plan.workdir
+        patches = (b"", self.gold, b"")
+        taken = interleaved(self.boxes, work.script, work.tests, patches, workdir=workdir, runs=RUNS)
+        if isinstance(taken, Sample):
+            return Refusal(Reason.NO_WORKLOAD, taken.fault or taken.wrong)
+        found = list(_gains(taken))
+        return next((gain for gain in found if isinstance(gain, Gain)), found[0])
+
+    # ------------------------------------------------------------------------------------------------------ the task
+
+    def _task(self, work: Work, gain: Gain) -> Task:
+        lineage, put = self.lineage, self.services.artifacts.put
+        saving = OF_THE_SAVING * (1 - 1 / gain.sure)
+        task = task_of(lineage, Kind.PERFORMANCE)
+        twins = self._twins(task)
+        return task.model_copy(
+            update={
+                "problem_statement": STATEMENT.format(
+                    statement=task.problem_statement, clock=CLOCKS[gain.clock]
+                ),
+                "oracle": Performance(
+                    workload=put(work.script.encode()), tests=work.tests, clock=gain.clock,
+                    ratio=round(gain.ratio, 3), threshold=round(1 / (1 - saving), 3),
+                ),
+                **twins,
+            }
+        )  # fmt: skip
+
+    def _twins(self, task: Task) -> dict[str, object]:
+        """Twins of all tests in the change's own files, as those that pass before are what is timed."""
+        touched = set(self.lineage.candidate.test_files)
+        tests = [test for test in (*dict(task.FAIL_TO_PASS), *task.PASS_TO_PASS) if test.partition("::")[0] in touched]
+        bench = Bench(
+            services=self.services, boxes=self.boxes, image_digest=task.image_digest, workdir=task.the_plan.workdir,
+            script=self.services.artifacts.text(task.the_script),
+        )  # fmt: skip
+        try:
+            twins = twins_of(
+                bench, self.tree, task.base_commit, test_patch=self.test_patch, solution=self.gold, tests=sorted(tests)
+            )
+        except GitError:
+            return {}
+        if not twins.confirmed:
+            return {}
+        return {"twin_patch": self.services.artifacts.put(twins.patch), "twins": twins.confirmed}
+
+
+def _gains(taken: list[list[Sample]]) -> Iterator[Gain | Refusal]:
+    """What each clock says of base tree, solved tree and base tree again."""
+    clocks: tuple[Clock, ...] = ("cpu", "wall")
+    for clock in clocks:
+        before, after, control = ([one.seconds(clock) for one in series] for series in taken)
+        sure = sure_gain(before, after)
+        if sure < LEAST_GAIN:
+            seen = f"{ratio(before, after):.2f} times as fast by {clock} time, of which {max(sure, 1):.2f} is sure"
+            yield Refusal(Reason.NO_STABLE_GAIN, seen)
+        elif min(p_value(before, control), p_value(control, before)) < ALPHA:
+            seen = f"the base tree differs from itself, {ratio(before, control):.2f} times by {clock} time"
+            yield Refusal(Reason.CONTROL_SHOWS_A_GAIN, seen)
+        else:
+            yield Gain(clock=clock, ratio=ratio(before, after), sure=sure)
+
+
+def _round(runs: float) -> int:
+    """The next of 1, 2, 5, 10, 20, ... that is no smaller."""
+    power = 1
+    while True:
+        for step in STEPS:
+            if step * power >= min(runs, MOST_RUNS):
+                return step * power
+        power *= 10
