@@ -16,6 +16,8 @@ from derivers.feature import feature
 from derivers.injected import injected
 from derivers.review import review
 from derivers.test_writing import test_writing
+from derivers.combined import combined
+from derivers.performance import performance
 from taskdb.kinds import NEEDS, Needs
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Rejection, Stage, Task
@@ -30,6 +32,8 @@ KINDS: Mapping[Kind, Deriver] = {
         Deriver(Kind.INJECTED, injected),
         Deriver(Kind.REVIEW, review),
         Deriver(Kind.TEST_WRITING, test_writing),
+        Deriver(Kind.PERFORMANCE, performance),
+        Deriver(Kind.COMBINED, combined),
     )
 }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from backends.services import Services
 from taskdb.records import Score, Task
 from verifiers import grade as tests
-from verifiers.rewards import review, writing
+from verifiers.rewards import performance, review, writing
 
 TESTS = "tests"
 
@@ -35,6 +35,7 @@ REWARDS: Mapping[str, Reward] = {
     TESTS: Reward(tests.grade, gold_patch, "patch"),
     "review": Reward(review.grade, review.gold, "review"),
     "test-writing": Reward(writing.grade, writing.gold, "tests"),
+    "performance": Reward(performance.grade, gold_patch, "patch"),
 }
 """Form of the oracle -> reward; `tests` where the lists of tests are the oracle."""
 

@@ -17,11 +17,6 @@ from taskdb.records import Score, Task
 from verifiers.grade import grade as grade_tests
 
 
-def gold(task: Task, services: Services) -> bytes:
-    """The submission that must be worth 1: the change itself."""
-    return services.artifacts.get(task.gold_patch)
-
-
 def grade(task: Task, services: Services, submission: bytes) -> Score:
     """The score of a patch; empty is the no-op, which is not timed: it is the base tree.
 
