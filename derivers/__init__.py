@@ -18,6 +18,7 @@ from derivers.review import review
 from derivers.test_writing import test_writing
 from derivers.combined import combined
 from derivers.performance import performance
+from derivers.simulated import simulated
 from taskdb.kinds import NEEDS, Needs
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Rejection, Stage, Task
@@ -34,6 +35,7 @@ KINDS: Mapping[Kind, Deriver] = {
         Deriver(Kind.TEST_WRITING, test_writing),
         Deriver(Kind.PERFORMANCE, performance),
         Deriver(Kind.COMBINED, combined),
+        Deriver(Kind.SIMULATED, simulated),
     )
 }
 

@@ -7,7 +7,7 @@ that is sure, not from the one that was seen, and a second series of the base tr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -28,22 +28,22 @@ from taskdb.oracles import Performance
 from taskdb.records import Kind, Task, TestId
 from taskdb.tags import ChangeKind
 
-LOOKED_AT = 2000
-"""Tests among which the work is looked for, at most."""
-LOOK_RUNS = 1000
-"""Runs of single tests that looking may take in each tree; each test is run 2 to 16 times."""
+LOOKED_AT = 500
+"""Tests among which the work is looked for, at most: of more than these, some from everywhere."""
+ROUND_SECONDS = 0.01
+"""A test that takes less is run several times in a round,"""
+MOST_RUNS = 200
+"""but no more often than this."""
+LOOK_ROUNDS = 2
 SHARE = 0.2
 """A test is work when the gold patch saves at least so much of its time,"""
-SECONDS = 0.0005
-"""and at least so many seconds of one run."""
-TESTS = 5
+SECONDS: Mapping[Clock, float] = {"cpu": 0.001, "wall": 0.05}
+"""and at least so many seconds: other work on this machine makes the time that passes longer by chance."""
+TESTS = 10
 """Tests of the work, at most: those with which most is saved."""
 WORK_SECONDS = 1.5
 """What the work takes in the base tree, about."""
-MOST_RUNS = 1000
-"""Runs of one test in the work, at most."""
-STEPS = (1, 2, 5)
-"""Runs of a test are one of these times a power of ten."""
+MOST_ROUNDS = 500
 LEAST_GAIN = 1.1
 """The gain that must be sure."""
 OF_THE_SAVING = 0.8
@@ -54,7 +54,7 @@ STATEMENT = """{statement}
 What the program does must stay exactly as it is: the tests that pass now must pass afterwards. What counts is the
 {clock} that the work described above takes; it is measured on calls like those in the project's own tests.
 """
-CLOCKS = {"cpu": "processor time", "wall": "time"}
+CLOCKS: Mapping[Clock, str] = {"cpu": "processor time", "wall": "time"}
 
 
 class Reason(StrEnum):
@@ -69,7 +69,7 @@ class Reason(StrEnum):
 
 
 def performance(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The performance task of a verified change; about twenty-five runs, most of them of a few tests alone.
+    """The performance task of a verified change; about thirty runs, most of them of a few tests alone.
 
     Raises:
         Transient: engine, disk or network failed.
@@ -142,50 +142,57 @@ class Trial:
         touched = {path for path in self.lineage.candidate.test_files if is_test_file(path)}
         near = tuple(test for test in passing if test.partition("::")[0] in touched)
         refusal = Refusal(Reason.NO_WORKLOAD, "no test passes before and after")
-        for tests in dict.fromkeys((near, passing)):
-            if not tests:
-                continue
-            if len(tests) > LOOKED_AT:
-                return Refusal(Reason.NO_WORKLOAD, f"{len(tests)} tests are too many to look for the work in")
-            found = self._among(tests)
-            if isinstance(found, Work):
-                return found
-            refusal = found
+        looks: tuple[tuple[tuple[TestId, ...], Clock], ...] = ((near, "cpu"), (passing, "cpu"), (near, "wall"))
+        for tests, clock in dict.fromkeys(looks):
+            if tests:
+                found = self._among(tests[:: -(-len(tests) // LOOKED_AT)], clock)
+                if isinstance(found, Work):
+                    return found
+                refusal = found
         return refusal
 
-    def _among(self, tests: tuple[TestId, ...]) -> Work | Refusal:
-        """The work made of some of these tests."""
-        times = max(2, min(16, LOOK_RUNS // len(tests)))
-        script = self._script(tests, times)
-        before, after = (self._seconds(script, patch) for patch in (b"", self.gold))
-        saved = {
-            test: (before[test] - after[test]) / times for test in tests
-            if test in before and test in after and before[test] - after[test] >= SHARE * before[test]
-        }  # fmt: skip
-        chosen = sorted((test for test in saved if saved[test] >= SECONDS), key=lambda test: -saved[test])[:TESTS]
-        if not chosen:
-            seen = len(before.keys() & after.keys())
-            if not seen:
-                return Refusal(Reason.NO_WORKLOAD, f"none of {len(tests)} tests passes when it is run again")
-            return Refusal(Reason.NO_STABLE_GAIN, f"none of {seen} tests takes noticeably less time")
-        chosen.sort()
-        runs = _round(WORK_SECONDS * times / sum(before[test] for test in chosen))
-        return Work(script=self._script(tuple(chosen), runs), tests=tuple(chosen))
+    def _among(self, tests: tuple[TestId, ...], clock: Clock) -> Work | Refusal:
+        """The work made of those tests that take less time by the clock."""
+        runs = self._runs(tests, clock)
+        before, after = self._looked(self._script(runs, LOOK_ROUNDS, clock)) if runs else ({}, {})
+        saved = {test: before[test] - after[test] for test in runs if test in before and test in after}
+        noticed = [test for test in saved if saved[test] >= max(SECONDS[clock], SHARE * before[test])]
+        if not saved:
+            return Refusal(Reason.NO_WORKLOAD, f"none of {len(tests)} tests passes when it is run again")
+        if not noticed:
+            return Refusal(Reason.NO_STABLE_GAIN, f"none of {len(saved)} tests takes noticeably less time")
+        chosen = {test: runs[test] for test in sorted(sorted(noticed, key=lambda test: -saved[test])[:TESTS])}
+        rounds = WORK_SECONDS * LOOK_ROUNDS / sum(before[test] for test in chosen)
+        script = self._script(chosen, max(1, min(MOST_ROUNDS, round(rounds))), "cpu")
+        return Work(script=script, tests=tuple(chosen))
 
-    def _script(self, tests: tuple[TestId, ...], times: int) -> str:
-        plan, base = self.lineage.the_environment.plan, self.lineage.candidate.base_commit
-        verified = self.services.artifacts.text(self.lineage.the_verification.eval_script)
-        return workload_script(
-            plan, self.tree, base, test_patch=self.test_patch, gold_patch=self.gold, tests=tests, times=times,
-            canaries="$report/canaries" in verified,
-        )  # fmt: skip
+    def _runs(self, tests: tuple[TestId, ...], clock: Clock) -> dict[TestId, int]:
+        """Of the tests that pass in the base tree, runs in one round, by what one run takes."""
+        seconds = self._seconds(self._script(dict.fromkeys(tests, 1), 0, clock), b"")
+        return {test: max(1, min(MOST_RUNS, int(ROUND_SECONDS / max(one, 1e-6)))) for test, one in seconds.items()}
+
+    def _looked(self, script: str) -> tuple[dict[TestId, float], dict[TestId, float]]:
+        """Seconds of each test in both trees: the shorter of two looks at each."""
+        found: tuple[dict[TestId, float], dict[TestId, float]] = ({}, {})
+        for which in (0, 1, 1, 0):
+            for test, seconds in self._seconds(script, (b"", self.gold)[which]).items():
+                found[which][test] = min(seconds, found[which].get(test, seconds))
+        return found
 
     def _seconds(self, script: str, patch: bytes) -> dict[TestId, float]:
-        """Seconds of all runs of each test that passed, by the runner's own clock."""
+        """Seconds of all runs of each test that passed."""
         workdir = self.lineage.the_environment.plan.workdir
         report = run_tests(self.boxes, script, workdir=workdir, patch=patch).report
         outcomes = report.outcomes.items() if report else ()
         return {test: one.seconds for test, one in outcomes if one.status is Status.PASSED}
+
+    def _script(self, tests: Mapping[TestId, int], rounds: int, clock: Clock) -> str:
+        plan, base = self.lineage.the_environment.plan, self.lineage.candidate.base_commit
+        verified = self.services.artifacts.text(self.lineage.the_verification.eval_script)
+        return workload_script(
+            plan, self.tree, base, test_patch=self.test_patch, gold_patch=self.gold, tests=tests, rounds=rounds,
+            canaries="$report/canaries" in verified, clock=clock,
+        )  # fmt: skip
 
     # ------------------------------------------------------------------------------------------------------ the gain
 
@@ -240,8 +247,7 @@ class Trial:
 
 def _gains(taken: list[list[Sample]]) -> Iterator[Gain | Refusal]:
     """What each clock says of base tree, solved tree and base tree again."""
-    clocks: tuple[Clock, ...] = ("cpu", "wall")
-    for clock in clocks:
+    for clock in CLOCKS:
         before, after, control = ([one.seconds(clock) for one in series] for series in taken)
         sure = sure_gain(before, after)
         if sure < LEAST_GAIN:
@@ -252,13 +258,3 @@ def _gains(taken: list[list[Sample]]) -> Iterator[Gain | Refusal]:
             yield Refusal(Reason.CONTROL_SHOWS_A_GAIN, seen)
         else:
             yield Gain(clock=clock, ratio=ratio(before, after), sure=sure)
-
-
-def _round(runs: float) -> int:
-    """The next of 1, 2, 5, 10, 20, ... that is no smaller."""
-    power = 1
-    while True:
-        for step in STEPS:
-            if step * power >= min(runs, MOST_RUNS):
-                return step * power
-        power *= 10

@@ -7,7 +7,7 @@ neither in its hands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,10 +30,10 @@ _PLUGIN = "mergemill_workload"
 
 
 def workload_script(
-    plan: BuildPlan, tree: Repository, base: str, *, test_patch: bytes, gold_patch: bytes, tests: Sequence[TestId],
-    times: int, canaries: bool,
+    plan: BuildPlan, tree: Repository, base: str, *, test_patch: bytes, gold_patch: bytes, tests: Mapping[TestId, int],
+    rounds: int, canaries: bool, clock: Clock = "cpu",
 ) -> str:  # fmt: skip
-    """The script that runs `tests` so many times each.
+    """The script that runs some tests many times.
 
     Args:
         plan: of the environment; its framework is one of FRAMEWORKS.
@@ -41,18 +41,20 @@ def workload_script(
         base: the commit that both patches are made for.
         test_patch: brings the tests; may be empty.
         gold_patch: its part on the runner's configuration is the task's.
-        tests: they pass before and after.
-        times: runs of each test.
+        tests: those to run, each with its runs in one round.
+        rounds: how many rounds; none knows what one before has kept in memory. 0 runs each test once.
         canaries: whether the suite takes in canaries.
+        clock: of the seconds that the report has of each test, all its runs together.
 
     Raises:
         GitError: the test patch does not apply.
     """
     plugin = (Path(__file__).parent / "harness" / "workload" / f"{_PLUGIN}.py").read_bytes()
+    rows = [f"{runs} {test}" for test, runs in tests.items()]
     with ScratchIndex(tree, base) as index:
         index.apply(test_patch)
         index.write(f"{_FOLDER}/{_PLUGIN}.py", plugin)
-        index.write(f"{_FOLDER}/workload.txt", "\n".join([str(times), plan.workdir, *tests]).encode())
+        index.write(f"{_FOLDER}/workload.txt", "\n".join([str(rounds), clock, plan.workdir, *rows]).encode())
         patch = index.diff()
     files = sorted({test.partition("::")[0] for test in tests})
     before = [value for name, value in plan.env if name == "PYTHONPATH"]

@@ -1,49 +1,11 @@
-"""What a model is told: the files of `prompts/NAME-VERSION/`, filled in.
-
-A version that has been asked with is never changed: another wording is another folder, and records and kept answers
-name the one they were led by.
-"""
+"""What the judge tells a model (`backends.llm.prompts`)."""
 
 from __future__ import annotations
 
-import hashlib
-from functools import cache
 from pathlib import Path
-from typing import Any
 
-import jinja2
-
-from backends.llm.base import Message
+from backends.llm.prompts import Prompts
 
 FOLDER = Path(__file__).parent / "prompts"
-MARK = 16
-"""Hex digits of the mark around what is data."""
-
-
-def question(prompt: str, **values: Any) -> tuple[Message, ...]:
-    """The beginning of a conversation: `system.md.j2` and `user.md.j2` of a prompt, filled in.
-
-    Texts of others stand between lines with a mark that is made of the texts themselves, so that nothing in them can
-    end what is said to be data. A value that is missing is a bug.
-    """
-    mark = hashlib.sha256(repr(sorted(values.items())).encode(errors="replace")).hexdigest()[:MARK]
-    system, user = (_filled(prompt, part, {**values, "mark": mark}) for part in ("system", "user"))
-    return Message(role="system", text=system), Message(role="user", text=user)
-
-
-def told(prompt: str, part: str, **values: Any) -> Message:
-    """A later message of the conversation: one more file of the prompt."""
-    return Message(role="user", text=_filled(prompt, part, values))
-
-
-def _filled(prompt: str, part: str, values: dict[str, Any]) -> str:
-    text = _environment().get_template(f"{prompt}/{part}.md.j2").render(values).strip() + "\n"
-    return text.encode(errors="replace").decode()  # bytes that are no text cannot be sent
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - text for a model, not HTML
-    )  # fmt: skip
+_PROMPTS = Prompts(FOLDER)
+question, told = _PROMPTS.question, _PROMPTS.told

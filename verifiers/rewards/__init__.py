@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from backends.services import Services
 from taskdb.records import Score, Task
 from verifiers import grade as tests
-from verifiers.rewards import performance, review, writing
+from verifiers.rewards import performance, review, simulated, writing
 
-TESTS = "tests"
+TESTS, SIMULATED = "tests", "simulated"
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,15 @@ REWARDS: Mapping[str, Reward] = {
     "review": Reward(review.grade, review.gold, "review"),
     "test-writing": Reward(writing.grade, writing.gold, "tests"),
     "performance": Reward(performance.grade, gold_patch, "patch"),
+    SIMULATED: Reward(simulated.grade, gold_patch, "patch"),
 }
-"""Form of the oracle -> reward; `tests` where the lists of tests are the oracle."""
+"""Form of the oracle -> reward; `tests` where the lists of tests are it, `simulated` where a model plays them."""
 
 
 def reward_of(task: Task) -> Reward:
     """The reward of a task."""
+    if task.environment == SIMULATED:
+        return REWARDS[SIMULATED]
     return REWARDS[task.oracle.form if task.oracle else TESTS]
 
 

@@ -23,7 +23,7 @@ def test_every_run_counts_and_a_memory_of_the_run_before_is_no_help(tmp_path: Pa
     environment, get = lineage.the_environment, services.artifacts.get
     script = workload_script(
         environment.plan, Repository(repo.path), base, test_patch=get(lineage.candidate.test_patch),
-        gold_patch=get(lineage.candidate.gold_patch), tests=[MANY], times=40, canaries=True,
+        gold_patch=get(lineage.candidate.gold_patch), tests={MANY: 1}, rounds=10, canaries=True,
     )  # fmt: skip
     with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
         slow, fast, cached, wrong = (
