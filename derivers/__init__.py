@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from backends.services import Services
 from derivers.base import Deriver, Refusal
 from derivers.bugfix import as_published, bugfix
+from derivers.combined import combined
 from derivers.feature import feature
 from derivers.injected import injected
-from derivers.review import review
-from derivers.test_writing import test_writing
-from derivers.combined import combined
 from derivers.performance import performance
+from derivers.review import review
 from derivers.simulated import simulated
+from derivers.test_writing import test_writing
 from taskdb.kinds import NEEDS, Needs
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Rejection, Stage, Task
