@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -15,6 +16,7 @@ from mergemill.errors import InputError, UsageError
 from mergemill.services import artifacts_of
 from taskdb import queries, readonly, yields
 from taskdb.attempts import conversation_of
+from taskdb.material import given_to_solver
 from taskdb.queries import Filters
 from taskdb.records import Stage
 from taskdb.store import Store
@@ -139,6 +141,27 @@ def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
     how = found["how_failed"]
     output.text("\n--- FAIL_TO_PASS\n" + "\n".join(f"{test}  ({how[test]})" for test in found["FAIL_TO_PASS"]))
     output.text("\n--- PASS_TO_PASS\n" + "\n".join(found["PASS_TO_PASS"]))
+
+
+@tasks.command("material")
+@with_settings(*READING)
+def material(
+    task: Word,
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="A new or empty folder.")],
+    *,
+    settings: Settings,
+) -> None:
+    """Write what the solver is given and no image holds: the statement, and of a review the files and the diff."""
+    with Store.open(settings.db, create=False) as store:
+        found = queries.resolve_task(store, task)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is not an empty folder", advice="choose another --out")
+    given = given_to_solver(found, artifacts_of(settings))
+    for path, content in given.items():
+        target = out / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content.encode(errors="surrogateescape"))
+    output.text(f"{len(given)} files in {out}")
 
 
 @with_settings(*READING)
