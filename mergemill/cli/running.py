@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated
@@ -36,8 +36,13 @@ SOURCES = f"{FORMS} (a list of them)."
 Sources = Annotated[list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help=SOURCES)]
 Only = Annotated[str | None, typer.Option("--only", metavar="ID[,ID]", help="Only these changes: names or ids.")]
 Wanted = Annotated[
-    str | None,
-    typer.Option("--kind", metavar="KIND[,KIND]", help=f"Make tasks of these kinds: {', '.join(Kind)}, or all."),
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND[,KIND]",
+        show_default=False,
+        help=f"Make tasks of these kinds: {', '.join(Kind)}, or all.",
+    ),
 ]
 Retry = Annotated[
     str | None,
@@ -89,13 +94,13 @@ def register(app: typer.Typer) -> None:
         app.command(stage.value if stage else "run")(stage_command(stage))
 
 
-def wanted_kinds(word: str | None) -> tuple[Kind, ...]:
+def wanted_kinds(given: Sequence[str] | None) -> tuple[Kind, ...]:
     """The kinds of tasks that `--kind` names.
 
     Raises:
         UsageError: one of them is none.
     """
-    named = words(word)
+    named = words(",".join(given or ()))
     if not named:
         return DEFAULT
     if "all" in named:

@@ -289,7 +289,7 @@ def test_yields_tell_of_each_change_which_kinds_it_gave(folder: Path) -> None:
 
 
 def test_a_kind_that_is_none_is_a_usage_error_that_names_them(folder: Path) -> None:
-    done = mergemill("derive", "--kind", "review,poem", cwd=folder)
+    done = mergemill("derive", "--kind", "review,injected", "--kind", "poem", cwd=folder)
     assert done.code == 2
     assert "there is no kind poem" in done.err
     assert "test-writing" in done.err
