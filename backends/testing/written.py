@@ -31,6 +31,8 @@ UNAPPLIED = "the test patch does not apply"
 
 HURRIED_SECONDS = 60
 """What a hurried run may take beside four times what others took."""
+SLOWER = 10
+"""How many times slower tests may be of which the lines are told."""
 
 _FAILING = (Status.FAILED, Status.ERROR)
 
@@ -206,10 +208,15 @@ class Trial:
         """The same with the task's own script instead: the change's tests and all that passed before."""
         return self._run([self._job(self.subject.script, over(self.subject.gold, edit)) for edit in edits])
 
-    def unpatched(self, files: Sequence[str]) -> TestResult:
-        """The tests as they were, over the fixed tree, with the lines they run; no files means all tests."""
+    def unpatched(self, files: Sequence[str], *, seconds: float) -> TestResult:
+        """The tests as they were, over the fixed tree, with the lines they run; no files means all tests.
+
+        `seconds`: what they take when nobody looks on.
+        """
+        limits = self.subject.services.test_limits()
+        limits = replace(limits, seconds=min(limits.seconds, HURRIED_SECONDS + SLOWER * seconds))
         job = self._job(self._script(b"", files), self.subject.gold, collect_lines=True)
-        return self._run([job])[0]
+        return self._run([job], limits)[0]
 
     def _seen(self, baseline: Report, before: Sequence[TestResult], after: Sequence[TestResult]) -> Seen:
         found = seen(

@@ -22,6 +22,8 @@ ONLY_LINES = ("remark-added", "blank-line-added", "step-added")
 """Rewrites that leave the lines of the fault as they were."""
 MAX_LEFT_OUT = 4
 """Hunks of the fix that are left out, one at a time."""
+NEAR = 3
+"""How far beside the fix something may be wrong where its own lines give few mutants."""
 MAX_FILE_BYTES = 2_000_000
 
 Block = tuple[int, int, int, int]
@@ -59,6 +61,10 @@ class Fixed:
         found = {line for _, _, j1, j2 in self.blocks for line in (range(j1 + 1, j2 + 1) if j2 > j1 else (j1, j1 + 1))}
         return sorted(line for line in found if 1 <= line <= count)
 
+    def around(self, near: int) -> set[int]:
+        """The lines, and those at most so many before or behind them."""
+        return {other for line in self.lines for other in range(line - near, line + near + 1)}
+
     @cached_property
     def old_lines(self) -> list[int]:
         """The same of the file before: where the fault is."""
@@ -91,12 +97,16 @@ def spans(files: Iterable[Fixed]) -> list[Span]:
 
 
 def wrong(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """Mutants: hunks of the fix left out, then one thing wrong on its lines; at most `limit`, spread over the lines."""
-    parts = _left_out(files)[:MAX_LEFT_OUT]
-    found = [change for one in files for change in mutants(one.path, one.after, one.lines)]
-    told = {part.patch for part in parts}
-    more = [_of_change(files, change) for change in spread(found, limit)]
-    return [*parts, *(draft for draft in more if draft.patch not in told)][:limit]
+    """Mutants: hunks of the fix left out, then one thing wrong on its lines, then beside them; at most `limit`.
+
+    They are spread over lines and rules. A fix of one line alone would often give but one or two.
+    """
+    found = {draft.patch: draft for draft in _left_out(files)[:MAX_LEFT_OUT]}
+    for near in (0, NEAR):
+        changes = [change for one in files for change in mutants(one.path, one.after, one.around(near))]
+        for draft in (_of_change(files, change) for change in spread(changes, limit)):
+            found.setdefault(draft.patch, draft)
+    return list(found.values())[:limit]
 
 
 def otherwise(files: Sequence[Fixed], limit: int) -> list[Draft]:

@@ -30,7 +30,8 @@ MAX_VARIANTS, TRIED_VARIANTS = 3, 4
 MAX_FAULTS, TRIED_FAULTS = 1, 2
 """How many edits of a sort a task keeps, and how many are tried for it."""
 WHOLE_SECONDS = 60.0
-"""Where a run of all of the task's tests takes longer, the change's own tests alone decide on variants."""
+"""Where a run of all of the task's tests takes longer, the change's own tests alone decide on variants, and which lines
+the others run is not asked."""
 
 
 class Reason(StrEnum):
@@ -84,6 +85,11 @@ class Measure:
         return self.services.clones.open(candidate.source, candidate.repo)
 
     @cached_property
+    def _longest(self) -> float:
+        """Seconds of the longest run of all the task's tests."""
+        return max((run.test_seconds for run in self.lineage.the_verification.runs), default=0.0)
+
+    @cached_property
     def _subject(self) -> Subject:
         environment, verification = self.lineage.the_environment, self.lineage.the_verification
         artifacts = self.services.artifacts
@@ -134,8 +140,7 @@ class Measure:
 
     def _behaving(self, trial: Trial, drafts: Sequence[Draft]) -> list[Draft]:
         """Those under which all PASS_TO_PASS tests pass."""
-        longest = max((run.test_seconds for run in self.lineage.the_verification.runs), default=0.0)
-        if longest > WHOLE_SECONDS or not drafts:
+        if self._longest > WHOLE_SECONDS or not drafts:
             return list(drafts)
         results = trial.whole([draft.patch for draft in drafts])
         return [draft for draft, one in zip(drafts, results, strict=True) if alarmed(one, self._subject.kept) is None]
@@ -150,6 +155,8 @@ class Measure:
 
     def _coverage(self, trial: Trial, lines: Sequence[Span]) -> tuple[float | None, list[Span]]:
         """Share of the lines that the base tree's tests run, and those that only the change's tests do."""
+        if self._longest > WHOLE_SECONDS:
+            return None, []
         own = trial.after([b""], collect_lines=True)[0].covered
         base = self._covered_before(trial) if own is not None else None
         if own is None or base is None:
@@ -165,7 +172,7 @@ class Measure:
         wanted = self.lineage.the_verification.eval_files
         present = {entry.path for entry in self._tree.ls_tree(self.lineage.candidate.base_commit)} if wanted else set()
         files = [file for file in wanted if file in present]
-        return trial.unpatched(files).covered if files or not wanted else {}
+        return trial.unpatched(files, seconds=self._longest).covered if files or not wanted else {}
 
 
 def _joined(lines: Sequence[tuple[str, int]]) -> list[Span]:

@@ -72,6 +72,15 @@ def test_each_hunk_is_left_out_in_turn_and_the_rest_has_one_thing_wrong(change: 
     assert len({ast.dump(ast.parse(text)) for text in [AFTER, *texts]}) == len(texts) + 1
 
 
+def test_a_fix_of_one_line_is_made_wrong_beside_it_too() -> None:
+    before = "def f(a, b):\n    a += 1\n    c = a\n    if b > 2:\n        c = c - b\n    return c\n"
+    one = Fixed(path="f.py", before=before.encode(), after=before.replace("c = a\n", "c = b\n").encode())
+    drafts = wrong([one], 8)
+    assert len(drafts) == 8
+    assert drafts[0].line == 3
+    assert {draft.line for draft in drafts} > {3, 4}
+
+
 def test_variants_are_other_texts_of_which_the_first_is_the_same_program(change: Change) -> None:
     drafts = otherwise(change.files, 4)
     texts = [change.with_edit(draft) for draft in drafts]
