@@ -34,7 +34,7 @@ class Failure:
     words: str
     """Its name, in words."""
     message: str
-    """What it saw."""
+    """What it saw; empty where that is not known."""
     excerpt: str
     """Its text; empty where it was not found."""
 
@@ -49,7 +49,7 @@ def failures(tests: Sequence[TestId], report: Report, read: Callable[[str], byte
     """
     return [
         Failure(
-            test=test, words=in_words(test), message=report.outcomes[test].message or "It fails.",
+            test=test, words=in_words(test), message=report.outcomes[test].message,
             excerpt=excerpt(read(test.partition("::")[0]) or b"", test),
         )
         for test in tests if test in report.outcomes
@@ -75,19 +75,19 @@ def statement(repo: str, language: str, told: Sequence[Failure], *, bugs: int, g
 
 
 def best_first(told: Sequence[Failure], groups: Sequence[Collection[TestId]]) -> list[Failure]:
-    """Short tests first, one of each before the next with other parameters; and before all one of each group.
+    """Those that say what they saw, short tests first, one of each text before the next; before all one of each group.
 
     Args:
         told: failing tests.
         groups: for each bug, the tests that notice it.
     """
     seen: set[str] = set()
-    ranked: list[tuple[bool, bool, int, str, Failure]] = []
-    for one in told:
-        bare = one.test.partition("[")[0]
-        ranked.append((bare in seen, not one.excerpt, len(one.excerpt), one.test, one))
-        seen.add(bare)
-    ordered = [failure for *_, failure in sorted(ranked, key=lambda row: row[:4])]
+    ranked: list[tuple[bool, bool, bool, int, str, Failure]] = []
+    for one in sorted(told, key=lambda one: not one.message):
+        text = one.excerpt or one.test.partition("[")[0]
+        ranked.append((text in seen, not one.message, not one.excerpt, len(one.excerpt), one.test, one))
+        seen.add(text)
+    ordered = [failure for *_, failure in sorted(ranked, key=lambda row: row[:5])]
     firsts = [next((one for one in ordered if one.test in group), None) for group in groups]
     return list(dict.fromkeys(one for one in (*firsts, *ordered) if one is not None))
 
@@ -112,12 +112,15 @@ def in_words(test: TestId) -> str:
 
 
 def excerpt(source: bytes, test: TestId) -> str:
-    """The text of a test in its file, by the line that names it and what is indented deeper behind; or nothing."""
+    """The text of a test in its file, by the line that names it and what is indented deeper behind; or nothing.
+
+    Of a test inside another one (`TestWide/of_two`) that is not found it is the outer one's.
+    """
     name = re.split(r"::| > ", test)[-1].partition("[")[0]
-    named = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     lines = source.decode(errors="replace").expandtabs(4).splitlines()
-    start = next((number for number, line in enumerate(lines) if named.search(line) and _begins(line)), None)
-    if start is None or not name:
+    starts = (_start(lines, one) for one in (name, name.partition("/")[0]) if one)
+    start = next((one for one in starts if one is not None), None)
+    if start is None:
         return ""
     indent = _indent(lines[start])
     end = start + 1
@@ -127,6 +130,12 @@ def excerpt(source: bytes, test: TestId) -> str:
         end += 1
     text = "\n".join(line[indent:] for line in lines[start:end]).rstrip()
     return text if text.count("\n") < EXCERPT_LINES else ""
+
+
+def _start(lines: Sequence[str], name: str) -> int | None:
+    """The first line that names a test."""
+    named = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return next((number for number, line in enumerate(lines) if named.search(line) and _begins(line)), None)
 
 
 def _begins(line: str) -> bool:

@@ -48,6 +48,7 @@ def test_a_tests_name_is_told_in_words(test: str, words: str) -> None:
         (PYTHON, "t.py::test_wide_gaps[1]", "def test_wide_gaps(a):", '    assert count(" a   b ") == 2'),
         (PYTHON, "t.py::TestMore::test_one", "def test_one(self):", '    assert count("a") == 1'),
         (GO, "a_test.go::TestWide", "func TestWide(t *testing.T) {", "}"),
+        (GO, "a_test.go::TestWide/of_two", "func TestWide(t *testing.T) {", "}"),
         (JAVASCRIPT, "a.test.js::count > counts wide gaps", "it('counts wide gaps', () => {", "});"),
     ],
 )
@@ -94,3 +95,15 @@ def test_no_line_of_the_patch_is_told() -> None:
     assert "split" not in text
     seen = Report(outcomes={test: Outcome(status=Status.FAILED, message="return  len(words.split())")}, uncollected={})
     assert statement("ada/greet", "python", failures([test], seen, lambda _: None), bugs=1, gold=GOLD) is None
+
+
+def test_a_test_that_says_nothing_is_told_after_the_one_inside_it_that_does() -> None:
+    outcomes = {
+        "a_test.go::TestWide": Outcome(status=Status.FAILED),
+        "a_test.go::TestWide/of_two": Outcome(status=Status.FAILED, message="a_test.go:5: 6"),
+    }
+    told = best_first(failures(list(outcomes), Report(outcomes=outcomes, uncollected={}), lambda _: GO), [])
+    assert [one.test for one in told] == ["a_test.go::TestWide/of_two", "a_test.go::TestWide"]
+    text = statement("ada/a", "go", told, bugs=1, gold=GOLD) or ""
+    assert text.count("What happens instead") == 1
+    assert text.startswith("Wide/of two: ")

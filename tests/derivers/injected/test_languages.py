@@ -1,0 +1,43 @@
+"""Bugs put into projects in other languages, built as the builders build them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from builders.boxes import PatchedBoxes
+from builders.build import build
+from derivers.injected import injected
+from taskdb.lineage import Lineage
+from taskdb.records import Environment, FailureKind, Verification
+from tests.boxes import make_services
+from tests.helpers import TinyRepo
+from tests.languages.examples import examples
+from tests.languages.test_examples import candidate_of
+from verifiers.grade import grade
+
+NAMES = ("go", "javascript", "ruby")
+
+
+@pytest.mark.parametrize("name", [pytest.param(NAMES[0], marks=pytest.mark.docker), *(
+    pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:]
+)])  # fmt: skip
+def test_a_bug_in_another_language_becomes_a_task(name: str, tmp_path: Path) -> None:
+    services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
+    services = replace(services, boxes=PatchedBoxes(services))
+    (example,) = (one for one in examples() if one.folder.name == name)
+    candidate = candidate_of(example, TinyRepo(tmp_path / "repo"), services)
+    environment = build(candidate, services)
+    assert isinstance(environment, Environment)
+    verification = Verification(
+        parent=environment.id, candidate=candidate.id, name=candidate.name, FAIL_TO_PASS=(), PASS_TO_PASS=(),
+        flaky=(), twins=(), eval_files=(), eval_script="", twin_patch=None, repeats=1, runs=(), seconds=0.0,
+    )  # fmt: skip
+    made = injected(Lineage(candidate=candidate, environment=environment, verification=verification), services)
+    assert isinstance(made, list), made
+    (task,) = made
+    assert {kind for _, kind in task.FAIL_TO_PASS} <= {FailureKind.ASSERTION, FailureKind.ERROR}
+    assert grade(task, services, services.artifacts.get(task.gold_patch)).value == 1.0
+    assert grade(task, services, b"").value == 0.0
