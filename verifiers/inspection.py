@@ -66,7 +66,7 @@ def inspect(task: Task, services: Services, files: Files | None = None, probes: 
         InputError: image, clone or an artifact is not there.
         Transient: the engine failed.
     """
-    if task.oracle is not None:
+    if task.oracle is not None or not task.image:
         return _by_oracle(task, services, files)
     gold = services.artifacts.get(task.gold_patch)
     gold_files = touched(gold)
@@ -85,7 +85,7 @@ def inspect(task: Task, services: Services, files: Files | None = None, probes: 
 
 
 def _by_oracle(task: Task, services: Services, files: Files | None) -> Inspection:
-    """A task of a kind with an oracle of its own: what leaks, and whether its extremes are worth what they must be."""
+    """A task with an oracle of its own, or without a box: what leaks, and whether its extremes are worth what they must be."""
     base = read_base(cloned_files(task, services) if files is None else files)
     reward = reward_of(task)
     tried = [
