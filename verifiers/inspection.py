@@ -85,7 +85,7 @@ def inspect(task: Task, services: Services, files: Files | None = None, probes: 
 
 
 def _by_oracle(task: Task, services: Services, files: Files | None) -> Inspection:
-    """A task with an oracle of its own, or without a box: what leaks, and whether its extremes are worth what they must be."""
+    """A task with an oracle of its own, or without a box: what leaks, and whether its extremes are worth their due."""
     base = read_base(cloned_files(task, services) if files is None else files)
     reward = reward_of(task)
     tried = [

@@ -10,13 +10,13 @@ from backends.git import Repository
 from backends.testing.workload import interleaved, sample, workload_script
 from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
-from tests.verifiers.rows import CACHED, FAST, MANY, WRONG, make_rows, patch_to
+from tests.verifiers.rows import CACHED, FAST, MANY, OTHER_CLOCK, WRONG, make_rows, patch_to
 
 pytestmark = pytest.mark.docker
 
 
 def test_every_run_counts_and_a_memory_of_the_run_before_is_no_help(tmp_path: Path) -> None:
-    services = make_services(tmp_path)
+    services = make_services(tmp_path, test_timeout=300)
     repo = TinyRepo(tmp_path / "repo")
     base, merge = make_rows(repo)
     lineage = make_lineage(repo, services, base, merge)
@@ -26,18 +26,20 @@ def test_every_run_counts_and_a_memory_of_the_run_before_is_no_help(tmp_path: Pa
         gold_patch=get(lineage.candidate.gold_patch), tests={MANY: 1}, rounds=10, canaries=True,
     )  # fmt: skip
     with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
-        slow, fast, cached, wrong = (
+        slow, fast, cached, clock, wrong = (
             sample(boxes, script, [MANY], workdir="/testbed", patch=patch)
-            for patch in (b"", *(patch_to(repo, base, source) for source in (FAST, CACHED, WRONG)))
+            for patch in (b"", *(patch_to(repo, base, source) for source in (FAST, CACHED, OTHER_CLOCK, WRONG)))
         )
         unfinished = sample(boxes, script, [MANY, "tests/test_rows.py::test_none"], workdir="/testbed", patch=b"")
         ended = interleaved(boxes, script, [MANY], (b"", b"no patch"), workdir="/testbed", runs=1)
-    assert (slow.wrong, fast.wrong, cached.wrong) == ("", "", "")
+    assert (slow.wrong, fast.wrong, cached.wrong, clock.wrong) == ("", "", "", "")
     assert slow.cpu
     assert fast.cpu
     assert cached.cpu
+    assert clock.cpu
     assert slow.cpu > 2 * fast.cpu
     assert cached.cpu > 2 * fast.cpu, "each run starts without what the one before has kept"
+    assert clock.cpu > 2 * fast.cpu, "the time is not told by the code's own clocks"
     assert wrong.wrong == f"1 tests of the work do not pass, such as {MANY}"
     assert unfinished.wrong == "1 tests of the work do not pass, such as tests/test_rows.py::test_none"
     assert not isinstance(ended, list)
