@@ -18,7 +18,7 @@ from derivers.injected import places, telling
 from derivers.injected.asking import Asking
 from derivers.injected.patches import patches
 from derivers.injected.proof import Proof, prove
-from derivers.injected.search import Noticed, Reason, Search, hurried, test_files
+from derivers.injected.search import Noticed, Reason, Search, hideable_files, hurried
 from derivers.mutation import Change, spread
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
@@ -39,7 +39,7 @@ def injected(lineage: Lineage, services: Services) -> list[Task] | Refusal:
     """
     candidate, environment = lineage.candidate, lineage.the_environment
     history = services.clones.open(candidate.source, candidate.repo)
-    known = test_files(entry.path for entry in history.ls_tree(candidate.base_commit))
+    known = hideable_files(entry.path for entry in history.ls_tree(candidate.base_commit))
     with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
         search = Search(
             lineage=lineage, services=services, boxes=boxes, files=_files(lineage, services, known), test_files=known

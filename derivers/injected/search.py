@@ -111,25 +111,11 @@ class Search:
                 return
             patch = patch_of(bug.path, read(bug.path), bug.after)
             result = run_tests(self.boxes, self.script, workdir=self.lineage.the_environment.plan.workdir, patch=patch)
-            verdict = self.judged(result, passing, bug.path)
+            verdict = judged(result, passing, self.test_files - {bug.path})
             if isinstance(verdict, Reason):
                 self.tally[verdict] += 1
             else:
                 yield Noticed(change=bug, patch=patch, failing=verdict)
-
-    def judged(self, result: TestResult, passing: frozenset[TestId], changed: str) -> tuple[TestId, ...] | Reason:
-        """The tests that fail with a bug in `changed`, sorted; or why it is not one to keep."""
-        if result.ran.killed_by:
-            return Reason.NEVER_ENDS if result.ran.killed_by == "time" else Reason.BUILD_BREAKS
-        if result.report is None or passing - result.report.outcomes.keys():
-            return Reason.BUILD_BREAKS
-        failing = sorted(passing - _passing(result.report))
-        if not failing:
-            return Reason.NO_MUTANT_NOTICED
-        if len(failing) == len(passing) or len(failing) > MOST_FAILING:
-            return Reason.ALL_TESTS_FAIL
-        hidden = {test.partition("::")[0] for test in failing}
-        return tuple(failing) if hidden <= self.test_files - {changed} else Reason.TESTS_IN_SOURCE
 
     def out_of_time(self) -> bool:
         """Whether this change has cost enough."""
@@ -145,7 +131,27 @@ class Search:
         return furthest, f"{sum(self.tally.values())} bugs were tried: {told}"
 
 
-def test_files(paths: Iterable[str]) -> frozenset[str]:
+def judged(result: TestResult, passing: frozenset[TestId], hideable: frozenset[str]) -> tuple[TestId, ...] | Reason:
+    """The tests that fail with a bug, sorted; or why it is not one to keep.
+
+    Args:
+        result: the run with the bug.
+        passing: tests that pass without.
+        hideable: test files that can be taken out of the agent's tree.
+    """
+    if result.ran.killed_by:
+        return Reason.NEVER_ENDS if result.ran.killed_by == "time" else Reason.BUILD_BREAKS
+    if result.report is None or passing - result.report.outcomes.keys():
+        return Reason.BUILD_BREAKS
+    failing = sorted(passing - _passing(result.report))
+    if not failing:
+        return Reason.NO_MUTANT_NOTICED
+    if len(failing) == len(passing) or len(failing) > MOST_FAILING:
+        return Reason.ALL_TESTS_FAIL
+    return tuple(failing) if {test.partition("::")[0] for test in failing} <= hideable else Reason.TESTS_IN_SOURCE
+
+
+def hideable_files(paths: Iterable[str]) -> frozenset[str]:
     """Those of a tree's files that hold tests and nothing else, so that they can be taken out of it."""
     return frozenset(path for path in paths if is_test_file(path) and is_protected(path))
 
