@@ -114,11 +114,14 @@ def in_words(test: TestId) -> str:
 def excerpt(source: bytes, test: TestId) -> str:
     """The text of a test in its file, by the line that names it and what is indented deeper behind; or nothing.
 
-    Of a test inside another one (`TestWide/of_two`) that is not found it is the outer one's.
+    Of a test inside another one (`TestWide/of_two`) that is not found it is the outer one's. A name of several words may
+    begin with what is said around it (`Label is written in capitals`).
     """
     name = re.split(r"::| > ", test)[-1].partition("[")[0]
+    words = name.split(" ")
+    shorter = [" ".join(words[number:]) for number in range(1, len(words) - 1)]
     lines = source.decode(errors="replace").expandtabs(4).splitlines()
-    starts = (_start(lines, one) for one in (name, name.partition("/")[0]) if one)
+    starts = (_start(lines, one) for one in (name, name.partition("/")[0], *shorter) if one)
     start = next((one for one in starts if one is not None), None)
     if start is None:
         return ""
@@ -133,8 +136,9 @@ def excerpt(source: bytes, test: TestId) -> str:
 
 
 def _start(lines: Sequence[str], name: str) -> int | None:
-    """The first line that names a test."""
-    named = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    """The first line that names a test; in quotes, where the name is several words."""
+    quote = "[\"'`]" if " " in name else ""
+    named = re.compile(rf"(?<!\w){quote}{re.escape(name)}{quote}(?!\w)")
     return next((number for number, line in enumerate(lines) if named.search(line) and _begins(line)), None)
 
 

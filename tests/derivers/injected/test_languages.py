@@ -14,21 +14,41 @@ from taskdb.lineage import Lineage
 from taskdb.records import Environment, FailureKind, Verification
 from tests.boxes import make_services
 from tests.helpers import TinyRepo
-from tests.languages.examples import examples
+from tests.languages.examples import Example, examples
 from tests.languages.test_examples import candidate_of
 from verifiers.grade import grade
 
-NAMES = ("go", "javascript", "ruby")
+CHEAP = "exports.cheap = (item) => item.price < 10 && !item.heavy;\n"
+TEST_CHEAP = """const { cheap } = require('../cheap');
+
+describe('cheap', function () {
+  it('is what costs little', function () {
+    assert.strictEqual(cheap({ price: 9 }), true);
+  });
+  it('is not what costs ten', function () {
+    assert.strictEqual(cheap({ price: 10 }), false);
+  });
+});
+"""
+MORE = {"javascript": {"cheap.js": CHEAP, "test/cheap.test.js": TEST_CHEAP}}
+"""Files beyond those of the example, where it has too few tests."""
 
 
-@pytest.mark.parametrize("name", [pytest.param(NAMES[0], marks=pytest.mark.docker), *(
-    pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:]
-)])  # fmt: skip
+class Larger(Example):
+    """An example with more files at the base commit."""
+
+    def files(self, name: str) -> dict[str, str | None]:
+        return super().files(name) | (MORE.get(self.folder.name, {}) if name == "before.txt" else {})
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("go", marks=pytest.mark.docker), pytest.param("javascript", marks=pytest.mark.slow)]
+)
 def test_a_bug_in_another_language_becomes_a_task(name: str, tmp_path: Path) -> None:
     services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
     services = replace(services, boxes=PatchedBoxes(services))
     (example,) = (one for one in examples() if one.folder.name == name)
-    candidate = candidate_of(example, TinyRepo(tmp_path / "repo"), services)
+    candidate = candidate_of(Larger(example.folder), TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment)
     verification = Verification(
