@@ -114,8 +114,8 @@ def in_words(test: TestId) -> str:
 def excerpt(source: bytes, test: TestId) -> str:
     """The text of a test in its file, by the line that names it and what is indented deeper behind; or nothing.
 
-    Of a test inside another one (`TestWide/of_two`) that is not found it is the outer one's. A name of several words may
-    begin with what is said around it (`Label is written in capitals`).
+    Of a test inside another one (`TestWide/of_two`) that is not found it is the outer one's. A name of several words
+    may begin with what is said around it (`Label is written in capitals`).
     """
     name = re.split(r"::| > ", test)[-1].partition("[")[0]
     words = name.split(" ")

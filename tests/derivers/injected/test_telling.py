@@ -23,6 +23,7 @@ class TestMore:
 """
 GO = b"package a\n\nfunc TestWide(t *testing.T) {\n\tif Count() != 2 {\n\t\tt.Fatal()\n\t}\n}\n\nfunc helper() {}\n"
 JAVASCRIPT = b"describe('count', () => {\n  it('counts wide gaps', () => {\n    expect(count()).toBe(2);\n  });\n});\n"
+RUBY = b'describe Label do\n  it "is in capitals" do\n    expect(Label.of("cup")).to eq("CUP")\n  end\nend\n'
 GOLD = (
     b"--- a/words.py\n+++ b/words.py\n@@ -2 +2 @@\n-    return len(words.split(' '))\n+    return len(words.split())\n"
 )
@@ -49,6 +50,8 @@ def test_a_tests_name_is_told_in_words(test: str, words: str) -> None:
         (PYTHON, "t.py::TestMore::test_one", "def test_one(self):", '    assert count("a") == 1'),
         (GO, "a_test.go::TestWide", "func TestWide(t *testing.T) {", "}"),
         (GO, "a_test.go::TestWide/of_two", "func TestWide(t *testing.T) {", "}"),
+        (JAVASCRIPT, "a.test.js::count counts wide gaps", "it('counts wide gaps', () => {", "});"),
+        (RUBY, "a_spec.rb::Label is in capitals", 'it "is in capitals" do', "end"),
         (JAVASCRIPT, "a.test.js::count > counts wide gaps", "it('counts wide gaps', () => {", "});"),
     ],
 )
