@@ -5,7 +5,7 @@ All are patches on the fixed tree. Which of them count, the change's own tests d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -13,6 +13,7 @@ from functools import cached_property
 from backends.index import ScratchIndex
 from backends.testing.written import FAULT, LEFT_OUT
 from derivers.mutation import Change, mutants, patch_of, spread, variants
+from derivers.test_writing.encoded import ENCODED, encoded
 from derivers.test_writing.respaced import respaced
 from languages.paths import is_source
 from taskdb.oracles import Span
@@ -25,6 +26,12 @@ MAX_LEFT_OUT = 4
 NEAR = 3
 """How far beside the fix something may be wrong where its own lines give few mutants."""
 MAX_FILE_BYTES = 2_000_000
+
+_WHOLE: tuple[tuple[str, str, Callable[[str, bytes], bytes | None]], ...] = (
+    (ENCODED, "its text is encoded", encoded),
+    (RESPACED, "other white space", respaced),
+)
+"""Rewrites of whole files: operator, in words, and what makes them."""
 
 Block = tuple[int, int, int, int]
 """Lines [i1, i2) of the file before became [j1, j2) of the file after, from 0."""
@@ -110,22 +117,28 @@ def wrong(files: Sequence[Fixed], limit: int) -> list[Draft]:
 
 
 def otherwise(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """Variants: the fixed files with other white space, then rewrites of the fix's lines, each of another rule."""
+    """Variants: the fixed files encoded, with other white space, then rewrites of the fix's lines by several rules."""
     found = [change for one in files for change in variants(one.path, one.after, one.lines)]
-    spaced = {one.path: text for one in files if (text := respaced(one.path, one.after))}
-    first = [_of_texts(RESPACED, files, spaced, "other white space")] if spaced else []
-    return first + [_of_change(files, change) for change in spread(found, limit - len(first))]
+    first = [
+        _of_texts(name, files, texts, detail)
+        for name, detail, rewrite in _WHOLE
+        if (texts := {one.path: text for one in files if (text := rewrite(one.path, one.after))})
+    ]
+    return (first + [_of_change(files, change) for change in spread(found, limit)])[:limit]
 
 
 def fault_again(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """The fault back in all files, its lines written otherwise; new files of the fix stay."""
+    """The fault back in all files, encoded, or its lines written otherwise; new files of the fix stay."""
     old = {one.path: one.before for one in files if one.before is not None}
-    spaced = {path: text for path, before in old.items() if (text := respaced(path, before))}
+    hidden, spaced = (
+        {path: text for path, before in old.items() if (text := rewrite(path, before))} for _, _, rewrite in _WHOLE
+    )
     found = [
         change for one in files if one.before is not None
         for change in variants(one.path, one.before, one.old_lines) if change.operator not in ONLY_LINES
     ]  # fmt: skip
-    told = [(change.operator, spaced | _texts(change)) for change in spread(found, limit)]
+    told = [("its text is encoded", hidden)] if hidden else []
+    told += [(change.operator, spaced | _texts(change)) for change in spread(found, limit)]
     told += [("other white space", spaced)] if spaced else []
     drafts = [_of_texts(FAULT, files, old | texts, f"the fault is back: {how}") for how, texts in told]
     return [draft for draft in drafts if draft.patch][:limit]

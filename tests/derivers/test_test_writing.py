@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,9 @@ from derivers.test_writing.respaced import respaced
 from tests.helpers import TinyRepo
 
 BEFORE = """\
+'Clips.'
+from __future__ import annotations
+
 import os
 
 
@@ -30,6 +34,13 @@ def name(path):
 AFTER = BEFORE.replace("    return value\n", "    if value > high:\n        return high\n    return value\n").replace(
     "split('.')[0]", "rsplit('.', 1)[0]"
 )
+
+
+def ran(text: str) -> tuple[object, ...]:
+    """What the module of a text does."""
+    module: dict[str, Any] = {"__file__": "clip.py", "__name__": "clip"}
+    exec(compile(text, "clip.py", "exec", dont_inherit=True), module)  # noqa: S102 - our own
+    return module["clip"](11, 0, 9), module["name"]("x/a.tar.gz"), module["__doc__"]
 
 
 class Change:
@@ -58,8 +69,8 @@ def change(tmp_path: Path) -> Change:
 
 def test_only_sources_count_and_their_lines_are_those_the_fix_added(change: Change) -> None:
     assert [one.path for one in change.files] == ["pkg/clip.py"]
-    assert [(span.first_line, span.last_line) for span in spans(change.files)] == [(7, 8), (13, 13)]
-    assert change.files[0].lines == [7, 8, 13]
+    assert [(span.first_line, span.last_line) for span in spans(change.files)] == [(10, 11), (16, 16)]
+    assert change.files[0].lines == [10, 11, 16]
 
 
 def test_each_hunk_is_left_out_in_turn_and_the_rest_has_one_thing_wrong(change: Change) -> None:
@@ -85,19 +96,22 @@ def test_variants_are_other_texts_of_which_the_first_is_the_same_program(change:
     drafts = otherwise(change.files, 4)
     texts = [change.with_edit(draft) for draft in drafts]
     assert len({AFTER, *texts}) == len(texts) + 1
-    assert ast.dump(ast.parse(texts[0])) == ast.dump(ast.parse(AFTER))
-    assert "rsplit('.', 1)" not in texts[0]
+    assert "rsplit" not in texts[0]
+    assert ran(texts[0]) == ran(AFTER) == (9, "a.tar", "Clips.")
+    assert ast.dump(ast.parse(texts[1])) == ast.dump(ast.parse(AFTER))
+    assert "rsplit('.', 1)" not in texts[1]
 
 
 def test_the_fault_comes_back_in_other_words(change: Change) -> None:
-    drafts = fault_again(change.files, 2)
+    drafts = fault_again(change.files, 3)
     assert {draft.operator for draft in drafts} == {FAULT}
+    assert len(drafts) == 3
     for draft in drafts:
         text = change.with_edit(draft)
+        assert ran(text) == (11, "a", "Clips.")
         assert "value > high" not in text.replace(" ", "  ")
         assert "split('.')" not in text
         assert "rsplit" not in text
-        ast.parse(text)
 
 
 def test_a_fix_that_only_takes_away_is_made_wrong_beside_what_it_took(tmp_path: Path) -> None:

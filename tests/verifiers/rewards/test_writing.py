@@ -64,6 +64,7 @@ GIT = "import subprocess\n\n\ndef test_it():\n    assert subprocess.check_output
 CHEATS: dict[str, dict[str, str | None]] = {
     "text-of-the-fault": {NEW: SOURCE + "assert 'len(items) - size' not in TEXT\n"},
     "text-of-the-fix": {NEW: SOURCE + "assert 'range(0, len(items), size)' in TEXT\n"},
+    "words-of-the-fix": {NEW: SOURCE + "assert 'ValueError' in TEXT and TEXT.count('size') > 6\n"},
     "state-of-git": {NEW: GIT},
     "age-of-the-file": {
         NEW: SOURCE + "import time\n    assert pathlib.Path(pieces.__file__).stat().st_mtime > time.time() - 60\n"
