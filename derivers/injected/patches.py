@@ -37,10 +37,17 @@ def patches(tree: Repository, base: str, bugs: Sequence[bytes], hidden: Sequence
         for bug in bugs:
             index.apply(bug, "-C1")  # another bug may be two lines away
         wrong = index.tree()
-        index.git("update-index", "--force-remove", "-z", "--stdin", data=b"".join(f"{p}\0".encode() for p in hidden))
+        _remove(index, hidden)
         setup, given = index.diff(), index.tree()
         index.git("read-tree", wrong)
         tests = index.diff(given)
         index.git("read-tree", base)
-        index.git("update-index", "--force-remove", "-z", "--stdin", data=b"".join(f"{p}\0".encode() for p in hidden))
+        _remove(index, hidden)
         return Patches(setup=setup, gold=index.diff(given), tests=tests)
+
+
+def _remove(index: ScratchIndex, paths: Sequence[str]) -> None:
+    """Take files out; by rows of the index, which needs no work tree."""
+    rows = b"".join(b"0 %b\t%b\0" % (b"0" * 40, path.encode(errors="surrogateescape")) for path in paths)
+    if rows:
+        index.git("update-index", "-z", "--index-info", data=rows)

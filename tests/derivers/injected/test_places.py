@@ -51,7 +51,8 @@ def test_the_three_patches_lead_from_tree_to_tree(tmp_path: Path) -> None:
         patch_of("words.py", CODE.encode(), CODE.replace("a < 1", "a > 1").encode()),
         patch_of("words.py", CODE.encode(), CODE.replace("a + 3", "a - 3").encode()),
     ]
-    given = patches(Repository(repo.path), base, bugs, ["tests/test_words.py"])
+    subprocess.run(["git", "clone", "-q", "--bare", repo.path, tmp_path / "bare"], check=True)
+    given = patches(Repository(tmp_path / "bare"), base, bugs, ["tests/test_words.py"])
     apply(repo, given.setup)
     assert not (repo.path / "tests/test_words.py").exists()
     assert (repo.path / "words.py").read_text() == CODE.replace("a < 1", "a > 1").replace("a + 3", "a - 3")
