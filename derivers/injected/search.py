@@ -21,7 +21,7 @@ from taskdb.records import TestId
 TRIED = 12
 """Bugs that are tried for one change."""
 MOST_FAILING = 50
-"""A bug that more tests than these notice is no bug to look for."""
+"""A bug that more tests than these notice is no bug to look for; one with many parameters is one."""
 PATIENCE = 5.0
 """How many times as long as without a bug a run may take, and how many seconds more: a loop may never end."""
 PATIENCE_SECONDS = 10.0
@@ -146,7 +146,7 @@ def judged(result: TestResult, passing: frozenset[TestId], hideable: frozenset[s
     failing = sorted(passing - _passing(result.report))
     if not failing:
         return Reason.NO_MUTANT_NOTICED
-    if len(failing) == len(passing) or len(failing) > MOST_FAILING:
+    if len(failing) == len(passing) or len({test.partition("[")[0] for test in failing}) > MOST_FAILING:
         return Reason.ALL_TESTS_FAIL
     return tuple(failing) if {test.partition("::")[0] for test in failing} <= hideable else Reason.TESTS_IN_SOURCE
 
