@@ -9,6 +9,7 @@ runs, without what was set up for it, by the clock.
 import os
 import resource
 import time
+import warnings
 
 import pytest
 
@@ -27,6 +28,13 @@ def _now():
         return time.time()
     usages = [resource.getrusage(which) for which in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
+def _fork():
+    """A fork of this process, though it may have threads: Python warns of it, and a project may make that an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return os.fork()
 
 
 def _named(item):
@@ -52,7 +60,7 @@ def pytest_runtest_call(item):
         return
     SINCE[item.nodeid] = _now()
     for _ in range(int(ROUNDS)):
-        child = os.fork()
+        child = _fork()
         if child == 0:
             code = 1
             try:
