@@ -13,7 +13,7 @@ import pytest
 from backends.llm.client import ChatModel
 from derivers import derive
 from mergemill.errors import Transient
-from taskdb.records import FailureKind, Task
+from taskdb.records import FailureKind, Rejection
 from taskdb.verdicts import Verdict
 from tests.llm.server import Fails, ModelServer, Says
 from tests.verifiers.judge.change import CASE, STATEMENT, answer
@@ -96,8 +96,9 @@ def test_a_verified_change_is_judged_with_its_opinions_and_its_addition(
     assert (len(verdict.opinions), verdict.agreement, verdict.addition, verdict.set_aside) == (3, 1.0, GOOD, None)
     assert verdict.tokens == 4 * 110
     assert verdict.id != judge(lineage, services).id
-    task = derive(lineage.then(verdict), with_model)
-    assert isinstance(task, Task)
+    made = derive(lineage.then(verdict), with_model)
+    assert not isinstance(made, Rejection)
+    (task,) = made
     assert task.problem_statement == f"{STATEMENT}\n\n{GOOD}"
 
     other = replace(lineage, candidate=candidate.model_copy(update={"problem_statement": f"{STATEMENT}Please."}))
