@@ -23,7 +23,7 @@ def test_every_run_counts_and_a_memory_of_the_run_before_is_no_help(tmp_path: Pa
     environment, get = lineage.the_environment, services.artifacts.get
     script = workload_script(
         environment.plan, Repository(repo.path), base, test_patch=get(lineage.candidate.test_patch),
-        gold_patch=get(lineage.candidate.gold_patch), tests={MANY: 1}, rounds=10, canaries=True,
+        gold_patch=get(lineage.candidate.gold_patch), tests={MANY: 1}, rounds=25, canaries=True,
     )  # fmt: skip
     with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
         slow, fast, cached, clock, wrong = (
@@ -37,9 +37,9 @@ def test_every_run_counts_and_a_memory_of_the_run_before_is_no_help(tmp_path: Pa
     assert fast.cpu
     assert cached.cpu
     assert clock.cpu
-    assert slow.cpu > 2 * fast.cpu
-    assert cached.cpu > 2 * fast.cpu, "each run starts without what the one before has kept"
-    assert clock.cpu > 2 * fast.cpu, "the time is not told by the code's own clocks"
+    assert slow.cpu > fast.cpu
+    assert cached.cpu > fast.cpu, "each run starts without what the one before has kept"
+    assert clock.cpu > fast.cpu, "the time is not told by the code's own clocks"
     assert wrong.wrong == f"1 tests of the work do not pass, such as {MANY}"
     assert unfinished.wrong == "1 tests of the work do not pass, such as tests/test_rows.py::test_none"
     assert not isinstance(ended, list)
