@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from taskdb import families, queries, yields
 from taskdb.chains import Finished, Scope
 from taskdb.kinds import NEEDS
+from taskdb.oracles import Writing
 from taskdb.queries import Filters
 from taskdb.records import Kind, Record, Stage, Task
 from taskdb.store import Store
@@ -143,3 +144,11 @@ def test_a_split_parts_no_family_and_later_tasks_move_none() -> None:
     assert 10 < len(repos[0]) < 29
     later = families.split([*tasks, task("new", "bob/new", "c1000")], [0.7, 0.3])
     assert {t.name for t in sides[0]} <= {t.name for t in later[0]}
+
+
+def test_what_was_measured_of_an_oracle_is_no_part_of_a_tasks_identity() -> None:
+    first = task("a", "ada/greet", "c1")
+    form = Writing(mutants=(), variants=(), lines=(), covered=0.25)
+    made = [Task(**first.model_dump() | {"oracle": form.model_copy(update={"covered": c})}) for c in (0.25, 0.5, None)]
+    assert len({one.id for one in made}) == 1
+    assert made[0].id != first.id
