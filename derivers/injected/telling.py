@@ -158,6 +158,8 @@ def _squeezed(text: str) -> str:
 def _filled(repo: str, language: str, told: Sequence[Failure], bugs: int) -> str:
     most = max(SHOWN, bugs)
     shown, others = told[:most], told[most:]
+    texts = [one.excerpt for one in shown]
+    shown = [replace(one, excerpt="") if one.excerpt in texts[:n] else one for n, one in enumerate(shown)]
     named = ", ".join(one.words for one in others[:NAMED]) + (" and others" if len(others) > NAMED else "")
     title = f"{shown[0].words}: this does not work any more" if shown else "Something does not work any more"
     return _template().render(

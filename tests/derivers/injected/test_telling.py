@@ -109,4 +109,5 @@ def test_a_test_that_says_nothing_is_told_after_the_one_inside_it_that_does() ->
     assert [one.test for one in told] == ["a_test.go::TestWide/of_two", "a_test.go::TestWide"]
     text = statement("ada/a", "go", told, bugs=1, gold=GOLD) or ""
     assert text.count("What happens instead") == 1
+    assert text.count("func TestWide") == 1
     assert text.startswith("Wide/of two: ")
