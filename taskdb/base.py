@@ -39,16 +39,6 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _unmeasured(model: BaseModel, dumped: dict[str, Any]) -> dict[str, Any]:
-    """What `model` was dumped to, without its measured fields and those of parts that are fields of it."""
-    kept = {}
-    for name, field in type(model).model_fields.items():
-        if MEASURED not in field.metadata:
-            value = getattr(model, name)
-            kept[name] = _unmeasured(value, dumped[name]) if isinstance(value, BaseModel) else dumped[name]
-    return kept
-
-
 def _measured(model: BaseModel) -> dict[str, Any]:
     """The fields of a record that were measured, and those of its parts, as `model_dump` takes them to be left out."""
     found: dict[str, Any] = {}

@@ -43,8 +43,8 @@ ONLY_OF: Mapping[Kind, ChangeKind] = {Kind.PERFORMANCE: ChangeKind.PERFORMANCE}
 MAIN = (Kind.BUGFIX, Kind.FEATURE, Kind.PERFORMANCE)
 """Kinds that are the change itself: how far a change came is told by the first of these."""
 
-DEFAULT = MAIN
-"""What is made when no kind is named: what a run of the tests has told already."""
+DEFAULT = (Kind.BUGFIX, Kind.FEATURE)
+"""What is made when no kind is named: what verification has told already."""
 
 _WITHOUT = (Stage.BUILD, Stage.VERIFY)
 
