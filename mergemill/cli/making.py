@@ -131,7 +131,7 @@ def grade(
     given = {word: file for word, file in (("patch", patch), ("tests", tests), ("review", review)) if file}
     if len(given) + gold + noop != 1:
         raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")
-    content = b"".join(submission_of(file) for file in given.values())
+    content = b"".join(submission_of(word, file) for word, file in given.items())
     with Store.open(settings.db, create=False) as store:
         found = queries.resolve_task(store, task)
         import verifiers  # noqa: PLC0415 - after what can be refused without it

@@ -109,8 +109,8 @@ def settings_of(given: Mapping[str, Any]) -> Settings:
         raise InputError(f"mergemill.toml: {error}") from error
 
 
-def submission_of(path: Path) -> bytes:
-    """The content of a file that is to be graded.
+def submission_of(word: str, path: Path) -> bytes:
+    """The content of a file that is to be graded; `word`: what it is (patch, tests, review).
 
     Raises:
         InputError: it cannot be read or is empty.
@@ -118,9 +118,9 @@ def submission_of(path: Path) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        raise InputError(f"cannot read the {word} {path}: {error.strerror}") from error
     if not content.strip():
-        raise InputError(f"{path} is empty", advice="--noop grades the empty submission")
+        raise InputError(f"the {word} {path} is empty", advice="--noop grades the empty submission")
     return content
 
 

@@ -114,7 +114,7 @@ def test_an_index_that_does_not_answer_is_to_be_tried_again(tmp_path: Path) -> N
         (["mine", SOURCE, "--llm", "ftp://model"], "--llm"),
         (["mine", SOURCE, "--llm", "http://model/v1"], "--model"),
         (["mine", SOURCE, "--language", "cobol"], "--language"),
-        (["mine", SOURCE, "--kind", "feature"], "--kind"),
+        (["mine", SOURCE, "--kind", "poem"], "--kind"),
         (["mine", SOURCE, "--limit", "0"], "--limit"),
         (["export", "--format", "frob", "--out", "out"], "no format 'frob'"),
     ],
