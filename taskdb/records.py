@@ -1,6 +1,6 @@
 """What mergemill knows, as frozen records. Read from top to bottom they are the data path.
 
-What builders make stands in `taskdb.building`, verdicts on statements in `taskdb.verdicts`, oracles in `taskdb.oracles`.
+What builders make stands in `taskdb.building`, verdicts in `taskdb.verdicts`, oracles in `taskdb.oracles`.
 
 A record's `id` is the sha256 of its canonical JSON without the fields marked `Measured`: those (seconds, digests of
 images as built, log hashes, clock times) ride along and are stored, but two runs that found the same thing give the
