@@ -19,8 +19,9 @@ from backends.cluster.local import LocalCluster
 from mergemill.errors import InputError, MachineError, Transient
 from taskdb.chains import Scope
 from taskdb.queries import summary
-from taskdb.records import Stage
+from taskdb.records import Kind, Stage, Task
 from taskdb.store import Store
+from tests import records
 from tests.mergemill.stages import Mined, Stages, miner, run
 from tests.records import rejection
 
@@ -91,6 +92,40 @@ def test_a_bug_costs_one_record_and_the_exit_code(tmp_path: Path, caplog: pytest
     assert done.exit_code == 1
     assert held(tmp_path)["certified"] == 2
     assert "ZeroDivisionError: oops" in caplog.text
+
+
+class Reviewing(Stages):
+    """Makes two reviews of every change, too, unless a fault says otherwise."""
+
+    def derive(self, it: Any, services: Any) -> Any:
+        if it.kinds != (Kind.REVIEW,):
+            return super().derive(it, services)
+        if refused := self._do(Stage.DERIVE, it, it.candidate):
+            return refused
+        whole = records.task(records.verification(records.environment(it.candidate)), it.candidate)
+        fields = {"parent": it.candidate.id, "kind": Kind.REVIEW, "environment": "none", "image": ""}
+        names = [f"{it.candidate.name}.review-{number}" for number in (1, 2)]
+        return [Task(**whole.model_dump() | fields | {"name": name}) for name in names]
+
+
+def test_what_needs_no_environment_is_made_of_changes_that_have_none(tmp_path: Path) -> None:
+    stages = Reviewing({(Stage.BUILD, "ada__greet-2"): "no-plan"})
+    assert run(tmp_path, stages, kinds=(Kind.BUGFIX, Kind.REVIEW)).exit_code == 0
+    found = held(tmp_path)
+    assert (found["tasks"], found["certified"]) == ({"bugfix": 2, "review": 6}, 8)
+    assert found["rejected"] == {"no-tests": 1, "no-plan": 1}
+    assert run(tmp_path, Reviewing(), kinds=(Kind.BUGFIX, Kind.REVIEW)).new == 0
+
+
+def test_a_bug_in_one_kind_costs_that_kind_alone(tmp_path: Path) -> None:
+    class Broken(Reviewing):
+        def derive(self, it: Any, services: Any) -> Any:
+            if it.kinds == (Kind.BUGFIX,) and it.candidate.name == "ada__greet-2":
+                raise ZeroDivisionError("oops")
+            return super().derive(it, services)
+
+    assert run(tmp_path, Broken(), kinds=(Kind.BUGFIX, Kind.REVIEW)).exit_code == 1
+    assert held(tmp_path)["tasks"] == {"bugfix": 2, "review": 6}
 
 
 def test_a_dead_engine_ends_the_run_early(tmp_path: Path) -> None:
@@ -206,6 +241,7 @@ from functools import partial
 from pathlib import Path
 import sys, time
 from tests.mergemill.stages import Mined, Stages, miner, run
+from tests import records
 from tests.records import rejection
 
 class Slow(Stages):
