@@ -36,6 +36,8 @@ class Scope:
     """Reasons: what was rejected for one of them is done again."""
     kinds: Sequence[Kind] = DEFAULT
     """Kinds of tasks that are to be made."""
+    certified: Sequence[Kind] = tuple(Kind)
+    """Kinds of tasks that are to be certified, where they were made."""
 
     def admits(self, name: str, key: str, at: str, language: str) -> bool:
         """Whether a candidate (its name, id, date and language) is meant, sources and limit aside."""
@@ -126,7 +128,7 @@ def waiting(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired:
         kind, again = Kind(one.kind), one.reason in scope.retry
         if one.task is not None:
             made.add(kind)
-            if one.certificate is None and kind in scope.kinds and (one.reason is None or again):
+            if one.certificate is None and kind in scope.certified and (one.reason is None or again):
                 tasks.append(one.task)
         elif not again:
             refused.add(kind)

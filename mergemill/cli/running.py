@@ -81,6 +81,7 @@ def stage_command(stage: Stage | None) -> Command:
         scope = Scope(
             sources=expanded, only=words(only), since=settings.since, until=settings.until,
             language=settings.language, limit=settings.limit, retry=words(retry), kinds=kinds,
+            certified=kinds if kind else tuple(Kind),
         )  # fmt: skip
         raise typer.Exit(_run(stage, scope, settings, as_json=as_json))
 

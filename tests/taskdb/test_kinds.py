@@ -65,8 +65,9 @@ def test_a_task_that_was_made_waits_for_its_certificate(db: str) -> None:
         assert [task.name for task in lineage.derived] == names
         assert lineage.kinds == ()
         keep(store, Stage.CERTIFY, records.certificate(lineage.derived[0]), kind=Kind.INJECTED)
-        (lineage,) = store.open_chains(Scope(kinds=(Kind.INJECTED,)))
+        (lineage,) = store.open_chains(Scope())  # what was made is certified, whatever is to be made now
         assert [task.name for task in lineage.derived] == names[1:]
+        assert list(store.open_chains(Scope(certified=(Kind.REVIEW,)))) == []
         assert yields.by_change(store)[0]["injected"] == "certified, derived"
         assert [row["kind"] for row in yields.by_kind(store)] == ["bugfix", "injected"]
 
