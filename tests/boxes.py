@@ -21,7 +21,7 @@ from languages.paths import is_protected
 from mergemill.config import Settings
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
-from taskdb.records import BuildPlan, Candidate, Counts, Environment, Published, TestCommand
+from taskdb.records import BuildPlan, Candidate, Counts, Environment, Kind, Published, TestCommand
 from tests.helpers import TinyRepo
 
 LABEL = "mergemill.test"
@@ -122,7 +122,7 @@ def make_lineage(
         parent=candidate.id, name=candidate.name, plan=plan, attempt=1, image=image, image_digest=info.digest,
         image_bytes=0, collected_share=1.0, counts=Counts(), base_report="", log="", seconds=1.0, test_seconds=0.5,
     )  # fmt: skip
-    return Lineage(candidate=candidate, environment=environment)
+    return Lineage(candidate=candidate, environment=environment, kinds=(Kind.BUGFIX,))
 
 
 def _diff(repo: TinyRepo, base: str, merge: str, names: list[str]) -> bytes:

@@ -147,10 +147,13 @@ def grade(
                 raise InputError(f"the image {found.image} is not here, and no registry has it", advice=advice)
             score = verifiers.grade(found, services, content)
         store.add_score(score, found.id, hashlib.sha256(content).hexdigest())
+    told = to_json(score)
+    if not score.parts:  # of a yes or no there are none to tell
+        del told["parts"]
     if as_json:
-        output.as_json(to_json(score))
+        output.as_json(told)
     else:
-        output.fields(to_json(score).items())
+        output.fields(told.items())
     if score.infrastructure_error:
         raise Transient(f"not scored: {score.infrastructure_error}")
 

@@ -10,7 +10,7 @@ import pytest
 
 from backends.services import Services
 from derivers import derive
-from taskdb.records import Task, Verification
+from taskdb.records import Rejection, Task, Verification
 from tests.boxes import LABEL, make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
@@ -51,8 +51,9 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     lineage = make_lineage(repo, services, base, merge)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    task = derive(lineage.then(verification), services)
-    assert isinstance(task, Task)
+    made = derive(lineage.then(verification), services)
+    assert not isinstance(made, Rejection)
+    (task,) = made
     return Audited(services, task)
 
 

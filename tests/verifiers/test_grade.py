@@ -10,7 +10,7 @@ import pytest
 from backends.git import Repository
 from backends.services import Services
 from derivers import derive
-from taskdb.records import Task, Verification
+from taskdb.records import Rejection, Task, Verification
 from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, make_shop
@@ -173,8 +173,9 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
     lineage = make_lineage(repo, services, base, merge)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    task = derive(lineage.then(verification), services)
-    assert isinstance(task, Task)
+    made = derive(lineage.then(verification), services)
+    assert not isinstance(made, Rejection)
+    (task,) = made
     return Exam(services, repo, base, task)
 
 

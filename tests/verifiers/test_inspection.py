@@ -10,7 +10,7 @@ import pytest
 
 from backends.services import Services
 from derivers import derive
-from taskdb.records import Task, Verification
+from taskdb.records import Rejection, Task, Verification
 from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, make_shop
@@ -39,8 +39,9 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
     lineage = make_lineage(repo, services, *make_shop(repo))
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    task = derive(lineage.then(verification), services)
-    assert isinstance(task, Task)
+    made = derive(lineage.then(verification), services)
+    assert not isinstance(made, Rejection)
+    (task,) = made
     return Sound(services, task)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from derivers import derive
-from taskdb.records import FailureKind, Published, Rejection, RunKind, Task, Verification
+from taskdb.records import FailureKind, Published, Rejection, RunKind, Verification
 from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
@@ -45,8 +45,9 @@ def test_a_change_is_verified_derived_and_certified_from_the_same_runs(tmp_path:
     assert verification.twins == F2P
     assert [run.kind for run in verification.runs].count(RunKind.SOLVED) == 3
     lineage = lineage.then(verification)
-    task = derive(lineage, services)
-    assert isinstance(task, Task)
+    made = derive(lineage, services)
+    assert not isinstance(made, Rejection)
+    (task,) = made
     certificate = certify(lineage.then(task), services)
     assert not isinstance(certificate, Rejection), certificate
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
