@@ -17,7 +17,7 @@ from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.outcomes import Outcome, Report, Status
 from backends.testing.run import TestResult, run_tests
-from backends.testing.script import render
+from backends.testing.script import render_plan
 from builders.tree import Tree
 from languages.paths import is_test_file
 from languages.registry import language
@@ -139,10 +139,7 @@ def _run(
     plan: BuildPlan, boxes: Series, files: Sequence[str], beside: Sequence[str], *, last: bool = False
 ) -> TestResult:
     """The tests of `files` (all of none), with canaries beside `beside` where the framework takes them in."""
-    script = render(
-        plan.test, workdir=plan.workdir, test_patch=b"", files=files, canaries_beside=beside, env=plan.env,
-        services=plan.services, kept_folders=plan.kept_folders,
-    )  # fmt: skip
+    script = render_plan(plan, test_patch=b"", files=files, canaries_beside=beside)
     return run_tests(boxes, script, workdir=plan.workdir, last=last)
 
 

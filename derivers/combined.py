@@ -16,8 +16,7 @@ from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.bench import Bench, Done
 from backends.testing.lists import Lists, make_lists
-from backends.testing.outcomes import Report, Status
-from backends.testing.script import config_part, render
+from backends.testing.script import config_part, render_plan
 from backends.testing.twin_runs import twins_of
 from derivers.base import Refusal, task_of
 from derivers.bugfix import bugfix
@@ -184,10 +183,9 @@ class Trial:
         """The image of the older change, and the script of both."""
         environment, pair = self.pair.older.the_environment, self.pair
         plan = environment.plan
-        script = render(
-            plan.test, workdir=plan.workdir, test_patch=pair.tests, files=pair.files, env=plan.env,
-            canaries_beside=pair.test_files if self.canary else (), config_patch=config_part(pair.gold),
-            services=plan.services, kept_folders=plan.kept_folders,
+        script = render_plan(
+            plan, test_patch=pair.tests, files=pair.files, canaries_beside=pair.test_files if self.canary else (),
+            config_patch=config_part(pair.gold),
         )  # fmt: skip
         return Bench(
             services=self.services, boxes=self.boxes, image_digest=environment.image_digest, workdir=plan.workdir,
@@ -240,7 +238,7 @@ class Trial:
             done = self.bench.run(RunKind.SOLVED, patch=other)
             if done.result.ran.killed_by or not done.result.applied:
                 return _unusable(done)
-            if all(_passed(done.report, test) for test in left):
+            if all(done.report.passed(test) for test in left):
                 detail = f"the tests of {part.candidate.name} pass with the other change alone"
                 return Refusal(Reason.PART_NOT_NEEDED, detail)
         return None
@@ -253,8 +251,8 @@ def _broken(pair: Pair, done: Done) -> Refusal | None:
         return _unusable(done)
     if lost := sorted(path for path in report.uncollected if path in pair.test_files):
         return Refusal(Reason.DOES_NOT_HOLD_TOGETHER, f"{lost[0]} cannot be loaded: {report.uncollected[lost[0]]}")
-    failing = [test for test in (*pair.own[0], *pair.own[1]) if test in report.outcomes and not _passed(report, test)]
-    failing += [test for test in pair.older.the_verification.PASS_TO_PASS if _failed(report, test)]
+    failing = [test for test in (*pair.own[0], *pair.own[1]) if test in report.outcomes and not report.passed(test)]
+    failing += [test for test in pair.older.the_verification.PASS_TO_PASS if report.failed(test)]
     if failing:
         detail = f"{len(failing)} tests of the two fail with both, such as {failing[0]}"
         return Refusal(Reason.DOES_NOT_HOLD_TOGETHER, detail)
@@ -275,14 +273,6 @@ def _unusable(done: Done) -> Refusal:
         why = result.infrastructure_error or "the patch does not apply to the image"
         return Refusal(Reason.DOES_NOT_APPLY, why)
     return Refusal(Reason.DOES_NOT_HOLD_TOGETHER, f"the runner left no report, exit code {result.ran.exit_code}")
-
-
-def _passed(report: Report, test: TestId) -> bool:
-    return test in report.outcomes and report.outcomes[test].status is Status.PASSED
-
-
-def _failed(report: Report, test: TestId) -> bool:
-    return test in report.outcomes and report.outcomes[test].status in (Status.FAILED, Status.ERROR)
 
 
 # --------------------------------------------------------------------------------------------------------- the task

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from backends.services import Services
 from backends.testing.bench import Bench, Done
-from backends.testing.outcomes import Report, Status
+from backends.testing.outcomes import Report
 from taskdb.records import RunKind, Score, Task, TestId
 
 
@@ -61,11 +61,7 @@ def score(task: Task, services: Services, bench: Bench, done: Done, patch: bytes
 def pass_rate(tests: Iterable[TestId], report: Report) -> float:
     """Share of the tests that passed, 0..1; 1 when there are none."""
     named = list(tests)
-    return sum(_passed(test, report) for test in named) / len(named) if named else 1.0
-
-
-def _passed(test: TestId, report: Report) -> bool:
-    return test in report.outcomes and report.outcomes[test].status is Status.PASSED
+    return sum(report.passed(test) for test in named) / len(named) if named else 1.0
 
 
 def _canaries(done: Done) -> Iterable[str]:
@@ -77,7 +73,7 @@ def _canaries(done: Done) -> Iterable[str]:
 
 
 def _twins(named: Iterable[TestId], twin: Done) -> Iterable[str]:
-    return (f"twin: {test} passed though it was made to fail" for test in named if _passed(test, twin.report))
+    return (f"twin: {test} passed though it was made to fail" for test in named if twin.report.passed(test))
 
 
 def _explanation(task: Task, done: Done, tampering: list[str]) -> str:
@@ -90,8 +86,8 @@ def _explanation(task: Task, done: Done, tampering: list[str]) -> str:
         return f"the runner left no report, exit code {done.result.ran.exit_code}"
     if tampering:
         return tampering[0]
-    wrong = [test for test, _ in task.FAIL_TO_PASS if not _passed(test, done.report)]
-    broken = [test for test in task.PASS_TO_PASS if not _passed(test, done.report)]
+    wrong = [test for test, _ in task.FAIL_TO_PASS if not done.report.passed(test)]
+    broken = [test for test in task.PASS_TO_PASS if not done.report.passed(test)]
     if not wrong and not broken:
         return f"all {len(task.FAIL_TO_PASS)} FAIL_TO_PASS and {len(task.PASS_TO_PASS)} PASS_TO_PASS tests pass"
     first = f", such as {(wrong or broken)[0]}"

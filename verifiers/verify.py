@@ -15,7 +15,7 @@ from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.bench import Bench, Done
 from backends.testing.lists import Lists, make_lists
-from backends.testing.script import config_part, render
+from backends.testing.script import config_part, render_plan
 from backends.testing.twin_runs import twins_of
 from languages.paths import is_test_file
 from taskdb.lineage import Lineage
@@ -120,10 +120,9 @@ class Trial:
         """The final image and script."""
         plan = self.environment.plan
         tests = [path for path in self.candidate.test_files if is_test_file(path, self.candidate.language)]
-        script = render(
-            plan.test, workdir=plan.workdir, test_patch=self.test_patch, files=self.files, env=plan.env,
-            canaries_beside=tests if self.canary else (), config_patch=config_part(self.gold),
-            services=plan.services, kept_folders=plan.kept_folders,
+        script = render_plan(
+            plan, test_patch=self.test_patch, files=self.files, canaries_beside=tests if self.canary else (),
+            config_patch=config_part(self.gold),
         )  # fmt: skip
         digest = self.environment.image_digest
         return Bench(services=self.services, boxes=self.boxes, image_digest=digest, workdir=plan.workdir, script=script)

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.testing.outcomes import Outcome, Report, Status
+from backends.testing.outcomes import FAILING, Outcome, Report, Status
 from taskdb.records import FailureKind, TestId
 
-_FAILING = (Status.FAILED, Status.ERROR)
 _ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
 
 
@@ -60,7 +59,7 @@ def is_assertion(outcome: Outcome) -> bool:
 
 def _word(report: Report, test: TestId) -> str:
     outcome = report.outcomes.get(test)
-    if outcome is None or outcome.status in _FAILING:
+    if outcome is None or outcome.status in FAILING:
         return "fails"
     return "passes" if outcome.status is Status.PASSED else "neither"
 

@@ -23,6 +23,9 @@ class Status(StrEnum):
     XFAILED = "xfailed"
 
 
+FAILING = (Status.FAILED, Status.ERROR)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """Status of one test and, where it did not pass, the first line of why, such as `AssertionError: 1 != 2`."""
@@ -38,6 +41,14 @@ class Report:
 
     outcomes: Mapping[str, Outcome]
     uncollected: Mapping[str, str]
+
+    def passed(self, test: str) -> bool:
+        """Whether a test ran and passed; one that is missing did not."""
+        return test in self.outcomes and self.outcomes[test].status is Status.PASSED
+
+    def failed(self, test: str) -> bool:
+        """Whether a test ran and failed, by itself or by an error; one that is missing did not."""
+        return test in self.outcomes and self.outcomes[test].status in FAILING
 
     def counts(self) -> Counts:
         """How many tests ended how."""

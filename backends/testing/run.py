@@ -100,12 +100,9 @@ def run_tests(
     """
     box = f"/mergemill-{secrets.token_hex(8)}"
     given = {"evaluate.sh": script.encode(), "submission.patch": patch}
-    if collect_lines:
-        given |= coverage.collectors()
-    if test_patch is not None:
-        given["test.patch"] = test_patch
-    if files:
-        given["files"] = "".join(f"{file}\n" for file in _ordered(files, seed)).encode()
+    given |= {"test.patch": test_patch} if test_patch is not None else {}
+    given |= {"files": "".join(f"{file}\n" for file in _ordered(files, seed)).encode()} if files else {}
+    given |= coverage.collectors() if collect_lines else {}
     ran = boxes.run(
         ["/bin/bash", "-c", _START, "mergemill", box, workdir],
         files={f"{box}/{name}": content for name, content in given.items()},

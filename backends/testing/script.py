@@ -22,7 +22,7 @@ from backends.testing.reports import archive
 from languages.paths import config_patterns, is_config, protected_patterns
 from languages.registry import frameworks
 from mergemill.errors import InputError
-from taskdb.records import TestCommand
+from taskdb.records import BuildPlan, TestCommand
 
 TESTS_UID = 1000
 """User and group `mergemill`, who owns the tree and runs the tests, in every image."""
@@ -41,6 +41,23 @@ SHADOWING_PATTERNS: tuple[str, ...] = (
     r"(^|/)(sitecustomize|usercustomize)(\.[^/]*)?(/|$)",
 )
 """Modules which, when a submission adds them, could stand in for the runner or run before it."""
+
+
+def render_plan(
+    plan: BuildPlan,
+    *,
+    test_patch: bytes,
+    files: Sequence[str],
+    canaries_beside: Sequence[str],
+    config_patch: bytes = b"",
+    metered: bool = False,
+) -> str:
+    """The evaluation script of a task in the box of a plan; the other arguments as in `render`."""
+    return render(
+        plan.test, workdir=plan.workdir, test_patch=test_patch, files=files, canaries_beside=canaries_beside,
+        env=plan.env, config_patch=config_patch, services=plan.services, kept_folders=plan.kept_folders,
+        metered=metered,
+    )  # fmt: skip
 
 
 def render(

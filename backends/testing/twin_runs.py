@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from backends.git import GitError, Repository
 from backends.testing import twins
 from backends.testing.bench import Bench, Done
-from backends.testing.outcomes import Status
 from taskdb.records import RunKind, TestId
 
 
@@ -52,7 +51,7 @@ def twins_of(
             break
         patch = twins.twin_patch(tree, base, test_patch, changed)
         done = bench.run(RunKind.TWIN, patch=solution, test_patch=patch, files=sorted(sources), last=True)
-        confirmed = tuple(test for test in tests if _failed(done, test))
+        confirmed = tuple(test for test in tests if done.report.failed(test))
         found = Twins(patch=patch, confirmed=confirmed, runs=(*found.runs, done))
         raise_in = set(tests) - set(confirmed)
         if not raise_in:
@@ -68,8 +67,3 @@ def _sources(tree: Repository, base: str, test_patch: bytes, tests: Sequence[Tes
 
 def _bare(tests: Sequence[TestId] | set[TestId], file: str) -> set[str]:
     return {twins.bare(test) for test in tests if test.partition("::")[0] == file}
-
-
-def _failed(done: Done, test: TestId) -> bool:
-    outcome = done.report.outcomes.get(test)
-    return outcome is not None and outcome.status in (Status.FAILED, Status.ERROR)

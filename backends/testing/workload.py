@@ -15,9 +15,8 @@ from typing import Literal
 from backends.git import Repository
 from backends.index import ScratchIndex
 from backends.sandbox.base import Series
-from backends.testing.outcomes import Report, Status
 from backends.testing.run import TestResult, run_tests
-from backends.testing.script import config_part, render
+from backends.testing.script import config_part, render_plan
 from taskdb.records import BuildPlan, TestId
 
 Clock = Literal["cpu", "wall"]
@@ -59,11 +58,15 @@ def workload_script(
     files = sorted({test.partition("::")[0] for test in tests})
     before = [value for name, value in plan.env if name == "PYTHONPATH"]
     env = [pair for pair in plan.env if pair[0] != "PYTHONPATH"]
-    return render(
-        plan.test.model_copy(update={"argv": (*plan.test.argv, "-p", _PLUGIN)}), workdir=plan.workdir,
-        test_patch=patch, files=files, env=[*env, ("PYTHONPATH", ":".join([f"{plan.workdir}/{_FOLDER}", *before]))],
-        canaries_beside=files if canaries else (), config_patch=config_part(gold_patch), services=plan.services,
-        kept_folders=plan.kept_folders, metered=True,
+    plugged = plan.model_copy(
+        update={
+            "test": plan.test.model_copy(update={"argv": (*plan.test.argv, "-p", _PLUGIN)}),
+            "env": (*env, ("PYTHONPATH", ":".join([f"{plan.workdir}/{_FOLDER}", *before]))),
+        }
+    )
+    return render_plan(
+        plugged, test_patch=patch, files=files, canaries_beside=files if canaries else (),
+        config_patch=config_part(gold_patch), metered=True,
     )  # fmt: skip
 
 
@@ -103,12 +106,8 @@ def _wrong(result: TestResult, tests: Sequence[TestId]) -> str:
         return f"the runner left no report, exit code {result.ran.exit_code}"
     if result.canaries in ("wrong", "missing"):
         return f"canary: the one beside the work is {result.canaries}"
-    left = [test for test in tests if not _passed(result.report, test)]
+    left = [test for test in tests if not result.report.passed(test)]
     return f"{len(left)} tests of the work do not pass, such as {left[0]}" if left else ""
-
-
-def _passed(report: Report, test: TestId) -> bool:
-    return test in report.outcomes and report.outcomes[test].status is Status.PASSED
 
 
 def interleaved(

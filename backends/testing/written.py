@@ -13,9 +13,9 @@ from functools import cached_property
 from backends.sandbox.base import Limits, Series
 from backends.services import Services
 from backends.testing.bench import NOTHING
-from backends.testing.outcomes import Report, Status
+from backends.testing.outcomes import Report
 from backends.testing.run import TestResult, run_tests
-from backends.testing.script import config_part, render
+from backends.testing.script import config_part, render_plan
 from backends.testing.side_by_side import Job, side_by_side
 from backends.testing.submitted import Submitted
 from taskdb.records import BuildPlan, TestId
@@ -33,8 +33,6 @@ HURRIED_SECONDS = 60
 """What a hurried run may take beside four times what others took."""
 SLOWER = 10
 """How many times slower tests may be of which the lines are told."""
-
-_FAILING = (Status.FAILED, Status.ERROR)
 
 
 class NotScoredError(Exception):
@@ -101,17 +99,15 @@ def seen(
         kept: PASS_TO_PASS.
         known: FAIL_TO_PASS and PASS_TO_PASS; a test that was there and is in neither is not held against anybody.
     """
-    stable = {test for test in after[0].outcomes if all(_passed(report, test) for report in after)}
-    detecting = {
-        test for test in stable if all(_failed(report, test) for report in before) and not _failed(baseline, test)
-    }
+    stable = {test for test in after[0].outcomes if all(report.passed(test) for report in after)}
+    detecting = {test for test in stable if all(report.failed(test) for report in before) and not baseline.failed(test)}
     broken = [
         test for test in sorted({test for report in after for test in report.outcomes})
-        if any(_failed(report, test) for report in after)
-        and not _failed(baseline, test) and (test in known or test not in baseline.outcomes)
+        if any(report.failed(test) for report in after)
+        and not baseline.failed(test) and (test in known or test not in baseline.outcomes)
     ]  # fmt: skip
     broken += sorted({file for report in after for file in report.uncollected} - set(baseline.uncollected))
-    lost = sorted(test for test in baseline.outcomes if test in kept and _passed(baseline, test) and test not in stable)
+    lost = sorted(test for test in baseline.outcomes if test in kept and baseline.passed(test) and test not in stable)
     return Seen(
         detecting=frozenset(detecting), own=frozenset(detecting | (stable - set(baseline.outcomes))),
         broken=tuple(broken), lost=tuple(lost),
@@ -122,25 +118,17 @@ def noticed(result: TestResult, own: Iterable[TestId]) -> bool:
     """Whether one of the tests failed, or is gone with its file, in a run that came to its end."""
     if result.report is None or result.ran.killed_by:
         return False
-    return any(_failed(result.report, test) or test not in result.report.outcomes for test in own)
+    return any(result.report.failed(test) or test not in result.report.outcomes for test in own)
 
 
 def failed_in(result: TestResult, own: Iterable[TestId]) -> bool:
     """Whether one of the tests ran and failed: stricter than `noticed`, a tree that does not even build is no proof."""
-    return not result.ran.killed_by and any(_failed(result.report or NOTHING, test) for test in own)
+    return not result.ran.killed_by and any((result.report or NOTHING).failed(test) for test in own)
 
 
 def alarmed(result: TestResult, own: Iterable[TestId]) -> TestId | None:
     """The first of the tests that does not pass, None when all do."""
-    return next((test for test in sorted(own) if not _passed(result.report or NOTHING, test)), None)
-
-
-def _passed(report: Report, test: TestId) -> bool:
-    return test in report.outcomes and report.outcomes[test].status is Status.PASSED
-
-
-def _failed(report: Report, test: TestId) -> bool:
-    return test in report.outcomes and report.outcomes[test].status in _FAILING
+    return next((test for test in sorted(own) if not (result.report or NOTHING).passed(test)), None)
 
 
 @dataclass(kw_only=True)
@@ -239,11 +227,9 @@ class Trial:
         return result.report or NOTHING
 
     def _script(self, patch: bytes, files: Sequence[str]) -> str:
-        plan = self.subject.plan
-        return render(
-            plan.test, workdir=plan.workdir, test_patch=patch, files=files, env=plan.env,
-            canaries_beside=files if self.subject.canary else (), config_patch=config_part(self.subject.gold),
-            services=plan.services, kept_folders=plan.kept_folders,
+        return render_plan(
+            self.subject.plan, test_patch=patch, files=files, canaries_beside=files if self.subject.canary else (),
+            config_patch=config_part(self.subject.gold),
         )  # fmt: skip
 
     def _job(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from backends.overlay import patched
@@ -10,16 +10,16 @@ from backends.sandbox.base import ImageInfo
 from backends.services import Services
 from backends.testing.bench import Bench, Done
 from backends.testing.lists import Lists, make_lists
-from backends.testing.script import render
+from backends.testing.script import render_plan
 from backends.testing.twin_runs import Twins, twins_of
+from derivers.bugfix import BEHAVIOURAL
 from derivers.injected.patches import Patches
 from derivers.injected.search import Reason
 from taskdb.lineage import Lineage
-from taskdb.records import FailureKind, RunKind
+from taskdb.records import RunKind
 
 REPEATS = 2
 """Runs of each tree: a bug that shows once and then not is none. Certification runs three more."""
-BEHAVIOURAL = (FailureKind.ASSERTION, FailureKind.ERROR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,27 +56,15 @@ def prove(
     image = services.boxes.source(plan, candidate, given.setup)
     if image is None:
         return Reason.NO_IMAGE
-
-    def script(beside: Sequence[str]) -> str:
-        return render(
-            plan.test, workdir=plan.workdir, test_patch=given.tests, files=files, canaries_beside=beside, env=plan.env,
-            services=plan.services, kept_folders=plan.kept_folders,
-        )  # fmt: skip
-
     with services.sandbox.series(image.name, limits=services.test_limits()) as boxes:
-        bench = Bench(
-            services=services, boxes=boxes, image_digest=image.digest, workdir=plan.workdir, script=script(hidden)
-        )
-        solved = [bench.run(RunKind.SOLVED, patch=given.gold)]
-        if solved[0].result.canaries in ("missing", "wrong"):  # this suite takes in no strangers
-            bench = Bench(
-                services=services, boxes=boxes, image_digest=image.digest, workdir=plan.workdir, script=script(())
-            )
-            solved = [bench.run(RunKind.SOLVED, patch=given.gold)]
-        tested = [bench.run(RunKind.TESTED)]
-        for seed in range(1, REPEATS):
-            tested.append(bench.run(RunKind.TESTED, seed=seed))
-            solved.append(bench.run(RunKind.SOLVED, patch=given.gold, seed=seed))
+
+        def bench_of(beside: Sequence[str]) -> Bench:
+            script = render_plan(plan, test_patch=given.tests, files=files, canaries_beside=beside)
+            return Bench(
+                services=services, boxes=boxes, image_digest=image.digest, workdir=plan.workdir, script=script
+            )  # fmt: skip
+
+        bench, tested, solved = _runs(bench_of, hidden, given.gold)
         lists = make_lists([done.report for done in tested], [done.report for done in solved])
         kinds = {kind for _, kind in lists.fail_to_pass}
         if not kinds or not kinds <= set(BEHAVIOURAL):
@@ -89,3 +77,19 @@ def prove(
             )  # fmt: skip
     seconds = max(done.record.test_seconds for done in solved)
     return Proof(image=image, script=bench.script, lists=lists, twins=twins, wrong=tested[0], test_seconds=seconds)
+
+
+def _runs(
+    bench_of: Callable[[Sequence[str]], Bench], hidden: Sequence[str], gold: bytes
+) -> tuple[Bench, list[Done], list[Done]]:
+    """The bench that the suite can be judged by, and REPEATS runs in it with the bug and without."""
+    bench = bench_of(hidden)
+    solved = [bench.run(RunKind.SOLVED, patch=gold)]
+    if solved[0].result.canaries in ("missing", "wrong"):  # this suite takes in no strangers
+        bench = bench_of(())
+        solved = [bench.run(RunKind.SOLVED, patch=gold)]
+    tested = [bench.run(RunKind.TESTED)]
+    for seed in range(1, REPEATS):
+        tested.append(bench.run(RunKind.TESTED, seed=seed))
+        solved.append(bench.run(RunKind.SOLVED, patch=gold, seed=seed))
+    return bench, tested, solved

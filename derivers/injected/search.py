@@ -12,7 +12,7 @@ from backends.sandbox.base import Series
 from backends.services import Services
 from backends.testing.outcomes import Report, Status
 from backends.testing.run import TestResult, run_tests
-from backends.testing.script import render
+from backends.testing.script import render_plan
 from derivers.mutation import Change, patch_of
 from languages.paths import is_protected, is_test_file
 from taskdb.lineage import Lineage
@@ -92,11 +92,7 @@ class Search:
     @property
     def script(self) -> str:
         """Runs the base tree's own tests."""
-        plan = self.lineage.the_environment.plan
-        return render(
-            plan.test, workdir=plan.workdir, test_patch=b"", files=self.files, canaries_beside=(), env=plan.env,
-            services=plan.services, kept_folders=plan.kept_folders,
-        )  # fmt: skip
+        return render_plan(self.lineage.the_environment.plan, test_patch=b"", files=self.files, canaries_beside=())
 
     def noticed(
         self, bugs: Iterable[Change], read: Callable[[str], bytes], passing: frozenset[TestId]
