@@ -6,20 +6,18 @@ no name of a rule. Without a usable answer there are the rules and the template.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import jinja2
 from pydantic import BaseModel, Field
 
-from backends.llm.base import ContextFullError, Message, Model
+from backends.llm.base import ContextFullError, Model
 from backends.llm.meter import Budget, BudgetSpentError, Meter
+from backends.llm.prompts import Prompts
 from backends.llm.structured import structured
 from backends.services import Services
 from derivers.injected.telling import SHOWN, Failure, leaks
@@ -37,6 +35,7 @@ MOST_CHARS = 24_000
 """Of a file that is shown; a longer one is shown in part."""
 LEAST_STATEMENT, MOST_STATEMENT = 120, 4000
 """Characters of a statement."""
+_PROMPTS = Prompts(Path(__file__).parent / "prompts")
 
 
 class Bug(BaseModel):
@@ -114,7 +113,7 @@ class Asking:
     def _ask(
         self, prompt: str, wanted: type[T], values: dict[str, Any], check: Callable[[T], str] = lambda _: ""
     ) -> T | None:
-        question = _question(prompt, schema=wanted.model_json_schema(), **values)
+        question = _PROMPTS.question(prompt, schema=wanted.model_json_schema(), **values)
         answers = Answers(self.services.settings.store_dir / "answers")
         try:
             return structured(
@@ -145,25 +144,3 @@ def _part(source: bytes, lines: Collection[int]) -> str:
         return text
     first = max(0, min(lines, default=1) - 20)
     return "\n".join(text.split("\n")[first:])[:MOST_CHARS].rpartition("\n")[0]
-
-
-def _question(prompt: str, **values: Any) -> tuple[Message, ...]:
-    """The files of `prompts/NAME-VERSION/`, filled in; a version that has been asked with is never changed."""
-    mark = hashlib.sha256(repr(sorted(values.items())).encode(errors="replace")).hexdigest()[:16]
-    system, user = (
-        _prompts().get_template(f"{prompt}/{part}.md.j2").render(**values, mark=mark) for part in ("system", "user")
-    )
-    return Message(role="system", text=_sendable(system)), Message(role="user", text=_sendable(user))
-
-
-def _sendable(text: str) -> str:
-    return (text.strip() + "\n").encode(errors="replace").decode()
-
-
-@cache
-def _prompts() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "prompts"), undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - text for a model, not HTML
-    )  # fmt: skip
