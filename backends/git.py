@@ -99,6 +99,17 @@ def _stdout(process: subprocess.Popen[bytes]) -> io.BufferedReader:
     return process.stdout
 
 
+def touched(patch: bytes) -> list[str]:
+    """The paths of a patch as git reads them, new names of renames; with surrogate escapes where they are not UTF-8.
+
+    Raises:
+        GitError: git cannot read it.
+    """
+    # in `/`, for git leaves out what is not below the folder it is run in, where that is one of a repository
+    rows = git("apply", "--numstat", "-z", cwd=Path("/"), data=patch).split(b"\0")[:-1] if patch else []
+    return [os.fsdecode(row.split(b"\t", 2)[2]) for row in rows]
+
+
 @dataclass(frozen=True, kw_only=True)
 class TreeEntry:
     """A file of a tree: `mode` such as `100644` (`160000`: a submodule, `120000`: a link), object id, size in bytes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from backends.git import git
 from backends.overlay import tree_of
 from backends.services import Services
 from taskdb.records import Task
@@ -44,9 +43,3 @@ def cloned_files(task: Task, services: Services) -> Iterator[tuple[str, bytes]]:
         entries = [entry for entry in history.ls_tree(commit) if entry.mode.startswith("100")]
         contents = history.blobs([entry.oid for entry in entries])
         yield from ((entry.path, content) for entry, content in zip(entries, contents, strict=True))
-
-
-def touched(patch: bytes) -> list[str]:
-    """The paths of a patch, new names of renames."""
-    rows = git("apply", "--numstat", "-z", data=patch).split(b"\0") if patch else []
-    return [row.split(b"\t", 2)[2].decode(errors="surrogateescape") for row in rows if row.count(b"\t") >= 2]

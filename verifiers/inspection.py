@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from backends.git import touched
 from backends.services import Services
 from backends.testing.bench import Bench
 from taskdb.records import RunKind, Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
-from verifiers.base import Base, Files, cloned_files, read_base, touched
+from verifiers.base import Base, Files, cloned_files, read_base
 from verifiers.grade import bench_of, score
 from verifiers.probes import NOTHING, PROBES, Probe, Target, patch_of, wanted
 from verifiers.rewards import reward_of

@@ -11,7 +11,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from backends.git import GitError, Repository, git
+from backends.git import GitError, Repository, touched
 from backends.index import ScratchIndex
 from backends.llm.base import ContextFullError, Message
 from backends.llm.meter import Budget, BudgetSpentError, Meter
@@ -86,18 +86,13 @@ def scene(
     with ScratchIndex(tree, base) as index:
         errors = ""
         try:
-            touched = _touched(patch)
+            changed = touched(patch)
             index.apply(patch)
         except GitError as error:
-            touched, errors = [], str(error)
-        seen = sorted({*files, *(path for path in touched if not is_protected(path))})
+            changed, errors = [], str(error)
+        seen = sorted({*files, *(path for path in changed if not is_protected(path))})
         sources = tuple((path, _text(index.read(path))) for path in seen)
     return Scene(language=language, tests=tests, sources=sources, errors=errors)
-
-
-def _touched(patch: bytes) -> list[str]:
-    rows = git("apply", "--numstat", "-z", data=patch).split(b"\0") if patch else []
-    return [row.split(b"\t", 2)[2].decode(errors="replace") for row in rows if row.count(b"\t") >= 2]
 
 
 def _text(content: bytes | None) -> str | None:

@@ -7,6 +7,7 @@ needs nothing but the task's image: patches and harnesses are embedded in it.
 from __future__ import annotations
 
 import base64
+import os
 import posixpath
 import re
 import shlex
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import jinja2
 
-from backends.git import GitError, git
+from backends.git import GitError, touched
 from backends.testing.reports import archive
 from languages.paths import config_patterns, is_config, protected_patterns
 from languages.registry import frameworks
@@ -96,7 +97,7 @@ def render(
         convert_seconds=CONVERT_SECONDS, services=[(name, service_shell(name)) for name in services],
         kept_folders=kept_folders, metered=metered,
         patches=[(name, _base64(patch)) for name, patch in (("config", config_patch), ("test", test_patch)) if patch],
-        patched=[_bash_word(path) for path in _patched_paths(test_patch)],
+        patched=[_bash_word(os.fsencode(path)) for path in _patched_paths(test_patch)],
         protected=protected_patterns() + config_patterns(), shadowing=SHADOWING_PATTERNS,
         canary=canary, canary_dir=_common_folder(canaries_beside) if canary else "",
         canary_file=canary.name(canaries_beside) if canary else "",
@@ -120,13 +121,12 @@ def _new_path(section: bytes) -> str:
     return line.rpartition(" b/")[2] if line.startswith("diff --git ") else ""
 
 
-def _patched_paths(patch: bytes) -> list[bytes]:
+def _patched_paths(patch: bytes) -> list[str]:
     """The files that a patch leaves changed; none when git cannot read it, which the script then finds out, too."""
     try:
-        lines = git("apply", "--numstat", "-z", cwd=Path("/"), data=patch).split(b"\0") if patch else []
+        return touched(patch)
     except GitError:
         return []
-    return [line.split(b"\t", 2)[2] for line in lines if line]
 
 
 def _bash_word(content: bytes) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import GitError, Repository, git
+from backends.git import GitError, Repository, git, touched
 from mergemill.errors import MachineError
 from tests.helpers import TinyRepo
 
@@ -30,6 +30,21 @@ def test_files_are_listed_and_read(tiny: TinyRepo) -> None:
 def test_a_failure_is_gits_own_last_line(tiny: TinyRepo) -> None:
     with pytest.raises(GitError, match=r"git cat-file: .*nothing"):
         git("cat-file", "blob", "nothing", cwd=tiny.path)
+
+
+def test_the_files_of_a_patch_are_the_same_wherever_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    old = repo.commit("One", {"sub/a.py": "x = 1\n" * 9, "b.py": "y = 1\n", "gone.py": "z\n"})
+    odd = os.fsdecode(b"d/\xff \t.py")
+    new = repo.commit(
+        "Two", {"sub/a.py": None, "moved.py": "x = 1\n" * 9, "b.py": "y = 2\n", "gone.py": None, odd: "w\n"}
+    )
+    patch = Repository(repo.path).git("diff-tree", "-p", "--binary", "-M", old, new)
+    monkeypatch.chdir(repo.path / "d")
+    assert sorted(touched(patch)) == sorted(["b.py", "gone.py", "moved.py", odd])
+    assert touched(b"") == []
+    with pytest.raises(GitError, match="git apply"):
+        touched(b"--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-y\n")
 
 
 def test_a_stream_feeds_and_yields(tiny: TinyRepo) -> None:

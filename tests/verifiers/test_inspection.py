@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from backends.git import touched
 from backends.services import Services
 from derivers import derive
 from taskdb.records import Rejection, Task, Verification
@@ -15,7 +16,7 @@ from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, make_shop
 from verifiers import inspect, verify
-from verifiers.base import cloned_files, read_base, touched
+from verifiers.base import cloned_files, read_base
 from verifiers.inspection import Inspection
 from verifiers.probes import PROBES, Target, patch_of, wanted
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from backends.git import GitError
+from backends.git import GitError, touched
 from backends.services import Services
 from backends.simulation.play import UnplayableError, play, scene
 from taskdb.records import Score, Task
-from verifiers.base import touched
 from verifiers.grade import pass_rate
 
 SAID = "a model played the tests, nothing was run"
