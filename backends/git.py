@@ -176,6 +176,12 @@ class Repository:
                     lines = stderr.read().decode(errors="replace").strip().splitlines() or ["failed"]
                     raise GitError(f"git {command[0]}: {lines[-1]}")
 
+    @property
+    def objects(self) -> Path:
+        """The folder of its objects, which others may read as alternates."""
+        told = os.fsdecode(self.git("rev-parse", "--git-path", "objects")).removesuffix("\n")
+        return (self.path / told).resolve()
+
     def resolve(self, revision: str) -> str:
         """The 40 hex digits of a commit.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 
@@ -23,11 +22,10 @@ class ScratchIndex:
         self.folder = tempfile.TemporaryDirectory(prefix="mergemill-")
         root = Path(self.folder.name)
         (root / "objects").mkdir()
-        objects = os.fsdecode(self.repository.git("rev-parse", "--git-path", "objects")).rstrip("\n")
         self.env = {
             "GIT_INDEX_FILE": str(root / "index"),
             "GIT_OBJECT_DIRECTORY": str(root / "objects"),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str((self.repository.path / objects).resolve()),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(self.repository.objects),
         }
         self.git("read-tree", self.base)
         return self

@@ -31,9 +31,8 @@ def patched(history: Repository, commit: str, *patches: bytes) -> Iterator[tuple
     with tempfile.TemporaryDirectory(prefix="mergemill-overlay-") as scratch:
         folder = Path(scratch) / "repo"
         git("init", "-q", "--bare", "--template=", str(folder))
-        objects = history.git("rev-parse", "--git-path", "objects").decode().strip()
         (folder / "objects" / "info").mkdir(parents=True, exist_ok=True)
-        (folder / "objects" / "info" / "alternates").write_text(f"{(history.path / objects).resolve()}\n")
+        (folder / "objects" / "info" / "alternates").write_text(f"{history.objects}\n")
         overlay = Repository(folder)
         index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
         overlay.git("read-tree", commit, env=index)

@@ -23,11 +23,10 @@ class Scratch:
     """Reads the objects of `source` as alternates; `sealed` beside it has objects of its own only."""
 
     def __init__(self, folder: Path, source: Repository) -> None:
-        objects = source.git("rev-parse", "--git-path", "objects").strip()
-        alternate = (source.path / os.fsdecode(objects)).resolve()
         self.repository = _bare(folder / "reading.git")
         self.sealed = _bare(folder / "sealed.git")
-        (self.repository.path / "objects" / "info" / "alternates").write_bytes(_quoted(os.fsencode(alternate)) + b"\n")
+        alternates = self.repository.path / "objects" / "info" / "alternates"
+        alternates.write_bytes(_quoted(os.fsencode(source.objects)) + b"\n")
         self.all_binary = folder / "all-binary"
         self.all_binary.write_text("* -diff\n")
         self._copied: set[str] = set()
