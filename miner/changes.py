@@ -120,6 +120,8 @@ class Change:
     """Contents of git objects, in the order asked for; None where the source has no trees."""
     find_marked: Callable[[Sequence[str]], Collection[str]] | None = None
     """Those of some paths that .gitattributes at the base marks as vendored or generated."""
+    list_tree: Callable[[], Iterable[str]] | None = None
+    """Paths of all files of the base tree; None where the source has no trees."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -140,6 +142,11 @@ class Change:
     def license(self) -> str:
         """SPDX expression of the tree at the base commit."""
         return self.find_license()
+
+    @cached_property
+    def tree(self) -> tuple[str, ...]:
+        """Paths of all files of the base tree; none where the source has no trees."""
+        return tuple(self.list_tree()) if self.list_tree else ()
 
     def content(self, file: FileChange, *, before: bool = False) -> bytes:
         """A file as it is afterwards (or was before); empty where there is none, and where the source has no trees."""

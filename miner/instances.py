@@ -25,6 +25,7 @@ from languages.registry import all_languages, language_of
 from mergemill.errors import InputError, Transient
 from miner import multi_swe_bench
 from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
+from miner.git.clone import tree_paths
 from miner.licenses import Licenses
 from miner.patches import Section, cut, split_published
 from miner.scratch import Scratch, scratch
@@ -223,7 +224,12 @@ def _change(row: Row, source: str, bench: Bench, services: Services) -> Change:
     def license_() -> str:
         return bench.of(row.repo)[1].of(row.base_commit)
 
-    return Change(pull_request=request, files=files, make_split=split, find_license=license_, settled=settled)
+    def tree() -> list[str]:
+        return tree_paths(bench.of(row.repo)[1].repository, row.base_commit)
+
+    return Change(
+        pull_request=request, files=files, make_split=split, find_license=license_, settled=settled, list_tree=tree
+    )
 
 
 def _files(row: Row) -> tuple[tuple[FileChange, ...], tuple[Reason, str] | None]:

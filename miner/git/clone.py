@@ -35,7 +35,13 @@ class CloneReader:
             make_split=partial(split_commit, self.sheet, base, merge),
             find_license=partial(self.licenses.of, base),
             read_blobs=self.repository.blobs, find_marked=partial(self.attributes.marked, base),
+            list_tree=partial(tree_paths, self.repository, base),
         )  # fmt: skip
+
+
+def tree_paths(repository: Repository, commit: str) -> list[str]:
+    """Paths of all files of a commit's tree."""
+    return [entry.path for entry in repository.ls_tree(commit)]
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath
 
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import family, language_of, language_of_file
+from languages.registry import all_languages, family, language_of, language_of_file
 from mergemill.config import Settings
 from miner.changes import Change, FileChange, Unparsable
 from miner.python_code import Sameness, sameness
@@ -69,9 +69,16 @@ def is_mostly_in_its_language(change: Change, settings: Settings) -> str | None:
 
 
 def language_of_change(change: Change) -> str:
-    """The language of the project that a change is about: that of its sources, else of all it touches."""
+    """The language of the project that a change is about: of its sources, else of all it touches, else of its tree.
+
+    A published change may be of data alone: the program that reads them is tested.
+    """
     sources = [path for path in change.split.gold.files if is_source(path)]
-    return language_of(sources) or language_of(change.paths) or "python"
+    return language_of(sources) or language_of(change.paths) or _language_of_tree(change) or "python"
+
+
+def _language_of_tree(change: Change) -> str:
+    return language_of(path for path in change.tree if language_of_file(path) in all_languages())
 
 
 def changes_more_than_a_version(change: Change, _: Settings) -> str | None:

@@ -57,6 +57,24 @@ def test_a_published_task_becomes_a_candidate(row: dict[str, object], workshop: 
     assert test == f"{row['test_patch']}\n"
 
 
+@pytest.mark.parametrize(("language", "program"), [("c", "src/a.c"), ("go", "a.go"), ("python", "a.jl")])
+def test_a_task_of_data_alone_is_in_the_language_of_its_tree(
+    language: str, program: str, tiny: TinyRepo, workshop: Workshop, tmp_path: Path
+) -> None:
+    tiny.git("rm", "-q", "-r", "pkg", "tests")
+    base = tiny.commit("Lay it out", {program: "\n", "rules.jq": "def f: 1;\n"})
+    tiny.commit("Make it two", {"rules.jq": "def f: 2;\n", "tests/rules.test": "f\n2\n"})
+    tiny.git("clone", "-q", "--bare", str(tiny.path), str(tmp_path / "clones/acme__widget.git"))
+    patches = {"patch": tiny.git("diff", base, "--", "rules.jq"), "test_patch": tiny.git("diff", base, "--", "tests")}
+    task = {
+        "instance_id": "acme__widget-2", "repo": "acme/widget", "base_commit": base, "problem_statement": "f is an odd",
+        "created_at": "2024-03-01T10:00:00Z", "FAIL_TO_PASS": ["tests/rules"], "PASS_TO_PASS": [], **patches,
+    }  # fmt: skip
+    (mined,) = workshop.mine(lines(tmp_path, task), clones=tmp_path / "clones")
+    assert isinstance(mined.result, Candidate)
+    assert mined.result.language == language
+
+
 def test_each_bad_line_is_named_and_the_others_go_on(
     row: dict[str, object], workshop: Workshop, tmp_path: Path
 ) -> None:
