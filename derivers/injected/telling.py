@@ -8,12 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
-
-import jinja2
 
 from backends.testing.outcomes import Report
+from derivers.statements import filled
 from taskdb.records import TestId
 
 SHOWN = 3
@@ -162,14 +159,7 @@ def _filled(repo: str, language: str, told: Sequence[Failure], bugs: int) -> str
     shown = [replace(one, excerpt="") if one.excerpt in texts[:n] else one for n, one in enumerate(shown)]
     named = ", ".join(one.words for one in others[:NAMED]) + (" and others" if len(others) > NAMED else "")
     title = f"{shown[0].words}: this does not work any more" if shown else "Something does not work any more"
-    return _template().render(
-        title=title, repo=repo, bugs=bugs, failing=len(told), shown=shown, others=named, language=language,
+    return filled(
+        "injected/statement.md.j2", title=title, repo=repo, bugs=bugs, failing=len(told), shown=shown, others=named,
+        language=language,
     )  # fmt: skip
-
-
-@cache
-def _template() -> jinja2.Template:
-    return jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - Markdown, not HTML
-    ).from_string((Path(__file__).parent / "statement.md.j2").read_text(encoding="utf-8"))  # fmt: skip

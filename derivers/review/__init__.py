@@ -6,10 +6,6 @@ Four forms of one change, each a task or a reason why not; reading FORMS is read
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-
-import jinja2
 
 from backends.services import Services
 from derivers.base import Refusal, task_of
@@ -19,6 +15,7 @@ from derivers.review.fixes import before_fix, origin
 from derivers.review.history import History
 from derivers.review.material import Unfit, count_changed, count_lines, diff_review, file_review, files_of
 from derivers.review.threads import threads
+from derivers.statements import filled
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
 from taskdb.oracles import Review
@@ -64,19 +61,11 @@ def statement_of(found: Review, repo: str, artifacts: Artifacts) -> str:
     """What the reviewer is told. It says nothing of whether anything is wrong, nor what."""
     diff = artifacts.text(found.diff) if found.diff else ""
     files = [(path, count_lines(text)) for path, text in files_of(found, artifacts).items()]
-    return _template().render(repo=repo, diff=diff, files=files, changed=count_changed(diff) if diff else 0)
+    changed = count_changed(diff) if diff else 0
+    return filled("review/statement.md.j2", repo=repo, diff=diff, files=files, changed=changed)
 
 
 def _task(candidate: Candidate, found: Review, number: int, artifacts: Artifacts) -> Task:
     alone = Lineage(candidate=candidate)  # whatever became of the change, no environment is needed
     statement = statement_of(found, candidate.repo, artifacts)
     return task_of(alone, Kind.REVIEW, number, oracle=found, hints="", problem_statement=statement)
-
-
-@cache
-def _template() -> jinja2.Template:
-    text = (Path(__file__).parent / "statement.md.j2").read_text()
-    return jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - text, not HTML
-    ).from_string(text)  # fmt: skip

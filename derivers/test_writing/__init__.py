@@ -6,14 +6,12 @@ The change's own tests are the measure (`derivers.test_writing.measure`), so the
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
-
-import jinja2
 
 from backends.services import Services
 from backends.testing.written import NotScoredError
 from derivers.base import Refusal, set_aside, task_of
 from derivers.bugfix import is_bugfix
+from derivers.statements import filled
 from derivers.test_writing.measure import Measure, Reason
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
@@ -49,10 +47,8 @@ def test_writing(lineage: Lineage, services: Services) -> list[Task] | Refusal:
 def statement(lineage: Lineage, problem: str) -> str:
     """What is asked for, with what the change's own statement says of the fault; of the fix it says nothing."""
     test = lineage.the_environment.plan.test
-    text = (Path(__file__).parent / "statement.md.j2").read_text(encoding="utf-8")
-    template = jinja2.Template(text, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     command = shlex.join([*test.argv, *test.paths])
-    filled: str = template.render(
-        problem=problem.strip(), framework=test.framework, command=command, folder=test.folder
-    )
-    return filled
+    return filled(
+        "test_writing/statement.md.j2", problem=problem.strip(), framework=test.framework, command=command,
+        folder=test.folder,
+    ).removesuffix("\n")  # fmt: skip
