@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
+from derivers.mutation.lines import alike, by_line_feed
+
 CONTEXT = 3
 """Lines around a change."""
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
@@ -18,20 +20,13 @@ def patch_of(path: str, before: bytes, after: bytes) -> bytes:
         before: its whole text.
         after: its whole new text.
     """
-    old, new = _by_line_feed(before), _by_line_feed(after)
+    old, new = by_line_feed(before), by_line_feed(after)
     if old == new:
         return b""
     names = [_name(f"{side}/{path}") for side in "ab"]
     tab = b"\t" if " " in path else b""
     head = b"diff --git %b %b\n--- %b%b\n+++ %b%b\n" % (*names, names[0], tab, names[1], tab)
     return head + b"".join(_hunks(old, new))
-
-
-def _by_line_feed(text: bytes) -> list[bytes]:
-    """Lines with their ends, as git counts them: a lone carriage return ends none."""
-    lines = [line + b"\n" for line in text.split(b"\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
 
 
 def _name(path: str) -> bytes:
@@ -45,10 +40,7 @@ def _name(path: str) -> bytes:
 
 def _hunks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[bytes]:
     """The hunks; only what lies between the first and the last difference is compared in full."""
-    shorter = min(len(old), len(new))
-    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
-    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
-    head, tail = max(0, head - CONTEXT), max(0, tail - CONTEXT)
+    head, tail = (max(0, same - CONTEXT) for same in alike(old, new))
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(CONTEXT):
         (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]

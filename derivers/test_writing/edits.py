@@ -13,6 +13,7 @@ from functools import cached_property
 from backends.index import ScratchIndex
 from backends.testing.written import FAULT, LEFT_OUT
 from derivers.mutation import Change, mutants, patch_of, spread, variants
+from derivers.mutation.lines import alike, by_line_feed
 from derivers.test_writing.encoded import ENCODED, encoded
 from derivers.test_writing.respaced import respaced
 from languages.paths import is_source
@@ -165,7 +166,7 @@ def _left_out(files: Sequence[Fixed]) -> list[Draft]:
 
 def _without(one: Fixed, block: Block) -> bytes:
     i1, i2, j1, j2 = block
-    old, new = _lines(one.before or b""), _lines(one.after)
+    old, new = by_line_feed(one.before or b""), by_line_feed(one.after)
     return b"".join([*new[:j1], *old[i1:i2], *new[j2:]])
 
 
@@ -192,10 +193,8 @@ def _of_texts(operator: str, files: Sequence[Fixed], texts: Mapping[str, bytes],
 
 def _blocks(before: bytes, after: bytes) -> Iterator[Block]:
     """What differs, in order; only what lies between the first and the last difference is compared in full."""
-    old, new = _lines(before), _lines(after)
-    shorter = min(len(old), len(new))
-    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
-    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
+    old, new = by_line_feed(before), by_line_feed(after)
+    head, tail = alike(old, new)
     matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
     last: Block | None = None
     for word, i1, i2, j1, j2 in matcher.get_opcodes():
@@ -210,8 +209,3 @@ def _blocks(before: bytes, after: bytes) -> Iterator[Block]:
         last = block
     if last:
         yield last
-
-
-def _lines(text: bytes) -> list[bytes]:
-    parts = text.split(b"\n")
-    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
