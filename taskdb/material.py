@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 
 from taskdb.artifacts import Artifacts
@@ -17,8 +16,8 @@ def given_to_solver(task: Task, artifacts: Artifacts) -> dict[str, str]:
     """
     given = {"statement.md": task.problem_statement}
     if isinstance(task.oracle, Review):
-        files: dict[str, str] = json.loads(artifacts.text(task.oracle.files))
-        given |= {f"files/{path}": text for path, text in files.items() if _inside(path)}
+        files = task.oracle.texts(artifacts).items()
+        given |= {f"files/{path}": text for path, text in files if _inside(path)}
         if task.oracle.diff is not None:
             given["diff"] = artifacts.text(task.oracle.diff)
     return given

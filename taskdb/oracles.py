@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from taskdb.base import MEASURED, ArtifactHash, Part, TestId
+
+if TYPE_CHECKING:
+    from taskdb.artifacts import Artifacts
 
 
 class Span(Part):
@@ -68,6 +72,11 @@ class Review(Part):
     """The diff under review; null when the files themselves are."""
     defects: tuple[Defect, ...]
     """By the lines of `files`; empty for a control."""
+
+    def texts(self, artifacts: Artifacts) -> dict[str, str]:
+        """The files under review: path -> text."""
+        found: dict[str, str] = json.loads(artifacts.text(self.files))
+        return found
 
 
 class Performance(Part):

@@ -13,7 +13,7 @@ from derivers.review.change import Under
 from derivers.review.control import clean
 from derivers.review.fixes import before_fix, origin
 from derivers.review.history import History
-from derivers.review.material import Unfit, count_changed, count_lines, diff_review, file_review, files_of
+from derivers.review.material import Unfit, count_changed, count_lines, diff_review, file_review
 from derivers.review.threads import threads
 from derivers.statements import filled
 from taskdb.artifacts import Artifacts
@@ -60,7 +60,7 @@ def review(lineage: Lineage, services: Services) -> list[Task] | Refusal:
 def statement_of(found: Review, repo: str, artifacts: Artifacts) -> str:
     """What the reviewer is told. It says nothing of whether anything is wrong, nor what."""
     diff = artifacts.text(found.diff) if found.diff else ""
-    files = [(path, count_lines(text)) for path, text in files_of(found, artifacts).items()]
+    files = [(path, count_lines(text)) for path, text in found.texts(artifacts).items()]
     changed = count_changed(diff) if diff else 0
     return filled("review/statement.md.j2", repo=repo, diff=diff, files=files, changed=changed)
 

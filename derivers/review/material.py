@@ -109,12 +109,6 @@ def diff_review(
     )  # fmt: skip
 
 
-def files_of(review: Review, artifacts: Artifacts) -> dict[str, str]:
-    """The files under review: path -> text."""
-    found: dict[str, str] = json.loads(artifacts.text(review.files))
-    return found
-
-
 def count_lines(text: str) -> int:
     """Lines of a text as git counts them: only a line feed ends one."""
     return text.count("\n") + (not text.endswith("\n") and text != "")

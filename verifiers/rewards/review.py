@@ -42,7 +42,7 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
         return _score(task, 0.0, {}, str(why))
     if not oracle.defects:
         return _control(task, len(findings))
-    files: dict[str, str] = json.loads(services.artifacts.text(oracle.files))
+    files = oracle.texts(services.artifacts)
     meanings = _meanings(task, oracle, files, services)
     pairs = matched(_edges(oracle.defects, findings, files, meanings))
     claims = {defect.claim for defect in oracle.defects}
