@@ -26,17 +26,14 @@ from taskdb.records import Kind, Rejection, Stage, Task
 __all__ = ["KINDS", "derive"]
 
 KINDS: Mapping[Kind, Deriver] = {
-    deriver.kind: deriver
-    for deriver in (
-        Deriver(Kind.BUGFIX, bugfix),
-        Deriver(Kind.FEATURE, feature),
-        Deriver(Kind.INJECTED, injected),
-        Deriver(Kind.REVIEW, review),
-        Deriver(Kind.TEST_WRITING, test_writing),
-        Deriver(Kind.PERFORMANCE, performance),
-        Deriver(Kind.COMBINED, combined),
-        Deriver(Kind.SIMULATED, simulated),
-    )
+    Kind.BUGFIX: bugfix,
+    Kind.FEATURE: feature,
+    Kind.INJECTED: injected,
+    Kind.REVIEW: review,
+    Kind.TEST_WRITING: test_writing,
+    Kind.PERFORMANCE: performance,
+    Kind.COMBINED: combined,
+    Kind.SIMULATED: simulated,
 }
 
 
@@ -47,7 +44,7 @@ def derive(lineage: Lineage, services: Services) -> list[Task] | Rejection:
         Transient: engine, disk or network failed.
     """
     (kind,) = lineage.kinds
-    made = KINDS[kind].make(lineage, services)
+    made = KINDS[kind](lineage, services)
     if not isinstance(made, Refusal):
         return made
     candidate = lineage.candidate

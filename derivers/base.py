@@ -22,12 +22,8 @@ class Refusal:
     """One line for people."""
 
 
-@dataclass(frozen=True)
-class Deriver:
-    """A kind, and what makes its tasks of a change that has what `taskdb.kinds.NEEDS` asks for."""
-
-    kind: Kind
-    make: Callable[[Lineage, Services], list[Task] | Refusal]
+Deriver = Callable[[Lineage, Services], list[Task] | Refusal]
+"""Makes the tasks of one kind of a change that has what `taskdb.kinds.NEEDS` asks for."""
 
 
 def task_of(lineage: Lineage, kind: Kind, number: int | None = None, **changes: Any) -> Task:
