@@ -39,16 +39,16 @@ class _Later:
 
 
 @dataclass(frozen=True)
-class _LaterBoxes:
+class LaterBoxes:
     """Boxes of patched trees, by the builders, who are loaded when the first is asked for."""
 
     services: Services
 
     def source(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
-        """As `builders.boxes.PatchedBoxes`."""
-        from builders.boxes import PatchedBoxes  # noqa: PLC0415 - reading commands need no builders
+        """As `builders.boxes.patched_box`."""
+        from builders.boxes import patched_box  # noqa: PLC0415 - reading commands need no builders
 
-        return PatchedBoxes(self.services).source(plan, candidate, setup_patch)
+        return patched_box(plan, candidate, setup_patch, self.services)
 
 
 def make_services(settings: Settings, *, engine: bool) -> Services:
@@ -72,7 +72,7 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
         artifacts=artifacts_of(settings),
         model=model_of(settings),
     )
-    return replace(services, boxes=_LaterBoxes(services))
+    return replace(services, boxes=LaterBoxes(services))
 
 
 def model_of(settings: Settings) -> Model | None:

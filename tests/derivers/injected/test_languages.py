@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from builders.boxes import PatchedBoxes
 from builders.build import build
 from derivers.injected import injected
+from mergemill.services import LaterBoxes
 from taskdb.lineage import Lineage
 from taskdb.records import Environment, FailureKind, Verification
 from tests.boxes import make_services
@@ -46,7 +46,7 @@ class Larger(Example):
 )
 def test_a_bug_in_another_language_becomes_a_task(name: str, tmp_path: Path) -> None:
     services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
-    services = replace(services, boxes=PatchedBoxes(services))
+    services = replace(services, boxes=LaterBoxes(services))
     (example,) = (one for one in examples() if one.folder.name == name)
     candidate = candidate_of(Larger(example.folder), TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
