@@ -266,13 +266,11 @@ def _unusable(done: Done) -> Refusal:
     """Of a run from which nothing can be read."""
     result = done.result
     if result.ran.killed_by == "time":
-        return Refusal(Reason.OUT_OF_TIME, f"the tests were ended after {result.ran.seconds:.0f} s")
-    if result.ran.killed_by:
-        return Refusal(Reason.DOES_NOT_HOLD_TOGETHER, f"the tests were ended for {result.ran.killed_by}")
-    if result.infrastructure_error or not result.applied:
+        return Refusal(Reason.OUT_OF_TIME, f"{result.broken} after {result.ran.seconds:.0f} s")
+    if not result.ran.killed_by and (result.infrastructure_error or not result.applied):
         why = result.infrastructure_error or "the patch does not apply to the image"
         return Refusal(Reason.DOES_NOT_APPLY, why)
-    return Refusal(Reason.DOES_NOT_HOLD_TOGETHER, f"the runner left no report, exit code {result.ran.exit_code}")
+    return Refusal(Reason.DOES_NOT_HOLD_TOGETHER, result.broken)
 
 
 # --------------------------------------------------------------------------------------------------------- the task

@@ -80,10 +80,8 @@ def _explanation(task: Task, done: Done, tampering: list[str]) -> str:
     """One line for people."""
     if not done.result.applied:
         return "the patch does not apply"
-    if done.result.ran.killed_by:
-        return f"the tests were ended for {done.result.ran.killed_by}"
-    if done.result.report is None:
-        return f"the runner left no report, exit code {done.result.ran.exit_code}"
+    if done.result.broken:
+        return done.result.broken
     if tampering:
         return tampering[0]
     wrong = [test for test, _ in task.FAIL_TO_PASS if not done.report.passed(test)]

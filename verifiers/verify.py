@@ -221,10 +221,8 @@ def _unfit(kind: RunKind, done: Done) -> Unfit | None:
     if result.infrastructure_error:
         return Unfit(reason=Reason.TESTS_CANNOT_BE_PUT, detail=f"{result.infrastructure_error} {where}", log=log)
     if result.ran.killed_by:
-        seconds = f"after {result.ran.seconds:.0f} s {where}"
-        reason = Reason(f"killed-by-{result.ran.killed_by}")
-        return Unfit(reason=reason, detail=f"the tests were ended for {result.ran.killed_by} {seconds}", log=log)
+        reason, detail = Reason(f"killed-by-{result.ran.killed_by}"), f"after {result.ran.seconds:.0f} s {where}"
+        return Unfit(reason=reason, detail=f"{result.broken} {detail}", log=log)
     if result.report is None and kind is RunKind.SOLVED:
-        detail = f"the runner left no report {where}, exit code {result.ran.exit_code}"
-        return Unfit(reason=Reason.NO_REPORT, detail=detail, log=log)
+        return Unfit(reason=Reason.NO_REPORT, detail=f"{result.broken}, {where}", log=log)
     return None

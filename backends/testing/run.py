@@ -67,6 +67,13 @@ class TestResult:
     covered: coverage.Covered | None = None
     """Lines that were executed, where that was asked for and can be told."""
 
+    @property
+    def broken(self) -> str:
+        """In words, that the run was ended or left no report; empty where neither is so."""
+        if self.ran.killed_by:
+            return f"the tests were ended for {self.ran.killed_by}"
+        return "" if self.report is not None else f"the runner left no report, exit code {self.ran.exit_code}"
+
 
 def run_tests(
     boxes: Series,

@@ -100,10 +100,8 @@ def sample(boxes: Series, script: str, tests: Sequence[TestId], *, workdir: str,
 def _wrong(result: TestResult, tests: Sequence[TestId]) -> str:
     if not result.applied:
         return "the patch does not apply"
-    if result.ran.killed_by:
-        return f"the work was ended for {result.ran.killed_by}"
-    if result.report is None:
-        return f"the runner left no report, exit code {result.ran.exit_code}"
+    if result.report is None or result.broken:
+        return result.broken
     if result.canaries in ("wrong", "missing"):
         return f"canary: the one beside the work is {result.canaries}"
     left = [test for test in tests if not result.report.passed(test)]

@@ -211,12 +211,7 @@ class Trial:
             baseline, [self._report(one) for one in before], [self._report(one) for one in after],
             kept=self.subject.kept, known=self.subject.known,
         )  # fmt: skip
-        ended = [one for one in after if one.report is None]
-        why = (
-            f"the tests were ended for {one.ran.killed_by}" if one.ran.killed_by
-            else f"the runner left no report, exit code {one.ran.exit_code}"
-            for one in ended
-        )  # fmt: skip
+        why = (one.broken for one in after if one.report is None)
         wrong = any(one.canaries == "wrong" for one in (*before, *after))
         tampering = ("canary: a test that must fail passed, or one that must pass failed",) if wrong else ()
         return replace(found, broken=(*found.broken, *why), tampering=tampering)
