@@ -6,6 +6,7 @@ kept only when each part is needed: with the other part alone, tests of this one
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -14,7 +15,7 @@ from pathlib import PurePosixPath
 from backends.git import GitError, Repository
 from backends.sandbox.base import Series
 from backends.services import Services
-from backends.testing.bench import Bench, Done
+from backends.testing.bench import Bench, Done, settled
 from backends.testing.lists import Lists, make_lists
 from backends.testing.script import config_part, render_plan
 from backends.testing.twin_runs import twins_of
@@ -174,17 +175,16 @@ class Trial:
     pair: Pair
     services: Services
     boxes: Series
-    canary: bool = True
+    bench: Bench = field(init=False)
+    """The image of the older change, and the script of both, as the first run settles them."""
     tested: list[Done] = field(default_factory=list)
     solved: list[Done] = field(default_factory=list)
 
-    @cached_property
-    def bench(self) -> Bench:
-        """The image of the older change, and the script of both."""
+    def _bench_of(self, beside: Sequence[str]) -> Bench:
         environment, pair = self.pair.older.the_environment, self.pair
         plan = environment.plan
         script = render_plan(
-            plan, test_patch=pair.tests, files=pair.files, canaries_beside=pair.test_files if self.canary else (),
+            plan, test_patch=pair.tests, files=pair.files, canaries_beside=beside,
             config_patch=config_part(pair.gold),
         )  # fmt: skip
         return Bench(
@@ -203,12 +203,9 @@ class Trial:
 
     def _together(self) -> Refusal | None:
         """With both parts every test of theirs that is still there passes."""
-        self.solved = [self.bench.run(RunKind.SOLVED, patch=self.pair.gold)]
-        if self.canary and self.solved[0].result.canaries in ("missing", "wrong"):  # this suite takes in no strangers
-            self.canary = False
-            del self.bench
-            self.solved = [self.bench.run(RunKind.SOLVED, patch=self.pair.gold)]
-        return _broken(self.pair, self.solved[0])
+        self.bench, first = settled(self._bench_of, self.pair.test_files, self.pair.gold)
+        self.solved = [first]
+        return _broken(self.pair, first)
 
     def _repeats(self) -> Refusal | None:
         files: list[str] = []

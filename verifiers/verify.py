@@ -6,6 +6,7 @@ All runs use the final image and evaluation script, so that certification can co
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -13,7 +14,7 @@ from functools import cached_property
 from backends.git import Repository
 from backends.sandbox.base import Series
 from backends.services import Services
-from backends.testing.bench import Bench, Done
+from backends.testing.bench import Bench, Done, settled
 from backends.testing.lists import Lists, make_lists
 from backends.testing.script import config_part, render_plan
 from backends.testing.twin_runs import twins_of
@@ -91,7 +92,8 @@ class Trial:
     services: Services
     boxes: Series
     started: float
-    canary: bool = True
+    bench: Bench = field(init=False)
+    """The final image and script, as the first run settles them."""
     tested: list[Done] = field(default_factory=list)
     solved: list[Done] = field(default_factory=list)
 
@@ -115,13 +117,10 @@ class Trial:
         """What the evaluation runs; empty means everything."""
         return eval_files(self.candidate, self.environment, self.services.settings, self.tree)
 
-    @cached_property
-    def bench(self) -> Bench:
-        """The final image and script."""
+    def _bench_of(self, beside: Sequence[str]) -> Bench:
         plan = self.environment.plan
-        tests = [path for path in self.candidate.test_files if is_test_file(path, self.candidate.language)]
         script = render_plan(
-            plan, test_patch=self.test_patch, files=self.files, canaries_beside=tests if self.canary else (),
+            plan, test_patch=self.test_patch, files=self.files, canaries_beside=beside,
             config_patch=config_part(self.gold),
         )  # fmt: skip
         digest = self.environment.image_digest
@@ -155,15 +154,9 @@ class Trial:
 
     def _first_pair(self) -> Unfit | None:
         """Seed 0 of both trees; nothing is repeated that is lost already."""
-        if unfit := self._add(RunKind.SOLVED, 0):
-            return unfit
-        if self.canary and self.solved[0].result.canaries in ("missing", "wrong"):  # this suite takes in no strangers
-            self.canary = False
-            del self.bench
-            self.solved.clear()
-            if unfit := self._add(RunKind.SOLVED, 0):
-                return unfit
-        if unfit := self._add(RunKind.TESTED, 0):
+        tests = [path for path in self.candidate.test_files if is_test_file(path, self.candidate.language)]
+        self.bench, first = settled(self._bench_of, tests, self.gold)
+        if unfit := self._count(RunKind.SOLVED, first) or self._add(RunKind.TESTED, 0):
             return unfit
         lists = self.lists()
         return None if lists and lists.fail_to_pass else self._no_fail_to_pass()
@@ -181,7 +174,9 @@ class Trial:
             budget = f"{self.services.settings.budget_seconds:g} s"
             return Unfit(reason=Reason.OUT_OF_BUDGET, detail=f"verification took longer than {budget}")
         patch = self.gold if kind is RunKind.SOLVED else b""
-        done = self.bench.run(kind, seed=seed, patch=patch, files=self._order() if seed else ())
+        return self._count(kind, self.bench.run(kind, seed=seed, patch=patch, files=self._order() if seed else ()))
+
+    def _count(self, kind: RunKind, done: Done) -> Unfit | None:
         if unfit := _unfit(kind, done):
             return unfit
         (self.solved if kind is RunKind.SOLVED else self.tested).append(done)

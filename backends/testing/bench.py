@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from backends.sandbox.base import Series
@@ -66,3 +66,24 @@ class Bench:
             test_seconds=result.test_seconds, counts=report.counts(),
         )  # fmt: skip
         return Done(record=record, result=result)
+
+
+def settled(bench_of: Callable[[Sequence[str]], Bench], beside: Sequence[str], gold: bytes) -> tuple[Bench, Done]:
+    """The bench that a suite can be judged by, and its first run with the gold patch.
+
+    Its script puts canaries, unless the report of a run shows that the suite takes in no strangers.
+
+    Args:
+        bench_of: makes a bench whose canaries are put beside the test files it is given; none beside none.
+        beside: test files.
+        gold: the patch.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    bench = bench_of(beside)
+    done = bench.run(RunKind.SOLVED, patch=gold)
+    if done.result.report is not None and done.result.canaries in ("missing", "wrong"):
+        bench = bench_of(())
+        done = bench.run(RunKind.SOLVED, patch=gold)
+    return bench, done

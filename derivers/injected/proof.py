@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from backends.overlay import patched
 from backends.sandbox.base import ImageInfo
 from backends.services import Services
-from backends.testing.bench import Bench, Done
+from backends.testing.bench import Bench, Done, settled
 from backends.testing.lists import Lists, make_lists
 from backends.testing.script import render_plan
 from backends.testing.twin_runs import Twins, twins_of
@@ -83,12 +83,8 @@ def _runs(
     bench_of: Callable[[Sequence[str]], Bench], hidden: Sequence[str], gold: bytes
 ) -> tuple[Bench, list[Done], list[Done]]:
     """The bench that the suite can be judged by, and REPEATS runs in it with the bug and without."""
-    bench = bench_of(hidden)
-    solved = [bench.run(RunKind.SOLVED, patch=gold)]
-    if solved[0].result.canaries in ("missing", "wrong"):  # this suite takes in no strangers
-        bench = bench_of(())
-        solved = [bench.run(RunKind.SOLVED, patch=gold)]
-    tested = [bench.run(RunKind.TESTED)]
+    bench, first = settled(bench_of, hidden, gold)
+    tested, solved = [bench.run(RunKind.TESTED)], [first]
     for seed in range(1, REPEATS):
         tested.append(bench.run(RunKind.TESTED, seed=seed))
         solved.append(bench.run(RunKind.SOLVED, patch=gold, seed=seed))
