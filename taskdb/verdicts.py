@@ -52,12 +52,24 @@ class Quoted(Part):
     place: Place
 
 
-class Opinion(Part):
-    """One answer of one model."""
+class Asked(Part):
+    """What a model was asked for, and what that cost."""
 
     model: str
     prompt: str
     """Name and version of the prompt, such as `judge-1`."""
+    tokens: int = 0
+    """Read and written by the model for it; 0 where the answer was kept from an earlier time."""
+    cost: float = 0.0
+    """What these tokens cost."""
+    seconds: float = 0.0
+    transcript: ArtifactHash | None = None
+    """What was asked and answered."""
+
+
+class Opinion(Asked):
+    """One answer of one model."""
+
     sample: int
     """1 for the first of several asked the same."""
     tests: tuple[StatedTest, ...] = ()
@@ -71,31 +83,15 @@ class Opinion(Part):
     """0..1: how far the tests turn correct solutions down; null in a void opinion."""
     void: str = ""
     """Why it does not count, such as a quote that stands nowhere; empty when it counts."""
-    tokens: int = 0
-    """Read and written by the model for it; 0 where the answer was kept from an earlier time."""
-    cost: float = 0.0
-    """What these tokens cost."""
-    seconds: float = 0.0
-    transcript: ArtifactHash | None = None
-    """What was asked and answered."""
 
 
-class Completion(Part):
+class Completion(Asked):
     """What a model wrote to complete a statement, and how it came about."""
 
-    model: str
-    prompt: str
-    """Name and version of the prompt, such as `complete-1`."""
     addition: str
     """What is told after the original text; empty when nothing that was written could be taken."""
     refused: tuple[str, ...] = ()
     """Why earlier additions were turned down, or why no more were asked for, in that order."""
-    tokens: int = 0
-    """Read and written by the model for it; 0 where the answers were kept from an earlier time."""
-    cost: float = 0.0
-    seconds: float = 0.0
-    transcript: ArtifactHash | None = None
-    """What was asked and answered."""
 
 
 class Interface(Part):

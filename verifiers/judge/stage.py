@@ -14,7 +14,7 @@ from backends.llm.base import Model
 from backends.services import Services
 from taskdb.lineage import Lineage
 from taskdb.records import Rejection
-from taskdb.verdicts import Completion, Opinion, Verdict
+from taskdb.verdicts import Asked, Verdict
 from verifiers.judge.asking import Asking
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import Case
@@ -53,7 +53,7 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
 def _heard(case: Case, found: Assessment, model: Model, services: Services) -> dict[str, Any]:
     """What models change of a verdict, by its fields."""
     heard = hear(case, found, Asking.begin(model, services.settings, services.artifacts))
-    paid: list[Opinion | Completion] = [*heard.panel.opinions, *([heard.completion] if heard.completion else [])]
+    paid: list[Asked] = [*heard.panel.opinions, *([heard.completion] if heard.completion else [])]
     return {
         "underspecified": round(heard.underspecified, 4), "unfair_tests": round(heard.unfair_tests, 4),
         "set_aside": heard.set_aside, "opinions": heard.panel.opinions, "agreement": heard.panel.agreement,
