@@ -129,8 +129,9 @@ class Advance:
                         return
 
     def _next(self, step: Step) -> Iterator[Attempt]:
-        """One record more of the change itself, where it has not got it and was not rejected."""
-        if self.lineage.stopped is not None or getattr(self.lineage, step.makes) is not None:
+        """One record more of the change itself, where it has not got it or must get it anew, and was not rejected."""
+        it = self.lineage
+        if it.stopped is not None or (getattr(it, step.makes) is not None and it.due is not step.stage):
             return
         (attempt,) = self._tried(step, self.lineage)
         yield attempt

@@ -94,7 +94,7 @@ class Waiting:
     """What a change still has before it."""
 
     stage: Stage | None
-    """The next one, up to the judge."""
+    """The next one, up to the judge, or the judge again, where what it set aside is asked for again."""
     stopped: Stage | None
     """The one that has rejected it."""
     kinds: tuple[Kind, ...]
@@ -123,6 +123,8 @@ def waiting(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired:
     rejected = row.rejected_by in STAGE_COLUMNS and row.reason not in scope.retry
     stopped = Stage(row.rejected_by) if rejected else None
     stage = None if stopped else next((s for s, (_, made) in STAGE_COLUMNS.items() if getattr(row, made) is None), None)
+    if stage is None and row.set_aside in scope.retry:  # derived anew from the same verdict, it would be refused anew
+        stage = Stage.JUDGE
     made, refused, tasks = set[Kind](), set[Kind](), list[str]()
     for one in derived:
         kind, again = Kind(one.kind), one.reason in scope.retry

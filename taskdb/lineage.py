@@ -24,6 +24,8 @@ class Lineage:
     certificate: Certificate | None = None
     stopped: Stage | None = None
     """The stage that has rejected the change."""
+    due: Stage | None = None
+    """The stage that comes next, up to the judge; it is done even where its record is there: then it is done again."""
     kinds: tuple[Kind, ...] = ()
     """Kinds of tasks of which it is still to be found out whether the change gives them."""
     derived: tuple[Task, ...] = ()

@@ -307,6 +307,7 @@ class Store(Closing):
                     verification=verifications.get(row.verification),
                     verdict=verdicts.get(row.verdict),
                     stopped=todo.stopped,
+                    due=todo.stage,
                     kinds=todo.kinds,
                     derived=tuple(derived[key] for key in todo.tasks),
                 )
@@ -321,7 +322,8 @@ _ALIKE = text("""SELECT c.id AS candidate, count(*) AS shared, h.seq
     bindparam("keys", expanding=True)
 )
 _CHAIN = """SELECT source, name, merged_at, language, change_kind, candidate, environment, verification, verdict,
-                   rejected_by, reason FROM changes"""
+                   (SELECT x.set_aside FROM verdict x WHERE x.id = changes.verdict) AS set_aside, rejected_by, reason
+            FROM changes"""
 _CHAINS_OF = text(f"{_CHAIN} WHERE candidate IN :keys").bindparams(bindparam("keys", expanding=True))
 _DERIVED = text("""SELECT candidate, kind, task, certificate, reason FROM derivations
                    WHERE candidate IN :keys ORDER BY candidate, task_name""").bindparams(

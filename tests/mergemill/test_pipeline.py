@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,37 @@ def test_a_bug_costs_one_record_and_the_exit_code(tmp_path: Path, caplog: pytest
     assert done.exit_code == 1
     assert held(tmp_path)["certified"] == 2
     assert "ZeroDivisionError: oops" in caplog.text
+
+
+@dataclass
+class Judging(Stages):
+    """Judges whose statements are told apart by what they are set aside for; tasks are made of the others."""
+
+    aside: str | None = None
+
+    def judge(self, it: Any, services: Any) -> Any:
+        return super().judge(it, services).model_copy(update={"set_aside": self.aside})
+
+    def derive(self, it: Any, services: Any) -> Any:
+        made = super().derive(it, services)
+        aside, (kind,) = it.the_verdict.set_aside, it.kinds
+        return rejection(it.the_verdict, Stage.DERIVE, aside, kind=kind, name=it.candidate.name) if aside else made
+
+
+def test_what_the_judge_set_aside_is_judged_again_when_asked(tmp_path: Path) -> None:
+    run(tmp_path, Judging(aside="message-not-stated"), only=["ada__greet-1"])
+    assert held(tmp_path)["rejected"] == {"no-tests": 1, "message-not-stated": 1}
+    others, same, mended = Stages(), Judging(aside="message-not-stated"), Judging()
+    run(tmp_path, others, only=["ada__greet-1"], retry=["flaky"])
+    assert others.calls == []
+    done = run(tmp_path, same, only=["ada__greet-1"], retry=["message-not-stated"])
+    assert (done.new, {stage for stage, _ in same.calls}) == (0, {Stage.JUDGE, Stage.DERIVE})
+    run(tmp_path, mended, only=["ada__greet-1"], retry=["message-not-stated"])
+    assert list(dict.fromkeys(stage for stage, _ in mended.calls)) == [Stage.JUDGE, Stage.DERIVE, Stage.CERTIFY]
+    assert (held(tmp_path)["certified"], held(tmp_path)["rejected"]) == (1, {"no-tests": 1})
+    again = Judging()
+    assert run(tmp_path, again, only=["ada__greet-1"], retry=["message-not-stated"]).new == 0
+    assert again.calls == []
 
 
 class Reviewing(Stages):

@@ -55,6 +55,21 @@ def test_another_kind_is_asked_later_and_only_once(db: str) -> None:
         assert yields.by_change(store)[0]["test-writing"] == "no-mutants"
 
 
+def test_what_was_set_aside_waits_for_the_judge_when_asked_for(db: str) -> None:
+    with Store.open(db) as store:
+        whole_chain(store, to=Stage.VERIFY)
+        (lineage,) = store.pending(Stage.JUDGE, Scope())
+        verdict = records.verdict(lineage.the_verification, set_aside="message-not-stated")
+        refused = records.rejection(verdict, Stage.DERIVE, "message-not-stated", kind=Kind.BUGFIX)
+        store.add(verdict, refused)
+        assert list(store.pending(Stage.JUDGE, Scope(retry=["flaky"]))) == []
+        (lineage,) = store.pending(Stage.JUDGE, Scope(retry=["message-not-stated"]))
+        assert (lineage.due, lineage.verdict) == (Stage.JUDGE, verdict)
+        store.add(records.verdict(lineage.the_verification))
+        assert kinds_of(store, (Kind.BUGFIX,)) == {"ada__greet-1": (Kind.BUGFIX,)}
+        assert list(store.pending(Stage.JUDGE, Scope(retry=["message-not-stated"]))) == []
+
+
 def test_a_task_that_was_made_waits_for_its_certificate(db: str) -> None:
     with Store.open(db) as store:
         first = whole_chain(store)
