@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -38,6 +38,8 @@ class Scope:
     """Kinds of tasks that are to be made."""
     certified: Sequence[Kind] = tuple(Kind)
     """Kinds of tasks that are to be certified, where they were made."""
+    stages: Collection[Stage] = tuple(Stage)
+    """Stages that a run through several goes through."""
 
     def admits(self, name: str, key: str, at: str, language: str) -> bool:
         """Whether a candidate (its name, id, date and language) is meant, sources and limit aside."""
@@ -104,11 +106,13 @@ class Waiting:
     tasks: tuple[str, ...]
     """Ids of tasks to be certified."""
 
-    @property
-    def stages(self) -> frozenset[Stage]:
-        """The stages that have something to do at once."""
-        some = ((self.stage, True), (Stage.DERIVE, self.ready), (Stage.CERTIFY, bool(self.tasks)))
-        return frozenset(stage for stage, todo in some if stage and todo)
+    def waits_for(self, stages: Collection[Stage]) -> bool:
+        """Whether one of the stages has something to do at once."""
+        return (
+            self.stage in stages
+            or (self.ready and Stage.DERIVE in stages)
+            or (bool(self.tasks) and Stage.CERTIFY in stages)
+        )
 
 
 def waiting(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired: bool = False) -> Waiting:

@@ -49,6 +49,12 @@ DEFAULT = (Kind.BUGFIX, Kind.FEATURE)
 _WITHOUT = (Stage.BUILD, Stage.VERIFY)
 
 
+def way(kinds: Iterable[Kind]) -> tuple[Stage, ...]:
+    """The stages that a change has to go through for tasks of these kinds, in order."""
+    mined_is_enough = all(NEEDS[kind] is Needs.CANDIDATE for kind in kinds)
+    return (Stage.MINE, Stage.DERIVE, Stage.CERTIFY) if mined_is_enough else tuple(Stage)
+
+
 def still_open(
     wanted: Iterable[Kind], made: Collection[Kind], refused: Collection[Kind], change_kind: str | None
 ) -> Iterator[Kind]:

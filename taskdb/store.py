@@ -250,18 +250,18 @@ class Store(Closing):
 
     def pending(self, stage: Stage, scope: Scope) -> Iterator[Lineage]:
         """What a stage has still to do, newest first, read in parts: memory does not grow with the queue."""
-        yield from self._lineages([(row, todo) for row, todo in self._chains(scope) if stage in todo.stages])
+        yield from self._lineages([(row, todo) for row, todo in self._chains(scope) if todo.waits_for([stage])])
 
     def open_chains(self, scope: Scope) -> Iterator[Lineage]:
-        """Candidates that some stage has still to do, with what there is of them, newest first."""
-        yield from self._lineages([(row, todo) for row, todo in self._chains(scope) if todo.stages])
+        """Candidates that one of the scope's stages has still to do, with what there is of them, newest first."""
+        yield from self._lineages([(row, todo) for row, todo in self._chains(scope) if todo.waits_for(scope.stages)])
 
     def open_chains_of(self, candidates: Sequence[Candidate], scope: Scope) -> Iterator[Lineage]:
-        """Those of the candidates that some stage has still to do, in the order given."""
+        """Those of the candidates that one of the scope's stages has still to do, in the order given."""
         with self.reading() as connection:
             found = _in_parts(connection, _CHAINS_OF, [c.id for c in candidates])
             rows = {row.candidate: (row, todo) for row, todo in self._waiting(connection, list(found), scope)}
-        return self._lineages([row for c in candidates if (row := rows.get(c.id)) and row[1].stages])
+        return self._lineages([row for c in candidates if (row := rows.get(c.id)) and row[1].waits_for(scope.stages)])
 
     def open_pairs(self, scope: Scope) -> Iterator[Lineage]:
         """Judged changes with tasks of several changes still to be made, each with the judged one before it."""

@@ -26,7 +26,7 @@ from mergemill.progress import Lines, LiveTable, Quiet
 from mergemill.services import make_services
 from miner.sources import FORMS
 from taskdb.chains import Scope
-from taskdb.kinds import DEFAULT
+from taskdb.kinds import DEFAULT, NEEDS, Needs, way
 from taskdb.lineage import Lineage
 from taskdb.queries import examples, funnel, summary
 from taskdb.records import Kind, Stage
@@ -58,8 +58,8 @@ HELP = {
     Stage.DERIVE: "Make tasks of what was verified.",
     Stage.CERTIFY: "Prove each task from its own image and script: gold 1 each time, no-op 0.",
 }
-ENGINE = (None, Stage.BUILD, Stage.VERIFY, Stage.CERTIFY)
-"""Commands that need a Docker engine at the start."""
+ENGINE = (Stage.BUILD, Stage.VERIFY)
+"""Stages that need a Docker engine, whatever kinds of tasks are asked for."""
 
 
 def stage_command(stage: Stage | None) -> Command:
@@ -81,7 +81,7 @@ def stage_command(stage: Stage | None) -> Command:
         scope = Scope(
             sources=expanded, only=words(only), since=settings.since, until=settings.until,
             language=settings.language, limit=settings.limit, retry=words(retry), kinds=kinds,
-            certified=kinds if kind else tuple(Kind),
+            certified=kinds if kind else tuple(Kind), stages=(stage,) if stage else way(kinds),
         )  # fmt: skip
         raise typer.Exit(_run(stage, scope, settings, as_json=as_json))
 
@@ -123,7 +123,8 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
     """Do what is to do; the exit code."""
     from miner.sources import canonical  # noqa: PLC0415 - only these commands need the miner
 
-    services = make_services(settings, engine=stage in ENGINE)
+    engine = _needs_engine(scope)
+    services = make_services(settings, engine=engine)
     if scope.retry:
         from builders.failures import forget  # noqa: PLC0415 - only a retry needs the builders here
 
@@ -131,10 +132,10 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
     creates = stage in (None, Stage.MINE)
     with Store.open(settings.db, create=creates, clock=services.clock) as store, _progress(as_json=as_json) as progress:
         services = fetching(services, store)
-        cluster = LocalCluster(workers=settings.workers, stop=partial(_stop, services if stage in ENGINE else None))
+        cluster = LocalCluster(workers=settings.workers, stop=partial(_stop, services if engine else None))
         bear = partial(canonical, clones=settings.store_dir / "clones")
         run = Run(store, services, cluster, progress, settings.workers, canonical=bear)
-        if settings.image_budget is not None and stage in (None, Stage.BUILD):
+        if settings.image_budget is not None and Stage.BUILD in scope.stages:
             run.make_room = Budget(services, store, progress.message).make_room
         _work(run, stage, scope if creates else _by_records(scope, bear))
         scope = _by_records(scope, bear)  # only now it is known under which names they were mined
@@ -148,6 +149,12 @@ def _run(stage: Stage | None, scope: Scope, settings: Settings, *, as_json: bool
     return run.exit_code
 
 
+def _needs_engine(scope: Scope) -> bool:
+    """Whether a Docker engine must answer at the start. Deriving asks for it when a kind has something to run."""
+    certifies = Stage.CERTIFY in scope.stages and any(NEEDS[kind] is not Needs.CANDIDATE for kind in scope.certified)
+    return certifies or any(stage in ENGINE for stage in scope.stages)
+
+
 def _by_records(scope: Scope, bear: Callable[[str], str]) -> Scope:
     """The same scope with the source words that records bear."""
     return replace(scope, sources=list(dict.fromkeys(map(bear, scope.sources))))
@@ -157,7 +164,7 @@ def _work(run: Run, stage: Stage | None, scope: Scope) -> None:
     if stage is Stage.MINE:
         run.work((), _mined(run, scope))
         return
-    steps: tuple[Step, ...] = tuple(step for step in stages() if stage in (None, step.stage))
+    steps: tuple[Step, ...] = tuple(step for step in stages() if step.stage in scope.stages)
     run.work(steps, _mined(run, scope) if stage is None else run.store.pending(stage, scope))
     if stage in (None, Stage.DERIVE):  # what is made of two changes waits until both have come that far
         late = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))

@@ -17,8 +17,9 @@ from mergemill.cli import app
 from taskdb.artifacts import Artifacts
 from taskdb.records import Stage
 from taskdb.store import Store
-from tests.cli import environment, mergemill
+from tests.cli import Said, environment, mergemill
 from tests.helpers import TinyRepo
+from tests.sample import make_sample
 from tests.taskdb.chains import whole_chain
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -152,6 +153,21 @@ def test_without_docker_the_fix_is_named(folder: Path, words: list[str]) -> None
     assert done.code == 4
     assert len(done.err.splitlines()) == 1
     assert "(" in done.err
+
+
+def test_a_run_whose_kinds_need_no_environment_needs_no_docker(tmp_path: Path) -> None:
+    make_sample(tmp_path / "ada__greet")
+
+    def told(*words: str) -> Said:
+        return mergemill(*words, "--json", cwd=tmp_path, DOCKER_HOST="unix:///nowhere.sock")
+
+    done = told("run", "git:ada__greet", "--kind", "review")
+    assert (done.code, done.err) == (0, "")
+    assert {line["stage"] for line in done.lines[:-1]} == {"mine", "derive", "certify"}
+    assert [done.lines[-1][key] for key in ("environments", "tasks", "certified")] == [0, {"review": 4}, 4]
+    assert told("run", "git:ada__greet", "--kind", "review").lines[-1]["new"] == 0
+    assert told("certify", "--kind", "review").code == 0
+    assert told("run", "git:ada__greet", "--kind", "review,simulated").code == 4  # that is, where no build succeeds
 
 
 def test_a_setting_is_an_option_a_variable_and_a_key_in_this_order(tmp_path: Path) -> None:
