@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+MANY_PAIRS = 250_000
+"""Old lines times new lines, from which on the commonest lines are not looked at."""
 
 
 def by_line_feed(text: bytes) -> list[bytes]:
@@ -21,3 +25,11 @@ def alike(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
     head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
     tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
     return head, tail
+
+
+def matcher(old: Sequence[bytes], new: Sequence[bytes]) -> SequenceMatcher[bytes]:
+    """What two texts of lines have in common; in long ones their commonest lines, such as blank ones, are left aside.
+
+    Comparing goes with the pairs of lines alike: thousands of blank lines are millions of pairs, and minutes.
+    """
+    return SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MANY_PAIRS)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 
-from derivers.mutation.lines import alike, by_line_feed
+from derivers.mutation.lines import alike, by_line_feed, matcher
 
 CONTEXT = 3
 """Lines around a change."""
@@ -42,7 +41,7 @@ def _hunks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[bytes]:
     """The hunks; only what lies between the first and the last difference is compared in full."""
     head, tail = (max(0, same - CONTEXT) for same in alike(old, new))
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
-    for group in SequenceMatcher(None, a, b, autojunk=False).get_grouped_opcodes(CONTEXT):
+    for group in matcher(a, b).get_grouped_opcodes(CONTEXT):
         (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
         yield b"@@ -%b +%b @@\n" % (_range(head + i1, i2 - i1), _range(head + j1, j2 - j1))
         for word, a1, a2, b1, b2 in group:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 
 from backends.index import ScratchIndex
 from backends.testing.written import FAULT, LEFT_OUT
 from derivers.mutation import Change, mutants, patch_of, spread, variants
-from derivers.mutation.lines import alike, by_line_feed
+from derivers.mutation.lines import alike, by_line_feed, matcher
 from derivers.test_writing.encoded import ENCODED, encoded
 from derivers.test_writing.respaced import respaced
 from languages.paths import is_source
@@ -195,9 +194,9 @@ def _blocks(before: bytes, after: bytes) -> Iterator[Block]:
     """What differs, in order; only what lies between the first and the last difference is compared in full."""
     old, new = by_line_feed(before), by_line_feed(after)
     head, tail = alike(old, new)
-    matcher = SequenceMatcher(None, old[head : len(old) - tail], new[head : len(new) - tail], autojunk=False)
+    found = matcher(old[head : len(old) - tail], new[head : len(new) - tail]).get_opcodes()
     last: Block | None = None
-    for word, i1, i2, j1, j2 in matcher.get_opcodes():
+    for word, i1, i2, j1, j2 in found:
         if word == "equal":
             continue
         block = (head + i1, head + i2, head + j1, head + j2)

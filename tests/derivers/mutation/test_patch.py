@@ -9,6 +9,7 @@ import pytest
 
 from derivers.mutation import patch_of
 
+LONG = b"".join(b"def f%d():\n    return %d\n\n" % (n, n) for n in range(400))
 LINES = b"".join(b"line %d\n" % n for n in range(40))
 
 
@@ -24,6 +25,8 @@ LINES = b"".join(b"line %d\n" % n for n in range(40))
         (b"", b"a"),
         (LINES, LINES.replace(b"line 3\n", b"").replace(b"line 30\n", b"line 30\nmore\n")),
         (LINES, LINES + b"end"),
+        (LONG, LONG.replace(b"return", b"return  ")),
+        (LONG, LONG.replace(b"f3()", b"g()")),
         (b"\xff\n" + LINES, b"\xfe\n" + LINES),
     ],
 )
