@@ -137,16 +137,28 @@ def _imported_conda(tree: Tree) -> list[Wanted]:
 
 
 def _unconflicted(items: Iterable[Wanted]) -> list[Wanted]:
-    """Each distribution once; where jobs ask for different versions of one, any version will do."""
-    by_name: dict[str, Wanted] = {}
+    """Each distribution once; where jobs ask for different versions of one, any version will do.
+
+    Where one file has several for different Pythons or systems, as locks have, these are alternatives: all are kept.
+    """
+    found: dict[tuple[str, str], Wanted] = {}
+    first: dict[str, tuple[str, str]] = {}
     for item in items:
-        held = by_name.get(item.name)
+        key = (item.name, _marker(item))
+        held = found.get(first.setdefault(item.name, key))
         if held is None or not _constraint(held.text):
-            by_name[item.name] = item
+            found[first[item.name]] = item
+        elif _marker(held) and (held.path == item.path if key[1] else not _constraint(item.text)):
+            found.setdefault(key, item)
         elif _constraint(item.text) not in ("", _constraint(held.text)) and ";" not in held.text + item.text:
             name = Requirement(held.text).name
-            by_name[item.name] = Wanted(text=name, path=held.path, line=held.line)
-    return list(by_name.values())
+            found[first[item.name]] = Wanted(text=name, path=held.path, line=held.line)
+    return list(found.values())
+
+
+def _marker(wanted: Wanted) -> str:
+    """For which Pythons and systems it is asked; empty for all."""
+    return str(Requirement(wanted.text).marker or "")
 
 
 def _constraint(text: str) -> str:

@@ -230,6 +230,26 @@ def test_dependency_groups_include_each_other(tmp_path: Path) -> None:
     assert requirements(made) == {"pytest>=8", "pretend", "setuptools", "wheel"}
 
 
+LOCK = """\
+pytest==7.2.2 ; python_full_version < '3.9'
+pytest==8.1.1 ; python_full_version >= '3.9'
+iniconfig==2.0.0
+"""
+
+
+def test_a_lock_that_has_a_version_for_each_python_keeps_them_all(tmp_path: Path) -> None:
+    ci = "jobs:\n  build:\n    steps:\n      - run: pip install -r requirements-dev.lock\n      - run: pytest\n"
+    files = {".github/workflows/tests.yml": ci, "requirements-dev.lock": LOCK, "setup.py": "", "test_one.py": TEST}
+    assert requirements(plan_of(tmp_path, files)) >= set(LOCK.splitlines())
+
+
+def test_a_version_for_old_pythons_does_not_stand_for_all(tmp_path: Path) -> None:
+    ci = "jobs:\n  build:\n    steps:\n      - run: pip install -r a.txt -r b.txt\n      - run: pytest\n"
+    lists = {"a.txt": "pytest==4.6 ; python_version < '3'\n", "b.txt": "pytest\n"}
+    made = plan_of(tmp_path, {".github/workflows/tests.yml": ci, "setup.py": "", "test_one.py": TEST} | lists)
+    assert "pytest" in requirements(made)
+
+
 def test_nox_sessions_are_read_by_their_syntax_tree(tmp_path: Path) -> None:
     nox = """\
 import nox
