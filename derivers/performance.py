@@ -212,7 +212,7 @@ class Trial:
         lineage, put = self.lineage, self.services.artifacts.put
         saving = OF_THE_SAVING * (1 - 1 / gain.sure)
         task = task_of(lineage, Kind.PERFORMANCE)
-        twins = self._twins(task)
+        twins = self._twins(task, work)
         return task.model_copy(
             update={
                 "problem_statement": STATEMENT.format(
@@ -226,9 +226,12 @@ class Trial:
             }
         )  # fmt: skip
 
-    def _twins(self, task: Task) -> dict[str, object]:
-        """Twins of all tests in the change's own files, as those that pass before are what is timed."""
-        touched = set(self.lineage.candidate.test_files)
+    def _twins(self, task: Task, work: Work) -> dict[str, object]:
+        """Twins of all tests in the change's own files, as those that pass before are what is timed.
+
+        Where it has none, of all tests in the files of the work.
+        """
+        touched = set(self.lineage.candidate.test_files) or {test.partition("::")[0] for test in work.tests}
         tests = [test for test in (*dict(task.FAIL_TO_PASS), *task.PASS_TO_PASS) if test.partition("::")[0] in touched]
         bench = Bench(
             services=self.services, boxes=self.boxes, image_digest=task.image_digest, workdir=task.the_plan.workdir,

@@ -15,7 +15,7 @@ from miner.instances import changes_of_instances
 from miner.rules import statement_of, verdict
 from miner.rules.patches import language_of_change
 from miner.sources import parse
-from miner.tags.tag import tag
+from miner.tags.tag import is_above_all_for_speed, tag
 from taskdb.discussion import Discussion, LinkedIssue
 from taskdb.records import Candidate, PullRequest, Rejection, Shape, Stage
 from taskdb.tags import Tags
@@ -129,6 +129,8 @@ def select(change: Change, services: Services) -> Mined:
     request = change.pull_request
     against = verdict(change, services.settings)
     tags = tag(change, against, _issues(request, services))
+    if not against and not change.split.test.files and not is_above_all_for_speed(tags.kinds):
+        against = (Reason.NO_TESTS, f"no test file is changed, and it is above all {tags.primary}")
     if not against and tags.stops and request.shape is not Shape.INSTANCE:
         against = (Reason.NOT_ROUTED, f"{tags.primary}: {tags.stops}")
     if against:

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
-from taskdb.kinds import DEFAULT, ready, still_open
+from taskdb.kinds import DEFAULT, NEEDS, Needs, ready, still_open
 from taskdb.records import Kind, Record, Rejection, Stage
 
 STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
@@ -138,7 +138,10 @@ def waiting(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired:
                 tasks.append(one.task)
         elif not again:
             refused.add(kind)
-    kinds = tuple(still_open(scope.kinds, made, refused, row.change_kind))
+    brings_tests = row.test_lines is None or row.test_lines > 0
+    kinds = tuple(still_open(scope.kinds, made, refused, row.change_kind, brings_tests=brings_tests))
+    if not brings_tests and not any(NEEDS[kind] is Needs.VERIFIED for kind in kinds):
+        stage = None  # no environment is built for nothing
     judged = row.verdict is not None
     return Waiting(
         stage=stage, stopped=stopped, kinds=kinds, tasks=tuple(tasks),

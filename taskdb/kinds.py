@@ -40,6 +40,9 @@ INSTEAD: Mapping[Kind, Kind] = {Kind.FEATURE: Kind.BUGFIX}
 ONLY_OF: Mapping[Kind, ChangeKind] = {Kind.PERFORMANCE: ChangeKind.PERFORMANCE}
 """Kinds that are asked only of changes that are above all of one kind."""
 
+WITHOUT_TESTS = (Kind.PERFORMANCE, Kind.INJECTED, Kind.REVIEW)
+"""Kinds that a change which brings no tests can give: those that were there before are enough for them."""
+
 MAIN = (Kind.BUGFIX, Kind.FEATURE, Kind.PERFORMANCE)
 """Kinds that are the change itself: how far a change came is told by the first of these."""
 
@@ -56,12 +59,19 @@ def way(kinds: Iterable[Kind]) -> tuple[Stage, ...]:
 
 
 def still_open(
-    wanted: Iterable[Kind], made: Collection[Kind], refused: Collection[Kind], change_kind: str | None
+    wanted: Iterable[Kind],
+    made: Collection[Kind],
+    refused: Collection[Kind],
+    change_kind: str | None,
+    *,
+    brings_tests: bool = True,
 ) -> Iterator[Kind]:
     """Kinds of those wanted for which it is not known yet whether the change (of that `ChangeKind`) gives them."""
     chosen = set(wanted)
     for kind in NEEDS:
         if kind not in chosen or kind in made or kind in refused or INSTEAD.get(kind) in made:
+            continue
+        if not brings_tests and kind not in WITHOUT_TESTS:
             continue
         if change_kind == ONLY_OF.get(kind, change_kind):
             yield kind

@@ -266,7 +266,8 @@ class Store(Closing):
     def open_pairs(self, scope: Scope) -> Iterator[Lineage]:
         """Judged changes with tasks of several changes still to be made, each with the judged one before it."""
         with self.reading() as connection:
-            every = connection.execute(text(f"{_CHAIN} WHERE verdict IS NOT NULL ORDER BY merged_at DESC, name")).all()
+            judged = connection.execute(text(f"{_CHAIN} WHERE verdict IS NOT NULL ORDER BY merged_at DESC, name"))
+            every = [row for row in judged if row.test_lines]  # what brings no tests is no part of a pair
             older: dict[str, Row[Any]] = {}
             for newer, row in _neighbours(every):
                 older[newer.candidate] = row
@@ -322,7 +323,8 @@ _ALIKE = text("""SELECT c.id AS candidate, count(*) AS shared, h.seq
     bindparam("keys", expanding=True)
 )
 _CHAIN = """SELECT source, name, merged_at, language, change_kind, candidate, environment, verification, verdict,
-                   (SELECT x.set_aside FROM verdict x WHERE x.id = changes.verdict) AS set_aside, rejected_by, reason
+                   (SELECT x.set_aside FROM verdict x WHERE x.id = changes.verdict) AS set_aside, rejected_by, reason,
+                   (SELECT c.test_lines FROM candidate c WHERE c.id = changes.candidate) AS test_lines
             FROM changes"""
 _CHAINS_OF = text(f"{_CHAIN} WHERE candidate IN :keys").bindparams(bindparam("keys", expanding=True))
 _DERIVED = text("""SELECT candidate, kind, task, certificate, reason FROM derivations

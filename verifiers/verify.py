@@ -126,6 +126,15 @@ class Trial:
         digest = self.environment.image_digest
         return Bench(services=self.services, boxes=self.boxes, image_digest=digest, workdir=plan.workdir, script=script)
 
+    def _beside(self) -> list[str]:
+        """Test files that canaries are put beside: the change's own; where it has none, those of the base tree."""
+        language = self.candidate.language
+        own = [path for path in self.candidate.test_files if is_test_file(path, language)]
+        if self.candidate.test_files:
+            return own
+        known = self.tree.ls_tree(self.candidate.base_commit)
+        return [entry.path for entry in known if is_test_file(entry.path, language)]
+
     def lists(self) -> Lists | None:
         """The lists by the runs so far; None before the first pair."""
         pairs = min(len(self.tested), len(self.solved))
@@ -154,8 +163,7 @@ class Trial:
 
     def _first_pair(self) -> Unfit | None:
         """Seed 0 of both trees; nothing is repeated that is lost already."""
-        tests = [path for path in self.candidate.test_files if is_test_file(path, self.candidate.language)]
-        self.bench, first = settled(self._bench_of, tests, self.gold)
+        self.bench, first = settled(self._bench_of, self._beside(), self.gold)
         if unfit := self._count(RunKind.SOLVED, first) or self._add(RunKind.TESTED, 0):
             return unfit
         lists = self.lists()

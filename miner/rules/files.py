@@ -9,6 +9,8 @@ from languages.paths import is_protected, is_source, is_test_file
 from languages.registry import all_languages, language_of
 from mergemill.config import Settings
 from miner.changes import Change, FileChange
+from miner.tags.tag import is_above_all_for_speed, tag_text
+from taskdb.records import Shape
 
 _GENERATED = re.compile(
     r"(^|/)(_?vendor(ed)?|_?vendored_packages|third_?party|externs?|externals|node_modules|site-packages|bower_components)/|"
@@ -45,11 +47,23 @@ def touches_source(change: Change, _: Settings) -> str | None:
 
 
 def touches_tests(change: Change, _: Settings) -> str | None:
-    """A test file is added or changed; fixtures alone hold no test."""
+    """A test file is added or changed; fixtures alone hold no test. A change for speed may leave the tests as they are.
+
+    Tests that pass before and after it hold it to its behaviour, and show what it gains.
+    """
     touched = (file.new_path for file in change.files if file.status != "D")
-    if any(is_test_file(path) and is_protected(path) for path in touched):
+    if any(is_test_file(path) and is_protected(path) for path in touched) or is_for_speed_alone(change):
         return None
     return "no test file is changed"
+
+
+def is_for_speed_alone(change: Change) -> bool:
+    """Whether its words tell of speed above all, and it touches nothing that belongs to tests. Of a repository's."""
+    request = change.pull_request
+    if request.shape in (Shape.INSTANCE, Shape.RELEASE) or any(map(is_protected, change.paths)):
+        return False
+    kinds, _ = tag_text(request.title, request.body or request.problem_statement, request.labels)
+    return is_above_all_for_speed(kinds)
 
 
 def few_files(change: Change, settings: Settings) -> str | None:

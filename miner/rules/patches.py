@@ -10,6 +10,7 @@ from languages.registry import all_languages, family, language_of, language_of_f
 from mergemill.config import Settings
 from miner.changes import Change, FileChange, Unparsable
 from miner.python_code import Sameness, sameness
+from miner.rules.files import is_for_speed_alone
 
 MAX_TESTS_LOST = 4
 """So many tests may go beyond those that come: suites are also tidied up."""
@@ -25,14 +26,14 @@ _UNMARKED = re.compile(r"\b(xfail|skip|skipif|expectedFailure|importorskip|todo)
 
 
 def can_be_taken_apart(change: Change, _: Settings) -> str | None:
-    """Git's diff and unidiff's reading of it agree, and both sides hold something."""
+    """Git's diff and unidiff's reading of it agree, and both sides hold something, where both are asked for."""
     try:
         split = change.split
     except Unparsable as fault:
         return str(fault)
     if not split.gold.files:
         return "the gold patch is empty"
-    return None if split.test.files else "the test patch is empty"
+    return None if split.test.files or is_for_speed_alone(change) else "the test patch is empty"
 
 
 def small_enough(change: Change, settings: Settings) -> str | None:

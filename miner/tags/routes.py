@@ -62,19 +62,22 @@ SEEN_BY_TESTS = ("bugfix", "test-writing", "review")
 """What a change of source and tests is good for whatever its title says: the tests decide, not the words."""
 
 
-def route_of(kinds: Sequence[K], *, source_and_tests: bool, same_program: bool) -> Route:
+def route_of(kinds: Sequence[K], *, source_and_tests: bool, same_program: bool, source_alone: bool = False) -> Route:
     """The route of a change of these kinds, the primary one first.
 
     Args:
         kinds: kinds of the change.
         source_and_tests: both sides are touched: no title speaks against what tests may see.
         same_program: the diff shows that the program does the same as before.
+        source_alone: only source is touched. Speed is then seen by tests that were there before.
     """
     tasks = dict.fromkeys(task for kind in kinds for task in ROUTES[kind].tasks)
     if same_program:
         return Route((), ROUTES[kinds[0]].stops or "the program is the same as before")
     if source_and_tests:
         tasks |= dict.fromkeys(SEEN_BY_TESTS)
+    elif source_alone and kinds[0] is K.PERFORMANCE:
+        tasks = dict.fromkeys(ROUTES[K.PERFORMANCE].tasks)
     elif not set(kinds) & {K.TEST}:
         tasks = {}
     else:

@@ -60,7 +60,9 @@ def tag(
             evidence.add(ChangeKind.TYPING, "diff:annotations-only", f"{len(lines)} lines", 6.0)
     kinds = decided(evidence)
     sides = {is_protected(path) for path in change.paths if is_protected(path) or is_source(path)}
-    route = route_of([one.kind for one in kinds], source_and_tests=len(sides) == 2, same_program=same)
+    route = route_of(
+        [one.kind for one in kinds], source_and_tests=len(sides) == 2, same_program=same, source_alone=sides == {False}
+    )
     lines_changed = None if gold is None else change.split.gold.lines + change.split.test.lines
     return Tags(
         parent=request.id, name=request.name, kinds=kinds, activities=activities(found, kinds),
@@ -78,6 +80,11 @@ def tag_text(title: str, body: str, labels: Sequence[str] = ()) -> tuple[tuple[T
     evidence.of_labels(labels)
     kinds = decided(evidence)
     return kinds, activities(found, kinds)
+
+
+def is_above_all_for_speed(kinds: Sequence[Tag]) -> bool:
+    """Whether speed is the first of these kinds, and more than a guess."""
+    return kinds[0].kind is ChangeKind.PERFORMANCE and kinds[0].confidence > 0.5
 
 
 def decided(evidence: Evidence) -> tuple[Tag, ...]:

@@ -16,7 +16,7 @@ from taskdb.records import Rejection, Verification
 from taskdb.tags import ChangeKind
 from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
-from tests.verifiers.rows import MANY, SLOW, TESTS, WRONG, make_rows, patch_to
+from tests.verifiers.rows import FAST, MANY, MORE_TESTS, SLOW, TESTS, WRONG, make_rows, patch_to
 from verifiers.rewards import grade
 from verifiers.verify import verify
 
@@ -61,6 +61,25 @@ def test_a_change_for_speed_is_a_task_and_only_speed_is_worth_anything(tmp_path:
     }, worth  # fmt: skip
     assert worth["gold"].parts.keys() == {"ratio", "expert_ratio", "p"}
     assert worth["gold"].parts["ratio"] >= task.oracle.threshold
+
+
+@pytest.mark.slow
+def test_tests_that_were_there_before_show_the_gain_of_a_change_without_tests(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1, test_timeout=300)
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", {"rows/__init__.py": SLOW, "tests/test_rows.py": MORE_TESTS})
+    merge = repo.commit("Faster", {"rows/__init__.py": FAST})
+    lineage = verified(repo, services, base, merge)
+    assert lineage.candidate.test_files == ()
+    assert "$report/canaries" in services.artifacts.text(lineage.the_verification.eval_script)
+    made = performance(lineage, services)
+    assert isinstance(made, list), made
+    (task,) = made
+    assert isinstance(task.oracle, Performance)
+    assert task.oracle.tests == (MANY,)
+    assert MANY in task.twins
+    gold, wrong = services.artifacts.get(task.gold_patch), patch_to(repo, base, WRONG)
+    assert [grade(task, services, patch).value for patch in (gold, b"", wrong)] == [1.0, 0.0, 0.0]
 
 
 def test_a_change_that_gains_nothing_is_no_performance_task(tmp_path: Path) -> None:

@@ -59,6 +59,28 @@ def test_the_first_rule_that_speaks_decides(
     assert reason() == expected
 
 
+@pytest.mark.parametrize(
+    ("expected", "message", "files"),
+    [
+        ("candidate", "perf: make one() twice as fast", SRC),
+        ("candidate", "perf: make one() twice as fast", SRC | {"README.md": "It is fast.\n"}),
+        ("no-tests", "perf: make one() twice as fast", SRC | {"tests/data.json": "{}\n"}),
+        ("no-tests", "perf: make one() twice as fast", SRC | {"tests/test_core.py": None}),
+        ("no-tests", "Fix what one() returns when it is in a hurry", SRC),
+        ("no-source", "perf: make one() twice as fast", {"README.md": "It is fast.\n"}),
+    ],
+)
+def test_a_change_for_speed_may_leave_the_tests_as_they_are(
+    expected: str, message: str, files: dict[str, str | None], tiny: TinyRepo, reason: Ask, workshop: Workshop
+) -> None:
+    tiny.commit(message, files)
+    assert reason() == expected
+    if expected == "candidate":
+        mined = workshop.mine(f"git:{tiny.path}")[0]
+        assert workshop.patches(mined)[1] == ""
+        assert mined.tags.route == ("performance", "review", "injected")
+
+
 @pytest.mark.parametrize("author", ["dependabot[bot] <x@y.z>", "pyup-bot <x@y.z>", "pre-commit-ci[bot] <x@y.z>"])
 def test_bots_make_no_candidates(author: str, tiny: TinyRepo, reason: Ask) -> None:
     tiny.commit("Make one() return one", FIX, author=author)

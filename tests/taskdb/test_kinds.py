@@ -11,6 +11,7 @@ from taskdb.oracles import Writing
 from taskdb.queries import Filters
 from taskdb.records import Kind, Record, Stage, Task
 from taskdb.store import Store
+from taskdb.tags import ChangeKind
 from tests import records
 from tests.taskdb.chains import whole_chain
 
@@ -106,6 +107,26 @@ def test_performance_is_asked_only_of_changes_that_are_about_it(db: str) -> None
     with Store.open(db) as store:
         whole_chain(store)
         assert kinds_of(store, (Kind.PERFORMANCE,)) == {}
+
+
+def test_a_change_without_tests_waits_only_for_kinds_that_need_none(db: str) -> None:
+    with Store.open(db) as store:
+        pull = records.pull_request(1)
+        candidate = records.candidate(pull, test_lines=0, test_files=(), kind=ChangeKind.PERFORMANCE)
+        store.mined((pull, candidate, 0.0), tags=[records.tags(pull, ChangeKind.PERFORMANCE)])
+        assert kinds_of(store, (Kind.BUGFIX, Kind.FEATURE, Kind.TEST_WRITING, Kind.COMBINED)) == {}
+        assert kinds_of(store, EVERY) == {"ada__greet-1": (Kind.PERFORMANCE, Kind.INJECTED, Kind.REVIEW)}
+        assert [it.candidate.name for it in store.pending(Stage.BUILD, Scope(kinds=(Kind.REVIEW,)))] == []
+        assert [it.candidate.name for it in store.pending(Stage.BUILD, Scope(kinds=(Kind.PERFORMANCE,)))] == [pull.name]
+
+
+def test_a_change_without_tests_is_no_part_of_a_pair(db: str) -> None:
+    with Store.open(db) as store:
+        whole_chain(store, 1)
+        whole_chain(store, 2, test_lines=0, test_files=())
+        whole_chain(store, 3)
+        (pair,) = store.open_pairs(Scope(kinds=(Kind.COMBINED,)))
+        assert (pair.candidate.name, pair.others[0].candidate.name) == ("ada__greet-3", "ada__greet-1")
 
 
 def test_what_is_made_of_two_changes_waits_for_both(db: str) -> None:

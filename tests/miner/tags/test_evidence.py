@@ -127,4 +127,8 @@ def test_source_and_tests_lead_on_whatever_the_title_says_unless_the_program_is_
     assert "bugfix" in route_of([K.CHORE], source_and_tests=True, same_program=False).tasks
     assert route_of([K.STYLE], source_and_tests=True, same_program=True).stops
     assert route_of([K.BUGFIX], source_and_tests=False, same_program=False).stops
+    assert route_of([K.BUGFIX], source_and_tests=False, same_program=False, source_alone=True).stops
+    assert route_of([K.PERFORMANCE], source_and_tests=False, same_program=False).stops
+    speed = route_of([K.PERFORMANCE, K.BUGFIX], source_and_tests=False, same_program=False, source_alone=True)
+    assert speed.tasks == ("performance", "review", "injected")
     assert route_of([K.TEST], source_and_tests=False, same_program=False).tasks == ("test-writing",)
