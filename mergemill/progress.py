@@ -117,7 +117,8 @@ class LiveTable(Quiet):
         (self.passed if finished.ok else self.rejected)[finished.stage] += 1
         if finished.stage is not Stage.MINE:
             verdict = finished.reason or "ok"
-            self.last.append(f"{finished.stage.value:8} {finished.name}  {verdict}  {finished.seconds:.1f} s")
+            kind = f" {finished.kind.value}" if finished.kind else ""
+            self.last.append(f"{finished.stage.value:8} {finished.name}{kind}  {verdict}  {finished.seconds:.1f} s")
 
     def failed(self, stage: Stage, name: str, error: Exception) -> None:
         """Count it."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from mergemill.cli import output
 from mergemill.cli.funnel import tell_funnel
 from mergemill.cli.options import READING, Json, meant, with_filters, with_settings
+from mergemill.cli.story import kinds_of, tell_story, verdict_of
 from mergemill.config import Settings
 from mergemill.errors import InputError, UsageError
 from mergemill.services import artifacts_of
@@ -18,7 +19,6 @@ from taskdb import queries, readonly, yields
 from taskdb.attempts import conversation_of
 from taskdb.material import given_to_solver
 from taskdb.queries import Filters
-from taskdb.records import Stage
 from taskdb.store import Store
 
 Word = Annotated[str, typer.Argument(metavar="ID", help="An id, an unambiguous beginning of one, or a name.")]
@@ -34,7 +34,6 @@ class By(StrEnum):
 
 BY: dict[By, Literal["change_kind", "size", "repo"]] = {By.KIND: "change_kind", By.SIZE: "size", By.REPO: "repo"}
 SHOWN = ("name", "kind", "status", "repo", "n_fail_to_pass", "n_pass_to_pass", "created_at")
-ATTEMPT = ("number", "by", "edits", "reason", "seconds", "tokens", "cost", "detail")
 SAID = 4000
 """Characters of each message and result that are printed of a conversation."""
 NONE = "no task matches; `mergemill funnel` shows how far changes came"
@@ -122,8 +121,8 @@ def show(task: Word, as_json: Json = False, *, settings: Settings) -> None:
     if as_json:
         output.as_json(found)
         return
-    found["tags"] = _kinds(found["tags"])
-    found["verdict"] = _verdict(found["verdict"])
+    found["tags"] = kinds_of(found["tags"])
+    found["verdict"] = verdict_of(found["verdict"])
     long = (
         "problem_statement",
         "hints",
@@ -234,7 +233,7 @@ def why(
     elif as_json:
         output.as_json(story)
     else:
-        _tell_story(story, has_log=kept is not None)
+        tell_story(story, has_log=kept is not None)
         if said is not None:
             output.text(f"said: mergemill why {story['name']} --conversation")
 
@@ -245,56 +244,3 @@ def _tell_conversation(name: str, said: str | None, settings: Settings) -> None:
     if said is None:
         raise InputError(f"no model was asked about {name}")
     output.text(Transcript.from_bytes(artifacts_of(settings).get(said)).readable(shown=SAID))
-
-
-def _tell_story(story: dict[str, Any], *, has_log: bool) -> None:
-    output.text(f"{story['name']} of {story['source']}: {_stands(story['events'])}\n")
-    output.text(f"kinds: {_kinds(story['tags'])}\nstatement: {_verdict(story['verdict'])}\n")
-    events = [event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in story["events"]]
-    output.rows(events, ("at", "stage", "verdict", "seconds", "detail"), as_lines=False, nothing="nothing was done")
-    if len(story["attempts"]) > 1:
-        output.text("\nattempts at its environment")
-        output.rows(story["attempts"], ATTEMPT, as_lines=False, nothing="")
-    output.text("")
-    for key in story["tasks"]:
-        output.text(f"task: mergemill tasks show {key[:16]}")
-    if story["published"]:
-        published = story["published"]
-        output.text(f"published FAIL_TO_PASS: {published['verdict']}")
-        for name in ("fail_to_pass", "pass_to_pass"):
-            output.fields((f"{name} {what}", published[name][what]) for what in ("missing", "extra"))
-    if has_log:
-        output.text(f"log:  mergemill why {story['name']} --log")
-
-
-def _kinds(tags: dict[str, Any] | None) -> str:
-    """The kinds of a change with the strongest sign of each, in words."""
-    if tags is None:
-        return "not tagged"
-    told = []
-    for one in tags["kinds"]:
-        sign = f": {one['signs'][0]['rule']} {one['signs'][0]['quote']!r}" if one["signs"] else ""
-        told.append(f"{one['kind']} ({one['confidence']:.2f}{sign})")
-    leads_to = f"for {' '.join(tags['route'])}" if tags["route"] else tags["stops"]
-    return f"{', '.join(told)}; {tags['size']}; {leads_to}"
-
-
-def _verdict(verdict: dict[str, Any] | None) -> str:
-    """What the judge says of a statement, in words."""
-    if verdict is None:
-        return "not judged"
-    told = f"underspecified {verdict['underspecified']:.2f}, unfair tests {verdict['unfair_tests']:.2f}"
-    seen = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]]
-    aside = f"set aside for {verdict['set_aside']}" if verdict["set_aside"] else ""
-    opinions = f"{len(verdict['opinions'])} opinions" if verdict["opinions"] else ""
-    return "; ".join(part for part in (told, aside, opinions, *seen) if part)
-
-
-def _stands(events: list[dict[str, Any]]) -> str:
-    """Where a change stands, in words: what its last event says."""
-    if not events:
-        return "nothing was done"
-    last = events[-1]
-    if not last["ok"]:
-        return f"rejected by {last['stage']}, {last['reason']}" + (f": {last['detail']}" if last["detail"] else "")
-    return "certified" if last["stage"] == Stage.CERTIFY else f"has passed {last['stage']}, the next stage is to be run"
