@@ -18,7 +18,7 @@ from backends.services import Services
 from backends.testing.outcomes import Outcome, Report, Status
 from backends.testing.run import TestResult, run_tests
 from backends.testing.script import render_plan
-from builders.tree import Tree
+from backends.tree import Tree
 from languages.paths import is_test_file
 from languages.registry import language
 from taskdb.records import BuildPlan, Candidate, Counts

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from backends.sandbox.base import ImageInfo
 from backends.services import Services
+from backends.tree import Tree
 from builders import layers
 from builders.accept import Accepted, Reason, Refused, accept, best_line
 from builders.repair.edits import AGENT
-from builders.tree import Tree
 from taskdb.records import BuildPlan, Candidate
 
 

@@ -9,6 +9,7 @@ from datetime import date
 
 from backends.git import GitError, Repository
 from backends.services import Services
+from backends.tree import Tree
 from builders import bases
 from builders.accept import Reason, Refused
 from builders.agent.policy import LlmPolicy
@@ -20,7 +21,6 @@ from builders.repair.policy import Case, Policy
 from builders.repair.rules import Rules
 from builders.repair.skills import OURS, load
 from builders.seed import IncompleteCloneError
-from builders.tree import Tree
 from languages.draft import Context, Draft, NoPlanError
 from languages.registry import language
 from taskdb.records import Candidate, Environment, Rejection, Stage

@@ -27,7 +27,7 @@ class Entry(Protocol):
 
 
 class Tree(Protocol):
-    """A read-only view of a repository at one commit; `builders.tree.Tree` is the one over git objects."""
+    """A read-only view of a repository at one commit; `backends.tree.Tree` is the one over git objects."""
 
     @property
     def entries(self) -> Mapping[str, Entry]:

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterable, Sequence
 
 from backends.git import Repository
+from backends.tree import Tree
 from languages.paths import is_test_file
-from languages.registry import language_of_file
+from languages.registry import language, language_of_file
 from mergemill.config import Settings
 from taskdb.records import Candidate, Environment
 
@@ -24,7 +25,7 @@ def eval_files(candidate: Candidate, environment: Environment, settings: Setting
     if candidate.source.startswith("instances:") and not touched:  # tests that stand in the sources they test
         touched = [path for path in candidate.test_files if language_of_file(path) == candidate.language]
     if candidate.source.startswith("instances:") and touched:
-        return tuple(sorted(touched))
+        return tuple(sorted(_with_tests(touched, candidate, tree)))
     runs = 2 * settings.repeats + 2  # tested and solved, and at most two twin runs
     if (
         environment.test_seconds * runs <= settings.budget_seconds
@@ -32,6 +33,17 @@ def eval_files(candidate: Candidate, environment: Environment, settings: Setting
     ):
         return ()
     return tuple(sorted({*touched, *importers(tree, candidate.base_commit, candidate.gold_files)}))
+
+
+def _with_tests(touched: Sequence[str], candidate: Candidate, repository: Repository) -> Sequence[str]:
+    """Without program files that hold no tests: a runner may break on what it would never take in by itself.
+
+    Such are examples of types beside the tests. New files, and all where nothing else would be left, stay.
+    """
+    tree = Tree(repository, candidate.base_commit)
+    known = set(language(candidate.language).defining_files(tree))
+    held = [p for p in touched if p in known or not tree.is_file(p) or not language_of_file(p)]
+    return held or touched
 
 
 def importers(tree: Repository, commit: str, changed: Sequence[str]) -> list[str]:

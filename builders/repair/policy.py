@@ -8,9 +8,9 @@ from typing import Protocol
 
 from backends.services import Services
 from backends.testing.outcomes import Report
+from backends.tree import Tree
 from builders.accept import Reason
 from builders.repair.edits import Edit
-from builders.tree import Tree
 from languages.draft import Draft
 from taskdb.records import BuildPlan, Candidate
 

@@ -16,11 +16,11 @@ import yaml
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from backends.tree import Tree
 from builders.accept import Reason
 from builders.repair import edits as known_edits
 from builders.repair.edits import AddDependency, AddService, AddSystemPackage, Edit, PinDependency, SetEnv, edits_of
 from builders.repair.policy import Observation
-from builders.tree import Tree
 from languages.facts import distribution
 from languages.registry import all_languages
 from mergemill.errors import InputError

@@ -8,6 +8,7 @@ from backends.git import Repository
 from backends.sandbox.base import Ran
 from backends.testing.outcomes import Outcome, Report, Status
 from backends.testing.run import TestResult
+from backends.tree import Tree
 from builders.accept import (
     Accepted,
     Reason,
@@ -19,7 +20,6 @@ from builders.accept import (
     judge_one,
     own_test_files,
 )
-from builders.tree import Tree
 from languages import python
 from tests import records
 from tests.boxes import make_box, make_services

@@ -10,8 +10,8 @@ import pytest
 
 from backends.git import Repository
 from backends.services import Services
+from backends.tree import Tree
 from builders.build import build
-from builders.tree import Tree
 from languages.draft import Context
 from languages.paths import is_protected
 from languages.registry import all_languages, language

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import go
 from languages.draft import Context, Draft, NoPlanError
 from languages.go.sources import applies, defines_tests, imports

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
+from backends.tree import Tree
 from builders.borrowed import java_trust_store
-from builders.tree import Tree
 from languages import java
 from languages.draft import Context, NoPlanError
 from languages.jvm import versions

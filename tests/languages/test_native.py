@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import c, cpp
 from languages.draft import Context, NoPlanError
 from languages.paths import is_test_path

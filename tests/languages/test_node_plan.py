@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import javascript
 from languages.draft import Context, NoPlanError
 from languages.node.frameworks import FRAMEWORKS

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
+from backends.tree import Tree
 from builders.bases import settled_first
 from builders.layers import offline_first
-from builders.tree import Tree
 from languages import python
 from languages.draft import Context, Draft, NoPlanError
 from languages.python.plan import normal_version, render

@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import python
 from languages.draft import Context
 from tests.helpers import TinyRepo

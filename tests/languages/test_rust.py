@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import rust
 from languages.draft import Context, Draft, NoPlanError
 from languages.rust.releases import released

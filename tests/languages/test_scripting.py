@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import elixir, perl, php, ruby
 from languages.draft import Context, Draft, NoPlanError
 from languages.perl import modules

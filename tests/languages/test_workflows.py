@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from backends.git import Repository
-from builders.tree import Tree
+from backends.tree import Tree
 from languages import marked
 from languages.services import of_image
 from languages.workflows import Job, Value, apt_packages, jobs

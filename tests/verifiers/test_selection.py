@@ -55,3 +55,25 @@ def test_the_whole_suite_runs_where_the_budget_allows_it(
     candidate, environment = make(repo, base, source, test_seconds)
     settings = Settings(budget_seconds=100, test_timeout=100, repeats=3)
     assert eval_files(candidate, environment, settings, Repository(repo.path)) == files
+
+
+@pytest.mark.parametrize(
+    ("touched", "run"),
+    [
+        (("test/types/index.ts", "test/a.js", "test/new.ts"), ("test/a.js", "test/new.ts")),
+        (("test/types/index.ts", "test/a.js", "test/data.txt"), ("test/a.js",)),
+        (("test/types/index.ts",), ("test/types/index.ts",)),
+    ],
+    ids=["beside-tests", "data", "alone"],
+)
+def test_a_published_tasks_files_without_tests_are_not_given_to_the_runner(
+    touched: tuple[str, ...], run: tuple[str, ...], tmp_path: Path
+) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", {
+        "package.json": "{}", "a.js": "", "test/a.js": "it('is one', () => {})\n", "test/data.txt": "1\n",
+        "test/types/index.ts": "const one: number = f();\n",
+    })  # fmt: skip
+    candidate, environment = make(repo, base, "instances:x.jsonl", 5)
+    candidate = candidate.model_copy(update={"language": "javascript", "test_files": touched})
+    assert eval_files(candidate, environment, Settings(), Repository(repo.path)) == run

@@ -11,12 +11,12 @@ from pathlib import Path
 from backends.git import Repository
 from backends.llm.client import ChatModel
 from backends.services import Services
+from backends.tree import Tree
 from builders.agent.policy import LlmPolicy
 from builders.agent.transcript import Transcript
 from builders.build import first_draft
 from builders.repair.policy import Case, GiveUp, History, Observation, Proposal
 from builders.repair.skills import OURS, load, matching
-from builders.tree import Tree
 from mergemill.config import Settings
 from tests import records
 from tests.boxes import make_services

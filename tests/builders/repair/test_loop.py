@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from backends.services import Services
+from backends.tree import Tree
 from builders.accept import Refused
 from builders.attempt import Built
 from builders.build import build, first_draft
@@ -16,7 +17,6 @@ from builders.repair.edits import AGENT, edits_of
 from builders.repair.loop import Mended, mend
 from builders.repair.memory import PLACE
 from builders.repair.policy import Case, GiveUp, History, Observation, Policy, Proposal
-from builders.tree import Tree
 from taskdb.records import Environment, Rejection
 from tests import records
 from tests.boxes import make_services

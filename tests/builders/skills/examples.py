@@ -12,9 +12,9 @@ from typing import Any
 
 import yaml
 
+from backends.tree import Tree
 from builders.build import first_draft
 from builders.repair.policy import Case
-from builders.tree import Tree
 from taskdb.records import Candidate
 from tests import records
 from tests.boxes import make_services

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from backends.git import Repository
+from backends.tree import Tree
 from builders.accept import Reason, Refused
 from builders.build import build
 from builders.repair.edits import apply_all, skill_place, to_data
 from builders.repair.observe import observe
 from builders.repair.policy import Observation, Spent
 from builders.repair.skills import OURS, load, matching
-from builders.tree import Tree
 from languages.draft import Context
 from languages.registry import language
 from taskdb.records import Environment
