@@ -65,6 +65,8 @@ def _write_task(item: Item, folder: Path, services: Services) -> None:
     put(folder / "solution" / "gold.patch", gold)
     put(folder / "tests" / "test.sh", parts.box_file("test.sh"), executable=True)
     put(folder / "tests" / "test.patch", services.artifacts.get(task.test_patch))
+    if task.setup_patch:
+        put(folder / "tests" / "setup.patch", services.artifacts.get(task.setup_patch))
     put(folder / "tests" / parts.RECORD, parts.record(task))
     for name, content in parts.grader(task, services).items():
         put(folder / "tests" / name, content, executable=name == "eval.sh")
@@ -114,6 +116,7 @@ def metadata(item: Item) -> dict[str, Any]:
         "image_digest": task.image_digest,
         "gold_patch_sha256": task.gold_patch,
         "test_patch_sha256": task.test_patch,
+        "setup_patch_sha256": task.setup_patch or "",
         "eval_script_sha256": task.the_script,
         "FAIL_TO_PASS": parts.fail_to_pass(task),
         "PASS_TO_PASS": list(task.PASS_TO_PASS),

@@ -77,6 +77,7 @@ def _task(item: Item, notes: Sequence[str]) -> dict[str, Any]:
         "gold_patch": task.gold_patch,
         "test_patch": task.test_patch,
         "twin_patch": task.twin_patch,
+        "setup_patch": task.setup_patch,
         "eval_script": task.the_script,
         "notes": list(notes),
     }

@@ -54,6 +54,9 @@ rm -rf "$box"
 echo '>>>>> End Test Output'
 """
 
+SET_UP = "its tree, to which the other patches apply, is base_commit with setup_patch"
+"""What a manifest notes of a row that whoever checks out its base commit would misread."""
+
 NOOP_PATCH = """\
 diff --git a/mergemill-noop.txt b/mergemill-noop.txt
 new file mode 100644
@@ -103,6 +106,7 @@ def row_of(item: Item, services: Services) -> tuple[dict[str, Any], list[str]]:
         "version": task.version,
         "base_commit": task.base_commit,
         "environment_setup_commit": task.base_commit,
+        "setup_patch": services.artifacts.get(task.setup_patch).decode() if task.setup_patch else "",
         "patch": services.artifacts.get(task.gold_patch).decode(),
         "test_patch": services.artifacts.get(task.test_patch).decode(),
         "problem_statement": task.problem_statement,
@@ -121,6 +125,7 @@ def row_of(item: Item, services: Services) -> tuple[dict[str, Any], list[str]]:
     }
     together = [line for line, n in Counter(spelled.values()).items() if n > 1]
     return row, [
+        *([SET_UP] if task.setup_patch else []),
         *(f"{test!r} is spelled {line!r}, as the log parser would misread it" for test, line in changed.items()),
         *(f"{line!r} stands for several tests, which pass together or not at all" for line in together),
     ]
@@ -167,6 +172,8 @@ def _write_task(task: Task, folder: Path, services: Services) -> None:
     put(folder / "test.patch", services.artifacts.get(task.test_patch))
     if task.twin_patch:
         put(folder / "twin.patch", services.artifacts.get(task.twin_patch))
+    if task.setup_patch:
+        put(folder / "setup.patch", services.artifacts.get(task.setup_patch))
     put(folder / parts.RECORD, parts.record(task))
     write_recipe(task, folder, services)
 

@@ -15,7 +15,9 @@ import pytest
 import exporters
 from exporters.parts import box_file
 from exporters.swebench import spelling
+from exporters.tree import read_tree
 from mergemill.errors import InputError
+from taskdb.records import Task
 from tests.boxes import make_services
 from tests.exporters.tasks import BASE, FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task
 from tests.helpers import TinyRepo
@@ -43,6 +45,42 @@ def test_a_swebench_row_has_the_fields_its_harness_reads_on_one_line(tmp_path: P
     folder = tmp_path / "out" / "ada__words-1.bugfix"
     assert {path.name for path in folder.iterdir()} >= {"Dockerfile", "eval.sh", "gold.patch", "test.patch"}
     assert (folder / "eval.sh").read_bytes() == services.artifacts.get(task.eval_script)
+
+
+def test_a_row_tells_what_its_tree_has_beyond_the_base_commit(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    plain = make_task(services, tmp_path, name="ada__words-1")
+    repo = TinyRepo(tmp_path / "ada__words-2")
+    task = make_task(services, tmp_path, name="ada__words-2")
+    repo.write({"words.py": BASE["words.py"].replace("split", "rsplit"), "README.md": None})
+    repo.git("add", "-A")
+    setup = repo.git("diff", "--binary", "--cached") + "\n"
+    repo.write({"words.py": WORDS_RIGHT})
+    gold = repo.git("diff", "--binary") + "\n"
+    repo.git("reset", "-q", "--hard")
+    put = services.artifacts.put_text
+    begun = Task(**task.model_dump() | {"setup_patch": put(setup), "gold_patch": put(gold)})
+    exporters.export("swebench", [plain, begun], {}, tmp_path / "out", services)
+    rows = [json.loads(line) for line in (tmp_path / "out" / "tasks.jsonl").read_text().splitlines()]
+    assert [row["setup_patch"] for row in rows] == ["", setup]
+    notes = [row["notes"] for row in json.loads((tmp_path / "out" / "manifest.json").read_bytes())["tasks"]]
+    assert ["setup_patch" in " ".join(told) for told in notes] == [False, True]
+    repo.git("checkout", "-q", rows[1]["base_commit"])
+    with pytest.raises(subprocess.CalledProcessError):
+        apply(repo, rows[1]["patch"])
+    apply(repo, rows[1]["setup_patch"])
+    packed = dict(read_tree(tmp_path / "out" / "ada__words-2.bugfix" / "tree.tar.gz"))
+    assert {path.name for path in repo.path.rglob("*") if path.is_file() and ".git" not in path.parts} == {
+        Path(path).name for path in packed
+    }
+    assert (repo.path / "words.py").read_bytes() == packed["words.py"]
+    for name in ("patch", "test_patch"):
+        apply(repo, rows[1][name])
+    assert (repo.path / "words.py").read_text() == WORDS_RIGHT
+
+
+def apply(repo: TinyRepo, patch: str) -> None:
+    subprocess.run(["git", "apply", "-"], cwd=repo.path, input=patch.encode(), check=True, capture_output=True)
 
 
 @pytest.mark.parametrize(
