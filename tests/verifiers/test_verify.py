@@ -12,6 +12,7 @@ from tests.boxes import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
 from verifiers.certify import certify
+from verifiers.grade import grade
 from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
@@ -27,6 +28,10 @@ import shop
 
 def test_sometimes():
     assert os.environ["PYTHONHASHSEED"] != "1" or not shop.total([1])
+"""
+CLOSED = """
+def pytest_collection_modifyitems(items):
+    items[:] = [item for item in items if item.path.name == "test_shop.py"]
 """
 
 
@@ -160,3 +165,17 @@ def test_a_unittest_project_is_verified(tmp_path: Path) -> None:
     assert verification.FAIL_TO_PASS == (("tests/test_shop.py::TotalTest::test_one", FailureKind.ASSERTION),)
     assert verification.PASS_TO_PASS == ("tests/test_shop.py::TotalTest::test_none",)
     assert verification.twins == ("tests/test_shop.py::TotalTest::test_one",)
+
+
+def test_a_suite_that_takes_in_no_strangers_is_verified_without_canaries(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=2)
+    repo = TinyRepo(tmp_path / "repo")
+    repo.write({"conftest.py": CLOSED})
+    lineage = make_lineage(repo, services, *make_shop(repo))
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    assert tuple(test for test, _ in verification.FAIL_TO_PASS) == F2P
+    assert {run.script for run in verification.runs} == {verification.eval_script}
+    made = derive(lineage.then(verification), services)
+    assert not isinstance(made, Rejection)
+    assert grade(made[0], services, services.artifacts.get(lineage.candidate.gold_patch)).value == 1.0
