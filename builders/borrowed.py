@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import ssl
+from collections.abc import Mapping
 from functools import cache
 
 from mergemill.config import Settings
@@ -18,6 +19,10 @@ CA_NAMES = (
 """Variables that name a CA bundle to the tools that fetch packages; Java's machine reads a file of its own kind."""
 
 
+JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
+"""Options of every Java machine that is started."""
+
+
 def borrowed(settings: Settings) -> tuple[dict[str, bytes], dict[str, str]]:
     """(files by path in the box, variables)."""
     bundle = settings.found_ca_bundle()
@@ -25,12 +30,18 @@ def borrowed(settings: Settings) -> tuple[dict[str, bytes], dict[str, str]]:
     env = dict.fromkeys(CA_NAMES, CA_FILE) if bundle else {}
     if bundle:
         files[JAVA_CA_FILE] = java_trust_store(files[CA_FILE])
-        env["JAVA_TOOL_OPTIONS"] = f"-Djavax.net.ssl.trustStore={JAVA_CA_FILE}"
+        env[JAVA_OPTIONS] = f"-Djavax.net.ssl.trustStore={JAVA_CA_FILE}"
     inherited = settings.inherited_environment()
     # uv has names of its own for what pip calls index.
     if "PIP_INDEX_URL" in inherited:
         inherited.setdefault("UV_DEFAULT_INDEX", inherited["PIP_INDEX_URL"])
     return files, env | inherited
+
+
+def over(lent: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """The plan's own variables over those that are lent; the options of Java's machines are both."""
+    both = " ".join(one[JAVA_OPTIONS] for one in (lent, own) if JAVA_OPTIONS in one)
+    return {**lent, **own, **({JAVA_OPTIONS: both} if both else {})}
 
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)

@@ -15,7 +15,7 @@ from backends.git import Repository
 from backends.sandbox.base import ImageInfo, Ran
 from backends.services import Services
 from builders import bases, failures, seed
-from builders.borrowed import borrowed
+from builders.borrowed import borrowed, over
 from dockerfiles.render import text
 from mergemill.errors import Transient
 from taskdb.records import BuildPlan
@@ -27,11 +27,12 @@ LABEL = "mergemill.layer"
 SETTLE = "/run/mergemill/settle.sh"
 """Where the script stands, while a source layer is made, that leaves a clean repository behind."""
 
-_NETWORK_TROUBLE = re.compile(
+NETWORK_TROUBLE = re.compile(
     r"error sending request|dns error|temporary failure in name resolution|connection (refused|reset)|timed out|"
-    r"could not resolve|50[234] (server error|bad gateway|service unavailable|gateway)",
+    r"could not resolve (host|proxy|')|50[234] (server error|bad gateway|service unavailable|gateway)",
     re.IGNORECASE,
 )
+"""What tools print when a machine cannot be reached; a package that fits nothing is `could not resolve`, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +66,11 @@ def dependencies(plan: BuildPlan, clone: Repository, services: Services) -> Laye
         with seed.manifest_stream(clone, plan.manifests, at=plan.workdir) as tree:
             ran, image = services.sandbox.build(
                 base.name, shell(steps), name, limits=services.build_limits(), files=files, tree=tree,
-                env=env | (dict(plan.env) if plan.manifests else {}),
+                env=over(env, dict(plan.env) if plan.manifests else {}),
                 keep_env={"PATH": bases.environment(plan.language)["PATH"]},
                 labels={LABEL: "dependencies", bases.LABEL: base.labels.get(bases.LABEL, "")},
             )  # fmt: skip
-        if image is not None and _NETWORK_TROUBLE.search(ran.output):
+        if image is not None and NETWORK_TROUBLE.search(ran.output):
             # An optional package that could not be fetched is no package that does not exist.
             services.sandbox.remove_image(name)
             image = None
@@ -104,7 +105,7 @@ def _source(
     """One attempt. Without network the engine starts a container in a third of the time."""
     files, env = borrowed(services.settings)
     files |= {SETTLE: text("settle.sh").encode()}
-    env |= {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)}
+    env = over(env, {"UV_NO_CACHE": "1", "UV_LINK_MODE": "copy", "PYTHONDONTWRITEBYTECODE": "1", **dict(plan.env)})
     command = shell((f"cd {plan.workdir}", *plan.source_steps, f"sh {SETTLE}"))
     with seed.tar_stream(clone, commit, at=plan.workdir) as tree:
         ran, image = services.sandbox.build(
@@ -141,7 +142,7 @@ def offline_first(plan: BuildPlan) -> bool:
 
 def _checked(ran: Ran, image: ImageInfo | None) -> Ran:
     """The run; where it failed for the network's sake, that is no verdict on the change."""
-    if image is None and (match := _NETWORK_TROUBLE.search(ran.output)):
+    if image is None and (match := NETWORK_TROUBLE.search(ran.output)):
         raise Transient(
             f"the network failed while building: {match.group()}", advice="run the same command again later"
         )

@@ -133,6 +133,19 @@ def test_a_dependency_layer_that_failed_is_not_tried_again_until_it_is_forgotten
     assert again.seconds > 0.0
 
 
+@pytest.mark.parametrize(
+    ("said", "is_network"),
+    [
+        ("curl: (6) Could not resolve host: files.example", True),
+        ("Err:1 Could not resolve 'deb.example'", True),
+        ("npm ERR! ERESOLVE could not resolve\nnpm ERR! Could not resolve dependency:", False),
+        ("> Could not resolve all files for configuration ':testCompileClasspath'.", False),
+    ],
+)
+def test_what_cannot_be_resolved_is_the_network_s_fault_only_where_it_is_a_host(said: str, is_network: bool) -> None:
+    assert bool(layers.NETWORK_TROUBLE.search(said)) is is_network
+
+
 @pytest.mark.docker
 def test_the_log_of_a_box_begins_with_the_attempts_that_were_refused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture

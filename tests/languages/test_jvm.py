@@ -12,7 +12,7 @@ import pytest
 
 from backends.git import Repository
 from backends.tree import Tree
-from builders.borrowed import java_trust_store
+from builders.borrowed import java_trust_store, over
 from languages import java
 from languages.draft import Context, NoPlanError
 from languages.jvm import versions
@@ -158,6 +158,14 @@ def test_java_reads_the_trust_store(tmp_path: Path) -> None:
         capture_output=True, text=True, check=True, env={"JAVA_TOOL_OPTIONS": "", "LANG": "C"},
     )  # fmt: skip
     assert f"contains {content.count(b'BEGIN CERTIFICATE')} entr" in said.stdout
+
+
+def test_a_plan_s_options_of_java_do_not_take_the_trust_store_away() -> None:
+    lent = {"JAVA_TOOL_OPTIONS": "-Dlent=1", "UV_CACHE_DIR": "/a"}
+    own = {"JAVA_TOOL_OPTIONS": "-Down=1", "UV_CACHE_DIR": "/b"}
+    assert over(lent, own) == {"JAVA_TOOL_OPTIONS": "-Dlent=1 -Down=1", "UV_CACHE_DIR": "/b"}
+    assert over(lent, {}) == lent
+    assert over({}, {"TZ": "UTC"}) == {"TZ": "UTC"}
 
 
 GRADLE = {
