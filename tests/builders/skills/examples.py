@@ -31,7 +31,7 @@ class Example:
     language: str
     day: str
     reason: str
-    files: dict[str, str]
+    files: dict[str, str | bytes]
     log: str = ""
     edits: list[dict[str, Any]] = field(default_factory=list)
     group: str = ""
