@@ -2,8 +2,10 @@
 
     python3 - DAY CARGO_HOME < dated_index.py      writes the port to CARGO_HOME/port and serves until it is killed
 
-Versions whose `pubtime` is DAY or later are left out; where the index tells no times nothing is. cargo's folder of the
-index says which host it is from, and its cache holds what it has read already.
+Versions whose `pubtime` is DAY or later are left out; where the index tells no times nothing is. When a version was
+withdrawn ("yanked") nobody tells: where that is true of all that were there of a major version, the newest of them is
+given as if it were not, for a project that asked for it on that day got it. cargo's folder of the index says which host
+it is from, and its cache holds what it has read already.
 """
 
 import json
@@ -26,6 +28,29 @@ def lines(name: str) -> "list[bytes]":
         return list(answer.read().splitlines())
 
 
+def of_the_day(all_lines: "list[bytes]") -> "list[bytes]":
+    """Those that were there, in their order."""
+    found = [line for line in all_lines if json.loads(line).get("pubtime", "")[:10] < day]
+    kept: dict[str, int] = {}  # what is compatible -> place of its newest that counts
+    withdrawn: dict[str, int] = {}
+    for place, line in enumerate(found):
+        version = json.loads(line)
+        kind = major(version["vers"])
+        (withdrawn if version.get("yanked") else kept)[kind] = place
+    for kind in set(withdrawn) - set(kept):
+        version = json.loads(found[withdrawn[kind]])
+        found[withdrawn[kind]] = json.dumps({**version, "yanked": False}, separators=(",", ":")).encode()
+    return found
+
+
+def major(version: str) -> str:
+    """What cargo takes for compatible: 1 of 1.2.3, 0.2 of 0.2.3, 0.0.3; what is before a release stands by itself."""
+    release, _, before = version.partition("+")[0].partition("-")
+    parts = release.split(".")
+    zeros = next((n for n, part in enumerate(parts) if part != "0"), len(parts) - 1)
+    return ".".join(parts[: zeros + 1]) if not before else version
+
+
 class Handler(BaseHTTPRequestHandler):
     """Answers with the lines of the day."""
 
@@ -36,7 +61,7 @@ class Handler(BaseHTTPRequestHandler):
             if name == "config.json":
                 body = (index / "config.json").read_bytes()
             else:
-                body = b"\n".join(line for line in lines(name) if json.loads(line).get("pubtime", "")[:10] < day)
+                body = b"\n".join(of_the_day(lines(name)))
             self.send_response(200 if body else 404)
         except OSError as error:
             body = b""
