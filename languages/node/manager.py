@@ -14,7 +14,7 @@ from importlib import resources
 from languages import marked
 from languages.facts import Wanted
 from languages.node.package import Project
-from languages.node.switches import FORGIVING, IGNORE_SCRIPTS
+from languages.node.switches import FORGIVING, IGNORE_SCRIPTS, NEWER_GYP
 from languages.tree import Tree
 from languages.workflows import Job
 
@@ -190,12 +190,15 @@ def install_steps(
     files = [posixpath.join(folder, "package.json") for folder in folders]
     tidy = resources.files("languages.node").joinpath("tidy.js").read_text(encoding="utf-8")
     settings = "audit=false fund=false update_notifier=false engine_strict=false manage_package_manager_versions=false"
+    if int(node) < 16:  # root's installs, too, run packages' scripts where their files are root's
+        settings += " unsafe_perm=true"
     return (
         f"export npm_config_cache={SCRATCH}/npm " + " ".join(f"npm_config_{one}" for one in settings.split()),
         'export npm_config_nodedir="$(dirname "$(dirname "$(readlink -f "$(command -v node)")")")"',
         f"export {SKIPPED_DOWNLOADS}",
         'registry="$(npm config get registry)"; registry="${registry%/}/"',
         f"node -e {shlex.quote(tidy)} {shlex.quote(json.dumps(sorted(dropped)))} {' '.join(map(shlex.quote, files))}",
+        *(_GYP if NEWER_GYP in switches else ()),
         *_of(manager, node=node, until=until, lock_version=lock_version, switches=switches, loose=bool(dropped)),
         "chown -R 1000:1000 .",
     )
@@ -254,6 +257,12 @@ def _same_registry(lock: str) -> Iterator[str]:
         pattern = r's#(resolved"?:? ")https?://[^/"]+/(([^/"]+/)?[^/"]+/-/)#\1'
         yield f"""sed -i -E '{pattern}'"$registry"'\\2#' {shlex.quote(lock)}"""
 
+
+_GYP = (
+    "npm install -g node-gyp@8",
+    'export npm_config_node_gyp="$(npm root -g)/node-gyp/bin/node-gyp.js"',
+)
+"""The last node-gyp that Node 10 runs: it reads its files as Python 3.11 and later have it."""
 
 _PROBE = ("lodash", "4.17.20", "2020-08-13")
 """A package, one of its versions, and the day on which it was published."""

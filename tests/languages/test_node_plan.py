@@ -19,7 +19,7 @@ from languages.node.frameworks import FRAMEWORKS
 from languages.node.package import glob_regex
 from languages.node.plan import NodeDraft
 from languages.node.scripts import expand
-from languages.node.switches import BUILD, FORGIVING, IGNORE_SCRIPTS
+from languages.node.switches import BUILD, FORGIVING, IGNORE_SCRIPTS, NEWER_GYP
 from languages.node.versions import allows, majors
 from tests.helpers import TinyRepo
 
@@ -71,6 +71,17 @@ def test_ways_to_give_in_change_the_install_only(tmp_path: Path) -> None:
     forgiving = replace(made, switches=made.switches | {FORGIVING, IGNORE_SCRIPTS})
     assert "npm install --legacy-peer-deps --ignore-scripts" in steps(forgiving)
     assert javascript.render(forgiving).test == javascript.render(made).test
+
+
+@pytest.mark.parametrize(("node", "runs"), [("14", True), ("18", False)])
+def test_an_old_npm_is_told_to_run_scripts_as_root_and_with_a_later_node_gyp(
+    tmp_path: Path, node: str, runs: bool
+) -> None:
+    made = draft_of(tmp_path, {"scripts": {"test": "jest"}, "devDependencies": {"jest": "1"}}, {".nvmrc": node})
+    assert ("npm_config_unsafe_perm=true" in steps(made)) is runs
+    assert "node-gyp" not in steps(made)
+    lines = steps(replace(made, switches=made.switches | {NEWER_GYP})).splitlines()
+    assert lines.index("npm install -g node-gyp@8") < lines.index("npm install --no-package-lock $before")
 
 
 def test_a_script_is_followed_to_its_runner_through_wrappers_and_other_scripts(tmp_path: Path) -> None:
