@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import cached_property
+from itertools import chain, islice
 from typing import Any
 
 from languages.tree import Tree
@@ -84,9 +85,19 @@ class Crate:
             return
         build = table(self.content.get("package")).get("build")
         script = build if isinstance(build, str) else "build.rs"
-        found = [self.library, "src/main.rs", script, *(path for kind in _KINDS for _, path, _ in self.targets(kind))]
-        for path in dict.fromkeys(path for path in found if path and self.has(path)):
-            yield posixpath.normpath(posixpath.join(self.folder, path))
+        listed = [self.library, "src/main.rs", *(path for kind in _KINDS for _, path, _ in self.targets(kind))]
+        found = [posixpath.join(self.folder, path) for path in listed if path and self.has(path)] or self._unlisted()
+        if self.has(script):
+            found.append(posixpath.join(self.folder, script))
+        yield from dict.fromkeys(posixpath.normpath(path) for path in found)
+
+    def _unlisted(self) -> list[str]:
+        """One source that cargo finds by itself, of a package without library: a package needs one of some kind."""
+        inside = (
+            path for path in self.tree.entries if posixpath.dirname(path) == posixpath.join(self.folder, "src/bin")
+        )
+        programs = (path for path in inside if path.endswith(".rs"))
+        return list(islice(chain(self.test_roots(None), programs), 1))
 
     def test_roots(self, enabled: frozenset[str] | None) -> Iterator[str]:
         """Roots of integration tests, from the tree's root; of those that need features only with them (None: all)."""

@@ -52,6 +52,18 @@ def test_the_compiler_is_the_days_but_no_older_than_the_project(
     assert drafted(tree_of(tmp_path, BASE | files), day).versions[0].value == version
 
 
+def test_a_package_of_tests_alone_has_a_source_when_dependencies_are_compiled(tmp_path: Path) -> None:
+    suite = {
+        "Cargo.toml": ONE + '[workspace]\nmembers = ["suite", "tools"]\n',
+        "suite/Cargo.toml": ONE.replace("one", "suite"),
+        "suite/tests/help/mod.rs": "", "suite/tests/test_a.rs": TEST, "suite/tests/test_b.rs": TEST,
+        "tools/Cargo.toml": ONE.replace("one", "tools"), "tools/src/bin/a.rs": "fn main() {}\n",
+    }  # fmt: skip
+    made = drafted(tree_of(tmp_path, BASE | suite))
+    stubs = next(one.value.split() for one in made.evidence if one.choice == "stub_sources")
+    assert stubs == ["src/lib.rs", "suite/tests/test_a.rs", "tools/src/bin/a.rs"]
+
+
 def test_a_lock_file_of_the_tree_needs_no_dated_index(tmp_path: Path) -> None:
     free = rust.render(drafted(tree_of(tmp_path / "free", BASE)))
     locked = rust.render(drafted(tree_of(tmp_path / "locked", BASE | {"Cargo.lock": "version = 3\n"})))
