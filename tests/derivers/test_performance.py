@@ -37,14 +37,17 @@ def verified(
 def test_a_change_for_speed_is_a_task_and_only_speed_is_worth_anything(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1, test_timeout=300)
     repo = TinyRepo(tmp_path / "repo")
-    base, merge = make_rows(repo)
+    base, _ = make_rows(repo)
+    named = MORE_TESTS + '\n\ndef test_named():\n    import rows\n\n    assert rows.NAME == "rows"\n'
+    merge = repo.commit("Has a name", {"rows/__init__.py": FAST + '\nNAME = "rows"\n', "tests/test_rows.py": named})
     lineage = verified(repo, services, base, merge)
-    assert not lineage.the_verification.FAIL_TO_PASS
+    assert lineage.the_verification.FAIL_TO_PASS
     made = performance(lineage, services)
     assert isinstance(made, list), made
     (task,) = made
     assert isinstance(task.oracle, Performance)
     assert task.oracle.tests == (MANY,)
+    assert task.FAIL_TO_PASS == ()
     assert 1 < task.oracle.threshold < task.oracle.ratio
     assert MANY in task.twins
     assert task.problem_statement.startswith(lineage.candidate.problem_statement)
