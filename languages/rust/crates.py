@@ -62,6 +62,12 @@ class Crate:
         """Its features."""
         return table(self.content.get("features"))
 
+    @property
+    def patched(self) -> frozenset[str]:
+        """Packages that come from a folder of the tree, whoever asks for them."""
+        tables = (table(patches) for patches in table(self.content.get("patch")).values())
+        return frozenset(name for patches in tables for name, patch in patches.items() if "path" in table(patch))
+
     def targets(self, kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """(name, path from the crate's folder, table) of the targets that it lists: bin, test, example, bench."""
         for row in rows(self.content.get(kind)):

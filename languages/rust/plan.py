@@ -27,8 +27,12 @@ STUBS, MEMBERS, OTHERS = "stub_sources", "workspace_members", "other_packages"
 """Choices in the evidence that the dependency steps are made of."""
 OLD_LOCKS = 53
 """The first minor that reads lock files of version 3."""
-LOCKED = "locked"
-SWITCHES = {LOCKED: "Cargo.lock of the tree says which versions; else those of the day are looked for"}
+PATCHED = "patched"
+LOCKED, LATE = "locked", "late"
+SWITCHES = {
+    LOCKED: "Cargo.lock of the tree says which versions; else those of the day are looked for",
+    LATE: "dependencies are compiled with the tree's sources, for some of them need the tree's own packages",
+}
 _NOT_HERE = {
     "linker": ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", "cc"), "rustc-wrapper": ("RUSTC_WRAPPER", ""),
 }  # fmt: skip
@@ -127,6 +131,9 @@ def _evidence(tree: Tree, root: Crate, run: ci.TestRun, argv: Sequence[str], loc
             line=0, note="" if locked else "versions that the index had by then",
         ),
     ]  # fmt: skip
+    if patched := sorted(root.patched):
+        note = "dependencies that ask for these get the tree's own"
+        found.append(Evidence(choice=PATCHED, value=" ".join(patched), path=root.file, line=0, note=note))
     if nightly := versions.is_nightly(tree):
         note = "a stable compiler that takes in unstable features"
         found.append(Evidence(choice="env", value="RUSTC_BOOTSTRAP=1", path=nightly, line=0, note=note))
@@ -162,7 +169,6 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
     stubs = _told(made, STUBS)
     at = f"cd {quoted([made.test.folder])}" if made.test.folder else ":"
     cargo = f"fetcher=$(command -v {FETCHER} || command -v cargo)"
-    test = f"{quoted(made.test.argv)} --no-run --offline --tests"
     minor = minor_of(made.versions[0].value)
     old = "sed -i '/^version = 3$/d' Cargo.lock"  # without git sources the form before is the same but for its number
     steps = [
@@ -178,11 +184,14 @@ def _dependency_steps(made: Draft) -> tuple[str, ...]:
         steps.append(f"rm -rf /tmp/fetched {HOME}/vendor/win*/lib")
     steps += [
         *((old, f"cp Cargo.lock {LOCK}") if minor < OLD_LOCKS and LOCKED not in made.switches else ()),
-        test,
-        *_cleaned(made),
+        *((_compiled(made), *_cleaned(made)) if LATE not in made.switches else ()),
         f"chmod -R a+rX {HOME} {TARGET}; chown -R 1000:1000 {HOME} {TARGET}",
     ]
     return tuple(steps)
+
+
+def _compiled(made: Draft) -> str:
+    return f"{quoted(made.test.argv)} --no-run --offline --tests"
 
 
 def _cleaned(made: Draft) -> list[str]:
@@ -215,13 +224,20 @@ def _dated(made: Draft) -> list[str]:
 
 
 def _source_steps(made: Draft) -> tuple[str, ...]:
-    if LOCKED in made.switches:
-        return ()
     lock = quoted([posixpath.join(made.test.folder, "Cargo.lock")])
-    return (f": --offline ; [ -e {lock} ] || cp {LOCK} {lock}",)
+    laid = () if LOCKED in made.switches else (f": --offline ; [ -e {lock} ] || cp {LOCK} {lock}",)
+    if LATE not in made.switches:
+        return laid
+    at = f"cd {quoted([made.test.folder or '.'])}"
+    return (*laid, f"({at} && {_compiled(made)}); done=$?; chown -R 1000:1000 {TARGET}; [ $done = 0 ]")
 
 
 # ------------------------------------------------------------------------------------------------ fallbacks
+
+
+def with_the_sources(made: Draft) -> Draft:
+    """Compile dependencies later: those that need the tree's own packages do not compile beside empty ones."""
+    return replace(made, switches=made.switches | {LATE}) if _told(made, PATCHED) else made
 
 
 def exact_date(made: Draft) -> Draft:
@@ -253,4 +269,6 @@ def next_version(made: Draft) -> Draft:
     return replace(made, versions=made.versions[1:] or made.versions)
 
 
-FALLBACKS: tuple[Fallback, ...] = (exact_date, without_features, next_version, without_system_packages)
+FALLBACKS: tuple[Fallback, ...] = (
+    with_the_sources, exact_date, without_features, next_version, without_system_packages,
+)  # fmt: skip

@@ -8,8 +8,10 @@ import pytest
 
 from backends.git import Repository
 from backends.tree import Tree
+from builders.layers import offline_first
 from languages import rust
 from languages.draft import Context, Draft, NoPlanError
+from languages.rust.plan import with_the_sources
 from languages.rust.releases import released
 from tests.helpers import TinyRepo
 
@@ -62,6 +64,19 @@ def test_a_package_of_tests_alone_has_a_source_when_dependencies_are_compiled(tm
     made = drafted(tree_of(tmp_path, BASE | suite))
     stubs = next(one.value.split() for one in made.evidence if one.choice == "stub_sources")
     assert stubs == ["src/lib.rs", "suite/tests/test_a.rs", "tools/src/bin/a.rs"]
+
+
+def test_what_dependencies_ask_of_the_tree_itself_can_be_compiled_with_its_sources(tmp_path: Path) -> None:
+    plain = drafted(tree_of(tmp_path / "plain", BASE))
+    assert with_the_sources(plain) == plain
+    root = ONE + '[patch.crates-io]\none = { path = "." }\nother = { git = "https://example.org/other" }\n'
+    made = drafted(tree_of(tmp_path / "patched", BASE | {"Cargo.toml": root}))
+    early, late = rust.render(made), rust.render(with_the_sources(made))
+    assert [one.value for one in made.evidence if one.choice == "patched"] == ["one"]
+    assert any("--no-run" in step for step in early.dependency_steps)
+    assert not any("--no-run" in step for step in (*late.dependency_steps, *early.source_steps))
+    assert "--no-run --offline" in late.source_steps[-1]
+    assert offline_first(late)
 
 
 def test_a_lock_file_of_the_tree_needs_no_dated_index(tmp_path: Path) -> None:
