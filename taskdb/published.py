@@ -104,6 +104,10 @@ def _difference(theirs: Iterable[TestId], ours: Iterable[TestId]) -> ListDiffere
         theirs_read = {_flat(test) if number >= _FLAT_FROM else test for test in matched}
         missing -= matched
         extra = {test for test, text in read.items() if text not in theirs_read}
+    for test in tuple(missing):  # a title without the suites around it
+        if titled := {one for one in extra if _flat(_rest(one)).endswith(f" {_flat(test)}")}:
+            missing.remove(test)
+            extra -= titled
     with_parts = {test.partition("/")[0] for test in listed if "/" in test}
     undivided = listed - with_parts
     extra = {test for test in extra if _parent(test) not in undivided}

@@ -11,6 +11,7 @@ IDS = {
     "jest, titles alone": ("src/link.test.ts::validate > accepts valid link", "accepts valid link"),
     "jest, suites": ("test/a.test.js::OrderedSet > provides initial values", "OrderedSet > provides initial values"),
     "mocha": ("test/http.js::supports http > should work (well)", "supports http should work (well)"),
+    "mocha, titles alone": ("test/utils.js::utils utils::isFormData calls nothing", "calls nothing"),
     "vitest": ("packages/a.spec.ts::api: watch > effect", "packages/a.spec.ts > api: watch > effect"),
     "file and title": ("tests/card.test.js::card > should trim header", "tests/card.test.js:should trim header"),
     "a whole file": ("test/locale/keys.test.js::keys", "test/locale/keys.test.js"),
