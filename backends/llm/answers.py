@@ -9,7 +9,8 @@ from typing import Any
 
 import json_repair
 
-from backends.llm.base import CHARS_PER_TOKEN, ToolCall, Usage
+from backends.llm.base import CHARS_PER_TOKEN, ToolCall
+from backends.llm.meter import Usage
 
 LENGTH = "length"
 """The API's word for an answer that was cut at its limit."""

@@ -7,13 +7,11 @@ conversation has cost is counted by its `meter.Meter`, failed attempts included.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
+from backends.llm.meter import Meter, Usage
 from mergemill.errors import InputError
-
-if TYPE_CHECKING:
-    from backends.llm.meter import Meter
 
 Role = Literal["system", "user", "assistant", "tool"]
 CHARS_PER_TOKEN = 4
@@ -65,16 +63,6 @@ class Message:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
-    """Tokens of one exchange. `cached_tokens` are among `prompt_tokens`; `estimated`: nobody told, length did."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-    estimated: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
 class Reply:
     """What a model said. `seconds` with all attempts; `cost` of this answer alone, in the money of the prices.
 
@@ -84,7 +72,7 @@ class Reply:
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     seconds: float = 0.0
     cost: float = 0.0
     finish: str = "stop"

@@ -20,9 +20,9 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from backends.llm import faults, words
 from backends.llm.answers import LENGTH, Answer
-from backends.llm.base import ContextFullError, Message, Reply, Shape, Tool, Usage, estimate
+from backends.llm.base import ContextFullError, Message, Reply, Shape, Tool, estimate
 from backends.llm.faults import Fault, FaultyError, Meaning
-from backends.llm.meter import BudgetSpentError, Meter, Prices
+from backends.llm.meter import BudgetSpentError, Meter, Prices, Usage
 from mergemill.config import Settings
 from mergemill.errors import InputError, MachineError, Stopped
 

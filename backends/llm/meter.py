@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from backends.llm.base import Usage
-
 if TYPE_CHECKING:
     from mergemill.config import Settings
 
@@ -16,6 +14,16 @@ PER = 1_000_000
 
 class BudgetSpentError(Exception):
     """A conversation has used what it was allowed. The text says of what."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """Tokens of one exchange. `cached_tokens` are among `prompt_tokens`; `estimated`: nobody told, length did."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    estimated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backends.llm.base import Message, Usage, estimate
+from backends.llm.base import Message, estimate
+from backends.llm.meter import Usage
 
 FIRST = 2
 """Messages that always stay: the instructions and the task."""
