@@ -13,7 +13,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
+from backends.tree import Tree
 from languages.registry import all_languages, language_of
 from mergemill.errors import InputError, Transient
 from miner import multi_swe_bench
 from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
-from miner.git.clone import tree_paths
 from miner.licenses import Licenses
 from miner.patches import Section, cut, split_published
 from miner.scratch import Scratch, scratch
@@ -224,8 +224,8 @@ def _change(row: Row, source: str, bench: Bench, services: Services) -> Change:
     def license_() -> str:
         return bench.of(row.repo)[1].of(row.base_commit)
 
-    def tree() -> list[str]:
-        return tree_paths(bench.of(row.repo)[1].repository, row.base_commit)
+    def tree() -> Iterable[str]:
+        return Tree(bench.of(row.repo)[1].repository, row.base_commit).entries
 
     return Change(
         pull_request=request, files=files, make_split=split, find_license=license_, settled=settled, list_tree=tree

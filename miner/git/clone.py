@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from backends.git import Repository
+from backends.tree import Tree
 from miner.attributes import Attributes
 from miner.changes import Change, FileChange, Reason
 from miner.licenses import Licenses
@@ -35,13 +36,8 @@ class CloneReader:
             make_split=partial(split_commit, self.sheet, base, merge),
             find_license=partial(self.licenses.of, base),
             read_blobs=self.repository.blobs, find_marked=partial(self.attributes.marked, base),
-            list_tree=partial(tree_paths, self.repository, base),
+            list_tree=lambda: Tree(self.repository, base).entries,
         )  # fmt: skip
-
-
-def tree_paths(repository: Repository, commit: str) -> list[str]:
-    """Paths of all files of a commit's tree."""
-    return [entry.path for entry in repository.ls_tree(commit)]
 
 
 @contextmanager
