@@ -107,17 +107,26 @@ def run_tests(
     """
     box = f"/mergemill-{secrets.token_hex(8)}"
     given = {"evaluate.sh": script.encode(), "submission.patch": patch}
-    given |= {"test.patch": test_patch} if test_patch is not None else {}
-    given |= _list_of(files, seed) if files else {}
-    given |= coverage.collectors() if collect_lines else {}
+    if test_patch is not None:
+        given["test.patch"] = test_patch
+    if files:
+        given["files"] = "".join(f"{file}\n" for file in _ordered(files, seed)).encode()
+    if collect_lines:
+        given |= coverage.collectors()
     ran = boxes.run(
         ["/bin/bash", "-c", _START, "mergemill", box, workdir],
         files={f"{box}/{name}": content for name, content in given.items()},
         collect=[f"{box}/report/{name}" for name in _LEFT], env={"MERGEMILL_SEED": str(seed)}, last=last,
     )  # fmt: skip
+    return _told(ran, script, known_files)
+
+
+def _told(ran: Ran, script: str, known_files: Sequence[str]) -> TestResult:
+    """What a run of the script says by what it left."""
     left = {path.rpartition("/")[2]: content for path, content in ran.files.items()}
     listed = left.get("canaries", b"").decode()
-    report, canaries = _without_canaries(whole := _report(left, known_files), listed)
+    whole = _report(left, known_files)
+    report, canaries = _without_canaries(whole, listed)
     return TestResult(
         ran=replace(ran, files={}), report=report, canaries=canaries, test_seconds=_test_seconds(left),
         script_sha=hashlib.sha256(script.encode()).hexdigest(), log=ran.output,
@@ -125,10 +134,6 @@ def run_tests(
         infrastructure_error=left["error"].decode(errors="replace").strip() if "error" in left else None,
         cpu_seconds=int(left.get("cpu", b"0")) / 1e9 or None, covered=coverage.covered(left.get(coverage.LEFT)),
     )  # fmt: skip
-
-
-def _list_of(files: Sequence[str], seed: int) -> dict[str, bytes]:
-    return {"files": "".join(f"{file}\n" for file in _ordered(files, seed)).encode()}
 
 
 def _fooled(report: Report | None, listed: str) -> bool:
