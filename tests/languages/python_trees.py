@@ -5,22 +5,16 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from backends.git import Repository
 from backends.tree import Tree
 from languages import python
 from languages.draft import Context, Draft
 from languages.python.plan import render
 from taskdb.records import BuildPlan
-from tests.helpers import TinyRepo
+from tests.languages.trees import tree_of
 
 HERE = ("3.6", "3.7", "3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
 DAY = date(2024, 3, 17)
 TEST = "def test_one():\n    assert True\n"
-
-
-def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
-    repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("first", files))
 
 
 def plan_of(tmp_path: Path, files: dict[str, str], day: date = DAY, version: str = "") -> BuildPlan:

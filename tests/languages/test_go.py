@@ -7,20 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
-from backends.tree import Tree
 from languages import go
 from languages.draft import Context, Draft, NoPlanError
 from languages.go.sources import applies, defines_tests, imports
-from tests.helpers import TinyRepo
+from tests.languages.trees import tree_of
 
 TEST = 'package a\n\nimport "testing"\n\nfunc TestIt(t *testing.T) {}\n'
 FOREIGN = 'package a\n\nimport (\n\t"fmt"\n\n\tx "github.com/some/where/x"\n)\n'
-
-
-def tree_of(tmp_path: Path, files: Mapping[str, str]) -> Tree:
-    repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("Start", dict(files)))
 
 
 def drafted(tmp_path: Path, files: Mapping[str, str], day: str = "2025-06-15", *touched: str) -> Draft:

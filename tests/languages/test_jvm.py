@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
-from backends.tree import Tree
 from builders.borrowed import java_trust_store, over
 from languages import java
 from languages.draft import Context, NoPlanError
@@ -21,7 +19,7 @@ from languages.jvm.poms import read_reactor
 from languages.paths import is_test_path
 from languages.scripting.debian import DEBIAN_PACKAGES
 from taskdb.records import Evidence
-from tests.helpers import TinyRepo
+from tests.languages.trees import tree_of
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 {parent}<groupId>a</groupId><artifactId>{name}</artifactId><version>1-SNAPSHOT</version>{rest}</project>
@@ -31,11 +29,6 @@ TEST = "package a;\n\nclass {name} {{\n    @org.junit.Test public void works() {
 
 def pom(name: str, rest: str = "", parent: str = "") -> str:
     return POM.format(name=name, rest=rest, parent=parent)
-
-
-def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
-    repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("Start", files))
 
 
 def context(*touched: str) -> Context:

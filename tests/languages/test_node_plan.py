@@ -21,16 +21,11 @@ from languages.node.plan import NodeDraft
 from languages.node.scripts import expand
 from languages.node.switches import BUILD, FORGIVING, IGNORE_SCRIPTS, NEWER_GYP
 from languages.node.versions import allows, majors
-from tests.helpers import TinyRepo
+from tests.languages.trees import tree_of
 
 HERE = ("10", "12", "14", "16", "18", "20", "22", "24")
 DAY = date(2023, 6, 20)
 TEST = "test('one', () => {});\n"
-
-
-def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
-    repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("first", files))
 
 
 def draft_of(

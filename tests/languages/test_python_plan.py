@@ -15,7 +15,8 @@ from languages.draft import NoPlanError
 from languages.python.plan import normal_version, render
 from languages.python.switches import INSTALL_DEPENDENCIES
 from tests.helpers import TinyRepo
-from tests.languages.python_trees import DAY, HERE, TEST, draft_of, plan_at, plan_of, requirements, rungs, tree_of
+from tests.languages.python_trees import DAY, HERE, TEST, draft_of, plan_at, plan_of, requirements, rungs
+from tests.languages.trees import tree_of
 
 MODERN = {
     "pyproject.toml": """\

@@ -11,7 +11,8 @@ from backends.git import Repository
 from backends.tree import Tree
 from languages import python
 from languages.python.plan import render
-from tests.languages.python_trees import DAY, HERE, TEST, draft_of, plan_at, plan_of, requirements, tree_of
+from tests.languages.python_trees import DAY, HERE, TEST, draft_of, plan_at, plan_of, requirements
+from tests.languages.trees import tree_of
 
 COVERED = {
     "pyproject.toml": '[project]\nname="covered"\n[project.optional-dependencies]\ntests=["pytest", "pytest-cov"]\n',

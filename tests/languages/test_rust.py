@@ -1,28 +1,21 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
 from backends.tree import Tree
 from builders.layers import offline_first
 from languages import rust
 from languages.draft import Context, Draft, NoPlanError
 from languages.rust.plan import with_the_sources
 from languages.rust.releases import released
-from tests.helpers import TinyRepo
+from tests.languages.trees import tree_of
 
 TEST = "#[test]\nfn it() {}\n"
 ONE = '[package]\nname = "one"\nversion = "0.1.0"\nedition = "2021"\n'
 BASE = {"Cargo.toml": ONE, "src/lib.rs": "", "tests/it.rs": TEST}
-
-
-def tree_of(tmp_path: Path, files: Mapping[str, str]) -> Tree:
-    repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("Start", dict(files)))
 
 
 def drafted(tree: Tree, day: str = "2025-06-15", *touched: str) -> Draft:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
-from backends.tree import Tree
 from languages import elixir, perl, php, ruby
 from languages.draft import Context, Draft, NoPlanError
 from languages.perl import modules
@@ -18,13 +16,7 @@ from languages.php import composer
 from languages.ruby import gems
 from languages.scripting.debian import DEBIAN_PACKAGES, from_registry
 from languages.scripting.versions import bound
-from tests.helpers import TinyRepo
-
-
-def tree_of(tmp_path: Path, files: dict[str, str]) -> Tree:
-    """A tree with these files."""
-    repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("Start", dict(files)))
+from tests.languages.trees import tree_of
 
 
 def context(*touched: str, versions: tuple[str, ...] = ()) -> Context:
