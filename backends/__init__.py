@@ -1,1 +1,1 @@
-"""What mergemill runs on: sandboxes, git, clones, clusters, and the services that stages are given."""
+"""Backends of the stages: sandboxes, git, clones, models and clusters, and the services that stages receive."""

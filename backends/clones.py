@@ -1,15 +1,15 @@
-"""Where the git history of a source lies on this machine, and how it gets there.
+"""Clones: where the git history of a source is stored on this machine, and how it is fetched.
 
 ::
 
     git:PATH          that path, with a work tree or bare, read only
     git:URL           a bare clone in the store, fetched when it is there already
-    pypi:NAME         a bare repository in the store that the miner makes of releases
+    pypi:NAME         a bare repository in the store that the miner creates from releases
     instances:FILE    the clone of the instance's repository: DIR/OWNER__NAME(.git), else cloned from GitHub
-    github:OWNER/NAME DIR/OWNER__NAME(.git), else a bare clone in the store that the miner makes, beside its journal
+    github:OWNER/NAME DIR/OWNER__NAME(.git), else a bare clone in the store that the miner creates, beside its journal
 
-Local clones (`--clones DIR`) come before any cloning. This is the only file that imports GitPython: it clones and
-fetches. Everything else is read through the pipes of `backends.git`. Nothing is ever written to a user's repository.
+Local clones (`--clones DIR`) take precedence over cloning. This is the only file that imports GitPython, for clone and
+fetch; everything else is read through the pipes of `backends.git`. Nothing is ever written to a user's repository.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from urllib.parse import urlsplit
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from backends.git import GitError, Repository, git, git_environment
-from mergemill.errors import InputError, Transient
+from backends.git import GitError, GitRepository, build_git_environment, run_git
+from core.errors import InputError, Transient
 
 if TYPE_CHECKING:
     from git import Repo
@@ -37,92 +37,92 @@ if TYPE_CHECKING:
 GITHUB = "https://github.com/{repo}.git"
 
 FORGE_REFS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*", "+refs/pull/*/head:refs/pull/*/head")
-"""What a forge's repository is fetched of: branches, tags and the tips of pull requests, also of rejected ones."""
+"""Refs that are fetched from a forge: branches, tags and heads of pull requests, also of closed ones."""
 
-_SCP_LIKE = re.compile(r"^[\w.-]+@[\w.-]+:(?!/{2})")
-_OWNER_NAME = re.compile(r"([^/:]+)/([^/:]+?)(?:\.git)?/?$")
-_NETWORK = re.compile(
+_SCP_PATTERN = re.compile(r"^[\w.-]+@[\w.-]+:(?!/{2})")
+_OWNER_NAME_PATTERN = re.compile(r"([^/:]+)/([^/:]+?)(?:\.git)?/?$")
+_NETWORK_PATTERN = re.compile(
     r"could not resolve|unable to access|connection|timed out|early eof|rpc failed|remote end hung up|"
     r"network is unreachable|no space left|could not write|unable to write",
     re.IGNORECASE,
 )
 
 
-def is_url(place: str) -> bool:
-    """Whether the place of a `git:` source is a URL (also `user@host:path`) and not a path."""
-    return "://" in place or _SCP_LIKE.match(place) is not None
+def is_url(location: str) -> bool:
+    """Return whether the location of a `git:` source is a URL (also `user@host:path`) and not a path."""
+    return "://" in location or _SCP_PATTERN.match(location) is not None
 
 
-def repo_of_url(url: str) -> str:
-    """`owner/name` of a clone URL; the host's name stands in for an owner where there is none."""
-    found = _OWNER_NAME.search(url.rstrip("/"))
+def parse_repo_name(url: str) -> str:
+    """Return `owner/name` of a clone URL; the host's name is the owner where there is none."""
+    found = _OWNER_NAME_PATTERN.search(url.rstrip("/"))
     return f"{found[1]}/{found[2]}" if found else url.strip("/:") or url
 
 
-def forge_link(store: Path, repo: str) -> Path:
-    """The link that leads from `owner/name` on GitHub to its folder in the store of clones (`miner.github.home`)."""
+def build_forge_link(store: Path, repo: str) -> Path:
+    """Return the link from `owner/name` on GitHub to its folder in the store (`miner.github.repository_folders`)."""
     return store / "github" / "names" / repo.lower().replace("/", "__")
 
 
-class Clones:
-    """The clones of one run. Safe for several processes: a clone appears whole, by one rename.
+class CloneStore:
+    """Clones of one run. Safe for several processes: a clone appears complete, by one rename.
 
     Args:
         store: folder for the clones made here (`settings.store_dir / "clones"`).
         local: folder of the user's clones, named OWNER__NAME or OWNER__NAME.git, or None.
-        attempts: how often a network operation is tried.
+        attempts: how often a network operation is attempted.
         first_wait: seconds before the second attempt; doubles from there.
     """
 
     def __init__(self, store: Path, local: Path | None = None, *, attempts: int = 3, first_wait: float = 1.0) -> None:
-        self.store = store
-        self.local = local
-        self.attempts = attempts
+        self.folder = store
+        self.local_folder = local
+        self.max_attempts = attempts
         self.first_wait = first_wait
 
-    def open(self, source: str, repo: str = "", *, fresh: bool = False) -> Repository:
-        """The history behind a source word, checked to be whole.
+    def open(self, source: str, repo: str = "", *, fresh: bool = False) -> GitRepository:
+        """Return the history of a source, checked to be complete.
 
         Args:
             source: `git:...`, `pypi:NAME`, `instances:FILE` or `github:OWNER/NAME`.
-            repo: `owner/name`; needed for `instances:`, where the file does not say which one is meant.
-            fresh: fetch a clone of ours that is there already; only the miner asks for that.
+            repo: `owner/name`; needed for `instances:`, whose file may name several.
+            fresh: fetch an existing clone of the store; only the miner does.
 
         Raises:
             InputError: not a repository, empty, a shallow or partial clone, or no such repository.
             Transient: the network failed.
         """
-        scheme, _, place = source.partition(":")
+        scheme, _, location = source.partition(":")
         if scheme == "pypi":
-            return checked(self.package(place), has_head=False)
+            return open_checked(self.find_package(location), has_head=False)
         if scheme == "github":
-            return checked(self.local_clone(place) or self._of_forge(place))
-        if scheme == "git" and not is_url(place):
-            return checked(Path(place))
-        url = place if scheme == "git" else GITHUB.format(repo=repo)
-        if found := self.local_clone(repo_of_url(url) if scheme == "git" else repo):
-            return checked(found)
-        return checked(self._cloned(url, fresh=fresh))
+            return open_checked(self.find_local_clone(location) or self._find_forge_clone(location))
+        if scheme == "git" and not is_url(location):
+            return open_checked(Path(location))
+        url = location if scheme == "git" else GITHUB.format(repo=repo)
+        if found := self.find_local_clone(parse_repo_name(url) if scheme == "git" else repo):
+            return open_checked(found)
+        return open_checked(self._ensure_clone(url, fresh=fresh))
 
-    def package(self, name: str) -> Path:
-        """Where the repository made of a package's releases lies, whether or not it is there yet."""
-        return self.store / "pypi" / f"{re.sub(r'[-_.]+', '-', name).lower()}.git"
+    def find_package(self, name: str) -> Path:
+        """Return the path of the repository of a package's releases, whether or not it exists."""
+        return self.folder / "pypi" / f"{re.sub(r'[-_.]+', '-', name).lower()}.git"
 
-    def local_clone(self, repo: str) -> Path | None:
-        """The user's own clone of `owner/name` in the folder of `--clones`, or None."""
-        if self.local is None:
+    def find_local_clone(self, repo: str) -> Path | None:
+        """Return the user's own clone of `owner/name` in the folder of `--clones`, or None."""
+        if self.local_folder is None:
             return None
         stem = repo.replace("/", "__")
-        return next((path for end in ("", ".git") if (path := self.local / f"{stem}{end}").is_dir()), None)
+        return next((path for end in ("", ".git") if (path := self.local_folder / f"{stem}{end}").is_dir()), None)
 
     def fetch_forge(self, path: Path, url: str, *, head: str | None, token: str | None = None) -> None:
-        """Make or renew the bare clone of a forge's repository. Nothing that was fetched before is dropped.
+        """Create or update the bare clone of a forge's repository. Commits fetched before are kept.
 
         Args:
-            path: where it lies; another process that is at it is waited for.
-            url: what the forge says to clone from.
-            head: its default branch, or None.
-            token: for a private repository; it is written nowhere.
+            path: of the clone; waits for another process that updates it.
+            url: clone URL of the forge.
+            head: default branch, or None.
+            token: for a private repository; it is not stored.
 
         Raises:
             InputError: it cannot be cloned.
@@ -132,49 +132,51 @@ class Clones:
             path.mkdir(parents=True, exist_ok=True)
             with (path.parent / "fetching.lock").open("w") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                self._try(url, lambda: self._fetch_forge(path, url, head, _bearing(url, token)))
+                self._retry(url, lambda: self._fetch_forge(path, url, head, _build_token_environment(url, token)))
         except OSError as error:
             raise Transient(f"cannot write the clone of {url}: {error.strerror}") from error
 
     def _fetch_forge(self, path: Path, url: str, head: str | None, extra: dict[str, str]) -> None:
         from git import Repo  # noqa: PLC0415 - as below
 
-        git("init", "-q", "--bare", "--template=", str(path))  # also mends what a kill left half made
+        run_git("init", "-q", "--bare", "--template=", str(path))  # also repairs a clone whose creation was killed
         with Repo(path) as repo:
-            with repo.git.custom_environment(**_environment(), **extra):
+            with repo.git.custom_environment(**_build_environment(), **extra):
                 _fetch_into(repo, url, *FORGE_REFS)
             if head:
                 repo.git.symbolic_ref("HEAD", f"refs/heads/{head}")
 
-    def _of_forge(self, repo: str) -> Path:
-        path = forge_link(self.store, repo) / "repo.git"
+    def _find_forge_clone(self, repo: str) -> Path:
+        path = build_forge_link(self.folder, repo) / "repo.git"
         if not path.exists():
             raise InputError(f"there is no clone of github:{repo}", advice=f"mergemill mine github:{repo}")
         return path.resolve()
 
-    def _cloned(self, url: str, *, fresh: bool) -> Path:
+    def _ensure_clone(self, url: str, *, fresh: bool) -> Path:
         digest = hashlib.sha256(url.encode()).hexdigest()[:8]
-        path = self.store / "git" / f"{repo_of_url(url).replace('/', '__')}-{digest}.git"
+        path = self.folder / "git" / f"{parse_repo_name(url).replace('/', '__')}-{digest}.git"
         if not path.exists():
-            self._try(url, lambda: self._clone(url, path))
+            self._retry(url, lambda: self._clone(url, path))
         elif fresh:
-            self._try(url, lambda: self._fetch(path))
+            self._retry(url, lambda: self._fetch(path))
         return path
 
-    def _try(self, url: str, action: Callable[[], None]) -> None:
-        """Run a network action, again after a failure that may pass."""
+    def _retry(self, url: str, action: Callable[[], None]) -> None:
+        """Run a network action, and retry it after a transient failure."""
         from git import GitCommandError  # noqa: PLC0415 - importing GitPython runs git, which need not be there
 
         retrying = Retrying(
-            stop=stop_after_attempt(self.attempts), wait=wait_exponential(multiplier=self.first_wait, max=30),
-            retry=retry_if_exception_type(Transient), reraise=True,
-        )  # fmt: skip
+            stop=stop_after_attempt(self.max_attempts),
+            wait=wait_exponential(multiplier=self.first_wait, max=30),
+            retry=retry_if_exception_type(Transient),
+            reraise=True,
+        )
         for attempt in retrying:
             with attempt:
                 try:
                     action()
                 except GitCommandError as error:
-                    raise _told(url, str(error.stderr)) from error
+                    raise _translate_error(url, str(error.stderr)) from error
                 except OSError as error:
                     raise Transient(f"cannot write the clone of {url}: {error.strerror}") from error
 
@@ -182,30 +184,30 @@ class Clones:
         from git import Repo  # noqa: PLC0415 - as above
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        half = Path(tempfile.mkdtemp(prefix=".half-", dir=path.parent))
+        partial = Path(tempfile.mkdtemp(prefix=".half-", dir=path.parent))
         try:
-            # A mirror also holds refs/pull/*/head, by which rebase merges are recognised.
-            Repo.clone_from(url, half, mirror=True, env=_environment()).close()
+            # A mirror includes refs/pull/*/head, by which rebase merges are recognised.
+            Repo.clone_from(url, partial, mirror=True, env=_build_environment()).close()
             try:
-                half.rename(path)
+                partial.rename(path)
             except OSError:
-                if not path.exists():  # else another process was quicker, and its clone is as good
+                if not path.exists():  # else another process has cloned it first
                     raise
         finally:
-            shutil.rmtree(half, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
 
     def _fetch(self, path: Path) -> None:
         from git import Repo  # noqa: PLC0415 - as above
 
-        with Repo(path) as repo, repo.git.custom_environment(**_environment()):
+        with Repo(path) as repo, repo.git.custom_environment(**_build_environment()):
             _fetch_into(repo, "origin", "+refs/*:refs/*")
 
 
 def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
-    """Fetch refs; branches that are gone stay, unless one stands where `name/of/another` has to."""
+    """Fetch refs; deleted branches are kept, unless one is in the way of a branch `NAME/...`."""
     from git import GitCommandError  # noqa: PLC0415 - as above
 
-    # A repack in the background would outlive us, and drop what only a branch that is gone holds.
+    # A repack in the background would outlive this process and drop commits that no ref reaches.
     fetch = ("git", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "fetch", "--quiet", "--no-write-fetch-head")
     try:
         repo.git.execute([*fetch, url, *refs])
@@ -216,29 +218,29 @@ def _fetch_into(repo: Repo, url: str, *refs: str) -> None:
         repo.git.execute([*fetch, url, *refs])
 
 
-def checked(path: Path, *, has_head: bool = True) -> Repository:
-    """The repository at `path`, when its whole history can be read.
+def open_checked(path: Path, *, has_head: bool = True) -> GitRepository:
+    """Return the repository at `path` after checking that its history is complete.
 
     Args:
         path: its folder.
         has_head: whether HEAD must name a commit; a repository of releases has only tags.
 
     Raises:
-        InputError: it cannot, with what to do about it.
+        InputError: it is no repository, or shallow, partial or empty; the advice names the remedy.
     """
     if not path.is_dir():
         raise InputError(f"{path} is not a git repository", advice="there is no such folder")
-    # Without a ceiling git would take the repository of a folder further up for the one that was named.
+    # Without a ceiling git would use the repository of a parent folder.
     ceiling = {"GIT_CEILING_DIRECTORIES": str(path.resolve().parent)}
     try:
-        shallow = git("rev-parse", "--is-shallow-repository", cwd=path, env=ceiling).strip() == b"true"
+        shallow = run_git("rev-parse", "--is-shallow-repository", cwd=path, env=ceiling).strip() == b"true"
     except GitError as error:
         raise InputError(f"{path} is not a git repository", advice="name the folder that holds .git") from error
     if shallow:
         raise InputError(f"{path} is a shallow clone", advice=f"git -C {path} fetch --unshallow")
     if _is_partial(path):
         raise InputError(f"{path} is a partial clone", advice="clone it again without --filter")
-    repository = Repository(path)
+    repository = GitRepository(path)
     if has_head and not repository.has_commit("HEAD"):
         raise InputError(f"{path} is an empty repository", advice="its HEAD has no commits")
     return repository
@@ -246,36 +248,41 @@ def checked(path: Path, *, has_head: bool = True) -> Repository:
 
 def _is_partial(path: Path) -> bool:
     try:
-        keys = git("config", "--local", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", cwd=path)
+        keys = run_git(
+            "config", "--local", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$", cwd=path
+        )
     except GitError:  # no such key, or no configuration at all
         return False
     return any(row.partition(" ")[2].lower() not in ("false", "0", "no") for row in keys.decode().splitlines())
 
 
-def _bearing(url: str, token: str | None) -> dict[str, str]:
-    """The environment that lets git send a token to the host of `url` and to no other; nothing is written down."""
+def _build_token_environment(url: str, token: str | None) -> dict[str, str]:
+    """Return the environment that makes git send a token to the host of `url` only; nothing is stored."""
     if not token:
         return {}
     parts = urlsplit(url)
     secret = base64.b64encode(f"x-access-token:{token}".encode()).decode()
     return {
-        "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"http.{parts.scheme}://{parts.netloc}/.extraHeader",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"http.{parts.scheme}://{parts.netloc}/.extraHeader",
         "GIT_CONFIG_VALUE_0": f"Authorization: Basic {secret}",
-    }  # fmt: skip
+    }
 
 
-def _environment() -> dict[str, str]:
-    """What GitPython's git is run with; it adds to the process's own environment, so only the differences count."""
-    ours = git_environment() | {"GIT_NO_LAZY_FETCH": "0"}
-    return {key: value for key, value in ours.items() if os.environ.get(key) != value}
+def _build_environment() -> dict[str, str]:
+    """Return the environment of GitPython's git: differences only, because it is added to this process's own."""
+    environment = build_git_environment() | {"GIT_NO_LAZY_FETCH": "0"}
+    return {key: value for key, value in environment.items() if os.environ.get(key) != value}
 
 
-def _told(url: str, stderr: str) -> InputError | Transient:
-    """Git's own last word as an error of ours: the network's fault, or the URL's."""
+def _translate_error(url: str, stderr: str) -> InputError | Transient:
+    """Return git's own error message as Transient (network) or InputError (URL)."""
     lines = [line.strip(" '") for line in stderr.splitlines() if line.strip(" '")]
-    said = next((line for line in lines if re.search(r"(fatal|error):", line)), lines[-1] if lines else "git failed")
-    said = re.sub(r"^.*?(fatal|error): ", "", said)
+    message = next((line for line in lines if re.search(r"(fatal|error):", line)), lines[-1] if lines else "git failed")
+    message = re.sub(r"^.*?(fatal|error): ", "", message)
     missing = re.search(r"not found|returned error: 40[134]|does not (exist|appear)|could not read Username", stderr)
-    if _NETWORK.search(stderr) and not missing:
-        return Transient(f"cannot reach {url}: {said}", advice="run the same command again when the network is back")
-    return InputError(f"cannot clone {url}: {said}", advice="check the URL, or give a clone of your own with --clones")
+    if _NETWORK_PATTERN.search(stderr) and not missing:
+        return Transient(f"cannot reach {url}: {message}", advice="run the same command again when the network is back")
+    return InputError(
+        f"cannot clone {url}: {message}", advice="check the URL, or give a clone of your own with --clones"
+    )

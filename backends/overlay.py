@@ -1,65 +1,53 @@
-"""A commit with a patch on top, beside the history it is from: nothing is ever written into that history.
-
-The new objects lie in a scratch repository whose alternates are the history's own objects. The same commit and patch
-give the same new commit, wherever it is made.
-"""
+"""Commits with a patch on top, made beside the history they are based on: nothing is written into that history."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from backends.git import Repository, git
+from backends.git import GitRepository
+from backends.index import ScratchIndex
 
 if TYPE_CHECKING:
     from backends.services import Services
     from taskdb.records import Task
 
-_WHO = "mergemill"
+_COMMITTER = "mergemill"
 
 
 @contextmanager
-def patched(history: Repository, commit: str, *patches: bytes) -> Iterator[tuple[Repository, str]]:
-    """A repository that holds `history` and, on `commit`, the patches one after another; and that new commit.
+def open_patched_commit(history: GitRepository, commit: str, *patches: bytes) -> Iterator[tuple[GitRepository, str]]:
+    """Commit the patches, applied one after the other, on top of `commit`; yield the repository and the new commit.
+
+    The repository reads the objects of `history` too. The same commit and patches give the same new commit.
 
     Raises:
         GitError: a patch does not apply, or objects are missing.
     """
-    with tempfile.TemporaryDirectory(prefix="mergemill-overlay-") as scratch:
-        folder = Path(scratch) / "repo"
-        git("init", "-q", "--bare", "--template=", str(folder))
-        (folder / "objects" / "info").mkdir(parents=True, exist_ok=True)
-        (folder / "objects" / "info" / "alternates").write_text(f"{history.objects}\n")
-        overlay = Repository(folder)
-        index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-        overlay.git("read-tree", commit, env=index)
+    with ScratchIndex(history, commit) as index:
         for patch in patches:
-            if patch.strip():
-                overlay.git("apply", "--cached", "--whitespace=nowarn", data=patch, env=index)
-        tree = overlay.git("write-tree", env=index).decode().strip()
-        when = f"{history.git('log', '-1', '--format=%ct', commit).decode().strip()} +0000"
-        signed = {
-            f"GIT_{role}_{what}": value
+            index.apply(patch)
+        date = f"{history.run_git('log', '-1', '--format=%ct', commit).decode().strip()} +0000"
+        env = {
+            f"GIT_{role}_{field}": value
             for role in ("AUTHOR", "COMMITTER")
-            for what, value in (("NAME", _WHO), ("EMAIL", f"{_WHO}@localhost"), ("DATE", when))
+            for field, value in (("NAME", _COMMITTER), ("EMAIL", f"{_COMMITTER}@localhost"), ("DATE", date))
         }
-        made = overlay.git("commit-tree", tree, "-p", commit, "-m", "Patched", env=signed).decode().strip()
-        yield overlay, made
+        created = index.repository.run_git("commit-tree", index.write_tree(), "-p", commit, "-m", "Patched", env=env)
+        yield index.repository, created.decode().strip()
 
 
 @contextmanager
-def tree_of(task: Task, services: Services) -> Iterator[tuple[Repository, str]]:
-    """The history of a task, and the commit whose tree the agent is given: its base commit, with its setup patch.
+def open_task_tree(task: Task, services: Services) -> Iterator[tuple[GitRepository, str]]:
+    """Yield the history of a task and the commit that the agent starts from: base commit plus setup patch.
 
     Raises:
-        InputError: the clone of its source is gone, or lacks objects.
+        InputError: the clone of the task's source is missing or lacks objects.
     """
     history = services.clones.open(task.source, task.repo)
     if task.setup_patch is None:
         yield history, task.base_commit
         return
-    with patched(history, task.base_commit, services.artifacts.get(task.setup_patch)) as found:
+    with open_patched_commit(history, task.base_commit, services.artifacts.get(task.setup_patch)) as found:
         yield found

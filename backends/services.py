@@ -1,4 +1,4 @@
-"""What a stage may use, and nothing more. A test hands in real ones with small settings."""
+"""Services of a stage: all that it may use besides its input record. Tests pass real ones with small settings."""
 
 from __future__ import annotations
 
@@ -7,52 +7,58 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol
 
-from backends.sandbox.base import Limits
+from backends.sandbox.execution import ResourceLimits
 
 if TYPE_CHECKING:
-    from backends.clones import Clones
-    from backends.llm.base import Model
-    from backends.sandbox.base import ImageInfo, Sandbox
-    from mergemill.config import Settings
+    from backends.clones import CloneStore
+    from backends.llm.base import LanguageModel
+    from backends.sandbox.base import Sandbox
+    from backends.sandbox.images import ImageInfo, ImageStore
+    from core.config import Settings
     from taskdb.artifacts import Artifacts
     from taskdb.records import BuildPlan, Candidate
 
 
-def now() -> str:
-    """The time, ISO 8601 in UTC, to the second."""
+def get_time() -> str:
+    """Return the time, ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-class Boxes(Protocol):
-    """Makes images of trees that are no commit of the history."""
+class SourceImages(Protocol):
+    """Builder of images of trees that are not a commit of the history."""
 
-    def source(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
-        """The image with the tree of the candidate's base commit and a patch; None when its install fails."""
+    def build(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
+        """Build the image of the candidate's base commit with a patch applied; return None when its install fails."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Services:
-    """Settings, sandbox, clones, artifacts, model (None: none takes part), boxes of patched trees, and clock."""
+    """Settings, sandbox, clones, artifacts, model (None: no model is used), builder of patched images, and clock."""
 
     settings: Settings
     sandbox: Sandbox
-    clones: Clones
+    clones: CloneStore
     artifacts: Artifacts
-    model: Model | None = None
-    boxes: Boxes | None = None
-    clock: Callable[[], str] = now
+    model: LanguageModel | None = None
+    source_images: SourceImages | None = None
+    clock: Callable[[], str] = get_time
 
-    def test_limits(self) -> Limits:
-        """Limits of one test run."""
+    @property
+    def images(self) -> ImageStore:
+        """Image store of the sandbox."""
+        return self.sandbox.images
+
+    def test_limits(self) -> ResourceLimits:
+        """Return the limits of one test run."""
         return self._limits(self.settings.test_timeout)
 
-    def build_limits(self) -> Limits:
-        """Limits of one build step; a build may use both time and disk more freely than a test."""
+    def build_limits(self) -> ResourceLimits:
+        """Return the limits of one build step, which has more time and disk than a test run."""
         return self._limits(self.settings.budget_seconds, disk_factor=4)
 
-    def _limits(self, seconds: float, disk_factor: int = 1) -> Limits:
+    def _limits(self, seconds: float, disk_factor: int = 1) -> ResourceLimits:
         s = self.settings
-        return Limits(
+        return ResourceLimits(
             seconds=seconds,
             memory_mb=s.memory_mb,
             disk_mb=s.disk_mb * disk_factor,

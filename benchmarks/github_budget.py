@@ -1,7 +1,8 @@
-"""What mining GitHub costs: requests and points per 1,000 merged pull requests, a second crawl, seconds and memory.
+"""Measure the cost of mining GitHub: requests and points per 1,000 merged pull requests, second crawl, time, memory.
 
-Against the tests' emulator, whose costs follow GitHub's documented formula: `python -m benchmarks.github_budget [N]`.
-The peers' figures were measured on a listing or counted in their code (docs/mine.md).
+It runs against the emulator of the tests, whose costs follow GitHub's documented formula:
+`python -m benchmarks.github_budget [N]`. The figures of other tools were measured on a listing or counted in their code
+(docs/mine.md).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from tests.github import GitHub
 from tests.github.generate import make_world
-from tests.miner.github.crawling import Miner
+from tests.miner.github.emulator_miner import EmulatorMiner
 
 PEERS = (
     ("SWE-bench collection", "~3,110, and 200 unauthenticated diffs"),
@@ -26,16 +27,16 @@ PEERS = (
 
 
 def main(pull_requests: int) -> None:
-    """Print the figures for a generated repository with so many pull requests, of which about four fifths merged."""
+    """Print the figures for a generated repository with so many pull requests, about four fifths of them merged."""
     with tempfile.TemporaryDirectory(prefix="mergemill-budget-") as folder:
         world = make_world(Path(folder) / "world", seed=7, pull_requests=pull_requests)
         with GitHub(world) as hub:
-            miner = Miner(hub, Path(folder))
+            miner = EmulatorMiner(hub, Path(folder))
             began = time.perf_counter()
-            count, seconds = len(miner.changes()), time.perf_counter() - began
-            cost = miner.asked()
-            miner.changes()
-            again = miner.asked()
+            count, seconds = len(miner.read_changes()), time.perf_counter() - began
+            cost = miner.count_requests()
+            miner.read_changes()
+            again = miner.count_requests()
     requests, per = cost["graphql"] + cost["rest"], 1000 / count
     print(f"{count} merged pull requests, comments of linked issues and review threads included")
     print(f"per 1,000: {requests * per:.0f} requests, {cost['points'] * per:.0f} points, {seconds * per:.0f} s")

@@ -1,10 +1,10 @@
-"""What certified tasks of every kind pay for: gold, nothing, and three wrong submissions each, by the command line.
+"""Scores of gold, empty and wrong submissions to certified tasks of every kind, by the command line.
 
-    python -m benchmarks.kinds --db URL [--source S] [--most N] [--out FOLDER]
+    python -m benchmarks.kinds --db URL [--source S] [--limit N] [--out FOLDER]
 
-Prints two tables: change by kind (`mergemill tasks yields`); kind by submission, with the least and the largest value.
-A wrong submission must be worth less than 1 where a value has parts (reviews, tests), and 0 where it has none; the exit
-code is 1 when one is worth as much as gold.
+Prints two tables: change by kind (`mergemill tasks yields`); kind by submission, with the smallest and largest value.
+A wrong submission must score less than 1 where a score has parts (reviews, tests), and 0 where it has none; the exit
+code is 1 when one scores as high as gold.
 """
 
 from __future__ import annotations
@@ -20,34 +20,36 @@ from typing import Any
 from unidiff.patch import PatchSet
 
 MERGEMILL = (sys.executable, "-c", "from mergemill.cli import main; main()")
-NOTE = "diff --git a/{0} b/{0}\nnew file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+{1}\n"
-MANY = 40
-"""Findings of a review that points everywhere, a file."""
+NEW_FILE_PATCH = "diff --git a/{0} b/{0}\nnew file mode 100644\n--- /dev/null\n+++ b/{0}\n@@ -0,0 +1 @@\n+{1}\n"
+FINDINGS_PER_FILE = 40
+"""Findings per file of a review that reports everything."""
 
 
-def mergemill(*words: str, db: str) -> list[dict[str, Any]]:
-    """The lines of JSON that a command prints."""
-    done = subprocess.run([*MERGEMILL, *words, "--db", db, "--json"], capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 75):
-        raise SystemExit(f"mergemill {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()[-300:]}")
-    return [json.loads(line) for line in done.stdout.splitlines()]
+def run_mergemill(*words: str, db: str) -> list[dict[str, Any]]:
+    """Return the JSON lines that a command prints."""
+    process = subprocess.run([*MERGEMILL, *words, "--db", db, "--json"], capture_output=True, text=True, check=False)
+    if process.returncode not in (0, 75):
+        raise SystemExit(
+            f"mergemill {' '.join(words)} ended with {process.returncode}: {process.stderr.strip()[-300:]}"
+        )
+    return [json.loads(line) for line in process.stdout.splitlines()]
 
 
-def wrong(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(what it is, option of `grade`, content) of submissions that solve nothing, made from what `tasks show` tells."""
+def generate_wrong_submissions(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield (description, option of `grade`, content) of wrong submissions, from the output of `tasks show`."""
     if task["kind"] == "review":
-        yield from _reviews(task)
+        yield from _generate_reviews(task)
     elif task["kind"] == "test-writing":
-        yield from _tests(task)
+        yield from _generate_tests(task)
     else:
-        yield "a note beside the code", "--patch", NOTE.format("NOTES-of-mine.txt", "It works now.")
+        yield "a note beside the code", "--patch", NEW_FILE_PATCH.format("NOTES-of-mine.txt", "It works now.")
         yield "the change's tests alone", "--patch", task["test_patch"]
-        yield "what gold takes away, nothing in its place", "--patch", taken_away(task["patch"])
+        yield "the gold patch without its added lines", "--patch", remove_added_lines(task["patch"])
 
 
-def taken_away(patch: str) -> str:
-    """The patch without its added lines; files that it only adds to are left as they were."""
-    told = []
+def remove_added_lines(patch: str) -> str:
+    """Return a patch without its added lines; files to which it only adds lines are omitted."""
+    files = []
     for file in PatchSet(patch):
         hunks = []
         for hunk in file:
@@ -57,50 +59,50 @@ def taken_away(patch: str) -> str:
                 head = f"@@ -{hunk.source_start},{len(rows)} +{hunk.source_start},{kept} @@\n"
                 hunks.append(head + "".join(f"{line.line_type}{line.value}" for line in rows))
         if hunks and not file.is_added_file:
-            told.append(
+            files.append(
                 f"diff --git a/{file.path} b/{file.path}\n--- a/{file.path}\n+++ b/{file.path}\n" + "".join(hunks)
             )
-    return "".join(told) or NOTE.format("EMPTY-of-mine.txt", "Nothing to take away.")
+    return "".join(files) or NEW_FILE_PATCH.format("EMPTY-of-mine.txt", "Nothing to take away.")
 
 
-def _tests(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Wrong tests in the change's own test files' folder and language."""
+def _generate_tests(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield wrong tests in the folder and language of the change's own tests."""
     path = PatchSet(task["test_patch"])[0].path
     folder, _, name = path.rpartition("/")
-    fails, passes = SILLY[task["language"]]
+    fails, passes = TRIVIAL_TESTS[task["language"]]
     for what, text in (("a test that always fails", fails), ("a test that always passes", passes)):
-        beside = f"{folder}/{_silly_name(name)}".lstrip("/")
-        lines = text.replace("PACKAGE", _package(task)).splitlines()
+        beside = f"{folder}/{_name_trivial_test(name)}".lstrip("/")
+        lines = text.replace("PACKAGE", _find_package(task)).splitlines()
         head = f"diff --git a/{beside} b/{beside}\nnew file mode 100644\n--- /dev/null\n+++ b/{beside}\n"
         body = f"@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
         yield what, "--tests", head + body
     yield "the fix itself", "--tests", task["patch"]
 
 
-SILLY = {
-    "python": ("def test_silly():\n    assert False\n", "def test_silly():\n    assert True\n"),
+TRIVIAL_TESTS = {
+    "python": ("def test_trivial():\n    assert False\n", "def test_trivial():\n    assert True\n"),
     "go": (
-        'package PACKAGE\n\nimport "testing"\n\nfunc TestSilly(t *testing.T) {\n\tt.Fatal("no")\n}\n',
-        'package PACKAGE\n\nimport "testing"\n\nfunc TestSilly(t *testing.T) {\n}\n',
+        'package PACKAGE\n\nimport "testing"\n\nfunc TestTrivial(t *testing.T) {\n\tt.Fatal("no")\n}\n',
+        'package PACKAGE\n\nimport "testing"\n\nfunc TestTrivial(t *testing.T) {\n}\n',
     ),
-    "javascript": ("test('silly', () => { throw new Error('no') })\n", "test('silly', () => {})\n"),
+    "javascript": ("test('trivial', () => { throw new Error('no') })\n", "test('trivial', () => {})\n"),
 }
 """Language -> a test that always fails, and one that always passes."""
 
 
-def _silly_name(name: str) -> str:
-    """A file name that the framework of `name` takes for a test's."""
+def _name_trivial_test(name: str) -> str:
+    """Return the name of a new test file that follows the pattern of an existing one."""
     stem, dot, ending = name.partition(".")
     if stem.endswith("_test"):
-        return f"silly_test{dot}{ending}"
-    return f"test_silly{dot}{ending}" if stem.startswith("test") else f"silly{dot}{ending}"
+        return f"trivial_test{dot}{ending}"
+    return f"test_trivial{dot}{ending}" if stem.startswith("test") else f"trivial{dot}{ending}"
 
 
-def _reviews(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+def _generate_reviews(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     paths = [defect["path"] for defect in task["oracle"]["defects"]] or [file.path for file in PatchSet(task["patch"])]
-    everywhere = [finding(path, 5 * n + 1, 5 * n + 5) for path in set(paths) for n in range(MANY)]
-    elsewhere = [finding("docs/no-such-file.txt", 1, 3)]
-    whole = [finding(path, 1, 100_000) for path in set(paths)]
+    everywhere = [build_finding(path, 5 * n + 1, 5 * n + 5) for path in set(paths) for n in range(FINDINGS_PER_FILE)]
+    elsewhere = [build_finding("docs/no-such-file.txt", 1, 3)]
+    whole = [build_finding(path, 1, 100_000) for path in set(paths)]
     for what, findings in (
         ("a finding for every five lines", everywhere),
         ("a finding somewhere else", elsewhere),
@@ -109,55 +111,57 @@ def _reviews(task: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield what, "--review", json.dumps({"findings": findings})
 
 
-def finding(path: str, first: int, last: int) -> dict[str, Any]:
-    """A finding that claims nothing in particular."""
+def build_finding(path: str, first: int, last: int) -> dict[str, Any]:
+    """Return a finding with an unspecific claim."""
     return {"file": path, "first_line": first, "last_line": last, "claim": "Something is wrong here."}
 
 
-def worth(task: Mapping[str, Any], folder: Path, db: str) -> Iterator[tuple[str, float | None]]:
-    """(submission, value) of gold, of nothing, and of each wrong submission."""
-    yield "gold", mergemill("grade", task["id"], "--gold", db=db)[0]["value"]
-    yield "nothing", mergemill("grade", task["id"], "--noop", db=db)[0]["value"]
-    for number, (what, option, content) in enumerate(wrong(task)):
+def grade_submissions(task: Mapping[str, Any], folder: Path, db: str) -> Iterator[tuple[str, float | None]]:
+    """Yield (submission, value) of the gold, the empty and each wrong submission."""
+    yield "gold", run_mergemill("grade", task["id"], "--gold", db=db)[0]["value"]
+    yield "nothing", run_mergemill("grade", task["id"], "--noop", db=db)[0]["value"]
+    for number, (what, option, content) in enumerate(generate_wrong_submissions(task)):
         file = folder / f"{task['name']}-{number}".replace("/", "_")
         file.write_text(content)
-        yield what, mergemill("grade", task["id"], option, str(file), db=db)[0]["value"]
+        yield what, run_mergemill("grade", task["id"], option, str(file), db=db)[0]["value"]
 
 
-def _package(task: Mapping[str, Any]) -> str:
-    """The Go package that the change's tests are in."""
+def _find_package(task: Mapping[str, Any]) -> str:
+    """Return the Go package of the change's tests."""
     lines = [line[1:] for line in task["test_patch"].splitlines() if line[1:].startswith("package ")]
     return lines[0].split()[1] if lines else str(task["repo"]).rpartition("/")[2]
 
 
-def summed(found: Sequence[tuple[str, str, float | None]]) -> list[tuple[str, str, int, float | None, float | None]]:
-    """(kind, submission, how many, least, largest value) in the order in which they were seen first."""
+def summarise_values(
+    found: Sequence[tuple[str, str, float | None]],
+) -> list[tuple[str, str, int, float | None, float | None]]:
+    """Return (kind, submission, count, smallest value, largest value) in order of first occurrence."""
     groups: dict[tuple[str, str], list[float | None]] = {}
     for kind, what, value in found:
         groups.setdefault((kind, what), []).append(value)
-    told = []
+    rows = []
     for (kind, what), values in groups.items():
         scored = [value for value in values if value is not None]
-        told.append((kind, what, len(values), min(scored, default=None), max(scored, default=None)))
-    return told
+        rows.append((kind, what, len(values), min(scored, default=None), max(scored, default=None)))
+    return rows
 
 
-def arguments() -> argparse.Namespace:
-    """The options, see the docstring of the module."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the options; see the docstring of the module."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.kinds", description=__doc__)
     parser.add_argument("--db", required=True)
     parser.add_argument("--source", default=None, help="only tasks of this source")
-    parser.add_argument("--most", type=int, default=2, help="tasks of each kind that are graded")
-    parser.add_argument("--out", type=Path, default=Path("kinds"), help="where submissions are written")
+    parser.add_argument("--limit", type=int, default=2, help="tasks of each kind to grade")
+    parser.add_argument("--out", type=Path, default=Path("kinds"), help="folder for the submissions")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Grade, and print the tables."""
-    options = arguments()
+    """Grade the submissions and print the tables."""
+    options = parse_arguments()
     options.out.mkdir(parents=True, exist_ok=True)
     sources = [options.source] if options.source else []
-    rows = mergemill("tasks", "yields", *sources, db=options.db)
+    rows = run_mergemill("tasks", "yields", *sources, db=options.db)
     kinds = [name for name in (rows[0] if rows else {}) if name == "change" or any(row[name] for row in rows)]
     print("| " + " | ".join(kinds) + " |\n|" + "---|" * len(kinds))
     for row in rows:
@@ -165,20 +169,20 @@ def main() -> int:
     found: list[tuple[str, str, float | None]] = []
     for kind in kinds[1:]:
         only = [word for source in sources for word in ("--source", source)]
-        listed = mergemill("tasks", "list", "--kind", kind, "--status", "certified", *only, db=options.db)
-        for one in listed[: options.most]:
-            (task,) = mergemill("tasks", "show", one["id"], db=options.db)
-            for what, value in worth(task, options.out, options.db):
+        listed = run_mergemill("tasks", "list", "--kind", kind, "--status", "certified", *only, db=options.db)
+        for one in listed[: options.limit]:
+            (task,) = run_mergemill("tasks", "show", one["id"], db=options.db)
+            for what, value in grade_submissions(task, options.out, options.db):
                 print(f"{task['name']}: {what}: {value}", file=sys.stderr, flush=True)
                 found.append((kind, what, value))
-    print("\n| kind | submission | tasks | least | largest |\n|---|---|---|---|---|")
-    told = summed(found)
-    for kind, what, count, least, largest in told:
-        print(f"| {kind} | {what} | {count} | {_number(least)} | {_number(largest)} |")
-    return int(any(what != "gold" and largest is not None and largest >= 1 for _, what, _, _, largest in told))
+    print("\n| kind | submission | tasks | smallest | largest |\n|---|---|---|---|---|")
+    summary = summarise_values(found)
+    for kind, what, count, smallest, largest in summary:
+        print(f"| {kind} | {what} | {count} | {_format_value(smallest)} | {_format_value(largest)} |")
+    return int(any(what != "gold" and largest is not None and largest >= 1 for _, what, _, _, largest in summary))
 
 
-def _number(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "not scored" if value is None else f"{value:.2f}"
 
 

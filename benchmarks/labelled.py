@@ -1,7 +1,7 @@
-"""Files of commits and issues that people labelled, read by their columns. None of them is part of this project.
+"""Read files of manually labelled commits and issues by their columns. None of them is part of this project.
 
-Known are the columns of evidencebp/commit-classification (Amit and Feitelson, The corrective commit probability code
-quality metric, 2020: `message` with `Is_Corrective`, `Is_Adaptive`, `Is_Perfective`, `Is_Refactor`, `Is_Bug`,
+Supported are the columns of evidencebp/commit-classification (Amit and Feitelson, The corrective commit probability
+code quality metric, 2020: `message` with `Is_Corrective`, `Is_Adaptive`, `Is_Perfective`, `Is_Refactor`, `Is_Bug`,
 `Is_performance`) and of the NLBSE'24 tool competition (`title`, `body`, `label`: bug, feature, question).
 """
 
@@ -13,33 +13,37 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from miner.tags.issues import issue_features
-from miner.tags.words import features, message_parts
+from miner.tags.issues import extract_issue_features
+from miner.tags.words import extract_features, split_message
 
 COLUMNS = {
-    "Is_Corrective": "corrective", "Is_Bug": "corrective", "Is_Adaptive": "adaptive", "Is_Perfective": "perfective",
-    "Is_Refactor": "refactor", "Is_performance": "performance",
-}  # fmt: skip
-"""Column -> what it says."""
+    "Is_Corrective": "corrective",
+    "Is_Bug": "corrective",
+    "Is_Adaptive": "adaptive",
+    "Is_Perfective": "perfective",
+    "Is_Refactor": "refactor",
+    "Is_performance": "performance",
+}
+"""Column -> label."""
 ISSUES = ("bug", "feature", "question")
 _TRUTH = {"TRUE": True, "FALSE": False}
 
 
 @dataclass(frozen=True)
 class Labelled:
-    """One text with what people said of it. `group`: its repository."""
+    """One text with its labels. `group`: its repository."""
 
     file: str
     group: str
     title: str
     body: str
     features: Mapping[str, str]
-    said: Mapping[str, bool]
-    """Label -> whether it holds; labels nobody judged are not there."""
+    labels: Mapping[str, bool]
+    """Label -> whether it applies; labels that nobody assigned are missing."""
 
 
-def read(path: Path) -> list[Labelled]:
-    """The labelled rows of a file, each commit once."""
+def read_labelled(path: Path) -> list[Labelled]:
+    """Return the labelled rows of a file, each commit once."""
     csv.field_size_limit(sys.maxsize)
     with path.open(encoding="utf-8", newline="") as lines:
         rows = list(csv.DictReader(lines))
@@ -53,10 +57,10 @@ def read(path: Path) -> list[Labelled]:
 def _row(file: str, row: Mapping[str, str]) -> Iterator[Labelled]:
     if row.get("label") in ISSUES:
         title, body = row["title"], row["body"] or ""
-        said = {f"issue-{name}": row["label"] == name for name in ISSUES}
-        yield Labelled(file, row.get("repo", ""), title, body, issue_features(title, body), said)
+        labels = {f"issue-{name}": row["label"] == name for name in ISSUES}
+        yield Labelled(file, row.get("repo", ""), title, body, extract_issue_features(title, body), labels)
         return
-    said = {name: _TRUTH[row[column]] for column, name in COLUMNS.items() if row.get(column) in _TRUTH}
-    if said:
-        title, body = message_parts(row["message"])
-        yield Labelled(file, row.get("repo_name", ""), title, body, features(title, body), said)
+    labels = {name: _TRUTH[row[column]] for column, name in COLUMNS.items() if row.get(column) in _TRUTH}
+    if labels:
+        title, body = split_message(row["message"])
+        yield Labelled(file, row.get("repo_name", ""), title, body, extract_features(title, body), labels)

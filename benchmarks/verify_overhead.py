@@ -1,13 +1,13 @@
-"""What verification costs beyond the tests themselves, and what one more task of the same repository costs.
+"""Measure the cost of verification beyond the tests, and of one more task of the same repository.
 
     python -m benchmarks.verify_overhead [--suite-seconds 10] [--changes 3] [--repo git:PATH --limit N]
 
-Without `--repo` a repository is made whose suite computes for about `--suite-seconds`. One worker, so that seconds
-inside the test process and wall seconds can be compared. Printed per task:
+Without `--repo`, a repository is generated whose suite computes for about `--suite-seconds`. There is one worker, so
+seconds inside the test process and wall seconds are comparable. Printed per task:
 
 - overhead: (wall time of verification - time inside the test process) / time inside the test process;
 - marginal seconds: wall time of build, verification and certification without the time inside the test process;
-- marginal megabytes: the image layer that this task alone needs, and what its artifacts take beside the database.
+- marginal megabytes: the image layer that only this task needs, and its artifacts beside the database.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from mergemill.cli import run
-from mergemill.config import Settings
+from core.config import Settings
+from mergemill.cli import run_command_line
 from taskdb.records import Certificate, Environment, Task, Verification
 from taskdb.store import Store
 
 ACCEPTANCE_RUNS = 2
-"""How often a build runs the suite; `Environment.test_seconds` is the longer of the two."""
+"""Number of suite runs per build; `Environment.test_seconds` is the longer of the two."""
 
 MODULE = (
     "def burn(rounds):\n    total = {start}\n    for i in range(rounds):\n        total += i % 7\n    return total\n"
@@ -51,23 +51,23 @@ def test_starts_at_{start}():
 
 
 @dataclass(frozen=True)
-class Cost:
-    """One task's cost; seconds of wall time, bytes on disk."""
+class VerificationCost:
+    """Cost of one task in seconds of wall time and bytes on disk."""
 
     name: str
-    inside: float
-    verification: float
-    around: float
+    test_process_seconds: float
+    verification_seconds: float
+    other_seconds: float
     image_bytes: int
 
     @property
     def overhead(self) -> float:
-        """Verification's wall time beyond the test process, relative to the test process."""
-        return (self.verification - self.inside) / self.inside
+        """Wall time of verification beyond the test process, relative to the test process."""
+        return (self.verification_seconds - self.test_process_seconds) / self.test_process_seconds
 
 
 def make_repository(path: Path, suite_seconds: float, changes: int) -> None:
-    """A repository with `changes` squash-merged bug fixes and a suite of `suite_seconds`."""
+    """Create a repository with `changes` squash-merged bug fixes and a suite of `suite_seconds`."""
     from tests.helpers import TinyRepo  # noqa: PLC0415 - only this default needs the tests' helper
 
     def files(start: int) -> dict[str, str]:
@@ -83,10 +83,10 @@ def make_repository(path: Path, suite_seconds: float, changes: int) -> None:
         repo.commit(f"Start burning at {number} (#{number})\n\nburn(0) has to be {number}, it is not.", files(number))
 
 
-def costs(store: Store) -> list[Cost]:
-    """The cost of each certified task of the database, in the order they were built."""
+def compute_costs(store: Store) -> list[VerificationCost]:
+    """Return the cost of each certified task of the database in build order."""
     found = []
-    for certificate in store.all(Certificate):
+    for certificate in store.load_all(Certificate):
         task = store.get(Task, certificate.parent)
         verification = store.get(Verification, task.parent)
         environment = store.get(Environment, verification.parent)
@@ -99,34 +99,34 @@ def costs(store: Store) -> list[Cost]:
             + certificate.seconds
         )
         found.append(
-            Cost(
+            VerificationCost(
                 name=task.name,
-                inside=inside,
-                verification=verification.seconds,
-                around=around,
+                test_process_seconds=inside,
+                verification_seconds=verification.seconds,
+                other_seconds=around,
                 image_bytes=environment.image_bytes,
             )
         )
-    return sorted(found, key=lambda cost: -cost.around)
+    return sorted(found, key=lambda cost: -cost.other_seconds)
 
 
-def table(found: Sequence[Cost]) -> Table:
-    """The figures for people. The dearest task comes first: it paid for the layers the others share."""
+def render_table(found: Sequence[VerificationCost]) -> Table:
+    """Render the figures. The first task is the most expensive one: it includes the layers that the others share."""
     result = Table("task", "in tests s", "verification s", "overhead", "around the tests s", "own layer MB")
     for c in found:
         result.add_row(
             c.name,
-            f"{c.inside:.1f}",
-            f"{c.verification:.1f}",
+            f"{c.test_process_seconds:.1f}",
+            f"{c.verification_seconds:.1f}",
             f"{c.overhead:.2f}",
-            f"{c.around:.2f}",
+            f"{c.other_seconds:.2f}",
             f"{c.image_bytes / 1e6:.2f}",
         )
     return result
 
 
 def main() -> None:
-    """Run the pipeline on the repository in a database of its own and print the table and the medians."""
+    """Run the pipeline in a database of its own and print the table and the medians."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite-seconds", type=float, default=10)
     parser.add_argument("--changes", type=int, default=3)
@@ -140,17 +140,17 @@ def main() -> None:
             source = f"git:{folder}/bench__burn"
         settings = Settings(db=f"sqlite:///{folder}/bench.db", workers=1, limit=options.limit)
         limit = ["--limit", str(options.limit)] if options.limit else []
-        run(["run", source, "--db", settings.db, "--workers", "1", *limit])
+        run_command_line(["run", source, "--db", settings.db, "--workers", "1", *limit])
         artifacts = sum(p.stat().st_size for p in (settings.store_dir / "artifacts").rglob("*") if p.is_file())
         with Store.open(settings.db) as store:
-            found = costs(store)
+            found = compute_costs(store)
     console = Console()
-    console.print(table(found))
+    console.print(render_table(found))
     rest = found[1:] or found
     console.print(
         f"overhead, median of all tasks: {median(c.overhead for c in found):.2f} (goal: at most 0.3 from 10 s)"
     )
-    console.print(f"one more task: {median(c.around for c in rest):.2f} s around its tests (goal: at most 3 s)")
+    console.print(f"one more task: {median(c.other_seconds for c in rest):.2f} s around its tests (goal: at most 3 s)")
     megabytes = median(c.image_bytes for c in rest) / 1e6
     console.print(f"one more task: {megabytes:.2f} MB of image (goal: at most 5 MB); ", end="")
     console.print(f"artifacts {artifacts / 1e6 / max(1, len(found)):.2f} MB a task")

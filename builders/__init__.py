@@ -1,1 +1,1 @@
-"""A box the change runs in: Candidate -> Environment, a runnable image made from a BuildPlan."""
+"""Build stage: Candidate -> Environment, an image made from a BuildPlan in which the change's tests run."""

@@ -1,50 +1,51 @@
-"""One attempt: a plan's layers are built and its tests run."""
+"""One attempt: build a plan's layers and run its tests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from backends.sandbox.base import ImageInfo
+from backends.sandbox.images import ImageInfo
 from backends.services import Services
-from backends.tree import Tree
+from backends.tree import CommitTree
 from builders import layers
-from builders.accept import Accepted, Reason, Refused, accept, best_line
-from builders.repair.edits import AGENT
+from builders.acceptance import BuildAcceptance, BuildRejection, Reason, find_error_line, run_acceptance
+from builders.repair.edits import AGENT_ORIGIN
 from taskdb.records import BuildPlan, Candidate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Built:
-    """A plan whose image stood the acceptance."""
+class AcceptedBuild:
+    """A plan with its image, which passed acceptance."""
 
     plan: BuildPlan
     image: ImageInfo
-    accepted: Accepted
+    acceptance: BuildAcceptance
 
 
-def attempt(plan: BuildPlan, tree: Tree, candidate: Candidate, services: Services) -> Built | Refused:
-    """Build the plan's layers and run the tests.
+def run_attempt(
+    plan: BuildPlan, tree: CommitTree, candidate: Candidate, services: Services
+) -> AcceptedBuild | BuildRejection:
+    """Build the plan's layers and run acceptance.
 
     Raises:
         Transient: engine, network or disk failed.
         MachineError: this machine cannot make the base image.
         IncompleteCloneError: the clone lacks objects of the tree.
     """
-    layer = layers.dependencies(plan, tree.repository, services)
+    layer = layers.build_dependency_layer(plan, tree.repository, services)
     if layer.image is None:
-        return _refused(layer, Reason.DEPENDENCIES_FAILED)
-    layer = layers.source(plan, tree.repository, candidate.base_commit, candidate.repo, services)
+        return _create_layer_rejection(layer, Reason.DEPENDENCIES_FAILED)
+    layer = layers.build_source_layer(plan, tree.repository, candidate.base_commit, candidate.repo, services)
     if layer.image is None:
-        return _refused(layer, Reason.INSTALL_FAILED)
+        return _create_layer_rejection(layer, Reason.INSTALL_FAILED)
     image = layer.image
-    doubted = any(evidence.path == AGENT for evidence in plan.evidence)
-    result = accept(plan, tree, candidate, image.name, services, doubted=doubted)
-    return Built(plan=plan, image=image, accepted=result) if isinstance(result, Accepted) else result
+    is_model_edited = any(evidence.path == AGENT_ORIGIN for evidence in plan.evidence)
+    result = run_acceptance(plan, tree, candidate, image.name, services, check_forgery=is_model_edited)
+    return AcceptedBuild(plan=plan, image=image, acceptance=result) if isinstance(result, BuildAcceptance) else result
 
 
-def _refused(layer: layers.Layer, reason: Reason) -> Refused:
-    """Why a layer could not be made."""
-    log = layer.ran.output if layer.ran else ""
-    killed = layer.ran.killed_by if layer.ran else None
-    detail = f"stopped: {killed}; {best_line(log)}" if killed else best_line(log)
-    return Refused(reason=reason, detail=detail, log=log)
+def _create_layer_rejection(layer: layers.LayerBuild, reason: Reason) -> BuildRejection:
+    log = layer.result.output if layer.result else ""
+    killed = layer.result.killed_by if layer.result else None
+    detail = f"stopped: {killed}; {find_error_line(log)}" if killed else find_error_line(log)
+    return BuildRejection(reason=reason, detail=detail, log=log)

@@ -1,6 +1,6 @@
-"""Base images: found, or made from a registry's official image, from Debian, or from an interpreter of this machine.
+"""Base images, made from a registry's official image, from Debian, or from an interpreter of this machine.
 
-A base's name is the hash of its recipe, so an image that is there is the right one. `ensure_base` is the way in.
+A base's name contains the hash of its recipe, so an existing image is up to date. `ensure_base` is the entry point.
 """
 
 from __future__ import annotations
@@ -18,285 +18,326 @@ from importlib.metadata import version as installed_version
 
 import uv
 
-from backends.sandbox.base import ImageInfo
+from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from builders import catalog, interpreters
-from builders.borrowed import borrowed
-from builders.debootstrap import Finishing, can_debootstrap, root_file_system
-from dockerfiles.render import text
+from builders.debootstrap import FinishScript, find_missing_requirement, open_root_file_system
+from builders.host_settings import collect_host_settings
+from core.errors import MachineError, Transient
+from dockerfiles.render import read_resource
 from languages.base import Release
-from languages.draft import Draft
-from languages.registry import language as known_language
-from mergemill.errors import MachineError, Transient
+from languages.draft import PlanDraft
+from languages.registry import get_language as known_language
 
 log = logging.getLogger(__name__)
 
 REPOSITORY = "mergemill/base"
-LABEL = "mergemill.base"
+BASE_LABEL = "mergemill.base"
 """Label of every base and of the images made on it: language and version, `python3.11`."""
 PYTHON_LABEL = "mergemill.python"
 """Label with the path of the interpreter: `/usr/bin/python3.11`."""
 RECIPE_LABEL = "mergemill.recipe"
 USER = "mergemill"
 UV_PATH = "/usr/local/bin/uv"
-FINISH = "/run/mergemill/finish.sh"
+FINISH_PATH = "/run/mergemill/finish.sh"
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-MOVING_SUITES = frozenset({"sid"})
+ROLLING_SUITES = frozenset({"sid"})
 """Debian releases that change from day to day."""
-PLAIN = "debian"
-"""What a base is called that carries no language yet: toolchains are laid on it."""
+PLAIN_BASE = "debian"
+"""Language in the name of a base without a language, on which toolchains are installed."""
 PULL_SECONDS = 10.0
-"""How long a registry may take to give its first answer."""
+"""Timeout of a registry's first answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """One way to make a base. `kind` is official, debian or host; `source` the image, the suite or the interpreter."""
+class BaseRecipe:
+    """One method to make a base: official, debian or host. `source` is the image, the suite or the interpreter."""
 
     language: str
     version: str
-    kind: str
+    method: str
     source: str
     release: Release
     python: str = ""
-    """Path of the interpreter in the box, for Python."""
+    """Path of the interpreter in the container, for Python."""
 
     @property
     def name(self) -> str:
         """The image's name."""
         contents = [
-            self.kind, self.source, self.python, text("finish.sh"), catalog.packages(self.release), self.env,
-            installed_version("uv"), self.release.toolchain, self.release.probe,
-        ]  # fmt: skip
+            self.method,
+            self.source,
+            self.python,
+            read_resource("finish.sh"),
+            catalog.list_packages(self.release),
+            self.env,
+            installed_version("uv"),
+            self.release.toolchain,
+            self.release.probe,
+        ]
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
         word = self.language.replace("+", "p")  # a tag has no plus
-        return f"{REPOSITORY}:{word}{self.version}-{self.kind}-{key}"
+        return f"{REPOSITORY}:{word}{self.version}-{self.method}-{key}"
 
     @property
     def env(self) -> dict[str, str]:
         """The image's environment."""
-        return environment(self.language)
+        return build_base_env(self.language)
 
     @property
     def labels(self) -> dict[str, str]:
-        """What the image says of itself."""
+        """The image's labels: language, interpreter and recipe."""
         return {
-            LABEL: f"{self.language}{self.version}",
+            BASE_LABEL: f"{self.language}{self.version}",
             PYTHON_LABEL: self.python,
-            RECIPE_LABEL: f"{self.kind}:{self.source}",
+            RECIPE_LABEL: f"{self.method}:{self.source}",
         }
 
 
-def environment(language: str) -> dict[str, str]:
-    """The environment of a language's boxes."""
-    folders = () if language == PLAIN else known_language(language).PATH
+def build_base_env(language: str) -> dict[str, str]:
+    """Return the environment variables of a language's containers."""
+    folders = () if language == PLAIN_BASE else known_language(language).bin_folders
     return {"LANG": "C.UTF-8", "PATH": ":".join([*folders, STANDARD_PATH])}
 
 
-def recipes(language: str, release: Release, base_source: str) -> tuple[Recipe, ...]:
-    """The ways to make a base, best first. What this machine cannot do is not among them.
+def list_recipes(language: str, release: Release, base_source: str) -> tuple[BaseRecipe, ...]:
+    """Return the recipes that this machine supports, best first.
 
     Debian's own interpreter comes before one of this machine where the base for that has to be made anyway.
     """
     python = language == "python"
-    official = Recipe(
-        language=language, version=release.version, kind="official", source=catalog.official_image(release),
-        release=release, python=f"/usr/local/bin/python{release.version}" if python else "",
-    )  # fmt: skip
+    official = BaseRecipe(
+        language=language,
+        version=release.version,
+        method="official",
+        source=catalog.get_official_image(release),
+        release=release,
+        python=f"/usr/local/bin/python{release.version}" if python else "",
+    )
     if base_source == "registry":
         return (official,)
-    ways = []
-    if can_debootstrap() is None:
-        host = _host_recipe(release) if python else None
-        own = _debian_recipe(language, release) if release.suite else None
-        ways = [way for way in (own, host) if way]
-        if release.suite != interpreters.debian_suite():
-            ways.reverse()
-    return tuple(ways) if base_source == "debian" else (official, *ways)
+    local = []
+    if find_missing_requirement() is None:
+        host = _create_host_recipe(release) if python else None
+        debian = _create_debian_recipe(language, release) if release.suite else None
+        local = [recipe for recipe in (debian, host) if recipe]
+        if release.suite != interpreters.detect_debian_suite():
+            local.reverse()
+    return tuple(local) if base_source == "debian" else (official, *local)
 
 
-def _debian_recipe(language: str, release: Release) -> Recipe:
+def _create_debian_recipe(language: str, release: Release) -> BaseRecipe:
     python = f"/usr/bin/python{release.version}" if language == "python" else ""
-    return Recipe(
-        language=language, version=release.version, kind="debian", source=release.suite or "", release=release,
+    return BaseRecipe(
+        language=language,
+        version=release.version,
+        method="debian",
+        source=release.suite or "",
+        release=release,
         python=python,
-    )  # fmt: skip
-
-
-def _host_recipe(release: Release) -> Recipe | None:
-    interpreter = interpreters.found().get(release.version)
-    if interpreter is None or _carrier(interpreter) is None:
-        return None
-    source = f"{interpreter.prefix}@{release.version}.{interpreter.patch}"
-    return Recipe(
-        language="python", version=release.version, kind="host", source=source, release=release,
-        python=interpreter.python,
-    )  # fmt: skip
-
-
-def _carrier(interpreter: interpreters.Interpreter) -> Release | None:
-    """The release whose Debian base can take the interpreter in."""
-    suite = "bookworm" if interpreter.standalone else interpreters.debian_suite()
-    return next((one for one in catalog.releases("python") if one.suite == suite), None)
-
-
-def available(language: str, services: Services) -> tuple[str, ...]:
-    """Versions for which a base is here or can be made on this machine, oldest first.
-
-    Whether a registry answers is tried once, by asking for the default version's image.
-    """
-    return tuple(
-        one.version
-        for one in catalog.releases(language)
-        if _open_ways(language, one, services) or existing(language, one, services)
     )
 
 
-def moving(language: str, services: Services) -> frozenset[str]:
-    """Versions that this machine can only take from a Debian release that changes from day to day."""
-    ways = {one.version: _open_ways(language, one, services) for one in catalog.releases(language)}
-    return frozenset(v for v, open_ways in ways.items() if open_ways and open_ways[0].source in MOVING_SUITES)
+def _create_host_recipe(release: Release) -> BaseRecipe | None:
+    interpreter = interpreters.find_interpreters().get(release.version)
+    if interpreter is None or _find_carrier_release(interpreter) is None:
+        return None
+    source = f"{interpreter.prefix}@{release.version}.{interpreter.patch}"
+    return BaseRecipe(
+        language="python",
+        version=release.version,
+        method="host",
+        source=source,
+        release=release,
+        python=interpreter.python,
+    )
 
 
-def _open_ways(language: str, release: Release, services: Services) -> list[Recipe]:
+def _find_carrier_release(interpreter: interpreters.Interpreter) -> Release | None:
+    """Return the release on whose Debian base the interpreter runs."""
+    suite = "bookworm" if interpreter.standalone else interpreters.detect_debian_suite()
+    return next((one for one in catalog.list_releases("python") if one.suite == suite), None)
+
+
+def list_available_versions(language: str, services: Services) -> tuple[str, ...]:
+    """Return the versions for which a base exists or can be made on this machine, oldest first.
+
+    The registry is tested once, by a request for the default version's image.
+    """
+    return tuple(
+        one.version
+        for one in catalog.list_releases(language)
+        if _list_usable_recipes(language, one, services) or find_existing_base(language, one, services)
+    )
+
+
+def list_rolling_versions(language: str, services: Services) -> frozenset[str]:
+    """Return the versions that this machine can only install from a Debian release that changes from day to day."""
+    by_version = {one.version: _list_usable_recipes(language, one, services) for one in catalog.list_releases(language)}
+    return frozenset(v for v, recipes in by_version.items() if recipes and recipes[0].source in ROLLING_SUITES)
+
+
+def _list_usable_recipes(language: str, release: Release, services: Services) -> list[BaseRecipe]:
     source = services.settings.base_source
-    registry = source == "registry" or (source == "auto" and _registry_answers(language, services))
-    return [way for way in recipes(language, release, source) if registry or way.kind != "official"]
+    registry = source == "registry" or (source == "auto" and _is_registry_reachable(language, services))
+    return [recipe for recipe in list_recipes(language, release, source) if registry or recipe.method != "official"]
 
 
-def _registry_answers(language: str, services: Services) -> bool:
-    image = catalog.official_image(catalog.release(language, catalog.default(language)))
-    sandbox = services.sandbox
-    return sandbox.image(image) is not None or sandbox.pull(image, seconds=PULL_SECONDS)
+def _is_registry_reachable(language: str, services: Services) -> bool:
+    image = catalog.get_official_image(catalog.get_release(language, catalog.get_default_version(language)))
+    images = services.images
+    return images.inspect(image) is not None or images.pull(image, seconds=PULL_SECONDS)
 
 
-def existing(language: str, release: Release, services: Services) -> ImageInfo | None:
-    """The base for a release that is here already, or None."""
-    ways = recipes(language, release, services.settings.base_source)
-    return next((info for way in ways if (info := services.sandbox.image(way.name))), None)
+def find_existing_base(language: str, release: Release, services: Services) -> ImageInfo | None:
+    """Return the existing base for a release, or None."""
+    recipes = list_recipes(language, release, services.settings.base_source)
+    return next((info for recipe in recipes if (info := services.images.inspect(recipe.name))), None)
 
 
-def bootstrap(language: str, versions: tuple[str, ...] | None, services: Services) -> list[ImageInfo]:
-    """Bases for these versions, or the language's default. Raises as `ensure_base` does."""
-    return [ensure_base(language, version, services) for version in versions or (catalog.default(language),)]
+def ensure_bases(language: str, versions: tuple[str, ...] | None, services: Services) -> list[ImageInfo]:
+    """Return bases for these versions, or for the language's default; each is made unless it exists.
+
+    Raises:
+        InputError, MachineError, Transient: as `ensure_base`.
+    """
+    return [
+        ensure_base(language, version, services) for version in versions or (catalog.get_default_version(language),)
+    ]
 
 
 def ensure_base(language: str, version: str, services: Services) -> ImageInfo:
-    """The base image, made when it is not there yet; one process at a time makes it, others of the engine wait.
+    """Return the base image; it is made unless it exists, by one process of the engine while the others wait.
 
     Raises:
-        InputError: the catalog does not know language or version.
+        InputError: the catalog has no such language or version.
         MachineError: this machine can neither pull nor make it.
         Transient: the network or the engine failed.
     """
-    release = catalog.release(language, version)
-    if here := existing(language, release, services):
-        return here
-    with services.sandbox.lock(f"base-{language}{version}"):
-        if here := existing(language, release, services):
-            return here
-        for way in recipes(language, release, services.settings.base_source):
-            log.info("making the base for %s %s (%s: %s)", language, version, way.kind, way.source)
-            if (made := MAKERS[way.kind](way, services)) is not None:
-                log.info("%s is ready", made.name)
-                return made
-    reason = can_debootstrap() or f"no registry answers and there is no Debian suite or interpreter for {version}"
+    release = catalog.get_release(language, version)
+    if existing := find_existing_base(language, release, services):
+        return existing
+    with services.images.lock(f"base-{language}{version}"):
+        if existing := find_existing_base(language, release, services):
+            return existing
+        for recipe in list_recipes(language, release, services.settings.base_source):
+            log.info("making the base for %s %s (%s: %s)", language, version, recipe.method, recipe.source)
+            if (image := MAKERS[recipe.method](recipe, services)) is not None:
+                log.info("%s is ready", image.name)
+                return image
+    reason = (
+        find_missing_requirement() or f"no registry answers and there is no Debian suite or interpreter for {version}"
+    )
     raise MachineError(f"no base image for {language} {version}: {reason}", advice="scripts/setup base")
 
 
-# --- the three ways --------------------------------------------------------------------------------
+# --- the three methods -----------------------------------------------------------------------------
 
 
-def _official(way: Recipe, services: Services) -> ImageInfo | None:
-    """Pull the official image and finish it; None when no registry answers."""
-    if services.sandbox.image(way.source) is None and not services.sandbox.pull(way.source, seconds=PULL_SECONDS):
+def _make_official_base(recipe: BaseRecipe, services: Services) -> ImageInfo | None:
+    """Pull the official image and finish it; return None when no registry answers."""
+    if services.images.inspect(recipe.source) is None and not services.images.pull(recipe.source, seconds=PULL_SECONDS):
         return None
-    install = " ".join(catalog.packages())
-    script = f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {install} && {_finishing(way)}"
+    install = " ".join(catalog.list_packages())
+    packages = f"apt-get update -qq && apt-get install -qq -y --no-install-recommends {install}"
+    script = f"{packages} && {_build_finish_command(recipe)}"
     with tempfile.TemporaryFile() as tree:
         with tarfile.open(fileobj=tree, mode="w") as tar:
-            tar.add(uv.find_uv_bin(), UV_PATH.lstrip("/"), filter=_as_root)
+            tar.add(uv.find_uv_bin(), UV_PATH.lstrip("/"), filter=_set_root_owner)
         tree.seek(0)
-        return _built(way, way.source, script, tree, services, network=True)
+        return _build_base_image(recipe, recipe.source, script, tree, services, network=True)
 
 
-def _debian(way: Recipe, services: Services) -> ImageInfo:
-    """Make the suite, finish it and import it as one layer; two who need it at once make it once.
+def _make_debian_base(recipe: BaseRecipe, services: Services) -> ImageInfo:
+    """Make the suite, finish it and import it as one layer, under a lock so that it is made once.
 
-    A toolchain from a package registry is laid on a plain base of the suite.
+    A toolchain from a package registry is installed on a plain base of the suite.
     """
-    with services.sandbox.lock(way.name):
-        if here := services.sandbox.image(way.name):
-            return here
-        if way.release.toolchain:
-            return _with_toolchain(way, services)
-        packages = catalog.packages(way.release)
-        finishing = Finishing(script=text("finish.sh"), arguments=(way.release.probe, way.python))
-        with root_file_system(way.source, packages, uv.find_uv_bin(), finishing) as tar:
-            services.sandbox.import_rootfs(tar, way.name, env=way.env, labels=way.labels)
-        return _found(way, services)
+    with services.images.lock(recipe.name):
+        if existing := services.images.inspect(recipe.name):
+            return existing
+        if recipe.release.toolchain:
+            return _make_toolchain_base(recipe, services)
+        packages = catalog.list_packages(recipe.release)
+        finishing = FinishScript(script=read_resource("finish.sh"), arguments=(recipe.release.probe, recipe.python))
+        with open_root_file_system(recipe.source, packages, uv.find_uv_bin(), finishing) as tar:
+            services.images.import_rootfs(tar, recipe.name, env=recipe.env, labels=recipe.labels)
+        return _require_image(recipe, services)
 
 
-def _with_toolchain(way: Recipe, services: Services) -> ImageInfo:
-    """The suite with the release's packages, shared by all languages that ask for the same, then the toolchain."""
-    plain = replace(way.release, version="", toolchain="", probe="true")
-    under = replace(way, language=PLAIN, version=f"-{way.source}", release=plain)
-    _debian(under, services)
-    return _built(way, under.name, f"{{ {way.release.toolchain}\n}} && {_finishing(way)}", None, services, network=True)
+def _make_toolchain_base(recipe: BaseRecipe, services: Services) -> ImageInfo:
+    """Make the suite with the release's packages, shared by languages with the same ones, then add the toolchain."""
+    plain = replace(recipe.release, version="", toolchain="", probe="true")
+    suite = replace(recipe, language=PLAIN_BASE, version=f"-{recipe.source}", release=plain)
+    _make_debian_base(suite, services)
+    script = f"{{ {recipe.release.toolchain}\n}} && {_build_finish_command(recipe)}"
+    return _build_base_image(recipe, suite.name, script, None, services, network=True)
 
 
-def _host(way: Recipe, services: Services) -> ImageInfo | None:
-    """Lay an interpreter of this machine on the base of its Debian release."""
-    interpreter = interpreters.found()[way.version]
-    carrier = _carrier(interpreter)
+def _make_host_base(recipe: BaseRecipe, services: Services) -> ImageInfo | None:
+    """Copy an interpreter of this machine onto the base of its Debian release."""
+    interpreter = interpreters.find_interpreters()[recipe.version]
+    carrier = _find_carrier_release(interpreter)
     if carrier is None or carrier.suite is None:
         return None
-    under = _debian_recipe("python", carrier)
-    _debian(under, services)
+    suite = _create_debian_recipe("python", carrier)
+    _make_debian_base(suite, services)
     with tempfile.TemporaryFile() as tree:
         interpreters.write_tar(interpreter, tree)
         tree.seek(0)
-        return _built(way, under.name, _finishing(way), tree, services)
+        return _build_base_image(recipe, suite.name, _build_finish_command(recipe), tree, services)
 
 
-MAKERS = {"official": _official, "debian": _debian, "host": _host}
+MAKERS = {"official": _make_official_base, "debian": _make_debian_base, "host": _make_host_base}
 
 
-def _finishing(way: Recipe) -> str:
-    return shlex.join(["sh", FINISH, way.release.probe, way.python])
+def _build_finish_command(recipe: BaseRecipe) -> str:
+    return shlex.join(["sh", FINISH_PATH, recipe.release.probe, recipe.python])
 
 
-def _built(
-    way: Recipe, base: str, script: str, tree: io.BufferedRandom | None, services: Services, *, network: bool = False
+def _build_base_image(
+    recipe: BaseRecipe,
+    base: str,
+    script: str,
+    tree: io.BufferedRandom | None,
+    services: Services,
+    *,
+    network: bool = False,
 ) -> ImageInfo:
-    """Run a finishing script on an image and keep the result under the recipe's name."""
-    files, borrowed_env = borrowed(services.settings)
-    ran, info = services.sandbox.build(
-        base, ["sh", "-c", script], way.name, limits=services.build_limits(), tree=tree,
-        files={FINISH: text("finish.sh").encode(), **files},
-        env={"DEBIAN_FRONTEND": "noninteractive", **way.env, **borrowed_env},
-        keep_env=way.env, labels=way.labels, network=network,
-    )  # fmt: skip
+    """Run a finishing script on an image and commit the result under the recipe's name."""
+    files, host_env = collect_host_settings(services.settings)
+    result, info = services.images.build(
+        base,
+        ["sh", "-c", script],
+        recipe.name,
+        limits=services.build_limits(),
+        tree=tree,
+        files={FINISH_PATH: read_resource("finish.sh").encode(), **files},
+        env={"DEBIAN_FRONTEND": "noninteractive", **recipe.env, **host_env},
+        keep_env=recipe.env,
+        labels=recipe.labels,
+        network=network,
+    )
     if info is None:
-        raise Transient(f"the base {way.name} could not be finished: {ran.output[-400:].strip()}")
+        raise Transient(f"the base {recipe.name} could not be finished: {result.output[-400:].strip()}")
     return info
 
 
-def _found(way: Recipe, services: Services) -> ImageInfo:
-    info = services.sandbox.image(way.name)
+def _require_image(recipe: BaseRecipe, services: Services) -> ImageInfo:
+    info = services.images.inspect(recipe.name)
     if info is None:
-        raise Transient(f"the image {way.name} was imported and is not there")
+        raise Transient(f"the image {recipe.name} is missing after its import")
     return info
 
 
-def _as_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+def _set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = "root"
     entry.mode = 0o755
     return entry
 
 
-def settled_first(draft: Draft, moving: Collection[str]) -> Draft:
-    """Of the versions that the evidence lists, those whose base stays as it is before the `moving` ones."""
-    ordered = sorted(draft.versions, key=lambda one: (one.path == "(date)", one.value in moving))
+def prefer_stable_versions(draft: PlanDraft, rolling: Collection[str]) -> PlanDraft:
+    """Return the draft with its versions reordered: those of the evidence first, `rolling` ones last among them."""
+    ordered = sorted(draft.versions, key=lambda one: (one.path == "(date)", one.value in rolling))
     return replace(draft, versions=tuple(ordered))

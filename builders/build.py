@@ -1,4 +1,4 @@
-"""The stage: a candidate's first draft is built and tried, and mended where it fails (`builders.repair`)."""
+"""The stage `build`: build a candidate's first draft, run its tests, and repair failures (`builders.repair`)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date
 
-from backends.git import GitError, Repository
+from backends.git import GitError, GitRepository
 from backends.services import Services
-from backends.tree import Tree
+from backends.tree import CommitTree
 from builders import bases
-from builders.accept import Reason, Refused
+from builders.acceptance import BuildRejection, Reason
 from builders.agent.policy import LlmPolicy
-from builders.attempt import Built
+from builders.attempt import AcceptedBuild
 from builders.repair import memory
-from builders.repair.loop import Mended, mend
-from builders.repair.memory import Nearest
-from builders.repair.policy import Case, Policy
-from builders.repair.rules import Rules
-from builders.repair.skills import OURS, load
-from builders.seed import IncompleteCloneError
-from languages.draft import Context, Draft, NoPlanError
-from languages.registry import language
+from builders.repair.loop import RepairResult, repair_build
+from builders.repair.memory import NearestRepairPolicy
+from builders.repair.policy import Policy, RepairCase
+from builders.repair.rules import RulePolicy
+from builders.repair.skill_files import BUILTIN_SKILLS, load_skills
+from builders.source_tree import IncompleteCloneError
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
+from languages.registry import get_language
 from taskdb.records import Candidate, Environment, Rejection, Stage
 
 
 def build(candidate: Candidate, services: Services) -> Environment | Rejection:
-    """An image in which the tests of the candidate's base commit were seen to run, or why there is none.
+    """Return an image that passed acceptance at the candidate's base commit, or the rejection of the best attempt.
 
     Raises:
         Transient: engine, network or disk failed.
@@ -35,48 +35,63 @@ def build(candidate: Candidate, services: Services) -> Environment | Rejection:
     """
     started = time.monotonic()
     clone = services.clones.open(candidate.source, candidate.repo)
-    tree = Tree(clone, candidate.base_commit)
+    tree = CommitTree(clone, candidate.base_commit)
     try:
-        case = Case(candidate=candidate, tree=tree, first=first_draft(tree, candidate, services), services=services)
-        with policies(case) as asked:
-            done = mend(case, asked, started=started)
+        case = RepairCase(
+            candidate=candidate, tree=tree, first_draft=create_first_draft(tree, candidate, services), services=services
+        )
+        with open_policies(case) as policies:
+            repaired = repair_build(case, policies, started=started)
     except NoPlanError as error:
-        done = Mended(result=Refused(reason=Reason.NO_PLAN, detail=str(error), log=""), attempts=(), log="")
+        repaired = _reject_without_attempt(Reason.NO_PLAN, str(error))
     except IncompleteCloneError as error:
-        done = Mended(result=Refused(reason=Reason.INCOMPLETE_CLONE, detail=str(error), log=""), attempts=(), log="")
+        repaired = _reject_without_attempt(Reason.INCOMPLETE_CLONE, str(error))
     seconds = time.monotonic() - started
-    if isinstance(done.result, Refused):
+    if isinstance(repaired.result, BuildRejection):
         return Rejection(
-            parent=candidate.id, name=candidate.name, source=candidate.source, stage=Stage.BUILD,
-            reason=done.result.reason, detail=done.result.detail, attempts=done.attempts,
-            log=services.artifacts.put_text(done.log) if done.log else None, seconds=seconds,
-        )  # fmt: skip
-    memory.remember(case, [proposal for proposal, _ in done.steps])
-    return _environment(candidate, done.result, done, services, seconds)
+            parent=candidate.id,
+            name=candidate.name,
+            source=candidate.source,
+            stage=Stage.BUILD,
+            reason=repaired.result.reason,
+            detail=repaired.result.detail,
+            attempts=repaired.attempts,
+            log=services.artifacts.put_text(repaired.log) if repaired.log else None,
+            seconds=seconds,
+        )
+    memory.save_repair(case, [proposal for proposal, _ in repaired.steps])
+    return _create_environment(candidate, repaired.result, repaired, services, seconds)
 
 
-def first_draft(tree: Tree, candidate: Candidate, services: Services) -> Draft:
-    """All choices for the candidate's base commit, before anything was tried.
+def _reject_without_attempt(reason: Reason, detail: str) -> RepairResult:
+    return RepairResult(result=BuildRejection(reason=reason, detail=detail, log=""), attempts=(), log="")
+
+
+def create_first_draft(tree: CommitTree, candidate: Candidate, services: Services) -> PlanDraft:
+    """Return the first draft of the plan for the candidate's base commit.
 
     Raises:
-        NoPlanError: nothing can be planned for.
+        NoPlanError: the tree contains nothing to plan for.
     """
-    known = language(candidate.language)
-    draft = known.draft(tree, Context(
-        available=lambda: bases.available(known.NAME, services),
-        day=date.fromisoformat(candidate.created_at[:10]),
-        version=candidate.version or nearest_tag(tree.repository, candidate.base_commit),
-        touched=(*candidate.gold_files, *candidate.test_files),
-    ))  # fmt: skip
-    return bases.settled_first(draft, bases.moving(known.NAME, services))
+    language = get_language(candidate.language)
+    draft = language.create_draft(
+        tree,
+        PlanningContext(
+            list_available=lambda: bases.list_available_versions(language.name, services),
+            day=date.fromisoformat(candidate.created_at[:10]),
+            version=candidate.version or find_nearest_tag(tree.repository, candidate.base_commit),
+            changed_paths=(*candidate.gold_files, *candidate.test_files),
+        ),
+    )
+    return bases.prefer_stable_versions(draft, bases.list_rolling_versions(language.name, services))
 
 
 @contextmanager
-def policies(case: Case) -> Iterator[list[Policy]]:
-    """Who is asked when an attempt is refused, in this order: what is known, then a model where one takes part."""
+def open_policies(case: RepairCase) -> Iterator[list[Policy]]:
+    """Yield the policies in the order in which they are queried; the model's is the last, if a model is configured."""
     folder, model = case.services.settings.skills, case.services.model
-    skills = load(OURS, *([folder] if folder else ()))
-    rules: list[Policy] = [Nearest(case), Rules(case, skills)]
+    skills = load_skills(BUILTIN_SKILLS, *([folder] if folder else ()))
+    rules: list[Policy] = [NearestRepairPolicy(case), RulePolicy(case, skills)]
     if model is None:
         yield rules
         return
@@ -84,20 +99,31 @@ def policies(case: Case) -> Iterator[list[Policy]]:
         yield [*rules, agent]
 
 
-def _environment(candidate: Candidate, built: Built, done: Mended, services: Services, seconds: float) -> Environment:
-    accepted, put = built.accepted, services.artifacts
+def _create_environment(
+    candidate: Candidate, built: AcceptedBuild, repaired: RepairResult, services: Services, seconds: float
+) -> Environment:
+    acceptance, artifacts = built.acceptance, services.artifacts
     return Environment(
-        parent=candidate.id, name=candidate.name, plan=built.plan, attempt=done.attempts[-1].number,
-        attempts=done.attempts, image=built.image.name, image_digest=built.image.digest,
-        image_bytes=built.image.layer_bytes, collected_share=accepted.share, counts=accepted.counts,
-        base_report=put.put(accepted.stable.to_bytes()), log=put.put_text(done.log + accepted.log),
-        seconds=seconds, test_seconds=accepted.test_seconds,
-    )  # fmt: skip
+        parent=candidate.id,
+        name=candidate.name,
+        plan=built.plan,
+        attempt=repaired.attempts[-1].number,
+        attempts=repaired.attempts,
+        image=built.image.name,
+        image_digest=built.image.digest,
+        image_bytes=built.image.layer_bytes,
+        collected_share=acceptance.collected_share,
+        counts=acceptance.counts,
+        base_report=artifacts.put(acceptance.stable_report.to_bytes()),
+        log=artifacts.put_text(repaired.log + acceptance.log),
+        seconds=seconds,
+        test_seconds=acceptance.test_seconds,
+    )
 
 
-def nearest_tag(clone: Repository, commit: str) -> str:
-    """The nearest tag that `commit` descends from, empty when there is none."""
+def find_nearest_tag(clone: GitRepository, commit: str) -> str:
+    """Return the nearest tag that `commit` descends from, empty when there is none."""
     try:
-        return clone.git("describe", "--tags", "--abbrev=0", commit).decode(errors="replace").strip()
+        return clone.run_git("describe", "--tags", "--abbrev=0", commit).decode(errors="replace").strip()
     except GitError:
         return ""

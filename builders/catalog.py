@@ -1,45 +1,46 @@
-"""Which versions of a language there are, and what their bases are made of."""
+"""Catalog of language versions, with the images and packages that their bases are made of."""
 
 from __future__ import annotations
 
-from dockerfiles.render import base_packages, pinned
+from core.errors import InputError
+from dockerfiles.render import list_base_packages, pin_image
 from languages.base import Release
-from languages.registry import language as known_language
-from mergemill.errors import InputError
+from languages.registry import get_language as known_language
 
 
-def releases(language: str) -> tuple[Release, ...]:
-    """All releases of a language, oldest first.
+def list_releases(language: str) -> tuple[Release, ...]:
+    """Return all releases of a language, oldest first.
 
     Raises:
         InputError: there is no such language.
     """
-    return known_language(language).RELEASES
+    return known_language(language).releases
 
 
-def release(language: str, version: str) -> Release:
-    """One release.
+def get_release(language: str, version: str) -> Release:
+    """Return one release.
 
     Raises:
-        InputError: the language does not have it.
+        InputError: the language has no such release.
     """
-    known = releases(language)
-    for one in known:
+    releases = list_releases(language)
+    for one in releases:
         if one.version == version:
             return one
-    raise InputError(f"no base image for {language} {version}", advice=f"known: {', '.join(r.version for r in known)}")
+    versions = ", ".join(one.version for one in releases)
+    raise InputError(f"no base image for {language} {version}", advice=f"available: {versions}")
 
 
-def default(language: str) -> str:
-    """The version that is made when none is named."""
-    return known_language(language).DEFAULT
+def get_default_version(language: str) -> str:
+    """Return the version that is used when none is given."""
+    return known_language(language).default_version
 
 
-def official_image(release: Release) -> str:
-    """The official image as it is pulled: by digest where there is one."""
-    return pinned(release.official)
+def get_official_image(release: Release) -> str:
+    """Return the reference of the official image, by digest where the catalog has one."""
+    return pin_image(release.official)
 
 
-def packages(release: Release | None = None) -> tuple[str, ...]:
-    """Debian packages of every base; with a release, also those of Debian's own version of it."""
-    return tuple(dict.fromkeys([*base_packages(), *(release.packages if release else ())]))
+def list_packages(release: Release | None = None) -> tuple[str, ...]:
+    """Return the Debian packages of every base; with a release, also those of Debian's own version of it."""
+    return tuple(dict.fromkeys([*list_base_packages(), *(release.packages if release else ())]))

@@ -1,4 +1,4 @@
-"""What the derivers share: the shape of one, a refusal, and the fields that every task takes from its change."""
+"""What all derivers share: their signature, their rejection, and the fields that a task takes from its change."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 from backends.services import Services
 from taskdb.lineage import Lineage
-from taskdb.records import Kind, RunKind, Task
-from taskdb.verdicts import completed
+from taskdb.records import Kind, RunVariant, Task
+from taskdb.verdicts import append_addition
 
 
 @dataclass(frozen=True)
-class Refusal:
+class KindRejection:
     """Why a change gives no task of a kind."""
 
     reason: StrEnum | str
@@ -22,45 +22,79 @@ class Refusal:
     """One line for people."""
 
 
-Deriver = Callable[[Lineage, Services], list[Task] | Refusal]
-"""Makes the tasks of one kind of a change that has what `taskdb.kinds.NEEDS` asks for."""
+Deriver = Callable[[Lineage, Services], list[Task] | KindRejection]
+"""Makes the tasks of one kind from a change that fulfils the kind's prerequisites (`mergemill.kinds`)."""
 
 
-def task_of(lineage: Lineage, kind: Kind, number: int | None = None, **changes: Any) -> Task:
-    """A task with all that it has from its change, and `changes`; `number` where a change gives several of one kind.
+def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:
+    """Return a task with all fields that follow from its change, overridden by `fields`.
 
-    Of a change that was verified, lists, script and image are the verification's; of another one they are empty.
+    Args:
+        lineage: the change. Lists, script and image are empty where it was not verified.
+        kind: of the task.
+        number: appended to the name where a change gives several tasks of one kind.
+        fields: of the task, in place of those that follow from the change.
     """
-    candidate, environment, verification = lineage.candidate, lineage.environment, lineage.verification
-    verified: dict[str, Any] = {}
-    if environment is not None and verification is not None:
-        solved = [run.test_seconds for run in verification.runs if run.kind is RunKind.SOLVED]
-        verified = {
-            "parent": verification.id, "twin_patch": verification.twin_patch, "twins": verification.twins,
-            "FAIL_TO_PASS": verification.FAIL_TO_PASS, "PASS_TO_PASS": verification.PASS_TO_PASS,
-            "eval_script": verification.eval_script, "plan": environment.plan, "image": environment.image,
-            "language_version": environment.plan.language_version, "image_digest": environment.image_digest,
-            "test_seconds": max(solved, default=0.0), "environment": "verified",
-        }  # fmt: skip
+    candidate = lineage.candidate
     addition = lineage.verdict.addition if lineage.verdict else ""
-    common = {
-        "parent": candidate.id, "candidate": candidate.id, "source": candidate.source, "kind": kind,
-        "name": f"{candidate.name}.{kind}" + (f"-{number}" if number is not None else ""), "repo": candidate.repo,
-        "language": candidate.language, "language_version": "", "version": candidate.version,
-        "base_commit": candidate.base_commit, "created_at": candidate.created_at, "license": candidate.license,
-        "problem_statement": completed(candidate.problem_statement, addition), "hints": candidate.hints,
-        "gold_patch": candidate.gold_patch, "test_patch": candidate.test_patch, "twin_patch": None, "twins": (),
-        "FAIL_TO_PASS": (), "PASS_TO_PASS": (), "eval_script": None, "plan": None, "image": "", "image_digest": "",
-        "test_seconds": 0.0, "environment": "none",
-    }  # fmt: skip
-    return Task(**(common | verified | changes))
+    common: dict[str, Any] = {
+        "parent": candidate.id,
+        "candidate": candidate.id,
+        "source": candidate.source,
+        "kind": kind,
+        "name": f"{candidate.name}.{kind}" + (f"-{number}" if number is not None else ""),
+        "repo": candidate.repo,
+        "language": candidate.language,
+        "language_version": "",
+        "version": candidate.version,
+        "base_commit": candidate.base_commit,
+        "created_at": candidate.created_at,
+        "license": candidate.license,
+        "problem_statement": append_addition(candidate.problem_statement, addition),
+        "hints": candidate.hints,
+        "gold_patch": candidate.gold_patch,
+        "test_patch": candidate.test_patch,
+        "control_patch": None,
+        "controls": (),
+        "FAIL_TO_PASS": (),
+        "PASS_TO_PASS": (),
+        "eval_script": None,
+        "plan": None,
+        "image": "",
+        "image_digest": "",
+        "test_seconds": 0.0,
+        "environment": "none",
+    }
+    return Task(**(common | _get_verified_fields(lineage) | fields))
 
 
-def set_aside(lineage: Lineage) -> Refusal | None:
-    """The refusal of kinds that live by their statement, where the judge has set it aside."""
+def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
+    """Return the fields that follow from the environment and the verification; none where either is missing."""
+    environment, verification = lineage.environment, lineage.verification
+    if environment is None or verification is None:
+        return {}
+    gold_seconds = [run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD]
+    return {
+        "parent": verification.id,
+        "control_patch": verification.control_patch,
+        "controls": verification.controls,
+        "FAIL_TO_PASS": verification.FAIL_TO_PASS,
+        "PASS_TO_PASS": verification.PASS_TO_PASS,
+        "eval_script": verification.eval_script,
+        "plan": environment.plan,
+        "image": environment.image,
+        "language_version": environment.plan.language_version,
+        "image_digest": environment.image_digest,
+        "test_seconds": max(gold_seconds, default=0.0),
+        "environment": "verified",
+    }
+
+
+def check_statement(lineage: Lineage) -> KindRejection | None:
+    """Return a rejection where the judge has excluded the statement; for kinds that use the change's own statement."""
     verdict = lineage.verdict
     if verdict is None or verdict.set_aside is None:
         return None
     found = next((finding for finding in verdict.findings if finding.rule == verdict.set_aside), None)
-    detail = f"{found.detail}: {found.quote!r}" if found else "set aside by the judge"
-    return Refusal(verdict.set_aside, detail)
+    detail = f"{found.detail}: {found.quote!r}" if found else "excluded by the judge"
+    return KindRejection(verdict.set_aside, detail)

@@ -1,45 +1,45 @@
-"""A bug fix: something behaved wrongly and a test sees it. New names alone (imports that fail) are no bug."""
+"""Bug fixes: changes before which a test fails by its behaviour, not only because a name is missing."""
 
 from __future__ import annotations
 
 from enum import StrEnum
 
 from backends.services import Services
-from derivers.base import Refusal, set_aside, task_of
+from derivers.base import KindRejection, build_task, check_statement
 from taskdb.lineage import Lineage
-from taskdb.published import compare
+from taskdb.published import compare_lists
 from taskdb.records import FailureKind, Kind, PublishedVerdict, Task, Verification
 
-BEHAVIOURAL = (FailureKind.ASSERTION, FailureKind.ERROR)
+BEHAVIOURAL_FAILURES = (FailureKind.ASSERTION, FailureKind.ERROR)
 
 
 class Reason(StrEnum):
-    """Why a verified change is no bug fix. What the judge has set aside has its finding's name for a reason."""
+    """Why a verified change is no bug fix. Where the judge has excluded the statement, the reason is its finding."""
 
     NO_BEHAVIOURAL_FAILURE = "no-behavioural-failure"
 
 
-def is_bugfix(verification: Verification) -> str | None:
-    """None, or why not: no FAIL_TO_PASS test ran and saw something wrong."""
+def check_bugfix(verification: Verification) -> str | None:
+    """Return why a verified change is no bug fix: no FAIL_TO_PASS test ran and failed; None if it is one."""
     kinds = {kind for _, kind in verification.FAIL_TO_PASS}
-    if kinds & set(BEHAVIOURAL):
+    if kinds & set(BEHAVIOURAL_FAILURES):
         return None
     if not kinds:
-        return "nothing fails before it"
+        return "no test fails before the change"
     return f"before the fix every FAIL_TO_PASS test was only {' or '.join(sorted(kinds))}"
 
 
-def bugfix(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The bugfix task of a verified change; runs nothing."""
+def derive_bugfix(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the bugfix task of a verified change. Nothing is executed."""
     del services
-    if detail := is_bugfix(lineage.the_verification):
-        return Refusal(Reason.NO_BEHAVIOURAL_FAILURE, detail)
-    return set_aside(lineage) or [task_of(lineage, Kind.BUGFIX, published=as_published(lineage))]
+    if detail := check_bugfix(lineage.require_verification()):
+        return KindRejection(Reason.NO_BEHAVIOURAL_FAILURE, detail)
+    return check_statement(lineage) or [build_task(lineage, Kind.BUGFIX, published=compare_with_published(lineage))]
 
 
-def as_published(lineage: Lineage) -> PublishedVerdict | None:
-    """How the lists differ from those that a published task came with."""
-    published, verification = lineage.candidate.published, lineage.the_verification
+def compare_with_published(lineage: Lineage) -> PublishedVerdict | None:
+    """Return how the lists differ from those of a published task; None where the change was not published."""
+    published, verification = lineage.candidate.published, lineage.require_verification()
     if published is None:
         return None
-    return compare(published, [test for test, _ in verification.FAIL_TO_PASS], verification.PASS_TO_PASS)
+    return compare_lists(published, [test for test, _ in verification.FAIL_TO_PASS], verification.PASS_TO_PASS)

@@ -1,4 +1,4 @@
-"""A feature: the new tests need names that the tree does not have yet, and the statement tells them."""
+"""Features: changes whose tests use names that the base tree lacks. The statement names them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 
 from backends.services import Services
-from derivers.base import Refusal, set_aside, task_of
-from derivers.bugfix import as_published, is_bugfix
+from derivers.base import KindRejection, build_task, check_statement
+from derivers.bugfix import check_bugfix, compare_with_published
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
 from taskdb.verdicts import Interface, Verdict
@@ -17,42 +17,49 @@ HEADING = "## Interface\n\nThe tests use these names; they must exist with these
 
 
 class Reason(StrEnum):
-    """Why a verified change is no feature. What the judge has set aside has its finding's name for a reason."""
+    """Why a verified change is no feature. Where the judge has excluded the statement, the reason is its finding."""
 
     BEHAVIOURAL_FAILURE = "behavioural-failure"
     NOTHING_FAILS = "nothing-fails"
     INTERFACE_NOT_NAMED = "interface-not-named"
 
 
-def feature(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The feature task of a verified change whose tests could not even begin without it; runs nothing."""
+def derive_feature(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the feature task of a verified change whose tests cannot be collected without it. Nothing is executed."""
     del services
-    if not lineage.the_verification.FAIL_TO_PASS:
-        return Refusal(Reason.NOTHING_FAILS, "nothing fails before it")
-    if is_bugfix(lineage.the_verification) is None:
-        return Refusal(Reason.BEHAVIOURAL_FAILURE, "a test ran before it and saw something wrong: a bug fix")
-    if refusal := set_aside(lineage):
-        return refusal
-    verdict = lineage.the_verdict
-    if unnamed := _unnamed(verdict):
-        return Refusal(Reason.INTERFACE_NOT_NAMED, f"nothing tells {unnamed[0]!r}, which the tests use")
-    task = task_of(lineage, Kind.FEATURE, published=as_published(lineage))
-    return [task.model_copy(update={"problem_statement": with_interfaces(task.problem_statement, verdict.interfaces)})]
+    if not lineage.require_verification().FAIL_TO_PASS:
+        return KindRejection(Reason.NOTHING_FAILS, "no test fails before the change")
+    if check_bugfix(lineage.require_verification()) is None:
+        detail = "a test runs and fails before the change: it is a bug fix"
+        return KindRejection(Reason.BEHAVIOURAL_FAILURE, detail)
+    if rejection := check_statement(lineage):
+        return rejection
+    verdict = lineage.require_verdict()
+    if unnamed := _find_unnamed(verdict):
+        detail = f"the tests use {unnamed[0]!r}, whose definition could not be read"
+        return KindRejection(Reason.INTERFACE_NOT_NAMED, detail)
+    task = build_task(lineage, Kind.FEATURE, published=compare_with_published(lineage))
+    statement = append_interfaces(task.problem_statement, verdict.interfaces)
+    return [task.model_copy(update={"problem_statement": statement})]
 
 
-def with_interfaces(statement: str, needed: Sequence[Interface]) -> str:
-    """The statement, and after it what the tests call, where the change brings that."""
-    if not needed:
+def append_interfaces(statement: str, interfaces: Sequence[Interface]) -> str:
+    """Return the statement followed by the interfaces that the change adds and its tests use."""
+    if not interfaces:
         return statement
-    lines = [f"- `{one.path}`: `{one.signature}`" for one in needed]
+    lines = [f"- `{interface.path}`: `{interface.signature}`" for interface in interfaces]
     return f"{statement.rstrip()}\n\n{HEADING}\n" + "\n".join(lines) + "\n"
 
 
-def _unnamed(verdict: Verdict) -> list[str]:
-    """Names that the tests demand, that the statement does not tell, and whose definition could not be read."""
-    told = {word for one in verdict.interfaces for word in (one.name, PurePosixPath(one.path).stem)}
-    return [f.quote for f in verdict.findings if f.rule == "name-not-stated" and not told & set(_words(f.quote))]
+def _find_unnamed(verdict: Verdict) -> list[str]:
+    """Return the names that the tests require, the statement lacks, and no interface defines."""
+    named = {word for interface in verdict.interfaces for word in (interface.name, PurePosixPath(interface.path).stem)}
+    return [
+        finding.quote
+        for finding in verdict.findings
+        if finding.rule == "name-not-stated" and not named & set(_split_words(finding.quote))
+    ]
 
 
-def _words(quote: str) -> list[str]:
+def _split_words(quote: str) -> list[str]:
     return "".join(letter if letter.isalnum() or letter == "_" else " " for letter in quote).split()

@@ -1,8 +1,8 @@
-"""A change for speed as a task: the same behaviour in less time, held against what the change itself gained.
+"""Performance tasks: the same behaviour in less time, compared with what the change itself gained.
 
-The work that is timed is a few tests of the repository's own, run many times: those that the gold patch was seen to
-shorten. Before and after are run in turn and compared by ranks; what is asked of a submission follows from the gain
-that is sure, not from the one that was seen, and a second series of the base tree must show no gain at all.
+The workload is a few of the repository's own tests, repeated many times: those that the gold patch makes faster. Base
+and gold runs alternate and are compared by rank. The threshold for a submission follows from the lower bound of the
+speedup, not from its estimate, and a second sample of the base tree must show no speedup (the control).
 """
 
 from __future__ import annotations
@@ -12,124 +12,135 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from backends.git import GitError, Repository
-from backends.sandbox.base import Series
+from backends.git import GitError, GitRepository
+from backends.sandbox.base import ContainerPool
 from backends.services import Services
-from backends.testing.bench import Bench
-from backends.testing.outcomes import Status
-from backends.testing.run import run_tests
-from backends.testing.timing import ALPHA, RUNS, p_value, ratio, sure_gain
-from backends.testing.twin_runs import twins_of
-from backends.testing.workload import FRAMEWORKS, Clock, Sample, interleaved, workload_script
-from derivers.base import Refusal, set_aside, task_of
+from derivers.base import KindRejection, build_task, check_statement
+from evaluation.controls.controls import build_controls
+from evaluation.performance.timing import (
+    ALPHA,
+    RUNS_PER_TREE,
+    compute_guaranteed_speedup,
+    compute_p_value,
+    compute_speedup,
+)
+from evaluation.performance.workload import (
+    WORKLOAD_FRAMEWORKS,
+    Clock,
+    WorkloadSample,
+    measure_interleaved,
+    render_workload,
+)
+from evaluation.reports.outcomes import OutcomeStatus
+from evaluation.runner.evaluator import Evaluator
+from evaluation.runner.run import run_tests
 from languages.paths import is_test_file
 from taskdb.lineage import Lineage
-from taskdb.oracles import Performance
+from taskdb.oracles import PerformanceOracle
 from taskdb.records import Kind, Task, TestId
 from taskdb.tags import ChangeKind
 
-LOOKED_AT = 500
-"""Tests among which the work is looked for, at most: of more than these, some from everywhere."""
+MAX_SCREENED_TESTS = 500
+"""Tests that are timed in the first place; of more, an evenly spaced selection."""
 ROUND_SECONDS = 0.01
-"""A test that takes less is run several times in a round,"""
-MOST_RUNS = 200
-"""but no more often than this."""
-LOOK_ROUNDS = 2
-AGAIN_ROUNDS = 6
-"""Rounds of the second look, at tests that were shorter in the first."""
-MOST_LIKELY = 30
-"""Tests that are looked at again, at most."""
-SHARE = 0.2
-"""A test is work when the gold patch saves at least so much of its time,"""
-SECONDS: Mapping[Clock, float] = {"cpu": 0.001, "wall": 0.05}
-"""and at least so many seconds: other work on this machine makes the time that passes longer by chance."""
-TESTS = 10
-"""Tests of the work, at most: those with which most is saved."""
-WORK_SECONDS = 1.5
-"""What the work takes in the base tree, about."""
-MOST_ROUNDS = 500
-LEAST_GAIN = 1.1
-"""The gain that must be sure."""
-OF_THE_SAVING = 0.8
-"""A submission must save this share of the time that the gold patch is sure to save."""
+"""A test that takes less time is run several times in a round."""
+MAX_RUNS_PER_ROUND = 200
+SCREEN_ROUNDS = 2
+CONFIRM_ROUNDS = 6
+"""Rounds of the second timing, of tests that were faster in the first."""
+MAX_CONFIRMED_TESTS = 30
+"""Tests that are timed a second time."""
+MIN_SAVED_SHARE = 0.2
+"""Share of a test's time that the gold patch must save, for the test to be part of the workload."""
+MIN_SAVED_SECONDS: Mapping[Clock, float] = {"cpu": 0.001, "wall": 0.05}
+"""Seconds that it must save, too; more by wall time, which other processes lengthen by chance."""
+MAX_WORKLOAD_TESTS = 10
+"""Tests of the workload: those with the largest savings."""
+WORKLOAD_SECONDS = 1.5
+"""Approximate duration of the workload in the base tree."""
+MAX_ROUNDS = 500
+MIN_SPEEDUP = 1.1
+"""Lower bound of the speedup that a performance change must reach."""
+REQUIRED_SAVING_SHARE = 0.8
+"""Share of the gold patch's guaranteed saving that a submission must reach."""
 
 STATEMENT = """{statement}
 
-What the program does must stay exactly as it is: the tests that pass now must pass afterwards. What counts is the
-{clock} that the work described above takes; it is measured on calls like those in the project's own tests.
+The behaviour of the program must not change: the tests that pass now must pass afterwards. The {clock} of the work
+described above is measured, on calls like those in the project's own tests.
 """
 CLOCKS: Mapping[Clock, str] = {"cpu": "processor time", "wall": "time"}
 
 
 class Reason(StrEnum):
-    """Why a verified change is no performance task. What the judge has set aside has its finding's name for that."""
+    """Why a verified change is no performance task. Where the judge excluded the statement, the reason is its rule."""
 
     NOT_A_PERFORMANCE_CHANGE = "not-a-performance-change"
     NO_WORKLOAD = "no-workload"
-    """There is no test whose time could be taken before and after."""
+    """No test can be timed before and after the change."""
     NO_STABLE_GAIN = "no-stable-gain"
     CONTROL_SHOWS_A_GAIN = "control-shows-a-gain"
-    """The base tree was found to be faster than itself: this machine is too restless for this work."""
+    """Two samples of the base tree differ: other processes disturb the measurement."""
 
 
-def performance(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The performance task of a verified change; about thirty runs, most of them of a few tests alone.
+def derive_performance(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the performance task of a verified change, from about 35 runs, most of them of a few tests.
 
     Raises:
         Transient: engine, disk or network failed.
     """
-    candidate, environment = lineage.candidate, lineage.the_environment
-    if candidate.kind is not ChangeKind.PERFORMANCE:
-        return Refusal(Reason.NOT_A_PERFORMANCE_CHANGE, f"it is a change of another kind: {candidate.kind}")
-    if refusal := set_aside(lineage):
-        return refusal
-    if environment.plan.test.framework not in FRAMEWORKS:
+    candidate, environment = lineage.candidate, lineage.require_environment()
+    if candidate.change_kind is not ChangeKind.PERFORMANCE:
+        return KindRejection(Reason.NOT_A_PERFORMANCE_CHANGE, f"the change is of another kind: {candidate.change_kind}")
+    if rejection := check_statement(lineage):
+        return rejection
+    if environment.plan.test.framework not in WORKLOAD_FRAMEWORKS:
         framework = environment.plan.test.framework
-        return Refusal(Reason.NO_WORKLOAD, f"tests of {framework} cannot be run many times in one process")
-    with services.sandbox.series(environment.image, limits=services.test_limits()) as boxes:
-        return Trial(lineage=lineage, services=services, boxes=boxes).made()
+        return KindRejection(Reason.NO_WORKLOAD, f"tests of {framework} cannot be repeated in one process")
+    with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
+        return PerformanceMeasurement(lineage=lineage, services=services, pool=pool).derive()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Work:
-    """Tests that the gold patch makes faster, and how often each is run."""
+class TimedWorkload:
+    """A script that repeats the tests which the gold patch makes faster."""
 
     script: str
     tests: tuple[TestId, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seen:
-    """Seconds that all runs of one test took without and with the gold patch."""
+class TimingPair:
+    """Seconds of all runs of one test without and with the gold patch."""
 
     before: float
     after: float
 
     @property
     def saved(self) -> float:
-        """Seconds."""
+        """Seconds that the gold patch saves."""
         return self.before - self.after
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gain:
-    """What was measured, by a clock that shows it."""
+class MeasuredSpeedup:
+    """The gold patch's speedup: base seconds by gold seconds."""
 
     clock: Clock
     ratio: float
-    sure: float
+    lower_bound: float
 
 
 @dataclass(kw_only=True)
-class Trial:
-    """One change's work, looked for and timed."""
+class PerformanceMeasurement:
+    """Selection and timing of one change's workload."""
 
     lineage: Lineage
     services: Services
-    boxes: Series
+    pool: ContainerPool
 
     @cached_property
-    def gold(self) -> bytes:
+    def gold_patch(self) -> bytes:
         """The gold patch."""
         return self.services.artifacts.get(self.lineage.candidate.gold_patch)
 
@@ -139,153 +150,182 @@ class Trial:
         return self.services.artifacts.get(self.lineage.candidate.test_patch)
 
     @cached_property
-    def tree(self) -> Repository:
-        """The history the change is from."""
+    def repository(self) -> GitRepository:
+        """The repository of the change."""
         return self.services.clones.open(self.lineage.candidate.source, self.lineage.candidate.repo)
 
-    def made(self) -> list[Task] | Refusal:
-        """The task, or why there is none."""
-        work = self._work()
-        if isinstance(work, Refusal):
-            return work
-        gain = self._gain(work)
-        return gain if isinstance(gain, Refusal) else [self._task(work, gain)]
+    def derive(self) -> list[Task] | KindRejection:
+        """Return the task, or why there is none."""
+        workload = self._select_workload()
+        if isinstance(workload, KindRejection):
+            return workload
+        speedup = self._measure_speedup(workload)
+        return speedup if isinstance(speedup, KindRejection) else [self._build_task(workload, speedup)]
 
-    # ------------------------------------------------------------------------------------------------------ the work
+    # -------------------------------------------------------------------------------------------------------- workload
 
-    def _work(self) -> Work | Refusal:
-        """Tests of the change's own files that take less time with it; where there are none, of all files."""
-        passing = self.lineage.the_verification.PASS_TO_PASS
+    def _select_workload(self) -> TimedWorkload | KindRejection:
+        """Return the tests of the change's own files that it makes faster, else of all files."""
+        passing = self.lineage.require_verification().PASS_TO_PASS
         touched = {path for path in self.lineage.candidate.test_files if is_test_file(path)}
         near = tuple(test for test in passing if test.partition("::")[0] in touched)
-        refusal = Refusal(Reason.NO_WORKLOAD, "no test passes before and after")
-        looks: tuple[tuple[tuple[TestId, ...], Clock], ...] = ((near, "cpu"), (passing, "cpu"), (near, "wall"))
-        for tests, clock in dict.fromkeys(looks):
+        rejection = KindRejection(Reason.NO_WORKLOAD, "no test passes before and after the change")
+        attempts: tuple[tuple[tuple[TestId, ...], Clock], ...] = ((near, "cpu"), (passing, "cpu"), (near, "wall"))
+        for tests, clock in dict.fromkeys(attempts):
             if tests:
-                found = self._among(tests[:: -(-len(tests) // LOOKED_AT)], clock)
-                if isinstance(found, Work):
+                found = self._build_workload(tests[:: -(-len(tests) // MAX_SCREENED_TESTS)], clock)
+                if isinstance(found, TimedWorkload):
                     return found
-                refusal = found
-        return refusal
+                rejection = found
+        return rejection
 
-    def _among(self, tests: tuple[TestId, ...], clock: Clock) -> Work | Refusal:
-        """The work made of those tests that take less time by the clock."""
-        runs = self._runs(tests, clock)
-        first = self._looked(runs, LOOK_ROUNDS, clock)
+    def _build_workload(self, tests: tuple[TestId, ...], clock: Clock) -> TimedWorkload | KindRejection:
+        """Return the workload made of the tests that take less time by a clock."""
+        runs = self._count_runs(tests, clock)
+        first = self._time_tests(runs, SCREEN_ROUNDS, clock)
         if not first:
-            return Refusal(Reason.NO_WORKLOAD, f"none of {len(tests)} tests passes when it is run again")
-        likely = _longest_saved(first, clock, MOST_LIKELY)
-        # Of many tests some take less time by chance, which does not happen to the same ones again.
-        again = self._looked({test: runs[test] for test in likely}, AGAIN_ROUNDS, clock) if likely else {}
-        chosen = sorted(_longest_saved(again, clock, TESTS))
+            return KindRejection(Reason.NO_WORKLOAD, f"none of {len(tests)} tests passes when it is repeated")
+        candidates = _select_largest_savings(first, clock, MAX_CONFIRMED_TESTS)
+        # Among many tests some are faster by chance; a second timing excludes those.
+        again = self._time_tests({test: runs[test] for test in candidates}, CONFIRM_ROUNDS, clock) if candidates else {}
+        chosen = sorted(_select_largest_savings(again, clock, MAX_WORKLOAD_TESTS))
         if not chosen:
-            return Refusal(Reason.NO_STABLE_GAIN, f"none of {len(first)} tests takes noticeably less time")
-        rounds = WORK_SECONDS * AGAIN_ROUNDS / sum(again[test].before for test in chosen)
-        script = self._script({test: runs[test] for test in chosen}, max(1, min(MOST_ROUNDS, round(rounds))), "cpu")
-        return Work(script=script, tests=tuple(chosen))
+            return KindRejection(Reason.NO_STABLE_GAIN, f"none of {len(first)} tests is noticeably faster")
+        rounds = WORKLOAD_SECONDS * CONFIRM_ROUNDS / sum(again[test].before for test in chosen)
+        script = self._render_script(
+            {test: runs[test] for test in chosen}, max(1, min(MAX_ROUNDS, round(rounds))), "cpu"
+        )
+        return TimedWorkload(script=script, tests=tuple(chosen))
 
-    def _runs(self, tests: tuple[TestId, ...], clock: Clock) -> dict[TestId, int]:
-        """Of the tests that pass in the base tree, runs in one round, by what one run takes."""
-        seconds = self._seconds(self._script(dict.fromkeys(tests, 1), 0, clock), b"")
-        return {test: max(1, min(MOST_RUNS, int(ROUND_SECONDS / max(one, 1e-6)))) for test, one in seconds.items()}
+    def _count_runs(self, tests: tuple[TestId, ...], clock: Clock) -> dict[TestId, int]:
+        """Return how often each test that passes in the base tree is run in a round, from its duration."""
+        seconds = self._measure_seconds(self._render_script(dict.fromkeys(tests, 1), 0, clock), b"")
+        return {
+            test: max(1, min(MAX_RUNS_PER_ROUND, int(ROUND_SECONDS / max(one, 1e-6)))) for test, one in seconds.items()
+        }
 
-    def _looked(self, runs: Mapping[TestId, int], rounds: int, clock: Clock) -> dict[TestId, Seen]:
-        """What each test takes in both trees: the shorter of two looks at each. Those that pass in all of them."""
+    def _time_tests(self, runs: Mapping[TestId, int], rounds: int, clock: Clock) -> dict[TestId, TimingPair]:
+        """Return the shorter of two durations in each tree, for tests that pass in all four runs."""
         if not runs:
             return {}
-        script = self._script(runs, rounds, clock)
-        before, one, other, last = (self._seconds(script, patch) for patch in (b"", self.gold, self.gold, b""))
+        script = self._render_script(runs, rounds, clock)
+        patches = (b"", self.gold_patch, self.gold_patch, b"")
+        timings = [self._measure_seconds(script, patch) for patch in patches]
+        base, gold, gold_again, base_again = timings
         return {
-            test: Seen(before=min(before[test], last[test]), after=min(one[test], other[test]))
-            for test in runs if all(test in look for look in (before, one, other, last))
-        }  # fmt: skip
+            test: TimingPair(before=min(base[test], base_again[test]), after=min(gold[test], gold_again[test]))
+            for test in runs
+            if all(test in timing for timing in timings)
+        }
 
-    def _seconds(self, script: str, patch: bytes) -> dict[TestId, float]:
-        """Seconds of all runs of each test that passed."""
-        workdir = self.lineage.the_environment.plan.workdir
-        report = run_tests(self.boxes, script, workdir=workdir, patch=patch).report
+    def _measure_seconds(self, script: str, patch: bytes) -> dict[TestId, float]:
+        """Return the seconds of all runs of each test that passed."""
+        workdir = self.lineage.require_environment().plan.workdir
+        report = run_tests(self.pool, script, workdir=workdir, patch=patch).report
         outcomes = report.outcomes.items() if report else ()
-        return {test: one.seconds for test, one in outcomes if one.status is Status.PASSED}
+        return {test: outcome.seconds for test, outcome in outcomes if outcome.status is OutcomeStatus.PASSED}
 
-    def _script(self, tests: Mapping[TestId, int], rounds: int, clock: Clock) -> str:
-        plan, base = self.lineage.the_environment.plan, self.lineage.candidate.base_commit
-        verified = self.services.artifacts.text(self.lineage.the_verification.eval_script)
-        return workload_script(
-            plan, self.tree, base, test_patch=self.test_patch, gold_patch=self.gold, tests=tests, rounds=rounds,
-            canaries="$report/canaries" in verified, clock=clock,
-        )  # fmt: skip
+    def _render_script(self, tests: Mapping[TestId, int], rounds: int, clock: Clock) -> str:
+        plan, base = self.lineage.require_environment().plan, self.lineage.candidate.base_commit
+        verified_script = self.services.artifacts.get_text(self.lineage.require_verification().eval_script)
+        return render_workload(
+            plan,
+            self.repository,
+            base,
+            test_patch=self.test_patch,
+            gold_patch=self.gold_patch,
+            tests=tests,
+            rounds=rounds,
+            canaries="$report/canaries" in verified_script,
+            clock=clock,
+        )
 
-    # ------------------------------------------------------------------------------------------------------ the gain
+    # --------------------------------------------------------------------------------------------------------- speedup
 
-    def _gain(self, work: Work) -> Gain | Refusal:
-        """What the gold patch gains: by processor time, else by the time that passes."""
-        workdir = self.lineage.the_environment.plan.workdir
-        patches = (b"", self.gold, b"")
-        taken = interleaved(self.boxes, work.script, work.tests, patches, workdir=workdir, runs=RUNS)
-        if isinstance(taken, Sample):
-            return Refusal(Reason.NO_WORKLOAD, taken.fault or taken.wrong)
-        found = list(_gains(taken))
-        return next((gain for gain in found if isinstance(gain, Gain)), found[0])
+    def _measure_speedup(self, workload: TimedWorkload) -> MeasuredSpeedup | KindRejection:
+        """Return the gold patch's speedup by processor time, else by wall time."""
+        workdir = self.lineage.require_environment().plan.workdir
+        patches = (b"", self.gold_patch, b"")
+        samples = measure_interleaved(
+            self.pool, workload.script, workload.tests, patches, workdir=workdir, runs=RUNS_PER_TREE
+        )
+        if isinstance(samples, WorkloadSample):
+            return KindRejection(Reason.NO_WORKLOAD, samples.infrastructure_error or samples.invalid_reason)
+        results = list(_compare_clocks(samples))
+        return next((result for result in results if isinstance(result, MeasuredSpeedup)), results[0])
 
-    # ------------------------------------------------------------------------------------------------------ the task
+    # ------------------------------------------------------------------------------------------------------------ task
 
-    def _task(self, work: Work, gain: Gain) -> Task:
+    def _build_task(self, workload: TimedWorkload, speedup: MeasuredSpeedup) -> Task:
         lineage, put = self.lineage, self.services.artifacts.put
-        saving = OF_THE_SAVING * (1 - 1 / gain.sure)
-        # What else the change made its tests ask for is told by nobody: behaviour is to stay as it is.
-        task = task_of(lineage, Kind.PERFORMANCE, FAIL_TO_PASS=())
-        twins = self._twins(task, work)
+        saving = REQUIRED_SAVING_SHARE * (1 - 1 / speedup.lower_bound)
+        # FAIL_TO_PASS tests may require new behaviour, which the statement of this task forbids.
+        task = build_task(lineage, Kind.PERFORMANCE, FAIL_TO_PASS=())
+        controls = self._build_controls(task, workload)
         return task.model_copy(
             update={
-                "problem_statement": STATEMENT.format(
-                    statement=task.problem_statement, clock=CLOCKS[gain.clock]
+                "problem_statement": STATEMENT.format(statement=task.problem_statement, clock=CLOCKS[speedup.clock]),
+                "oracle": PerformanceOracle(
+                    workload=put(workload.script.encode()),
+                    tests=workload.tests,
+                    clock=speedup.clock,
+                    ratio=round(speedup.ratio, 3),
+                    threshold=round(1 / (1 - saving), 3),
                 ),
-                "oracle": Performance(
-                    workload=put(work.script.encode()), tests=work.tests, clock=gain.clock,
-                    ratio=round(gain.ratio, 3), threshold=round(1 / (1 - saving), 3),
-                ),
-                **twins,
+                **controls,
             }
-        )  # fmt: skip
+        )
 
-    def _twins(self, task: Task, work: Work) -> dict[str, object]:
-        """Twins of all tests in the change's own files, as those that pass before are what is timed.
+    def _build_controls(self, task: Task, workload: TimedWorkload) -> dict[str, object]:
+        """Return the task's fields for sabotaged tests: all PASS_TO_PASS tests of the change's own test files.
 
-        Where it has none, of all tests in the files of the work.
+        Where it has none, those of the workload's files.
         """
-        touched = set(self.lineage.candidate.test_files) or {test.partition("::")[0] for test in work.tests}
+        touched = set(self.lineage.candidate.test_files) or {test.partition("::")[0] for test in workload.tests}
         tests = [test for test in task.PASS_TO_PASS if test.partition("::")[0] in touched]
-        bench = Bench(
-            services=self.services, boxes=self.boxes, image_digest=task.image_digest, workdir=task.the_plan.workdir,
-            script=self.services.artifacts.text(task.the_script),
-        )  # fmt: skip
+        evaluator = Evaluator(
+            services=self.services,
+            pool=self.pool,
+            image_digest=task.image_digest,
+            workdir=task.require_plan().workdir,
+            script=self.services.artifacts.get_text(task.require_script()),
+        )
         try:
-            twins = twins_of(
-                bench, self.tree, task.base_commit, test_patch=self.test_patch, solution=self.gold, tests=sorted(tests)
+            controls = build_controls(
+                evaluator,
+                self.repository,
+                task.base_commit,
+                test_patch=self.test_patch,
+                gold_patch=self.gold_patch,
+                tests=sorted(tests),
             )
         except GitError:
             return {}
-        if not twins.confirmed:
+        if not controls.confirmed:
             return {}
-        return {"twin_patch": self.services.artifacts.put(twins.patch), "twins": twins.confirmed}
+        return {"control_patch": self.services.artifacts.put(controls.patch), "controls": controls.confirmed}
 
 
-def _longest_saved(seen: Mapping[TestId, Seen], clock: Clock, most: int) -> list[TestId]:
-    """Tests that take noticeably less time, those first with which most is saved; at most so many."""
-    noticed = [test for test, one in seen.items() if one.saved >= max(SECONDS[clock], SHARE * one.before)]
-    return sorted(noticed, key=lambda test: -seen[test].saved)[:most]
+def _select_largest_savings(timings: Mapping[TestId, TimingPair], clock: Clock, limit: int) -> list[TestId]:
+    """Return at most `limit` tests that are noticeably faster, the largest saving first."""
+    faster = [
+        test
+        for test, timing in timings.items()
+        if timing.saved >= max(MIN_SAVED_SECONDS[clock], MIN_SAVED_SHARE * timing.before)
+    ]
+    return sorted(faster, key=lambda test: -timings[test].saved)[:limit]
 
 
-def _gains(taken: list[list[Sample]]) -> Iterator[Gain | Refusal]:
-    """What each clock says of base tree, solved tree and base tree again."""
+def _compare_clocks(samples: list[list[WorkloadSample]]) -> Iterator[MeasuredSpeedup | KindRejection]:
+    """Yield a result for each clock, from samples of the base tree, the gold tree and the base tree again."""
     for clock in CLOCKS:
-        before, after, control = ([one.seconds(clock) for one in series] for series in taken)
-        sure = sure_gain(before, after)
-        if sure < LEAST_GAIN:
-            seen = f"{ratio(before, after):.2f} times as fast by {clock} time, of which {max(sure, 1):.2f} is sure"
-            yield Refusal(Reason.NO_STABLE_GAIN, seen)
-        elif min(p_value(before, control), p_value(control, before)) < ALPHA:
-            seen = f"the base tree differs from itself, {ratio(before, control):.2f} times by {clock} time"
-            yield Refusal(Reason.CONTROL_SHOWS_A_GAIN, seen)
+        before, after, control = ([sample.get_seconds(clock) for sample in tree] for tree in samples)
+        ratio, lower_bound = compute_speedup(before, after), compute_guaranteed_speedup(before, after)
+        if lower_bound < MIN_SPEEDUP:
+            detail = f"{ratio:.2f} times as fast by {clock} time, at least {max(lower_bound, 1):.2f} times"
+            yield KindRejection(Reason.NO_STABLE_GAIN, detail)
+        elif min(compute_p_value(before, control), compute_p_value(control, before)) < ALPHA:
+            detail = f"two samples of the base tree differ by {compute_speedup(before, control):.2f} in {clock} time"
+            yield KindRejection(Reason.CONTROL_SHOWS_A_GAIN, detail)
         else:
-            yield Gain(clock=clock, ratio=ratio(before, after), sure=sure)
+            yield MeasuredSpeedup(clock=clock, ratio=ratio, lower_bound=lower_bound)

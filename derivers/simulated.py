@@ -1,6 +1,6 @@
-"""A task of a change whose tests could not be run: a model plays the runs, and the task says so for ever.
+"""Tasks of changes that have no environment: a model predicts the test outcomes, and the task is marked accordingly.
 
-It is marked `environment=simulated`, gets no certificate, and comes among other tasks only where it is asked for.
+Such a task has `environment=simulated`, is never certified, and is listed only on request.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from enum import StrEnum
 
 from backends.git import GitError
 from backends.services import Services
-from backends.simulation.play import UnplayableError, play, scene
-from backends.testing.lists import make_lists
-from backends.testing.outcomes import Report
-from derivers.base import Refusal, task_of
+from derivers.base import KindRejection, build_task
+from evaluation.lists import make_lists
+from evaluation.reports.outcomes import EvaluationReport
+from evaluation.simulation.simulated_run import SimulationError, build_simulation_input, simulate_run
 from languages.paths import is_test_file
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
 
 SAMPLES = 2
-"""Plays of each tree; a test of which they say different things is left out."""
+"""Simulated runs of each tree; tests whose outcomes differ between them are excluded."""
 
 
 class Reason(StrEnum):
@@ -26,43 +26,53 @@ class Reason(StrEnum):
 
     NO_MODEL = "no-model"
     NO_TEST_FILE = "no-test-file"
-    NOT_PLAYED = "not-played"
-    """Too long for the model, or it gave no answer that could be used."""
-    NO_FAIL_TO_PASS = "no-fail-to-pass"  # noqa: S105 - PASS is no password
+    NOT_SIMULATED = "not-simulated"
+    """The files are too long for the model, or none of its answers is usable."""
+    NO_FAIL_TO_PASS = "no-fail-to-pass"
 
 
-def simulated(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The simulated task of a change; four questions to the model.
+def derive_simulated(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the simulated task of a change, from four queries to the model.
 
     Raises:
         Transient: the endpoint failed.
     """
     candidate = lineage.candidate
     if services.model is None:
-        return Refusal(Reason.NO_MODEL, "no model takes part")
+        return KindRejection(Reason.NO_MODEL, "no model is configured")
     tests = [path for path in candidate.test_files if is_test_file(path, candidate.language)]
     if not tests:
-        return Refusal(Reason.NO_TEST_FILE, "no file with tests is changed")
+        return KindRejection(Reason.NO_TEST_FILE, "the change touches no test file")
     try:
-        tested, solved = (_plays(lineage, services, tests, solved=solved) for solved in (False, True))
-    except (UnplayableError, GitError) as error:
-        return Refusal(Reason.NOT_PLAYED, str(error))
-    lists = make_lists(tested, solved)
+        test_only, gold = (_simulate_runs(lineage, services, tests, with_gold=gold) for gold in (False, True))
+    except (SimulationError, GitError) as error:
+        return KindRejection(Reason.NOT_SIMULATED, str(error))
+    lists = make_lists(test_only, gold)
     if not lists.fail_to_pass:
-        return Refusal(Reason.NO_FAIL_TO_PASS, f"none of {len(solved[0].outcomes)} tests is said to be fixed by it")
-    task = task_of(
-        lineage, Kind.SIMULATED, environment="simulated", FAIL_TO_PASS=lists.fail_to_pass,
+        detail = f"the change fixes none of {len(gold[0].outcomes)} simulated tests"
+        return KindRejection(Reason.NO_FAIL_TO_PASS, detail)
+    task = build_task(
+        lineage,
+        Kind.SIMULATED,
+        environment="simulated",
+        FAIL_TO_PASS=lists.fail_to_pass,
         PASS_TO_PASS=lists.pass_to_pass,
-    )  # fmt: skip
+    )
     return [task]
 
 
-def _plays(lineage: Lineage, services: Services, tests: list[str], *, solved: bool) -> list[Report]:
-    """Runs of B+T, or of B+T+G."""
+def _simulate_runs(
+    lineage: Lineage, services: Services, tests: list[str], *, with_gold: bool
+) -> list[EvaluationReport]:
+    """Return simulated test-only runs, or gold runs."""
     candidate, get = lineage.candidate, services.artifacts.get
-    setting = scene(
-        services.clones.open(candidate.source, candidate.repo), candidate.base_commit, language=candidate.language,
-        test_patch=get(candidate.test_patch), test_files=tests, files=candidate.gold_files,
-        patch=get(candidate.gold_patch) if solved else b"",
-    )  # fmt: skip
-    return [play(setting, services, sample=sample) for sample in range(1, SAMPLES + 1)]
+    simulation = build_simulation_input(
+        services.clones.open(candidate.source, candidate.repo),
+        candidate.base_commit,
+        language=candidate.language,
+        test_patch=get(candidate.test_patch),
+        test_files=tests,
+        files=candidate.gold_files,
+        patch=get(candidate.gold_patch) if with_gold else b"",
+    )
+    return [simulate_run(simulation, services, sample=sample) for sample in range(1, SAMPLES + 1)]

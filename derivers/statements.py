@@ -1,4 +1,4 @@
-"""Statements that a kind of task words itself: a template beside the kind, filled in."""
+"""Problem statements that a kind of task writes itself: a Jinja template beside the kind."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from typing import Any
 
 import jinja2
 
+from core.templates import make_environment
 
-def filled(template: str, **values: Any) -> str:
-    """The text of a template, which is a path below this folder. A value that is missing is a bug."""
-    return _environment().get_template(template).render(values)
+
+def render_template(template: str, **values: Any) -> str:
+    """Return the text of a template.
+
+    Args:
+        template: its path below this folder.
+        values: of the template's variables.
+
+    Raises:
+        jinja2.UndefinedError: a value is missing.
+    """
+    return _load_templates().get_template(template).render(values)
 
 
 @cache
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), undefined=jinja2.StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701 - Markdown, not HTML
-    )  # fmt: skip
+def _load_templates() -> jinja2.Environment:
+    return make_environment(Path(__file__).parent)

@@ -1,1 +1,1 @@
-"""Base images: the catalog and the script that finishes every base."""
+"""Base images: the catalog, the script that finishes every base, and the template of environments' Dockerfiles."""

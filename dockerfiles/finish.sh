@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finishes a base, whether it came from debootstrap or from a registry. Runs as root inside it: finish.sh PROBE [PYTHON]
+# Finishes a base made by debootstrap or pulled from a registry. Runs as root inside it: finish.sh PROBE [PYTHON]
 set -eu
 probe=$1
 export MERGEMILL_PYTHON="${2:-}"
@@ -8,7 +8,7 @@ export MERGEMILL_PYTHON="${2:-}"
 id mergemill >/dev/null 2>&1 || useradd --uid 1000 --user-group --create-home --shell /bin/bash mergemill
 git config --system --replace-all safe.directory '*'
 
-# Nothing reads manuals in a box. Licences stay.
+# Manuals are not needed in a container. Licences stay.
 cat >/etc/dpkg/dpkg.cfg.d/mergemill <<'CFG'
 path-exclude=/usr/share/doc/*
 path-include=/usr/share/doc/*/copyright
@@ -16,7 +16,7 @@ path-exclude=/usr/share/man/*
 path-exclude=/usr/share/info/*
 path-exclude=/usr/share/locale/*
 CFG
-# Mirrors that stand still serve lists beyond their date; signatures are checked all the same.
+# Frozen mirrors serve lists beyond their date; signatures are still checked.
 echo 'Acquire::Check-Valid-Until "false";' >/etc/apt/apt.conf.d/80mergemill
 find /usr/share/doc -depth -type f ! -name copyright -delete 2>/dev/null || true
 rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian

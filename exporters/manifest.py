@@ -1,6 +1,6 @@
-"""The manifest of a bundle: what is in it, where it came from, and the sha256 of every file.
+"""Manifest of a bundle: its tasks, their origin, and the sha256 of every file.
 
-Written last and hashed itself: the sha256 of `manifest.json` names the bundle's whole content.
+It is written last, so that the sha256 of `manifest.json` identifies the complete content of the bundle.
 """
 
 from __future__ import annotations
@@ -13,57 +13,59 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from exporters.item import Item
+from exporters.item import ExportItem
 
-NAME = "manifest.json"
-KIND = "mergemill-bundle"
-"""What `kind` says in a manifest of ours."""
+MANIFEST_NAME = "manifest.json"
+MANIFEST_KIND = "mergemill-bundle"
+"""Value of `kind` in a manifest of mergemill."""
 _SCHEMA = 1
 
 
-def our_version() -> str:
-    """The version of mergemill that writes."""
+def read_version() -> str:
+    """Return the installed version of mergemill."""
     try:
         return version("mergemill")
-    except PackageNotFoundError:  # run from a folder without being installed
+    except PackageNotFoundError:  # mergemill is not installed
         return "unknown"
 
 
-def files_of(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, links among them, relative and sorted; the manifest itself left out."""
+def list_files(folder: Path) -> Iterator[Path]:
+    """Return an iterator over all files and links below a folder except the manifest, relative and sorted."""
     found = []
     for here, _, names in os.walk(folder):
         found += [Path(here, name).relative_to(folder) for name in names]
-    return iter(sorted(path for path in found if path.as_posix() != NAME))
+    return iter(sorted(path for path in found if path.as_posix() != MANIFEST_NAME))
 
 
-def file_sha256(path: Path) -> str:
-    """Sha256 (hex) of a file, read in blocks."""
+def hash_file(path: Path) -> str:
+    """Return the sha256 (hex) of a file, which is read in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def describe(format_name: str, items: Sequence[Item], notes: Mapping[str, Sequence[str]], folder: Path) -> bytes:
-    """The manifest of a bundle that lies in `folder`.
+def build_manifest(
+    format_name: str, items: Sequence[ExportItem], notes: Mapping[str, Sequence[str]], folder: Path
+) -> bytes:
+    """Return the manifest of the bundle in `folder`.
 
     Args:
-        format_name: its format.
-        items: tasks and certificates, in the bundle's order.
-        notes: task name -> what differs from the task on purpose, one line each.
-        folder: where its files are.
+        format_name: the bundle's format.
+        items: tasks and certificates in the bundle's order.
+        notes: task name -> intended differences from the task, one line each.
+        folder: folder of the bundle's files.
     """
     data = {
-        "kind": KIND,
+        "kind": MANIFEST_KIND,
         "schema": _SCHEMA,
         "format": format_name,
-        "mergemill": our_version(),
-        "tasks": [_task(item, notes.get(item.task.name, ())) for item in items],
-        "files": {path.as_posix(): file_sha256(folder / path) for path in files_of(folder)},
+        "mergemill": read_version(),
+        "tasks": [_describe_task(item, notes.get(item.task.name, ())) for item in items],
+        "files": {path.as_posix(): hash_file(folder / path) for path in list_files(folder)},
     }
     return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _task(item: Item, notes: Sequence[str]) -> dict[str, Any]:
+def _describe_task(item: ExportItem, notes: Sequence[str]) -> dict[str, Any]:
     task = item.task
     return {
         "name": task.name,
@@ -72,37 +74,35 @@ def _task(item: Item, notes: Sequence[str]) -> dict[str, Any]:
         "license": task.license,
         "image": task.image,
         "image_digest": task.image_digest,
-        "registry": item.registry,
+        "registry": item.registry_image,
         "certificate": item.certificate.id if item.certificate else None,
         "gold_patch": task.gold_patch,
         "test_patch": task.test_patch,
-        "twin_patch": task.twin_patch,
+        "control_patch": task.control_patch,
         "setup_patch": task.setup_patch,
-        "eval_script": task.the_script,
+        "eval_script": task.require_script(),
         "notes": list(notes),
     }
 
 
-def read(folder: Path) -> dict[str, Any] | None:
-    """The manifest of the bundle in `folder`, or None when no bundle of ours is there."""
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest of the bundle in `folder`; None when there is no bundle of mergemill."""
     try:
-        data = json.loads((folder / NAME).read_bytes())
+        data = json.loads((folder / MANIFEST_NAME).read_bytes())
     except (OSError, ValueError):
         return None
-    ours = isinstance(data, dict) and data.get("kind") == KIND
-    whole = ours and isinstance(data.get("files"), dict) and isinstance(data.get("tasks"), list)
-    return data if whole else None
+    is_bundle = isinstance(data, dict) and data.get("kind") == MANIFEST_KIND
+    is_complete = is_bundle and isinstance(data.get("files"), dict) and isinstance(data.get("tasks"), list)
+    return data if is_complete else None
 
 
-def check(out: Path) -> list[str]:
-    """What is wrong with the bundle in `out`, a line each: files missing, changed or foreign. Empty: it is whole."""
-    manifest = read(out)
+def check_manifest(out: Path) -> list[str]:
+    """Return the problems of the bundle in `out`, one line each: missing, changed and foreign files. Empty if none."""
+    manifest = read_manifest(out)
     if manifest is None:
-        return [f"{out} holds no {NAME} of mergemill's"]
+        return [f"{out} holds no {MANIFEST_NAME} of mergemill"]
     listed: dict[str, str] = manifest["files"]
-    present = {path.as_posix() for path in files_of(out)}
+    present = {path.as_posix() for path in list_files(out)}
     missing = [f"missing: {path}" for path in sorted(listed.keys() - present)]
-    changed = [
-        f"changed: {path}" for path in sorted(listed.keys() & present) if file_sha256(out / path) != listed[path]
-    ]
-    return missing + changed + [f"not of the bundle: {path}" for path in sorted(present - listed.keys())]
+    changed = [f"changed: {path}" for path in sorted(listed.keys() & present) if hash_file(out / path) != listed[path]]
+    return missing + changed + [f"not part of the bundle: {path}" for path in sorted(present - listed.keys())]

@@ -1,4 +1,4 @@
-"""The tree at a task's base commit as an archive: what a rendered Dockerfile puts into /testbed."""
+"""Archive of the tree at a task's base commit, which a rendered Dockerfile unpacks into /testbed."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mergemill.errors import InputError
+from core.errors import InputError
 
 if TYPE_CHECKING:
-    from backends.git import Repository, TreeEntry
+    from backends.git import GitRepository, TreeEntry
 
-OWNER = 1000
-"""uid and gid of user `mergemill` in every image."""
-_AT_ONCE = 500
-"""Blobs read through one pipe, so that a large tree is never in memory as a whole."""
+OWNER_ID = 1000
+"""Uid and gid of user `mergemill` in every image."""
+_BATCH_SIZE = 500
+"""Blobs read at once, so that a large tree is never in memory completely."""
 
 
-def write_tree(repository: Repository, commit: str, path: Path) -> None:
-    """Write the files of a commit to `path` as a .tar.gz: the same commit gives the same bytes.
+def write_tree(repository: GitRepository, commit: str, path: Path) -> None:
+    """Write the files of a commit to `path` as a .tar.gz; equal commits give equal bytes.
 
-    Links stay links, submodules are empty folders, `.gitattributes` is not asked (export-ignore would drop files).
+    Links stay links, submodules become empty folders, and `.gitattributes` is ignored (export-ignore would drop files).
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
@@ -34,16 +34,16 @@ def write_tree(repository: Repository, commit: str, path: Path) -> None:
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for member, content in _members(repository, commit):
+        for member, content in _iterate_members(repository, commit):
             tar.addfile(member, io.BytesIO(content))
     path.chmod(0o644)
 
 
 def read_tree(path: Path) -> Iterator[tuple[str, bytes]]:
-    """(path, content) of the regular files that `write_tree` packed.
+    """Yield (path, content) of the regular files that `write_tree` packed.
 
     Raises:
-        InputError: it is no such archive.
+        InputError: the archive cannot be read.
     """
     try:
         with tarfile.open(path, mode="r|gz") as tar:
@@ -54,40 +54,40 @@ def read_tree(path: Path) -> Iterator[tuple[str, bytes]]:
         raise InputError(f"{path} cannot be read: {error}") from error
 
 
-def _members(repository: Repository, commit: str) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+def _iterate_members(repository: GitRepository, commit: str) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
     entries = iter(repository.ls_tree(commit))
     folders: set[str] = set()
-    while batch := list(itertools.islice(entries, _AT_ONCE)):
-        contents = repository.blobs(entry.oid for entry in batch if entry.mode != "160000")
+    while batch := list(itertools.islice(entries, _BATCH_SIZE)):
+        contents = repository.read_blobs(entry.oid for entry in batch if entry.mode != "160000")
         for entry in batch:
-            yield from _folders_above(entry.path, folders)
-            yield _member(entry, b"" if entry.mode == "160000" else next(contents))
+            yield from _make_parent_folders(entry.path, folders)
+            yield _make_member(entry, b"" if entry.mode == "160000" else next(contents))
 
 
-def _folders_above(path: str, seen: set[str]) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
-    """The folders of a file that were not written yet: without entries of their own they would belong to root."""
+def _make_parent_folders(path: str, seen: set[str]) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+    """Yield the parent folders of a file that are not in `seen`; without an entry they would belong to root."""
     parts = path.split("/")[:-1]
     for depth in range(1, len(parts) + 1):
         folder = "/".join(parts[:depth])
         if folder not in seen:
             seen.add(folder)
-            yield _info(folder, tarfile.DIRTYPE, 0o755), b""
+            yield _make_info(folder, tarfile.DIRTYPE, 0o755), b""
 
 
-def _member(entry: TreeEntry, content: bytes) -> tuple[tarfile.TarInfo, bytes]:
+def _make_member(entry: TreeEntry, content: bytes) -> tuple[tarfile.TarInfo, bytes]:
     if entry.mode == "160000":
-        return _info(entry.path, tarfile.DIRTYPE, 0o755), b""
+        return _make_info(entry.path, tarfile.DIRTYPE, 0o755), b""
     if entry.mode == "120000":
-        link = _info(entry.path, tarfile.SYMTYPE, 0o777)
+        link = _make_info(entry.path, tarfile.SYMTYPE, 0o777)
         link.linkname = os.fsdecode(content)
         return link, b""
-    file = _info(entry.path, tarfile.REGTYPE, 0o755 if entry.mode == "100755" else 0o644)
+    file = _make_info(entry.path, tarfile.REGTYPE, 0o755 if entry.mode == "100755" else 0o644)
     file.size = len(content)
     return file, content
 
 
-def _info(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+def _make_info(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
     info = tarfile.TarInfo(path)
     info.type, info.mode, info.mtime = kind, mode, 0
-    info.uid = info.gid = OWNER
+    info.uid = info.gid = OWNER_ID
     return info

@@ -1,1 +1,1 @@
-"""Languages: what is particular to each, one module each. Below all stages; `base.py` says what a module must have."""
+"""Programming languages: everything that is specific to one language, one module each (see `base.py`)."""

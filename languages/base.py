@@ -1,120 +1,124 @@
-"""What a language is: everything particular to it, in one module of this package that has these names.
+"""The interface of a programming language: a `Language` value holds everything that is specific to it.
 
-A module `languages/NAME.py` (or package) with these constants and functions is a language; `languages.registry`
-finds it. Nothing else in the system knows languages by name.
+`languages.registry` lists all languages. No other part of the system refers to a language by name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol
 
-from languages.draft import Context, Draft
-from languages.tree import Tree
+from languages.draft import PlanDraft, PlanningContext
+from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
-Fallback = Callable[[Draft], Draft]
-"""Gives up one choice of a draft that could not be built or tested; the same draft when there is nothing to give up."""
+COMMON_TEST_PATTERNS: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|testsuite|test_suite)/",)
+"""Test folders in every language. `test` and `spec` are missing because they are often source below the top level
+(django/test, numpy/testing); each language has its own patterns for them."""
+
+Fallback = Callable[[PlanDraft], PlanDraft]
+"""Relaxes one choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Release:
-    """One version of a language and where a base image for it can come from."""
+    """One version of a language and the sources of its base image."""
 
     version: str
-    """Such as `3.11`, `1.22`, `17`: what projects ask for."""
+    """Version as projects specify it, such as `3.11`, `1.22` or `17`."""
     official: str
     """Name of the official image, such as `golang:1.22-bookworm`; dockerfiles/catalog.toml may pin its digest."""
     released: date | None = None
-    """First final release, for choosing by date."""
+    """Date of the first final release, for the selection by date."""
     suite: str | None = None
-    """Debian release that a base can be made of: its own `packages` are this version, or it carries the `toolchain`."""
+    """Debian release from which a base can be made: its `packages` are this version, or it runs `toolchain`."""
     packages: tuple[str, ...] = ()
-    """Debian packages beside those of every base."""
+    """Debian packages in addition to those of every base."""
     toolchain: str = ""
-    """Shell lines that bring the toolchain from a package registry to the Debian base; as root, with network."""
+    """Shell commands that install the toolchain from a package registry; run as root, with network."""
     probe: str = "true"
-    """Shell that fails unless the language works in the base, such as `go version`."""
+    """Shell command that fails unless the language works in the base, such as `go version`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Canary:
-    """How to write a test that passes and one that fails beside the real ones, under a name nobody can guess."""
+    """Template of a test that passes or fails as required, in a file with an unpredictable name."""
 
     name: Callable[[Sequence[str]], str]
-    """Bash word for the file's name, from the test files that run (formed as they are, so that the runner takes it in);
-    it sees $word, 32 hexadecimal digits."""
+    """Returns a Bash word for the file's name, given the test files of the run; it has their form, so that the runner
+    collects it. The word may use $word, 32 hexadecimal digits."""
     body: str
-    """Bash that prints the file: a test whose name holds $word and that asserts 3 * 4 == $sum ($sum is 12 or 13). It
-    sees $folder (of the tree, `.` for the root) and $file (with the folder) too."""
+    """Bash that prints the file: a test whose name contains $word and that asserts 3 * 4 == $sum ($sum is 12 or 13). It
+    may also use $folder (relative to the tree, `.` for the root) and $file (including the folder)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Framework:
-    """How the tests are started so that a report falls out."""
+    """Test framework: how its command is built, and the format of its report."""
 
     name: str
-    """Of `TestCommand.framework`; unique over all languages."""
+    """Value of `TestCommand.framework`; unique among all languages."""
     shell: str
-    """Jinja2 over bash that sets the array `command`. Jinja2 sees argv, paths, folder (of the TestCommand) and
-    `harness(NAME)` (base64 of a file of backends/testing/harness); bash sees $out (a folder for reports, owned by the
-    tests' user), `reports` (`"${reports[@]}" asset NAME` prints a reporter of ours), $report
-    (root's), $workdir, $seed and the array `arguments`: the test files to run, from the tree's root; empty for all.
-    The command runs in `folder`."""
+    """Jinja2 template of Bash that sets the array `command`. Template variables: argv, paths and folder of the
+    TestCommand, and `harness(NAME)` (base64 of a file of evaluation/harness). Bash variables: $out (folder for reports,
+    owned by the tests' user), `reports` (`"${reports[@]}" asset NAME` prints a reporter of the harness), $report (owned
+    by root), $workdir, $seed and the array `arguments` (test files to run, relative to the tree; empty for all). The
+    command runs in `folder`."""
     report: str | None = None
-    """Format by which `backends/testing/harness/reports` reads what the runner left in $out; null when the runner
-    writes $out/junit.xml itself, in pytest's form."""
+    """Format in which `evaluation/harness/reports` reads the files in $out; None if the runner itself writes
+    $out/junit.xml in the form of pytest."""
     canary: Canary | None = None
-    """Null when the framework takes in no files that its build does not name."""
+    """None if the framework does not collect added test files."""
 
 
-class Language(Protocol):
-    """The names a language module has."""
+class TestFileFinder(Protocol):
+    """Signature of `Language.find_test_files`."""
 
-    NAME: str
-    """The word in plans, records and on the command line: `go`."""
-    TITLE: str
-    """As people write it: `Go`."""
-    SUFFIXES: tuple[str, ...]
-    """Ends of names of its program files, such as `.go`."""
-    TEST_PATTERNS: tuple[str, ...]
-    """POSIX-extended (grep -E) and Python regex at once, on paths from the root: test files and what lies beside them
-    (fixtures, snapshots). They must not take in other languages' sources: end them with the suffix where needed."""
-    RUNNER_PATTERNS: tuple[str, ...]
-    """Configuration of test runners: not for a submission to change."""
-    CONFIG_PATTERNS: tuple[str, ...]
-    """Files that may hold a runner's configuration beside other things (package.json): a submission's edits are put
-    back, and the gold patch's version belongs to the tests' side."""
-    TEST_FILE: str
-    """Regex of paths of files in which a framework looks for tests."""
-    KEPT_FOLDERS: tuple[str, ...]
+    def __call__(self, tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+        """Return the sorted files that define tests: those that a full run of the plan collects, or all without a plan.
+
+        Empty for a plan whose reports cannot be attributed to files.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class Language:
+    """A programming language."""
+
+    name: str
+    """Identifier in plans, records and on the command line: `go`."""
+    title: str
+    """Display name: `Go`."""
+    suffixes: tuple[str, ...]
+    """Suffixes of program files, such as `.go`."""
+    test_patterns: tuple[str, ...]
+    """Patterns of test files, fixtures and snapshots, relative to the root of the tree; valid both as POSIX-extended
+    (grep -E) and as Python regex. They must not match sources of other languages: end them with a suffix if needed."""
+    runner_patterns: tuple[str, ...] = ()
+    """Patterns of test runner configuration, which a submission must not change."""
+    config_patterns: tuple[str, ...] = ()
+    """Patterns of files that may contain test runner configuration among other settings (package.json): edits of a
+    submission are reverted, and the gold patch's version belongs to the test patch."""
+    test_file_pattern: str
+    """Regex of paths in which a framework looks for tests."""
+    kept_folders: tuple[str, ...] = ()
     """Names of folders in the tree that dependency steps fill and tests use (`node_modules`)."""
-    PATH: tuple[str, ...]
-    """Folders of executables before the usual ones."""
-    RELEASES: tuple[Release, ...]
-    """Oldest first."""
-    DEFAULT: str
-    """The version made when none is named."""
-    FRAMEWORKS: tuple[Framework, ...]
-    SWITCHES: Mapping[str, str]
-    """Switch of a draft -> what it does, in a line."""
-    FALLBACKS: tuple[Fallback, ...]
-    """What is given up when a plan fails and nothing else is known to mend it, in this order."""
-
-    def draft(self, tree: Tree, context: Context) -> Draft:
-        """All choices for the tree. Pure: the same tree and context, the same draft.
-
-        Raises:
-            NoPlanError: there is no project of this language with tests, or no version for it.
-        """
-
-    def render(self, draft: Draft) -> BuildPlan:
-        """The plan of a draft. Pure."""
-
-    def defining_files(self, tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-        """Files that define tests, sorted: those a whole run of the plan should collect, or without a plan all.
-
-        Empty for a plan whose reports cannot be told by file.
-        """
+    bin_folders: tuple[str, ...] = ()
+    """Folders at the front of PATH."""
+    releases: tuple[Release, ...]
+    """Supported versions, oldest first."""
+    default_version: str
+    """Version of the base image that is built if none is given."""
+    frameworks: tuple[Framework, ...]
+    switches: Mapping[str, str] = field(default_factory=dict)
+    """Switch of a draft -> one-line description."""
+    fallbacks: tuple[Fallback, ...] = ()
+    """Fallbacks for a plan that fails for an unknown reason, in this order."""
+    create_draft: Callable[[SourceTree, PlanningContext], PlanDraft]
+    """Returns a draft of the build plan. Pure: the same tree and context give the same draft. Raises NoPlanError if
+    there is no project of this language with tests, or no suitable version."""
+    render_plan: Callable[[PlanDraft], BuildPlan]
+    """Returns the build plan of a draft. Pure."""
+    find_test_files: TestFileFinder

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from languages.base import Fallback
-from languages.draft import Context, Draft
-from languages.native import plan as shared
+from functools import partial
+
+from languages.base import Language
+from languages.native import plan
 from languages.native.frameworks import FRAMEWORKS
-from languages.native.plan import SWITCHES, render
 from languages.native.releases import DEFAULT, RELEASES
-from languages.native.tests import RUNNER_PATTERNS, TEST_FILE, TEST_PATTERNS, defining_files
-from languages.tree import Tree
+from languages.native.tests import RUNNER_PATTERNS, TEST_FILE, TEST_PATTERNS, find_test_files
 
-__all__ = [
-    "DEFAULT",
-    "FRAMEWORKS",
-    "RELEASES",
-    "RUNNER_PATTERNS",
-    "SWITCHES",
-    "TEST_FILE",
-    "TEST_PATTERNS",
-    "defining_files",
-    "render",
-]  # fmt: skip
-
-NAME, TITLE = "c", "C"
-SUFFIXES = (".c", ".h")
-CONFIG_PATTERNS: tuple[str, ...] = ()
-KEPT_FOLDERS: tuple[str, ...] = ()
-PATH: tuple[str, ...] = ()
-FALLBACKS: tuple[Fallback, ...] = (shared.without_ci_packages, shared.next_compiler)
-
-
-def draft(tree: Tree, context: Context) -> Draft:
-    """All choices for the tree; raises NoPlanError where there are none."""
-    return shared.draft(NAME, tree, context)
+C = Language(
+    name="c",
+    title="C",
+    suffixes=(".c", ".h"),
+    test_patterns=TEST_PATTERNS,
+    runner_patterns=RUNNER_PATTERNS,
+    test_file_pattern=TEST_FILE,
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=FRAMEWORKS,
+    switches=plan.SWITCHES,
+    fallbacks=(plan.drop_ci_packages, plan.select_next_compiler),
+    create_draft=partial(plan.create_draft, "c"),
+    render_plan=plan.render_plan,
+    find_test_files=find_test_files,
+)

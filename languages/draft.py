@@ -1,7 +1,7 @@
-"""A draft: all choices of a plan with their alternatives and evidence, in the same form for every language.
+"""The plan draft: every choice of a build plan with its alternatives and evidence, in one form for all languages.
 
-A language reads a tree into a draft and renders a draft as a BuildPlan. What mends a build that failed
-(`builders.repair`) edits drafts, so each attempt is data again.
+A language reads a source tree into a draft and renders a draft as a BuildPlan. Repair (`builders.repair`) edits drafts,
+so every attempt is data.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
 
-from languages.facts import Wanted
+from languages.facts import SourcedValue
 from taskdb.records import Evidence, TestCommand
 
 
 class NoPlanError(Exception):
-    """Nothing in the tree can be planned for; the message says why, for a rejection."""
+    """No build plan exists for the tree; the message is the detail of the rejection."""
 
 
 class Role(StrEnum):
-    """Why a package is there. OPTIONAL ones are given up when they cannot be had."""
+    """Purpose of a package. OPTIONAL packages are dropped when they cannot be installed."""
 
     BUILD = "build"
     RUNTIME = "runtime"
@@ -30,55 +30,56 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Dependency:
-    """A package of the language's registry, its role and its place."""
+    """A package of the language's registry, its role, and the line that requires it."""
 
     role: Role
-    wanted: Wanted
+    source: SourcedValue
 
 
 @dataclass(frozen=True, kw_only=True)
-class Context:
-    """What a language is told beside the tree."""
+class PlanningContext:
+    """Input of the planner besides the source tree."""
 
-    available: Callable[[], Sequence[str]]
-    """Versions of the language for which this machine has or can make a base, oldest first. Asking may take seconds."""
+    list_available: Callable[[], Sequence[str]]
+    """Returns the versions of the language whose base image exists or can be made on this machine, oldest first. May
+    take seconds."""
     day: date
-    """The change's date (UTC)."""
+    """Date of the change (UTC)."""
     version: str = ""
-    """The project's version where its source knows it, such as `v1.2`."""
-    touched: tuple[str, ...] = ()
-    """Files of the change: in a repository of several projects they say which one it is about."""
+    """Version of the project where the source provides it, such as `v1.2`."""
+    changed_paths: tuple[str, ...] = ()
+    """Files of the change; in a repository of several projects they select the project."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
-    """A plan's choices before they are rendered, with their alternatives."""
+class PlanDraft:
+    """Choices of a build plan before rendering, with their alternatives."""
 
     language: str
     name: str
-    """The project's own name, empty when it has none."""
+    """Name of the project; empty if it has none."""
     versions: tuple[Evidence, ...]
-    """Versions of the language worth trying, best first; the first is the choice."""
+    """Versions of the language to try, best first; the first one is used."""
     day: date
-    """The change's date (UTC)."""
+    """Date of the change (UTC)."""
     exclude_newer: date
-    """Packages uploaded from this day on don't exist for the build, where the registry tells dates."""
+    """Packages uploaded on or after this date are hidden from the build, where the registry records upload dates."""
     test: TestCommand
     dependencies: tuple[Dependency, ...] = ()
-    """Packages named one by one, beside those that `manifests` name for the language's own installer."""
+    """Packages installed by name, in addition to those that the language's own installer reads from `manifests`."""
     manifests: tuple[tuple[str, str], ...] = ()
     """(path, blob id) of files of the tree that the dependency steps read (package.json, lock files, go.mod ...)."""
-    system_packages: tuple[Wanted, ...] = ()
+    system_packages: tuple[SourcedValue, ...] = ()
     """Debian packages."""
-    services: tuple[Wanted, ...] = ()
-    """Servers the tests need, names of `backends/testing/services/`, such as `postgresql`."""
+    services: tuple[SourcedValue, ...] = ()
+    """Servers that the tests need: names of `evaluation/services/`, such as `postgresql`."""
     env: tuple[tuple[str, str], ...] = ()
-    """Variables while building and testing."""
+    """Environment variables of build and tests."""
     switches: frozenset[str] = frozenset()
-    """Named ways to do things that the language knows (its SWITCHES say what each does)."""
+    """Names of optional behaviours; `Language.switches` describes each of them."""
     dependency_steps: tuple[str, ...] = ()
-    """Shell lines after the language's own dependency steps; with network, without the tree."""
+    """Shell commands after the language's own dependency steps; with network, without the source tree."""
     source_steps: tuple[str, ...] = ()
-    """Shell lines before the language's own source steps, in the tree."""
+    """Shell commands before the language's own source steps, run in the source tree."""
     evidence: tuple[Evidence, ...] = field(default=())
-    """Of choices that have no field of their own here."""
+    """Evidence of choices that have no field of their own."""

@@ -1,4 +1,4 @@
-"""What detectors find: facts, each with the file and line it stands in."""
+"""Facts that detectors extract from a source tree, each with its file and line."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from enum import StrEnum
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from languages.tree import Tree
+from languages.source_tree import SourceTree
 
 
-class Kind(StrEnum):
-    """What a fact speaks of."""
+class FactKind(StrEnum):
+    """Kind of a fact."""
 
     PYTHON = "python"
-    """A version the project says it is tested on, such as `3.8`."""
+    """A version on which the project is tested, such as `3.8`."""
     REQUIRES_PYTHON = "requires-python"
     """A version specifier."""
     REQUIREMENT = "requirement"
-    """A PEP 508 requirement that the tests' set-up installs."""
+    """A PEP 508 requirement that the test set-up installs."""
     REQUIREMENTS_FILE = "requirements-file"
     EXTRA = "extra"
-    """An extra of the project that the tests' set-up installs."""
+    """An extra of the project that the test set-up installs."""
     GROUP = "group"
-    """A dependency group (PEP 735, poetry, pdm, hatch) that the tests' set-up installs."""
+    """A dependency group (PEP 735, poetry, pdm, hatch) that the test set-up installs."""
     SYSTEM = "system"
     """A Debian package."""
     TEST_LINE = "test-line"
@@ -35,50 +35,50 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One finding. `line` is 1-based, 0 when the whole file speaks."""
+    """A value found in a file. `line` is 1-based; 0 refers to the whole file."""
 
-    kind: Kind
+    kind: FactKind
     value: str
     path: str
     line: int = 0
 
 
-Detector = Callable[[Tree], Iterator[Fact]]
+Detector = Callable[[SourceTree], Iterator[Fact]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """A requirement with its place. `text` is a PEP 508 requirement or, for sets of them, their common name."""
+class SourcedValue:
+    """A value with its file and line: a PEP 508 requirement, or the name of a set, package, image or version."""
 
     text: str
     path: str
     line: int = 0
 
     @property
-    def name(self) -> str:
-        """The distribution's canonical name."""
-        return distribution(self.text)
+    def distribution_name(self) -> str:
+        """Canonical name of the distribution that `text` requires."""
+        return parse_distribution_name(self.text)
 
 
-def line_of(text: str, needle: str, start: int = 0) -> int:
-    """The 1-based line in which `needle` first stands from offset `start` on; 0 when it doesn't."""
+def find_line(text: str, needle: str, start: int = 0) -> int:
+    """Return the 1-based line of the first occurrence of `needle` at or after offset `start`; 0 if there is none."""
     at = text.find(needle, start)
     return text.count("\n", 0, at) + 1 if at >= 0 else 0
 
 
-def requirement(text: str) -> str | None:
-    """`text` as a requirement (comments and pip's per-requirement options cut off), or None when it is none."""
+def parse_requirement(text: str) -> str | None:
+    """Return `text` as a requirement without comments and per-requirement options; None if it is invalid."""
     text = re.split(r"\s+#|\s+--|\s+\\$", text.strip(), maxsplit=1)[0].strip().rstrip("\\").strip()
     try:
         parsed = Requirement(text)
     except InvalidRequirement:
         return None
-    # A direct reference points to some forge; the released package of that name is what the date gives.
+    # A direct reference points to a forge; the package index serves the released package of that name by date.
     return parsed.name if parsed.url else text
 
 
-def distribution(text: str) -> str:
-    """Canonical name of a requirement's distribution; the text itself when it is none."""
+def parse_distribution_name(text: str) -> str:
+    """Return the canonical distribution name of a requirement; `text` itself if it is not a requirement."""
     try:
         return str(canonicalize_name(Requirement(text).name))
     except InvalidRequirement:

@@ -1,35 +1,28 @@
-"""Java: JUnit and TestNG through Maven or Gradle, files by their reports."""
+"""Java: JUnit and TestNG through Maven or Gradle."""
 
 from __future__ import annotations
 
-from languages.base import Fallback
-from languages.draft import Context, Draft
-from languages.jvm import plan as shared
-from languages.jvm import tests
+from functools import partial
+
+from languages.base import Language
+from languages.jvm import plan, tests
 from languages.jvm.frameworks import FRAMEWORKS
-from languages.jvm.plan import SWITCHES, render
 from languages.jvm.releases import DEFAULT, RELEASES
-from languages.tree import Tree
-from taskdb.records import BuildPlan
 
-__all__ = ["DEFAULT", "FRAMEWORKS", "RELEASES", "SWITCHES", "render"]
-
-NAME, TITLE = "java", "Java"
-SUFFIXES = (".java",)
-TEST_PATTERNS = tests.in_test_folder("java")
-RUNNER_PATTERNS = (r"(^|/)junit-platform\.properties$", r"(^|/)testng\.xml$", r"(^|/)\.mvn/")
-CONFIG_PATTERNS = (r"(^|/)pom\.xml$", r"(^|/)([^/]+\.gradle(\.kts)?|gradle\.properties)$")
-TEST_FILE = tests.test_file("java")
-KEPT_FOLDERS: tuple[str, ...] = ()
-PATH: tuple[str, ...] = ()
-FALLBACKS: tuple[Fallback, ...] = (shared.next_jdk,)
-
-
-def draft(tree: Tree, context: Context) -> Draft:
-    """All choices for the tree; raises NoPlanError where there are none."""
-    return shared.draft(NAME, "java", tree, context)
-
-
-def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-    """Files that define tests; with a plan those of its modules that Surefire takes in."""
-    return tests.defining_files(tree, "java", plan)
+JAVA = Language(
+    name="java",
+    title="Java",
+    suffixes=(".java",),
+    test_patterns=tests.test_source_patterns("java"),
+    runner_patterns=(r"(^|/)junit-platform\.properties$", r"(^|/)testng\.xml$", r"(^|/)\.mvn/"),
+    config_patterns=(r"(^|/)pom\.xml$", r"(^|/)([^/]+\.gradle(\.kts)?|gradle\.properties)$"),
+    test_file_pattern=tests.test_file_pattern("java"),
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=FRAMEWORKS,
+    switches=plan.SWITCHES,
+    fallbacks=(plan.select_next_jdk,),
+    create_draft=partial(plan.create_draft, "java", "java"),
+    render_plan=plan.render_plan,
+    find_test_files=partial(tests.find_test_files, "java"),
+)

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+from languages.base import Language
 from languages.node import fallbacks, files, frameworks, releases, switches
-from languages.node.files import defining_files
-from languages.node.plan import draft, render
+from languages.node.files import find_test_files
+from languages.node.plan import create_draft, render_plan
 
-__all__ = [
-    "CONFIG_PATTERNS", "DEFAULT", "FALLBACKS", "FRAMEWORKS", "KEPT_FOLDERS", "NAME", "PATH", "RELEASES",
-    "RUNNER_PATTERNS", "SUFFIXES", "SWITCHES", "TEST_FILE", "TEST_PATTERNS", "TITLE", "defining_files", "draft",
-    "render",
-]  # fmt: skip
-
-NAME, TITLE = "javascript", "JavaScript"
-SUFFIXES = (".js", ".jsx", ".mjs", ".cjs")
-TEST_PATTERNS = (
-    r"(^|/)__(tests|mocks|snapshots|fixtures)__/",
-    r"[._-](test|tests|spec|specs)\.[cm]?[jt]sx?(\.snap|\.md)?$",
-    r"\.test-d\.[cm]?tsx?$",
-    r"^(test|spec|e2e|cypress)/",
-    r"^packages/[^/]+/(test|spec)/",
-    r"(^|/)(test|spec|e2e|cypress)/([^/]+/)*[^/]+\.([cm]?[jt]sx?|vue|snap)$",
-    r"^tests?([-_.][^/]*)?\.[cm]?[jt]sx?$",
+JAVASCRIPT = Language(
+    name="javascript",
+    title="JavaScript",
+    suffixes=(".js", ".jsx", ".mjs", ".cjs"),
+    test_patterns=(
+        r"(^|/)__(tests|mocks|snapshots|fixtures)__/",
+        r"[._-](test|tests|spec|specs)\.[cm]?[jt]sx?(\.snap|\.md)?$",
+        r"\.test-d\.[cm]?tsx?$",
+        r"^(test|spec|e2e|cypress)/",
+        r"^packages/[^/]+/(test|spec)/",
+        r"(^|/)(test|spec|e2e|cypress)/([^/]+/)*[^/]+\.([cm]?[jt]sx?|vue|snap)$",
+        r"^tests?([-_.][^/]*)?\.[cm]?[jt]sx?$",
+    ),
+    runner_patterns=(
+        r"(^|/)(jest|vitest|ava|karma|playwright|cypress|wdio|wtr|web-test-runner)\.(config|conf|setup|workspace|projects|base)[^/]*$",
+        r"(^|/)(jest|vitest|test|tests)[-_.]?setup[^/]*\.[cm]?[jt]sx?$",
+        r"(^|/)\.(mocharc|taprc|borp|nycrc|c8rc)[^/]*$",
+        r"(^|/)mocha\.opts$",
+    ),
+    config_patterns=(r"(^|/)package\.json$", r"(^|/)vite\.config\.[cm]?[jt]s$"),
+    test_file_pattern=files.TEST_FILE,
+    kept_folders=("node_modules",),
+    bin_folders=(f"{releases.PREFIX}/bin",),
+    releases=releases.RELEASES,
+    default_version=releases.DEFAULT,
+    frameworks=frameworks.FRAMEWORKS,
+    switches=switches.SWITCHES,
+    fallbacks=fallbacks.FALLBACKS,
+    create_draft=create_draft,
+    render_plan=render_plan,
+    find_test_files=find_test_files,
 )
-RUNNER_PATTERNS = (
-    r"(^|/)(jest|vitest|ava|karma|playwright|cypress|wdio|wtr|web-test-runner)\.(config|conf|setup|workspace|projects|base)[^/]*$",
-    r"(^|/)(jest|vitest|test|tests)[-_.]?setup[^/]*\.[cm]?[jt]sx?$",
-    r"(^|/)\.(mocharc|taprc|borp|nycrc|c8rc)[^/]*$",
-    r"(^|/)mocha\.opts$",
-)
-CONFIG_PATTERNS = (r"(^|/)package\.json$", r"(^|/)vite\.config\.[cm]?[jt]s$")
-TEST_FILE = files.TEST_FILE
-KEPT_FOLDERS = ("node_modules",)
-PATH = (f"{releases.PREFIX}/bin",)
-RELEASES, DEFAULT = releases.RELEASES, releases.DEFAULT
-FRAMEWORKS = frameworks.FRAMEWORKS
-SWITCHES = switches.SWITCHES
-FALLBACKS = fallbacks.FALLBACKS

@@ -1,8 +1,8 @@
-"""What a path in a repository is: test, test configuration, or neither. The whole system asks here and nowhere else.
+"""Classification of repository paths: test, test configuration or source. The only place where this is decided.
 
-The miner splits a change by it, the evaluation script puts back by it what a submission touched, so the two cannot
-disagree: what a gold patch may touch is exactly what a submission may touch. A path is what any language says it is,
-so a repository in several languages is split alike wherever it is looked at from.
+The miner splits a change by these patterns, and the evaluation script restores files of a submission by the same ones.
+Therefore a gold patch may change exactly the files that a submission may change. Patterns of all languages apply to
+every path, so a repository in several languages is split the same way for each of them.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from languages.registry import all_languages, language, language_of_file
-
-ANYWHERE: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|testsuite|test_suite)/",)
-"""Folders of tests in every language. `test` and `spec` are not among them: deeper down these are often source
-(django/test, numpy/testing), so each language says how far it trusts them."""
+from languages.base import COMMON_TEST_PATTERNS
+from languages.registry import LANGUAGES, detect_file_language, get_language
 
 _NOT_SOURCE = re.compile(
     r"(^|/)(docs?|documentation|examples?|benchmarks?|asv_bench|\.github)/|(^|/)(setup|conf)\.py$|(^|/)_version\.py$"
@@ -22,72 +19,74 @@ _NOT_SOURCE = re.compile(
 
 
 @cache
-def test_patterns() -> tuple[str, ...]:
-    """Patterns of test files and what lies beside them, of all languages."""
-    return tuple(dict.fromkeys([*ANYWHERE, *(p for one in all_languages().values() for p in one.TEST_PATTERNS)]))
+def list_test_patterns() -> tuple[str, ...]:
+    """Return the patterns of test files, fixtures and snapshots of all languages."""
+    return tuple(
+        dict.fromkeys([*COMMON_TEST_PATTERNS, *(p for language in LANGUAGES.values() for p in language.test_patterns)])
+    )
 
 
 @cache
-def protected_patterns() -> tuple[str, ...]:
-    """Patterns of what is on the tests' side of a change: test files and configuration of runners.
+def list_protected_patterns() -> tuple[str, ...]:
+    """Return the patterns of the test half of a change: test files and test runner configuration.
 
-    Each is POSIX-extended (grep -E) and Python regex at once: the evaluation script carries them verbatim.
+    Each is valid both as POSIX-extended (grep -E) and as Python regex: the evaluation script uses them verbatim.
     """
-    return tuple(dict.fromkeys([*test_patterns(), *runner_patterns()]))
+    return tuple(dict.fromkeys([*list_test_patterns(), *list_runner_patterns()]))
 
 
 @cache
-def runner_patterns() -> tuple[str, ...]:
-    """Patterns of configuration of test runners, of all languages."""
-    return tuple(dict.fromkeys(pattern for one in all_languages().values() for pattern in one.RUNNER_PATTERNS))
+def list_runner_patterns() -> tuple[str, ...]:
+    """Return the patterns of test runner configuration of all languages."""
+    return tuple(dict.fromkeys(pattern for language in LANGUAGES.values() for pattern in language.runner_patterns))
 
 
 @cache
-def config_patterns() -> tuple[str, ...]:
-    """Patterns of files that may hold a runner's configuration beside other things.
+def list_config_patterns() -> tuple[str, ...]:
+    """Return the patterns of files that may contain test runner configuration among other settings.
 
-    A submission's edits of them are put back too; where the gold patch changes one, its version belongs to the tests'
-    side.
+    A submission's edits of these files are reverted too; if the gold patch changes one, its version belongs to the test
+    patch.
     """
-    return tuple(dict.fromkeys(pattern for one in all_languages().values() for pattern in one.CONFIG_PATTERNS))
+    return tuple(dict.fromkeys(pattern for language in LANGUAGES.values() for pattern in language.config_patterns))
 
 
 @cache
-def _joined(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def _join_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(patterns))
 
 
 @cache
-def _test_file(name: str) -> re.Pattern[str]:
-    return re.compile(language(name).TEST_FILE)
+def _compile_test_file(name: str) -> re.Pattern[str]:
+    return re.compile(get_language(name).test_file_pattern)
 
 
 def is_protected(path: str) -> bool:
-    """Whether `path` (posix, from the repository's root) belongs to the tests' side of a change."""
-    return _joined(protected_patterns()).search(path) is not None
+    """Return whether `path` (posix, relative to the repository root) belongs to the test half of a change."""
+    return _join_patterns(list_protected_patterns()).search(path) is not None
 
 
 def is_config(path: str) -> bool:
-    """Whether `path` may hold a runner's configuration beside other things."""
-    return _joined(config_patterns()).search(path) is not None
+    """Return whether `path` may contain test runner configuration among other settings."""
+    return _join_patterns(list_config_patterns()).search(path) is not None
 
 
 def is_runner_config(path: str) -> bool:
-    """Whether `path` is configuration of a test runner, or may hold such beside other things."""
-    return _joined(runner_patterns() + config_patterns()).search(path) is not None
+    """Return whether `path` is, or may contain, test runner configuration."""
+    return _join_patterns(list_runner_patterns() + list_config_patterns()).search(path) is not None
 
 
 def is_test_file(path: str, in_language: str | None = None) -> bool:
-    """Whether `path` is a file in which a test framework of its own (or the given) language would look for tests."""
-    name = in_language or language_of_file(path)
-    return name in all_languages() and _test_file(name).search(path) is not None
+    """Return whether a test framework of the file's own (or the given) language collects tests from `path`."""
+    name = in_language or detect_file_language(path)
+    return name in LANGUAGES and _compile_test_file(name).search(path) is not None
 
 
 def is_test_path(path: str) -> bool:
-    """Whether `path` is a test file or lies among tests."""
-    return _joined(test_patterns()).search(path) is not None
+    """Return whether `path` is a test file, a fixture or a snapshot."""
+    return _join_patterns(list_test_patterns()).search(path) is not None
 
 
 def is_source(path: str) -> bool:
-    """Whether `path` is program text that a gold patch is about (not documentation, examples, packaging)."""
-    return language_of_file(path) in all_languages() and not is_protected(path) and not _NOT_SOURCE.search(path)
+    """Return whether `path` is source that a gold patch may change (not documentation or packaging)."""
+    return detect_file_language(path) in LANGUAGES and not is_protected(path) and not _NOT_SOURCE.search(path)

@@ -1,83 +1,99 @@
-"""Which languages there are: the modules of this package that have a NAME. A new one needs no line here."""
+"""All supported languages, and the language of a file or a change."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from pathlib import PurePosixPath
-from typing import cast
 
-import languages as package
+from core.errors import InputError
 from languages.base import Framework, Language
-from mergemill.errors import InputError
+from languages.c import C
+from languages.cpp import CPP
+from languages.elixir import ELIXIR
+from languages.go import GO
+from languages.java import JAVA
+from languages.javascript import JAVASCRIPT
+from languages.kotlin import KOTLIN
+from languages.perl import PERL
+from languages.php import PHP
+from languages.python import PYTHON
+from languages.ruby import RUBY
+from languages.rust import RUST
+from languages.typescript import TYPESCRIPT
+
+LANGUAGES: dict[str, Language] = {
+    "python": PYTHON,
+    "c": C,
+    "c++": CPP,
+    "elixir": ELIXIR,
+    "go": GO,
+    "java": JAVA,
+    "javascript": JAVASCRIPT,
+    "kotlin": KOTLIN,
+    "perl": PERL,
+    "php": PHP,
+    "ruby": RUBY,
+    "rust": RUST,
+    "typescript": TYPESCRIPT,
+}
+"""Name -> language."""
+
+OTHER_SUFFIXES = {
+    ".cs": "c#",
+    ".jl": "julia",
+    ".lua": "lua",
+    ".scala": "scala",
+    ".swift": "swift",
+}
+"""Suffixes of program files in languages that are not supported."""
 
 
-@cache
-def all_languages() -> dict[str, Language]:
-    """Name -> language, Python first, the others by name."""
-    found = [importlib.import_module(f"languages.{module.name}") for module in pkgutil.iter_modules(package.__path__)]
-    known = [cast("Language", module) for module in found if hasattr(module, "NAME")]
-    return {one.NAME: one for one in sorted(known, key=lambda one: (one.NAME != "python", one.NAME))}
-
-
-def language(name: str) -> Language:
-    """The language of that name.
+def get_language(name: str) -> Language:
+    """Return the language of that name.
 
     Raises:
-        InputError: there is none.
+        InputError: the language is not supported.
     """
-    known = all_languages()
-    if name not in known:
-        raise InputError(f"{name} is not supported", advice=f"known: {', '.join(known)}")
-    return known[name]
+    if name not in LANGUAGES:
+        raise InputError(f"{name} is not supported", advice=f"known: {', '.join(LANGUAGES)}")
+    return LANGUAGES[name]
 
 
 @cache
-def frameworks() -> dict[str, Framework]:
-    """Name -> framework, of all languages."""
-    return {one.name: one for known in all_languages().values() for one in known.FRAMEWORKS}
-
-
-OTHERS = {
-    ".c": "c", ".h": "c", ".cc": "c++", ".cpp": "c++", ".hpp": "c++", ".rs": "rust", ".go": "go", ".java": "java",
-    ".kt": "kotlin", ".js": "javascript", ".jsx": "javascript", ".mjs": "javascript", ".ts": "typescript",
-    ".tsx": "typescript", ".vue": "typescript", ".rb": "ruby", ".php": "php", ".cs": "c#", ".swift": "swift",
-    ".scala": "scala", ".jl": "julia", ".lua": "lua",
-}  # fmt: skip
-"""Ends of names of program files for which there may be no module."""
+def frameworks_by_name() -> dict[str, Framework]:
+    """Return name -> framework, for all languages."""
+    return {framework.name: framework for language in LANGUAGES.values() for framework in language.frameworks}
 
 
 @cache
-def suffixes() -> dict[str, str]:
-    """End of a program file's name -> its language; what modules say goes before OTHERS."""
-    return OTHERS | {suffix: one.NAME for one in reversed(all_languages().values()) for suffix in one.SUFFIXES}
+def languages_by_suffix() -> dict[str, str]:
+    """Return suffix of a program file -> name of its language."""
+    return OTHER_SUFFIXES | {suffix: name for name, language in LANGUAGES.items() for suffix in language.suffixes}
 
 
-def language_of_file(path: str) -> str:
-    """The language a file is written in by the end of its name; empty when none is known."""
-    return suffixes().get(PurePosixPath(path).suffix.lower(), "")
+def detect_file_language(path: str) -> str:
+    """Return the language of a file by its suffix; empty if unknown."""
+    return languages_by_suffix().get(PurePosixPath(path).suffix.lower(), "")
 
 
-def language_of(paths: Iterable[str]) -> str:
-    """The language of most program files among `paths`; of equally many Python first; empty when there are none.
+def detect_language(paths: Iterable[str]) -> str:
+    """Return the language of most program files among `paths`; Python wins ties; empty if there are none.
 
-    Headers beside files in C++ are C++.
+    Headers next to C++ files count as C++.
     """
-    counted = Counter(name for path in paths if (name := language_of_file(path)))
-    if "c++" in counted:
-        counted["c++"] += counted.pop("c", 0)
-    return min(counted, key=lambda name: (-counted[name], name != "python", name), default="")
+    counts = Counter(name for path in paths if (name := detect_file_language(path)))
+    if "c++" in counts:
+        counts["c++"] += counts.pop("c", 0)
+    return min(counts, key=lambda name: (-counts[name], name != "python", name), default="")
 
 
 @cache
-def family(name: str) -> frozenset[str]:
-    """The language and those that share a test framework with it: their files lie in the same projects."""
-    known = all_languages()
-    if name not in known:
+def language_family(name: str) -> frozenset[str]:
+    """Return the language and those that share a test framework with it: their files belong to the same projects."""
+    if name not in LANGUAGES:
         return frozenset({name})
-    own = {framework.name for framework in known[name].FRAMEWORKS}
-    related = {one.NAME for one in known.values() if own & {framework.name for framework in one.FRAMEWORKS}}
+    own = {framework.name for framework in LANGUAGES[name].frameworks}
+    related = {other.name for other in LANGUAGES.values() if own & {framework.name for framework in other.frameworks}}
     return frozenset({name, *related})

@@ -1,4 +1,4 @@
-"""Servers that tests may need, by the names of `backends/testing/services/`, and how CI speaks of them."""
+"""Servers that tests may need: names of `evaluation/services/`, Debian packages, and image names used in CI."""
 
 from __future__ import annotations
 
@@ -6,45 +6,51 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
-from languages.draft import Draft
-from languages.facts import Wanted
+from languages.draft import PlanDraft
+from languages.facts import SourcedValue
 from languages.workflows import Job
 
-D = TypeVar("D", bound=Draft)
+DraftT = TypeVar("DraftT", bound=PlanDraft)
 
 PACKAGES: dict[str, tuple[str, ...]] = {
     "postgresql": ("postgresql",),
     "redis": ("redis-server",),
     "xvfb": ("xvfb",),
 }
-"""Server -> the Debian packages that have it."""
+"""Server -> Debian packages that provide it."""
 _IMAGES = {
-    "postgres": "postgresql", "postgresql": "postgresql", "postgis": "postgresql", "pgvector": "postgresql",
-    "timescaledb": "postgresql", "redis": "redis", "redis-server": "redis", "valkey": "redis",
+    "postgres": "postgresql",
+    "postgresql": "postgresql",
+    "postgis": "postgresql",
+    "pgvector": "postgresql",
+    "timescaledb": "postgresql",
+    "redis": "redis",
+    "redis-server": "redis",
+    "valkey": "redis",
     "redis-stack-server": "redis",
-}  # fmt: skip
-"""Image's last name -> server."""
+}
+"""Last component of an image name -> server."""
 
 
-def of_image(image: str) -> str | None:
-    """The server that CI means by an image or a word (`postgres:14-alpine`, `bitnami/redis`), if known."""
+def parse_service_image(image: str) -> str | None:
+    """Return the server of a CI image or service name (`postgres:14-alpine`, `bitnami/redis`), if known."""
     return _IMAGES.get(image.strip().partition("@")[0].rpartition("/")[2].partition(":")[0].lower())
 
 
-def with_service(draft: D, wanted: Wanted) -> D:
-    """The draft with a server beside its tests, and the packages that have it."""
-    if wanted.text in {service.text for service in draft.services}:
+def add_service(draft: DraftT, server: SourcedValue) -> DraftT:
+    """Return the draft with a server for its tests and the Debian packages that provide it."""
+    if server.text in {service.text for service in draft.services}:
         return draft
-    have = {package.text for package in draft.system_packages}
-    new = [replace(wanted, text=name) for name in PACKAGES[wanted.text] if name not in have]
-    packages = sorted((*draft.system_packages, *new), key=lambda package: package.text)
-    return replace(draft, services=(*draft.services, wanted), system_packages=tuple(packages))
+    existing = {package.text for package in draft.system_packages}
+    added = [replace(server, text=name) for name in PACKAGES[server.text] if name not in existing]
+    packages = sorted((*draft.system_packages, *added), key=lambda package: package.text)
+    return replace(draft, services=(*draft.services, server), system_packages=tuple(packages))
 
 
-def with_services(draft: D, known: Iterable[Job]) -> D:
-    """The draft with the servers that CI jobs about tests start, as far as they can be started here."""
-    for job in known:
-        for service in () if job.is_beside else job.services:
-            if name := of_image(service.text):
-                draft = with_service(draft, replace(service, text=name))
+def add_ci_services(draft: DraftT, jobs: Iterable[Job]) -> DraftT:
+    """Return the draft with the servers that CI jobs with tests start, as far as they are known."""
+    for job in jobs:
+        for service in () if job.is_auxiliary else job.services:
+            if name := parse_service_image(service.text):
+                draft = add_service(draft, replace(service, text=name))
     return draft

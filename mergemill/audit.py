@@ -1,27 +1,32 @@
-"""What `mergemill audit` looks at: a task of the database, or a bundle with nothing but what lies in it."""
+"""Audits of tasks in the database, and of bundles with nothing but their own files."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import exporters.reading
+import exporters.bundle_reader
 import verifiers
 from backends.services import Services
+from core.config import Settings
+from core.errors import InputError
 from exporters import manifest
-from mergemill.errors import InputError
-from mergemill.images.copies import fetched
+from mergemill.images.copies import fetch_first_copy
+from mergemill.images.fetch import enable_fetching
+from mergemill.services import make_services
+from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.images import ImageCopy
 from taskdb.records import Task
+from taskdb.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskAudit:
-    """What was found of one task. `skipped`: why nothing was looked at, else null; `clean`: no findings."""
+    """Result for one task. `skipped`: why it was not audited, else None; `clean`: audited without findings."""
 
     task: str
     id: str
@@ -35,7 +40,7 @@ class TaskAudit:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleAudit:
-    """What was found of a bundle's files. `manifest_sha256` names its whole content."""
+    """Result for the files of one bundle. `manifest_sha256` identifies its whole content."""
 
     bundle: str
     format: str
@@ -45,78 +50,135 @@ class BundleAudit:
     findings: list[dict[str, Any]]
 
 
-def bundle_of(word: str) -> Path | None:
-    """The folder that a word of the command line means, or None when it means a task.
+@dataclass(frozen=True)
+class AuditTargets:
+    """Tasks and folders of bundles, in the order of the command line."""
+
+    targets: tuple[Task | Path, ...]
+
+    @property
+    def bundles(self) -> list[Path]:
+        """Folders of the bundles."""
+        return [target for target in self.targets if isinstance(target, Path)]
+
+    @property
+    def has_tasks(self) -> bool:
+        """Whether a target is a task of the database."""
+        return any(isinstance(target, Task) for target in self.targets)
+
+
+def resolve_targets(words: Sequence[str], settings: Settings) -> AuditTargets:
+    """Return the bundles and tasks that words name; the database is opened for tasks only.
 
     Raises:
-        InputError: it can only be a path, and there is no bundle.
+        InputError: a word names neither.
+    """
+    bundles = [find_bundle(word) for word in words]
+    if all(bundles):
+        return AuditTargets(tuple(folder for folder in bundles if folder))
+    with Store.open(settings.db, create=False) as store:
+        pairs = zip(words, bundles, strict=True)
+        return AuditTargets(tuple(folder or queries.resolve_task(store, word) for word, folder in pairs))
+
+
+def find_bundle(word: str) -> Path | None:
+    """Return the folder of the bundle that a word names, or None when it names a task.
+
+    Raises:
+        InputError: the word is a path at which there is no bundle.
     """
     path = Path(word)
-    folder = path.parent if path.name == manifest.NAME else path
+    folder = path.parent if path.name == manifest.MANIFEST_NAME else path
     if "/" not in word and not folder.is_dir():
         return None
-    if manifest.read(folder) is None:
-        what = (
-            f"{folder} holds no {manifest.NAME} of mergemill's" if folder.is_dir() else f"there is no folder {folder}"
-        )
-        raise InputError(what, advice="audit takes a task or the folder of a bundle")
+    if manifest.read_manifest(folder) is None:
+        problem = f"{folder} has no {manifest.MANIFEST_NAME}" if folder.is_dir() else f"there is no folder {folder}"
+        raise InputError(problem, advice="audit takes a task or the folder of an exported bundle")
     return folder
 
 
+def audit_targets(targets: AuditTargets, settings: Settings) -> Iterator[TaskAudit]:
+    """Yield the result of each task, those of bundles included.
+
+    Raises:
+        InputError: the image of a task of the database, or the clone of its source, is missing.
+        MachineError: no engine answers.
+        Transient: the engine failed.
+    """
+    services = make_services(settings, engine=True)
+    if targets.has_tasks:
+        with Store.open(settings.db, create=False) as store:
+            services = enable_fetching(services, store)
+    for target in targets.targets:
+        if isinstance(target, Task):
+            yield audit_task(target, services)
+        else:
+            yield from audit_bundle(target, services)
+
+
 def audit_files(folder: Path) -> BundleAudit:
-    """Whether the bundle is what its manifest says: files missing, changed or foreign. No engine is needed."""
-    told = manifest.read(folder) or {}
-    wrong = [line.partition(": ") for line in manifest.check(folder)]
+    """Compare a bundle's files with its manifest: missing, changed and additional files. Needs no engine."""
+    content = manifest.read_manifest(folder) or {}
+    problems = [line.partition(": ") for line in manifest.check_manifest(folder)]
     return BundleAudit(
-        bundle=str(folder), format=str(told.get("format")), tasks=len(told.get("tasks", [])), clean=not wrong,
-        manifest_sha256=manifest.file_sha256(folder / manifest.NAME),
-        findings=[{"kind": "file", "where": where, "what": what} for what, _, where in wrong],
-    )  # fmt: skip
+        bundle=str(folder),
+        format=str(content.get("format")),
+        tasks=len(content.get("tasks", [])),
+        clean=not problems,
+        manifest_sha256=manifest.hash_file(folder / manifest.MANIFEST_NAME),
+        findings=[{"kind": "file", "location": where, "description": what} for what, _, where in problems],
+    )
 
 
 def audit_bundle(folder: Path, services: Services) -> Iterator[TaskAudit]:
-    """The tasks of a bundle whose files are whole; those of which the image is not here are skipped.
+    """Yield the result of each task of a bundle; a task whose image cannot be had is skipped.
 
     Raises:
-        InputError: a task is not what the manifest says.
+        InputError: a task differs from the manifest.
         Transient: the engine failed.
     """
-    for shipped in exporters.reading.read_bundle(folder):
-        task = shipped.task
-        if services.sandbox.image(task.image) is None and not _fetched(task, shipped.registry, services):
-            yield _told(task, skipped=f"the image {task.image} is not here")
+    for bundled in exporters.bundle_reader.read_bundle(folder):
+        task = bundled.task
+        if services.images.inspect(task.image) is None and not _fetch_image(task, bundled.registry_image, services):
+            yield _build_task_audit(task, skipped=f"the image {task.image} is not here")
             continue
         with tempfile.TemporaryDirectory(prefix="mergemill-") as temporary:
-            theirs = replace(services, artifacts=Artifacts(Path(temporary)))
-            for content in shipped.artifacts:
-                theirs.artifacts.put(content)
-            yield _told(task, verifiers.inspect(task, theirs, shipped.files()))
+            bundle_services = replace(services, artifacts=Artifacts(Path(temporary)))
+            for content in bundled.artifacts:
+                bundle_services.artifacts.put(content)
+            yield _build_task_audit(task, verifiers.inspect(task, bundle_services, bundled.read_files()))
 
 
-def _fetched(task: Task, reference: str | None, services: Services) -> bool:
-    """Bring the image from where the bundle says that it is; whether it is here now."""
+def _fetch_image(task: Task, reference: str | None, services: Services) -> bool:
+    """Fetch the image from the registry that the bundle names; return whether it is here now."""
     if reference is None:
         return False
     copy = ImageCopy(image=task.image, image_digest=task.image_digest, reference=reference, at="")
-    return fetched(services.sandbox, [copy]) is not None
+    return fetch_first_copy(services.images, [copy]) is not None
 
 
 def audit_task(task: Task, services: Services) -> TaskAudit:
-    """A task of the database.
+    """Audit a task of the database.
 
     Raises:
-        InputError: its image or the clone of its source is not here.
+        InputError: its image or the clone of its source is missing.
         Transient: the engine failed.
     """
-    if task.image and services.sandbox.image(task.image) is None:
-        raise InputError(f"the image of {task.name} is not here", advice=f"{task.image} was pruned or is elsewhere")
-    return _told(task, verifiers.inspect(task, services))
+    if task.image and services.images.inspect(task.image) is None:
+        raise InputError(f"the image of {task.name} is not here", advice=f"rebuild or pull {task.image}")
+    return _build_task_audit(task, verifiers.inspect(task, services))
 
 
-def _told(task: Task, found: verifiers.Inspection | None = None, *, skipped: str | None = None) -> TaskAudit:
+def _build_task_audit(
+    task: Task, inspection: verifiers.Inspection | None = None, *, skipped: str | None = None
+) -> TaskAudit:
     return TaskAudit(
-        task=task.name, id=task.id, image=task.image, skipped=skipped, clean=found is not None and not found.findings,
-        findings=[asdict(one) for one in found.findings] if found else [],
-        probes=[asdict(one) for one in found.probes] if found else [],
-        strength=asdict(found.strength) if found else None,
-    )  # fmt: skip
+        task=task.name,
+        id=task.id,
+        image=task.image,
+        skipped=skipped,
+        clean=inspection is not None and not inspection.findings,
+        findings=[asdict(finding) for finding in inspection.findings] if inspection else [],
+        probes=[asdict(probe) for probe in inspection.probes] if inspection else [],
+        strength=asdict(inspection.strength) if inspection else None,
+    )

@@ -1,4 +1,4 @@
-"""What this machine has and lacks, and the command that mends it. Reading CHECKS is reading what is looked at."""
+"""Checks of this machine's requirements. `CHECKS` is the complete list."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from pypi_simple import PYPI_SIMPLE_ENDPOINT
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from builders import bases, debootstrap
-from languages.registry import all_languages
-from mergemill.config import OFF, Settings
-from mergemill.errors import InputError, MachineError, MergemillError
+from core.config import OFF, Settings
+from core.errors import InputError, MachineError, MergemillError
+from languages.registry import LANGUAGES
 from mergemill.services import make_services
 from taskdb.schema import open_engine
 
 FREE_MB = 5 * 1024
-"""Megabytes that should be free where images, and where database and artifacts lie."""
+"""Megabytes that should be free for images, and for database and artifacts."""
 INDEX_SECONDS = 10
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 OLDEST_GIT = (2, 30)
 MODELS_NAMED = 10
-"""Of an endpoint's models, how many are named where the wanted one is not among them."""
+"""Models of an endpoint that are named where the requested one is missing."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check:
-    """One thing looked at. `detail` is what was found, `fix` the command or step that mends it; empty when ok."""
+class MachineCheck:
+    """Result of one check. `detail` is the observed state, `fix` the command or step that repairs it; empty when ok."""
 
     name: str
     ok: bool
@@ -45,224 +45,238 @@ class Check:
 
 @dataclass(frozen=True)
 class Machine:
-    """What the checks look at."""
+    """Settings, services and engine that the checks read."""
 
     settings: Settings
 
     @cached_property
     def services(self) -> Services:
-        """Services whose engine is asked for when it is first used."""
+        """Services whose engine is opened when it is first used."""
         return make_services(self.settings, engine=False)
 
     @cached_property
     def engine(self) -> DockerSandbox | MachineError:
-        """The engine, or why there is none."""
+        """The engine, or the error that explains its absence."""
         try:
             return DockerSandbox()
         except MachineError as error:
             return error
 
 
-def python(_: Machine) -> Check:
-    """Python 3.11 or newer."""
+def check_python(_: Machine) -> MachineCheck:
+    """Check for Python 3.11 or newer."""
     version = ".".join(map(str, sys.version_info[:3]))
-    return _check("python", f"{version}, {sys.executable}", sys.version_info >= (3, 11), "scripts/setup env")
+    return _build_check("python", f"{version}, {sys.executable}", sys.version_info >= (3, 11), "scripts/setup env")
 
 
-def git(_: Machine) -> Check:
-    """A git that the miner can read with."""
+def check_git(_: Machine) -> MachineCheck:
+    """Check for a git that the miner supports."""
     if shutil.which("git") is None:
-        return _check("git", "not installed", False, "apt-get install -y git")
-    said = subprocess.run(["git", "version"], capture_output=True, text=True, check=False).stdout.strip()
-    numbers = re.search(r"(\d+)\.(\d+)", said)
+        return _build_check("git", "not installed", False, "apt-get install -y git")
+    version = subprocess.run(["git", "version"], capture_output=True, text=True, check=False).stdout.strip()
+    numbers = re.search(r"(\d+)\.(\d+)", version)
     new_enough = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST_GIT
-    return _check("git", said, new_enough, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")
+    return _build_check("git", version, new_enough, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")
 
 
-def environment(_: Machine) -> Check:
-    """Whether mergemill has an environment of its own: PyPI's package `verifiers` and ours would hide one another."""
+def check_environment(_: Machine) -> MachineCheck:
+    """Check that PyPI's package `verifiers` is absent: it and mergemill's would hide each other."""
     try:
         other = metadata.version("verifiers")
     except metadata.PackageNotFoundError:
-        return _check("environment", "no foreign package named verifiers", True)
-    found = f"verifiers {other} of PyPI is installed here and has the name of one of our folders"
-    return _check("environment", found, False, "install mergemill in an environment of its own: scripts/setup env")
+        return _build_check("environment", "no other package named verifiers", True)
+    found = f"verifiers {other} of PyPI is installed and has the name of one of mergemill's packages"
+    return _build_check(
+        "environment", found, False, "install mergemill in an environment of its own: scripts/setup env"
+    )
 
 
-def docker_engine(machine: Machine) -> Check:
-    """Whether an engine answers."""
+def check_docker_engine(machine: Machine) -> MachineCheck:
+    """Check that an engine answers."""
     engine = machine.engine
     if isinstance(engine, MachineError):
-        return _check("docker engine", str(engine), False, engine.advice)
-    about = engine.about()
-    return _check("docker engine", f"{about.version}, storage driver {about.storage_driver}", True)
+        return _build_check("docker engine", str(engine), False, engine.advice)
+    about = engine.images.get_engine_info()
+    return _build_check("docker engine", f"{about.version}, storage driver {about.storage_driver}", True)
 
 
-def leftovers(machine: Machine) -> Check:
-    """Whether containers of runs that were killed are still there."""
+def check_leftovers(machine: Machine) -> MachineCheck:
+    """Check for containers of runs that were killed."""
     if isinstance(machine.engine, MachineError):
-        return _check("leftovers", "no engine", False, machine.engine.advice)
-    count = len(machine.engine.orphans())
+        return _build_check("leftovers", "no engine", False, machine.engine.advice)
+    count = len(machine.engine.find_orphans())
     found = f"{count} containers of runs that were killed" if count else "no containers of runs that were killed"
-    return _check("leftovers", found, not count, "mergemill images list (as every command that needs the engine)")
+    return _build_check(
+        "leftovers", found, not count, "mergemill images list (any command that needs the engine removes them)"
+    )
 
 
-def docker_disk(machine: Machine) -> Check:
-    """Room for images. An engine elsewhere is not looked into."""
+def check_docker_disk(machine: Machine) -> MachineCheck:
+    """Check the disk space for images; that of an engine on another machine cannot be read."""
     if isinstance(machine.engine, MachineError):
-        return _check("docker disk", "no engine", False, machine.engine.advice)
-    root = Path(machine.engine.about().root)
+        return _build_check("docker disk", "no engine", False, machine.engine.advice)
+    root = Path(machine.engine.images.get_engine_info().root)
     if not root.is_dir():
-        return _check("docker disk", f"{root} is not on this machine", True)
-    return _room("docker disk", root, "mergemill images prune")
+        return _build_check("docker disk", f"{root} is not on this machine", True)
+    return _check_free_space("docker disk", root, "mergemill images prune")
 
 
-def base_images(machine: Machine) -> Check:
-    """Whether there are base images, or the means to make them."""
+def check_base_images(machine: Machine) -> MachineCheck:
+    """Check for base images."""
     if isinstance(machine.engine, MachineError):
-        return _check("base images", "no engine", False, machine.engine.advice)
+        return _build_check("base images", "no engine", False, machine.engine.advice)
     here = [
         f"{name} {one.version}"
-        for name, known in all_languages().items()
-        for one in known.RELEASES
-        if bases.existing(name, one, machine.services)
+        for name, known in LANGUAGES.items()
+        for one in known.releases
+        if bases.find_existing_base(name, one, machine.services)
     ]
     if here:
-        return _check("base images", ", ".join(here), True)
-    return _check("base images", "none", False, "scripts/setup base")
+        return _build_check("base images", ", ".join(here), True)
+    return _build_check("base images", "none", False, "scripts/setup base")
 
 
-def base_source(machine: Machine) -> Check:
-    """Whether further bases can be made."""
-    versions = bases.available("python", machine.services) if not isinstance(machine.engine, MachineError) else ()
-    lacking = debootstrap.can_debootstrap()
-    found = f"python {', '.join(versions)} can be had" if versions else "no base can be made"
+def check_base_source(machine: Machine) -> MachineCheck:
+    """Check that further base images can be made."""
+    versions = (
+        bases.list_available_versions("python", machine.services)
+        if not isinstance(machine.engine, MachineError)
+        else ()
+    )
+    lacking = debootstrap.find_missing_requirement()
+    found = f"python {', '.join(versions)} available" if versions else "no base image can be made"
     if lacking and machine.settings.base_source != "registry":
-        found += f"; Debian's way is closed: {lacking}"
-    return _check("base source", found, bool(versions), "scripts/setup docker base")
+        found += f"; debootstrap is unavailable: {lacking}"
+    return _build_check("base source", found, bool(versions), "scripts/setup docker base")
 
 
-def certificates(machine: Machine) -> Check:
-    """The CA bundle and proxy settings that builds are given."""
-    named, found = machine.settings.ca_bundle, machine.settings.found_ca_bundle()
+def check_network_settings(machine: Machine) -> MachineCheck:
+    """Check the CA bundle and proxy settings that builds are given."""
+    named, found = machine.settings.ca_bundle, machine.settings.find_ca_bundle()
     if named and not found:
-        return _check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
-    given = sorted(machine.settings.inherited_environment())
-    return _check("network settings", f"CA bundle {found or 'of the images'}; {', '.join(given) or 'no proxy'}", True)
+        return _build_check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
+    given = sorted(machine.settings.inherit_environment())
+    return _build_check(
+        "network settings", f"CA bundle {found or 'of the images'}; {', '.join(given) or 'no proxy'}", True
+    )
 
 
-def package_index(machine: Machine) -> Check:
-    """Whether PyPI, or the index set in its place, answers."""
-    given = machine.settings.inherited_environment()
+def check_package_index(machine: Machine) -> MachineCheck:
+    """Check that PyPI, or the configured index, answers."""
+    given = machine.settings.inherit_environment()
     url = next((given[name] for name in INDEX_VARIABLES if name in given), PYPI_SIMPLE_ENDPOINT)
-    bundle = machine.settings.found_ca_bundle()
+    bundle = machine.settings.find_ca_bundle()
     try:
         requests.get(
             f"{url.rstrip('/')}/pip/", timeout=INDEX_SECONDS, verify=str(bundle) if bundle else True
         ).raise_for_status()
     except (OSError, ValueError) as error:
         fix = "set SSL_CERT_FILE, HTTPS_PROXY or PIP_INDEX_URL as your network needs"
-        return _check("package index", f"does not answer: {error}", False, fix)
-    return _check("package index", "answers", True)
+        return _build_check("package index", f"does not answer: {error}", False, fix)
+    return _build_check("package index", "answers", True)
 
 
-def github(machine: Machine) -> Check:
-    """The tokens for GitHub's API, and what is left of each. None is fine, and so is a GitHub out of reach."""
+def check_github(machine: Machine) -> MachineCheck:
+    """Check the tokens for GitHub's API and their remaining quotas; a missing token or an unreachable GitHub passes."""
     settings = machine.settings
     app = (settings.github_app_id, settings.github_app_key, settings.github_app_installation)
-    if not (settings.found_github_tokens() or any(app)):
-        return _check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
-    from miner.github.api import Api, Left  # noqa: PLC0415 - only who has a token pays for PyGithub
-    from miner.github.auth import HOW  # noqa: PLC0415
+    if not (settings.find_github_tokens() or any(app)):
+        return _build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
+    from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415 - PyGithub loads slowly
+    from miner.github.auth import TOKEN_ADVICE  # noqa: PLC0415
 
-    def told(left: Left) -> str:
+    def format_quota(left: RemainingQuota) -> str:
         if left.problem:
             return f"{left.token}: {left.problem}"
         if left.points is None:
             return f"{left.token}: no limits"
         return f"{left.token}: {left.points} points and {left.requests} requests left"
 
-    with Api(settings, timeout=INDEX_SECONDS) as api:
-        found = api.left()
-    return _check("github", "; ".join(map(told, found)), not any(left.refused for left in found), HOW)
+    with GitHubApi(settings, timeout=INDEX_SECONDS) as api:
+        found = api.fetch_remaining_quotas()
+    return _build_check(
+        "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE
+    )
 
 
-def model(machine: Machine) -> Check:
-    """Whether the endpoint of --llm answers and has the model."""
+def check_model(machine: Machine) -> MachineCheck:
+    """Check that the endpoint of --llm answers and has the model."""
     settings = machine.settings
     if settings.llm == OFF:
-        return _check("model", "off; --llm URL --model NAME lets one take part", True)
-    from backends.llm.client import ChatModel  # noqa: PLC0415 - only who asks a model pays for the SDK
+        return _build_check("model", "off; --llm URL --model NAME selects one", True)
+    from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
     endpoint = ChatModel(settings)
     try:
-        names = endpoint.models()
+        names = endpoint.list_models()
     finally:
         endpoint.close()
     if names and settings.model not in names:
         some = ", ".join(names[:MODELS_NAMED])
-        return _check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
-    return _check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
+        return _build_check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
+    return _build_check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
 
 
-def database(machine: Machine) -> Check:
-    """Whether the database opens; one that is not there yet is fine."""
+def check_database(machine: Machine) -> MachineCheck:
+    """Check that the database opens; one that does not exist yet passes."""
     try:
         open_engine(machine.settings.db, create=False).dispose()
     except InputError as error:
-        missing = machine.settings.db.startswith("sqlite:///") and not _database_file(machine.settings).exists()
-        return _check("database", "not there yet" if missing else str(error), missing, error.advice or "choose --db")
+        missing = machine.settings.db.startswith("sqlite:///") and not _locate_database_file(machine.settings).exists()
+        return _build_check(
+            "database", "not there yet" if missing else str(error), missing, error.advice or "choose --db"
+        )
     except MergemillError as error:
-        return _check("database", str(error), False, error.advice)
-    return _check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
+        return _build_check("database", str(error), False, error.advice)
+    return _build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
 
 
-def store_disk(machine: Machine) -> Check:
-    """Room for database and artifacts."""
+def check_store_disk(machine: Machine) -> MachineCheck:
+    """Check the disk space for database and artifacts."""
     folder = machine.settings.store_dir.absolute()
     there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
-    return _room("disk", there, "free disk space, or choose --store")
+    return _check_free_space("disk", there, "free disk space, or choose --store")
 
 
-CHECKS: tuple[Callable[[Machine], Check], ...] = (
-    python,
-    git,
-    environment,
-    docker_engine,
-    leftovers,
-    docker_disk,
-    base_images,
-    base_source,
-    certificates,
-    package_index,
-    github,
-    model,
-    database,
-    store_disk,
+CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (
+    check_python,
+    check_git,
+    check_environment,
+    check_docker_engine,
+    check_leftovers,
+    check_docker_disk,
+    check_base_images,
+    check_base_source,
+    check_network_settings,
+    check_package_index,
+    check_github,
+    check_model,
+    check_database,
+    check_store_disk,
 )
 
 
-def checks(settings: Settings) -> list[Check]:
-    """All checks, in the order of CHECKS. A check that itself fails for the machine's sake is one that is not ok."""
+def run_checks(settings: Settings) -> list[MachineCheck]:
+    """Run all checks in order; an error of mergemill's during a check counts as a failed check."""
     machine = Machine(settings)
-    return [_run(check, machine) for check in CHECKS]
+    return [_run_check(check, machine) for check in CHECKS]
 
 
-def _run(check: Callable[[Machine], Check], machine: Machine) -> Check:
+def _run_check(check: Callable[[Machine], MachineCheck], machine: Machine) -> MachineCheck:
     try:
         return check(machine)
     except MergemillError as error:
-        return _check(check.__name__.replace("_", " "), str(error), False, error.advice)
+        return _build_check(check.__name__.removeprefix("check_").replace("_", " "), str(error), False, error.advice)
 
 
-def _check(name: str, detail: str, ok: bool, fix: str = "") -> Check:
-    return Check(name=name, ok=ok, detail=detail, fix="" if ok else fix)
+def _build_check(name: str, detail: str, ok: bool, fix: str = "") -> MachineCheck:
+    return MachineCheck(name=name, ok=ok, detail=detail, fix="" if ok else fix)
 
 
-def _room(name: str, folder: Path, fix: str) -> Check:
+def _check_free_space(name: str, folder: Path, fix: str) -> MachineCheck:
     free = shutil.disk_usage(folder).free // (1024 * 1024)
-    return _check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
+    return _build_check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
 
 
-def _database_file(settings: Settings) -> Path:
+def _locate_database_file(settings: Settings) -> Path:
     return Path(settings.db.removeprefix("sqlite:///"))

@@ -1,8 +1,8 @@
-"""The data path, as a table, and what runs it.
+"""The pipeline as a table of steps, and the run that takes changes through them.
 
-A row of `stages()` says which stage makes which record of what, and who makes it. The miner fills the queue in the
-driver; a change then goes through all its stages in one worker, and each result is written by the driver, the one
-writer, as it arrives. Nothing waits for a whole stage to end. `docs/pipeline.md` tells what is resumed, and how.
+A row of `list_steps()` names a stage, the record it makes and the function that makes it. The miner fills the queue in
+the driver; a change then goes through all its stages in one worker, and the driver, the only writer, stores each result
+as it arrives. No stage waits for another stage to finish all changes. docs/pipeline.md describes what is resumed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from backends.cluster.base import Cluster
 from backends.services import Services
-from mergemill.duplicates import Duplicates
-from mergemill.errors import InputError, MachineError, MergemillError, Transient, disk_full
+from core.errors import InputError, MachineError, MergemillError, Transient, as_disk_full
 from mergemill.progress import Progress
-from taskdb.chains import Finished, Scope
-from taskdb.kinds import INSTEAD, ready
+from taskdb.chains import Scope, StageResult
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.store import Store
@@ -31,23 +29,23 @@ from taskdb.tags import Tags
 
 log = logging.getLogger(__name__)
 
-BATCH = 200
-"""Verdicts of the miner written in one transaction, at most."""
+BATCH_SIZE = 200
+"""Maximum number of mined changes stored in one transaction."""
 BATCH_SECONDS = 0.5
-"""How long a verdict of a slow miner may wait to be written."""
-DEAD = 4
-"""So many records in a row, beyond the number of workers, that failed for the engine or the network: it is gone."""
-PATIENCE = Retrying(
+"""Maximum time that a mined change waits to be stored."""
+MAX_CONSECUTIVE_FAILURES = 4
+"""Consecutive failures of engine or network, beyond the number of workers, after which the run ends."""
+RETRY_POLICY = Retrying(
     retry=retry_if_exception_type(Transient),
     stop=stop_after_attempt(3),
     wait=wait_exponential(multiplier=2, max=30),
     reraise=True,
 )
-"""How often a stage is tried when the engine or the network fails, and how long one waits in between."""
+"""Attempts at a stage whose engine or network fails, and the pause between them."""
 
 
-class Mined(Protocol):
-    """What the miner says of one change."""
+class MiningOutcome(Protocol):
+    """Result of the miner for one change."""
 
     @property
     def pull_request(self) -> PullRequest:
@@ -55,267 +53,285 @@ class Mined(Protocol):
 
     @property
     def result(self) -> Candidate | Rejection:
-        """What the rules made of it."""
+        """Candidate, or the rejection by a rule."""
 
     @property
     def tags(self) -> Tags:
-        """What kinds of change it is."""
+        """Kinds of the change."""
+
+    @property
+    def similarity_keys(self) -> tuple[int, ...]:
+        """Keys by which near duplicates of a candidate are found; empty for others."""
 
 
-Miner = Callable[[str, Services], Iterator[Mined | InputError | str]]
-"""What it says of one source; a `str` is a line for people."""
+Miner = Callable[[str, Services], Iterator[MiningOutcome | InputError | str]]
+"""Function that yields the outcomes of one source; a `str` is a message for people."""
 
 
 @dataclass(frozen=True)
-class Step:
-    """A row of the table: `by(lineage, services)` makes the lineage's next record, or says why not.
+class PipelineStep:
+    """A row of the table: `function(lineage, services)` returns the lineage's next record or a rejection.
 
-    One change has many tasks. `derive` is asked once for each of its kinds, by `lineage.kinds`, and makes any number
-    of them; `certify` is asked once for each task, by `lineage.task`.
+    One change gives many tasks. `derive` is called once per kind, with `lineage.kinds`, and returns any number of
+    tasks; `certify` is called once per task, with `lineage.task`.
     """
 
     stage: Stage
-    makes: str
-    by: Callable[[Lineage, Services], Record | Sequence[Record]]
+    output: str
+    function: Callable[[Lineage, Services], Record | Sequence[Record]]
 
 
-def stages() -> tuple[Step, ...]:
-    """The stages after the miner, in order."""
-    from builders.build import build  # noqa: PLC0415 - reading commands need none of them
-    from derivers import derive  # noqa: PLC0415
+def list_steps() -> tuple[PipelineStep, ...]:
+    """Return the stages after the miner, in order."""
+    from builders.build import build  # noqa: PLC0415 - queries need none of them
+    from mergemill.kinds import derive  # noqa: PLC0415
     from verifiers import certify, verify  # noqa: PLC0415
     from verifiers.judge import judge  # noqa: PLC0415
 
     return (
-        Step(Stage.BUILD, "environment", lambda it, services: build(it.candidate, services)),
-        Step(Stage.VERIFY, "verification", verify),
-        Step(Stage.JUDGE, "verdict", judge),
-        Step(Stage.DERIVE, "task", derive),
-        Step(Stage.CERTIFY, "certificate", certify),
+        PipelineStep(Stage.BUILD, "environment", lambda lineage, services: build(lineage.candidate, services)),
+        PipelineStep(Stage.VERIFY, "verification", verify),
+        PipelineStep(Stage.JUDGE, "verdict", judge),
+        PipelineStep(Stage.DERIVE, "task", derive),
+        PipelineStep(Stage.CERTIFY, "certificate", certify),
     )
 
 
 @dataclass(frozen=True)
-class Attempt:
-    """What came of one stage for one change: a record, a rejection, or what was raised."""
+class StageOutcome:
+    """Outcome of one stage for one change: a record, a rejection, or the exception that was raised."""
 
     stage: Stage
     lineage: Lineage
     result: Record | Exception
     seconds: float
     kind: Kind | None = None
-    """The kind of task, where one is made or certified."""
+    """Kind of the task that is derived or certified."""
 
 
 @dataclass
-class Advance:
-    """One change on its way through those of the steps that it has still before it; in a worker."""
+class ChangeProcessor:
+    """One change on its way through the steps that are pending for it; runs in a worker."""
 
-    steps: Sequence[Step]
+    steps: Sequence[PipelineStep]
     services: Services
-    patience: Retrying
+    retry_policy: Retrying
     lineage: Lineage
 
-    def attempts(self) -> Iterator[Attempt]:
-        """All that is tried, as it comes; an error ends it, for the change is tried again later."""
-        with self.services.sandbox.holding():  # images made for it stay until its last stage is done
+    def process(self) -> Iterator[StageOutcome]:
+        """Yield each outcome as it comes; an error ends the change, which stays pending for the next run."""
+        with self.services.images.hold():  # its images must exist until its last stage is finished
             for step in self.steps:
-                attempts = {Stage.DERIVE: self._derived, Stage.CERTIFY: self._certified}.get(step.stage, self._next)
-                for attempt in attempts(step):
-                    yield attempt
-                    if isinstance(attempt.result, MergemillError) or (
-                        isinstance(attempt.result, Exception) and attempt.kind is None
-                    ):
+                for outcome in self._run_stage(step):
+                    yield outcome
+                    is_bug = isinstance(outcome.result, Exception) and outcome.kind is None
+                    if is_bug or isinstance(outcome.result, MergemillError):
                         return
 
-    def _next(self, step: Step) -> Iterator[Attempt]:
-        """One record more of the change itself, where it has not got it or must get it anew, and was not rejected."""
-        it = self.lineage
-        if it.stopped is not None or (getattr(it, step.makes) is not None and it.due is not step.stage):
+    def _run_stage(self, step: PipelineStep) -> Iterator[StageOutcome]:
+        if step.stage is Stage.DERIVE:
+            return self._derive_tasks(step)
+        if step.stage is Stage.CERTIFY:
+            return self._certify_tasks(step)
+        return self._run_change_step(step)
+
+    def _run_change_step(self, step: PipelineStep) -> Iterator[StageOutcome]:
+        """Make one more record of the change itself, unless it exists already or the change was rejected."""
+        lineage = self.lineage
+        is_done = getattr(lineage, step.output) is not None and lineage.next_stage is not step.stage
+        if lineage.rejected_by is not None or is_done:
             return
-        (attempt,) = self._tried(step, self.lineage)
-        yield attempt
-        if isinstance(attempt.result, Rejection):
-            self.lineage = replace(self.lineage, stopped=step.stage)
-        elif isinstance(attempt.result, Record):
-            self.lineage = self.lineage.then(attempt.result)
+        (outcome,) = self._run_step(step, lineage)
+        yield outcome
+        if isinstance(outcome.result, Rejection):
+            self.lineage = replace(lineage, rejected_by=step.stage)
+        elif isinstance(outcome.result, Record):
+            self.lineage = lineage.with_record(outcome.result)
 
-    def _derived(self, step: Step) -> Iterator[Attempt]:
-        """Tasks of every kind that it has come far enough for, and that are not made in another one's place."""
-        it, made = self.lineage, set[Kind]()
-        for kind in it.kinds:
-            far = ready(kind, judged=it.verdict is not None, paired=bool(it.others), stopped=it.stopped)
-            if not far or INSTEAD.get(kind) in made:
+    def _derive_tasks(self, step: PipelineStep) -> Iterator[StageOutcome]:
+        """Yield the tasks of every open kind whose prerequisites are met and that no other kind replaces."""
+        from mergemill.kinds import get_prerequisites  # noqa: PLC0415 - queries need no deriver
+
+        lineage, derived_kinds = self.lineage, set[Kind]()
+        for kind, prerequisites in get_prerequisites(lineage.kinds).items():
+            judged, paired = lineage.verdict is not None, bool(lineage.neighbours)
+            if not prerequisites.are_met(judged=judged, paired=paired, rejected_by=lineage.rejected_by):
                 continue
-            for attempt in self._tried(step, replace(it, kinds=(kind,)), kind):
-                yield attempt
-                if isinstance(attempt.result, Task):
-                    made.add(kind)
-                    self.lineage = replace(self.lineage, derived=(*self.lineage.derived, attempt.result))
+            if prerequisites.replaced_by in derived_kinds:
+                continue
+            for outcome in self._run_step(step, replace(lineage, kinds=(kind,)), kind):
+                yield outcome
+                if isinstance(outcome.result, Task):
+                    derived_kinds.add(kind)
+                    self.lineage = replace(self.lineage, tasks=(*self.lineage.tasks, outcome.result))
 
-    def _certified(self, step: Step) -> Iterator[Attempt]:
-        for task in self.lineage.derived:
-            yield from self._tried(step, replace(self.lineage, task=task), task.kind)
+    def _certify_tasks(self, step: PipelineStep) -> Iterator[StageOutcome]:
+        for task in self.lineage.tasks:
+            yield from self._run_step(step, replace(self.lineage, task=task), task.kind)
 
-    def _tried(self, step: Step, lineage: Lineage, kind: Kind | None = None) -> list[Attempt]:
-        """What comes of a step, with its time; several records share it evenly."""
+    def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> list[StageOutcome]:
+        """Return the outcomes of a step; several records share its time evenly."""
         started = time.perf_counter()
         results: Sequence[Record | Exception]
         try:
-            found = self.patience.copy()(step.by, lineage, self.services)
-            results = [found] if isinstance(found, Record) else list(found)
-        except Exception as error:  # noqa: BLE001 - the driver tells the kinds of failure apart
-            results = [disk_full(error) or error]
+            output = self.retry_policy.copy()(step.function, lineage, self.services)
+            results = [output] if isinstance(output, Record) else list(output)
+        except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
+            results = [as_disk_full(error) or error]
         seconds = (time.perf_counter() - started) / max(1, len(results))
-        return [Attempt(step.stage, lineage, result, seconds, kind) for result in results]
+        return [StageOutcome(step.stage, lineage, result, seconds, kind) for result in results]
 
 
-def advance(steps: Sequence[Step], services: Services, patience: Retrying, lineage: Lineage) -> Iterator[Attempt]:
-    """Take one change through those of the steps that it has still before it."""
-    return Advance(steps, services, patience, lineage).attempts()
+def process_change(
+    steps: Sequence[PipelineStep], services: Services, retry_policy: Retrying, lineage: Lineage
+) -> Iterator[StageOutcome]:
+    """Take one change through the steps that are pending for it."""
+    return ChangeProcessor(steps, services, retry_policy, lineage).process()
 
 
 @dataclass
-class Run:
-    """One run over one store. Afterwards `new` says what was written and `exit_code` how it went."""
+class PipelineRun:
+    """One run over one store. Afterwards `n_new` is the number of stored results and `exit_code` the exit code."""
 
     store: Store
     services: Services
     cluster: Cluster
     progress: Progress
     workers: int
-    patience: Retrying = PATIENCE
-    canonical: Callable[[str], str] = str
-    """The source word that records bear, of one that was given."""
+    retry_policy: Retrying = RETRY_POLICY
+    resolve_source: Callable[[str], str] = str
+    """Returns a source as records spell it."""
     make_room: Callable[[], None] = lambda: None
-    """Is called after each build, and where a stage met a full disk."""
-    new: int = 0
+    """Called after each build, and when a disk is full."""
+    n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
-    """Exit code -> how many records, lines or sources failed that way."""
-    in_a_row: int = 0
-    """Failures of engine or network since the last verdict."""
-    cut_short: bool = False
-    """Whether the miner broke off in the source that is being mined."""
-    batch: list[tuple[Mined, float]] = field(default_factory=list)
-    """What the miner said and is not written yet."""
-    fresh: list[Candidate] = field(default_factory=list)
-    """Candidates that are written and were not handed on yet."""
-    duplicates: Duplicates = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.duplicates = Duplicates(self.store, self.services)
+    """Exit code -> number of records, lines or sources that failed with it."""
+    consecutive_failures: int = 0
+    """Failures of engine or network since the last result."""
+    is_interrupted: bool = False
+    """Whether the miner failed in the source that is being mined."""
+    batch: list[tuple[MiningOutcome, float]] = field(default_factory=list)
+    """Outcomes of the miner, with seconds, that are not stored yet."""
+    new_candidates: list[Candidate] = field(default_factory=list)
+    """Stored candidates that no worker has yet."""
 
     @property
     def exit_code(self) -> int:
-        """0, or the failure that matters most: 75 asks for the same command again, 1 for a bug report, 3 for you."""
+        """0, or the failure of highest priority: 75 (run again), 1 (report a bug), 3 (correct an input)."""
         return next((code for code in (Transient.exit_code, 1, InputError.exit_code) if code in self.failures), 0)
 
-    def work(self, steps: Sequence[Step], chains: Iterable[Lineage]) -> None:
-        """Take chains through steps, writing each result as it arrives.
+    def process(self, steps: Sequence[PipelineStep], lineages: Iterable[Lineage]) -> None:
+        """Take changes through steps and store each result as it arrives.
 
         Raises:
-            MachineError: the machine lacks what a stage needs.
+            MachineError: the machine lacks a requirement of a stage.
             Transient: the database cannot be written.
         """
-        with closing(self.cluster.map(partial(advance, steps, self.services, self.patience), chains)) as attempts:
-            for attempt in attempts:
-                self._write(attempt)
-                if self.in_a_row >= self.workers + DEAD:
-                    self.progress.message("stopped: nothing answers any more; run the same command again later")
+        function = partial(process_change, steps, self.services, self.retry_policy)
+        with closing(self.cluster.map(function, lineages)) as outcomes:
+            for outcome in outcomes:
+                self._store_outcome(outcome)
+                if self.consecutive_failures >= self.workers + MAX_CONSECUTIVE_FAILURES:
+                    self.progress.print_message("stopped: engine or network is gone; run the same command again later")
                     return
 
-    def _write(self, attempt: Attempt) -> None:
-        candidate, result = attempt.lineage.candidate, attempt.result
+    def _store_outcome(self, outcome: StageOutcome) -> None:
+        candidate, result = outcome.lineage.candidate, outcome.result
         if isinstance(result, Exception):
-            self._failed(attempt.stage, candidate.name, result)
+            self._record_failure(outcome.stage, candidate.name, result)
             return
-        self.in_a_row = 0
-        done = Finished(
-            stage=attempt.stage, result=result, source=candidate.source, name=candidate.name, seconds=attempt.seconds,
-            kind=attempt.kind,
-        )  # fmt: skip
-        self._tell(self.store.finish(done))
-        if attempt.stage is Stage.BUILD:
+        self.consecutive_failures = 0
+        stage_result = StageResult(
+            stage=outcome.stage,
+            result=result,
+            source=candidate.source,
+            name=candidate.name,
+            seconds=outcome.seconds,
+            kind=outcome.kind,
+        )
+        self._report_results(self.store.add_stage_results(stage_result))
+        if outcome.stage is Stage.BUILD:
             self.make_room()
 
-    def _tell(self, finished: Iterable[Finished]) -> None:
-        for one in finished:
-            self.new += 1
-            self.progress.record(one)
+    def _report_results(self, results: Iterable[StageResult]) -> None:
+        for result in results:
+            self.n_new += 1
+            self.progress.report_result(result)
 
-    def _failed(self, stage: Stage, name: str, error: Exception) -> None:
-        """Tell the kinds of failure apart: none of them is a verdict, and the run goes on."""
+    def _record_failure(self, stage: Stage, name: str, error: Exception) -> None:
+        """Count and report a failure, which is no verdict: the run continues with the next change."""
         if isinstance(error, MachineError):
             raise error
         code = error.exit_code if isinstance(error, MergemillError) else 1
         self.failures[code] = self.failures.get(code, 0) + 1
-        self.in_a_row = self.in_a_row + 1 if isinstance(error, Transient) else 0
+        self.consecutive_failures = self.consecutive_failures + 1 if isinstance(error, Transient) else 0
         if "disk is full" in str(error):
             self.make_room()
         if isinstance(error, MergemillError):
-            self.progress.message(f"{name}: {error.line()}")
+            self.progress.print_message(f"{name}: {error.format_line()}")
         else:
             log.error("%s: %s failed through a bug", name, stage.value, exc_info=error)
-        self.progress.failed(stage, name, error)
+        self.progress.report_failure(stage, name, error)
 
     # -------------------------------------------------------------------------------------------------- mining
 
     def mine(self, miner: Miner, scope: Scope) -> Iterator[Lineage]:
-        """Mine the sources, write what the miner says, and yield each candidate that has a stage before it.
+        """Mine the sources, store the outcomes and yield each candidate for which a stage is pending.
 
-        Where the miner breaks off (no network, say), the candidates that it found in earlier runs are yielded too.
+        Where the miner fails (no network, for instance), the candidates of earlier runs are yielded, too.
         """
         for source in scope.sources:
-            seen: set[str] = set()
-            self.cut_short = False
-            for candidates in self._written(self._said(miner, source)):
-                seen.update(candidate.id for candidate in candidates)
-                meant = [c for c in candidates if scope.admits(c.name, c.id, c.created_at, c.language)]
-                yield from self.store.open_chains_of(meant, scope)
-            if self.cut_short:
-                mined_before = self.store.open_chains(replace(scope, sources=[self.canonical(source)]))
-                yield from (chain for chain in mined_before if chain.candidate.id not in seen)
+            yielded: set[str] = set()
+            self.is_interrupted = False
+            for candidates in self._store_batches(self._read_miner(miner, source)):
+                yielded.update(candidate.id for candidate in candidates)
+                chosen = [c for c in candidates if scope.includes(c.name, c.id, c.created_at, c.language)]
+                yield from self.store.find_open_chains_of(chosen, scope)
+            if self.is_interrupted:
+                earlier = self.store.find_open_chains(replace(scope, sources=[self.resolve_source(source)]))
+                yield from (lineage for lineage in earlier if lineage.candidate.id not in yielded)
 
-    def _said(self, miner: Miner, source: str) -> Iterator[Mined]:
-        """What the miner says of the changes of one source; its failures are told, and end the source."""
+    def _read_miner(self, miner: Miner, source: str) -> Iterator[MiningOutcome]:
+        """Yield the outcomes of one source; a failure of the miner is reported and ends the source."""
         try:
-            for mined in miner(source, self.services):
-                if isinstance(mined, InputError):
-                    self._failed(Stage.MINE, source, mined)
-                elif isinstance(mined, str):
-                    self.progress.message(mined)
+            for outcome in miner(source, self.services):
+                if isinstance(outcome, InputError):
+                    self._record_failure(Stage.MINE, source, outcome)
+                elif isinstance(outcome, str):
+                    self.progress.print_message(outcome)
                 else:
-                    yield mined
-        except Exception as error:  # noqa: BLE001 - told apart by kind; the other sources go on
-            self.cut_short = True
-            self._failed(Stage.MINE, source, disk_full(error) or error)
+                    yield outcome
+        except Exception as error:  # noqa: BLE001 - the kind of failure is recorded; the other sources continue
+            self.is_interrupted = True
+            self._record_failure(Stage.MINE, source, as_disk_full(error) or error)
 
-    def _written(self, said: Iterable[Mined]) -> Iterator[list[Candidate]]:
-        """The candidates among what was said, some at a time, when they and all before them were written."""
-        began = started = time.perf_counter()
-        for mined in said:
+    def _store_batches(self, outcomes: Iterable[MiningOutcome]) -> Iterator[list[Candidate]]:
+        """Store the outcomes in batches and yield the candidates of each stored batch."""
+        batch_started = outcome_started = time.perf_counter()
+        for outcome in outcomes:
             now = time.perf_counter()
-            self.batch.append((mined, now - started))
-            if len(self.batch) == BATCH or now - began > BATCH_SECONDS:
+            self.batch.append((outcome, now - outcome_started))
+            if len(self.batch) == BATCH_SIZE or now - batch_started > BATCH_SECONDS:
                 self._flush()
-                yield self._handed_on()
-                began = time.perf_counter()
-            started = time.perf_counter()
+                yield self._pop_new_candidates()
+                batch_started = time.perf_counter()
+            outcome_started = time.perf_counter()
         self._flush()
-        yield self._handed_on()
+        yield self._pop_new_candidates()
 
-    def last_word(self, pull: PullRequest, candidate: Candidate) -> Candidate | Rejection:
-        """What the database says of a candidate that the miner found, when it knows all that was said before."""
+    def find_similar(self, pull: PullRequest, keys: Sequence[int]) -> list[Candidate]:
+        """Return stored candidates that share a similarity key with a change; pending candidates are written first."""
         self._flush()
-        return self.duplicates.last_word(pull, candidate)
+        return self.store.find_similar(pull, keys)
 
     def _flush(self) -> None:
         batch, self.batch = self.batch, []
-        verdicts = [(mined.pull_request, mined.result, seconds) for mined, seconds in batch]
-        tags = [mined.tags for mined, _ in batch]
-        self._tell(self.store.mined(*verdicts, tags=tags, sketches=self.duplicates.take()))
-        self.fresh += [result for _, result, _ in verdicts if isinstance(result, Candidate)]
+        verdicts = [(outcome.pull_request, outcome.result, seconds) for outcome, seconds in batch]
+        tags = [outcome.tags for outcome, _ in batch]
+        sketches = {outcome.result.id: outcome.similarity_keys for outcome, _ in batch if outcome.similarity_keys}
+        self._report_results(self.store.add_mined_changes(*verdicts, tags=tags, sketches=sketches))
+        self.new_candidates += [result for _, result, _ in verdicts if isinstance(result, Candidate)]
 
-    def _handed_on(self) -> list[Candidate]:
-        fresh, self.fresh = self.fresh, []
-        return fresh
+    def _pop_new_candidates(self) -> list[Candidate]:
+        candidates, self.new_candidates = self.new_candidates, []
+        return candidates

@@ -1,4 +1,4 @@
-"""What a run shows while it goes: a live table on a terminal, one JSON line per event elsewhere."""
+"""Progress of a run: a live table on a terminal, one JSON line per event elsewhere."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mergemill.errors import MergemillError
-from taskdb.chains import Finished
+from core.errors import MergemillError
+from taskdb.chains import StageResult
 from taskdb.records import Stage
 
 
 class Progress(AbstractContextManager["Progress"], Protocol):
-    """Who is told what happens. Called from the driver's thread only."""
+    """Receiver of results and messages. Called from the driver's thread only."""
 
-    def record(self, finished: Finished) -> None:
-        """A stage has ended for a record, with a new result."""
+    def report_result(self, result: StageResult) -> None:
+        """Show a new result of a stage."""
 
-    def failed(self, stage: Stage, name: str, error: Exception) -> None:
-        """A stage failed without a verdict."""
+    def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
+        """Show a failure of a stage, which is no verdict."""
 
-    def message(self, text: str) -> None:
-        """A line for people."""
+    def print_message(self, text: str) -> None:
+        """Show a line for people."""
 
 
-def event(finished: Finished) -> dict[str, object]:
-    """The line that a stage prints for a finished record (docs/cli.md)."""
+def format_event(result: StageResult) -> dict[str, object]:
+    """Return the fields that a stage prints for a result record (docs/cli.md)."""
     return {
         "event": "record",
-        "stage": finished.stage.value,
-        "name": finished.name,
-        "ok": finished.ok,
-        "reason": finished.reason,
-        "seconds": round(finished.seconds, 3),
+        "stage": result.stage.value,
+        "name": result.name,
+        "ok": result.ok,
+        "reason": result.reason,
+        "seconds": round(result.seconds, 3),
     }
 
 
 @dataclass
-class Quiet:
-    """Messages only."""
+class MessageProgress:
+    """Progress that shows messages only."""
 
     err: IO[str] = field(default_factory=lambda: sys.stderr)
 
@@ -59,30 +59,30 @@ class Quiet:
     ) -> None:
         return None
 
-    def record(self, finished: Finished) -> None:
-        """Nothing is shown."""
+    def report_result(self, result: StageResult) -> None:
+        """Show nothing."""
 
-    def failed(self, stage: Stage, name: str, error: Exception) -> None:
-        """Nothing is shown; the message or the log has told it."""
+    def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
+        """Show nothing: the message or the log has the failure."""
 
-    def message(self, text: str) -> None:
-        """The line, after the program's name."""
+    def print_message(self, text: str) -> None:
+        """Write the line after the program's name."""
         self.err.write(f"mergemill: {text}\n")
         self.err.flush()
 
 
 @dataclass
-class Lines(Quiet):
-    """One JSON line per event, to standard output with `--json`, else to standard error."""
+class JsonLinesProgress(MessageProgress):
+    """Progress as one JSON line per event, on standard output with `--json`, else on standard error."""
 
     out: IO[str] = field(default_factory=lambda: sys.stderr)
 
-    def record(self, finished: Finished) -> None:
-        """One line."""
-        self._write(event(finished))
+    def report_result(self, result: StageResult) -> None:
+        """Write one line."""
+        self._write(format_event(result))
 
-    def failed(self, stage: Stage, name: str, error: Exception) -> None:
-        """One line, whose `problem` is the kind of failure: it is no verdict."""
+    def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
+        """Write one line, whose `problem` is the kind of failure."""
         kind = type(error).__name__ if isinstance(error, MergemillError) else "bug"
         self._write({"event": "problem", "stage": stage.value, "name": name, "problem": kind, "detail": str(error)})
 
@@ -91,15 +91,15 @@ class Lines(Quiet):
         self.out.flush()
 
 
-class LiveTable(Quiet):
-    """A table of stages that counts up, with the last results under it."""
+class LiveTableProgress(MessageProgress):
+    """Progress as a live table of counts per stage, with the last results below it."""
 
     def __init__(self, console: Console, rows: int = 6) -> None:
         super().__init__(console.file)
         self.console = console
         self.passed: Counter[Stage] = Counter()
         self.rejected: Counter[Stage] = Counter()
-        self.broken: Counter[Stage] = Counter()
+        self.failed: Counter[Stage] = Counter()
         self.last: deque[str] = deque(maxlen=rows)
         self.live = Live(console=console, refresh_per_second=4, get_renderable=self._render, transient=True)
 
@@ -112,27 +112,27 @@ class LiveTable(Quiet):
     ) -> None:
         self.live.stop()
 
-    def record(self, finished: Finished) -> None:
-        """Count it and show it among the last."""
-        (self.passed if finished.ok else self.rejected)[finished.stage] += 1
-        if finished.stage is not Stage.MINE:
-            verdict = finished.reason or "ok"
-            kind = f" {finished.kind.value}" if finished.kind else ""
-            self.last.append(f"{finished.stage.value:8} {finished.name}{kind}  {verdict}  {finished.seconds:.1f} s")
+    def report_result(self, result: StageResult) -> None:
+        """Count the result and show it among the last ones."""
+        (self.passed if result.ok else self.rejected)[result.stage] += 1
+        if result.stage is not Stage.MINE:
+            verdict = result.reason or "ok"
+            kind = f" {result.kind.value}" if result.kind else ""
+            self.last.append(f"{result.stage.value:8} {result.name}{kind}  {verdict}  {result.seconds:.1f} s")
 
-    def failed(self, stage: Stage, name: str, error: Exception) -> None:
-        """Count it."""
+    def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
+        """Count the failure."""
         del name, error
-        self.broken[stage] += 1
+        self.failed[stage] += 1
 
-    def message(self, text: str) -> None:
-        """The line, above the table."""
+    def print_message(self, text: str) -> None:
+        """Print the line above the table."""
         self.console.print(Text(f"mergemill: {text}"))
 
     def _render(self) -> Group:
         table = Table("stage", "passed", "rejected", "failed", box=None, header_style="bold")
         for stage in Stage:
-            counts = (self.passed[stage], self.rejected[stage], self.broken[stage])
+            counts = (self.passed[stage], self.rejected[stage], self.failed[stage])
             table.add_row(stage.value, *(str(n) if n else "" for n in counts))
-        last = list(self.last)  # at once: rich draws in a thread of its own
+        last = list(self.last)  # a copy: rich renders in a thread of its own
         return Group(table, *(Text(line, overflow="ellipsis", no_wrap=True, style="dim") for line in last))

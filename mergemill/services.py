@@ -1,4 +1,4 @@
-"""The services of one run, made from its settings."""
+"""Services of one run, made from its settings."""
 
 from __future__ import annotations
 
@@ -7,89 +7,108 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+from backends.sandbox.registry import open_sandbox
 from backends.services import Services
-from languages.registry import all_languages
-from mergemill.config import OFF
-from mergemill.errors import UsageError
-from mergemill.images.ledger import Ledger
+from core.config import OFF
+from core.errors import UsageError
+from languages.registry import LANGUAGES
+from mergemill.images.ledger import UsageLedger
 from taskdb.artifacts import Artifacts
 
 if TYPE_CHECKING:
-    from backends.llm.base import Model
-    from backends.sandbox.base import ImageInfo, Sandbox
-    from mergemill.config import Settings
+    from backends.llm.base import LanguageModel
+    from backends.sandbox.base import Sandbox
+    from backends.sandbox.images import ImageInfo, ImageStore
+    from core.config import Settings
     from taskdb.records import BuildPlan, Candidate
 
 
-class _Later:
-    """A sandbox that asks for the engine when it is first used: what needs none runs where there is none."""
+class _LazySandbox:
+    """Sandbox that is opened when it is first used, so that commands that need no engine run where there is none."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._made: Any = None
+        self._opened: Sandbox | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if self._made is None:
-            self._made = _engine(self._settings)
-        return getattr(self._made, name)
+        return getattr(self.open(), name)
 
-    def holding(self) -> AbstractContextManager[None]:
-        """Nothing is held where no engine was asked for."""
-        return contextlib.nullcontext() if self._made is None else cast("Sandbox", self._made).holding()
+    def open(self) -> Sandbox:
+        """Return the sandbox, opened by the first call."""
+        if self._opened is None:
+            self._opened = _open_engine(self._settings)
+        return self._opened
+
+    @property
+    def images(self) -> ImageStore:
+        """Image store of the sandbox; before the sandbox is opened, one that opens it."""
+        return cast("ImageStore", _LazyImageStore(self)) if self._opened is None else self._opened.images
+
+
+class _LazyImageStore:
+    """Image store of a sandbox that is not open yet."""
+
+    def __init__(self, sandbox: _LazySandbox) -> None:
+        self._sandbox = sandbox
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sandbox.open().images, name)
+
+    def hold(self) -> AbstractContextManager[None]:
+        """Do nothing: no image is in use before the sandbox is opened."""
+        return contextlib.nullcontext()
 
 
 @dataclass(frozen=True)
-class LaterBoxes:
-    """Boxes of patched trees, by the builders, who are loaded when the first is asked for."""
+class LazySourceImages:
+    """Images of patched source trees; the builders are imported when the first is built."""
 
     services: Services
 
-    def source(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
-        """As `builders.boxes.patched_box`."""
-        from builders.boxes import patched_box  # noqa: PLC0415 - reading commands need no builders
+    def build(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
+        """Build the image of a patched tree; see `builders.patched_images.build_patched_image`."""
+        from builders.patched_images import build_patched_image  # noqa: PLC0415 - queries need no builders
 
-        return patched_box(plan, candidate, setup_patch, self.services)
+        return build_patched_image(plan, candidate, setup_patch, self.services)
 
 
 def make_services(settings: Settings, *, engine: bool) -> Services:
-    """Services for a run; `engine`: whether a Docker engine must answer now.
+    """Return the services of a run; `engine`: whether a Docker engine must answer now.
 
     Raises:
-        MachineError: none answers.
-        UsageError: `language` is none that mergemill knows.
+        MachineError: no engine answers.
+        UsageError: `language` is unknown.
     """
-    from backends.clones import Clones  # noqa: PLC0415 - reading commands don't pay for GitPython
+    from backends.clones import CloneStore  # noqa: PLC0415 - queries need no GitPython
 
-    if settings.language is not None and settings.language not in all_languages():
-        raise UsageError(f"--language: {settings.language} is unknown", advice=f"one of {', '.join(all_languages())}")
-    sandbox = _engine(settings) if engine else cast("Sandbox", _Later(settings))
+    if settings.language is not None and settings.language not in LANGUAGES:
+        raise UsageError(f"--language: {settings.language} is unknown", advice=f"one of {', '.join(LANGUAGES)}")
+    sandbox = _open_engine(settings) if engine else cast("Sandbox", _LazySandbox(settings))
     if engine:
         sandbox.reap()
     services = Services(
         settings=settings,
         sandbox=sandbox,
-        clones=Clones(settings.store_dir / "clones", settings.clones),
-        artifacts=artifacts_of(settings),
-        model=model_of(settings),
+        clones=CloneStore(settings.store_dir / "clones", settings.clones),
+        artifacts=open_artifacts(settings),
+        model=make_model(settings),
     )
-    return replace(services, boxes=LaterBoxes(services))
+    return replace(services, source_images=LazySourceImages(services))
 
 
-def model_of(settings: Settings) -> Model | None:
-    """The model that takes part, or None."""
+def make_model(settings: Settings) -> LanguageModel | None:
+    """Return the model of the settings, or None."""
     if settings.llm == OFF:
         return None
-    from backends.llm.client import ChatModel  # noqa: PLC0415 - only who asks a model pays for the SDK
+    from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
     return ChatModel(settings)
 
 
-def artifacts_of(settings: Settings) -> Artifacts:
-    """The artifact store beside the database."""
+def open_artifacts(settings: Settings) -> Artifacts:
+    """Return the artifact store beside the database."""
     return Artifacts(settings.store_dir / "artifacts")
 
 
-def _engine(settings: Settings) -> Sandbox:
-    from backends.sandbox.docker import DockerSandbox  # noqa: PLC0415 - reading commands don't pay for the SDK
-
-    return DockerSandbox(used=Ledger(settings.store_dir).touch)
+def _open_engine(settings: Settings) -> Sandbox:
+    return open_sandbox(settings, UsageLedger(settings.store_dir).touch)

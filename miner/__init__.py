@@ -1,1 +1,1 @@
-"""Where changes come from: sources of history in, pull requests and candidates out."""
+"""Mining: read changes from their sources and select candidates."""

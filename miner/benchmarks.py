@@ -1,9 +1,9 @@
-"""What benchmarks hold, read from files, so that no task made here is one of theirs (decontamination).
+"""Tasks of benchmarks, read from files, so that mergemill produces no copy of them (decontamination).
 
-A list is a file of JSON lines, JSON, CSV or plain text; a folder stands for the lists in it, a name without a slash for
-a list that comes with mergemill (`SHIPPED`). A row names a repository (`repo`, or `org` and `repo`), and of it one pull
-request (`number`, or the end of an `instance_id`) or base commit; without either it means the whole repository. A row
-may bring a patch and a statement, by which copies are found. Field names are those of SWE-bench and Multi-SWE-bench.
+A list is a file of JSON lines, JSON, CSV or plain text; a folder contains lists; a name without a slash is a list that
+is part of mergemill (`DATA_FOLDER`). A row names a repository (`repo`, or `org` and `repo`), and in it one pull request
+(`number`, or the end of an `instance_id`) or base commit; without either it names the whole repository. A row may have
+a patch and a statement, by which copies are found. Field names are those of SWE-bench and Multi-SWE-bench.
 """
 
 from __future__ import annotations
@@ -20,51 +20,51 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mergemill.config import Settings
-from mergemill.errors import InputError
-from miner.near import Sketch, sketch
+from core.config import Settings
+from core.errors import InputError
+from miner.similarity import PatchSketch, build_sketch
 
-SHIPPED = Path(__file__).parent / "data"
-"""Names of repositories that well-known benchmarks are made of; nothing of the benchmarks themselves."""
-ENDINGS = (".jsonl", ".ndjson", ".json", ".csv", ".txt")
+DATA_FOLDER = Path(__file__).parent / "data"
+"""Lists with the names of the repositories of well-known benchmarks; they contain no tasks."""
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".txt")
 
 _INSTANCE = re.compile(r"(?P<owner>[^/\s]+?)__(?P<name>[^/\s]+)-(?P<number>\d+)")
-_PLAIN = re.compile(
+_PLAIN_LINE = re.compile(
     r"(?:https?://[^/\s]+/)?(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?(?:(?:#|/pull/|/issues/)(?P<number>\d+))?/?"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """A row of a list."""
+class BenchmarkEntry:
+    """Row of a list."""
 
     place: str
-    """`FILE:LINE`, for people."""
+    """`FILE:LINE`, for messages."""
     label: str
     """Its instance id, else repository and number."""
     repo: str
-    """`owner/name` in lower case; empty when the row does not say."""
+    """`owner/name` in lower case; empty where the row names none."""
     number: int | None = None
     commit: str = ""
-    sketch: Sketch | None = None
+    sketch: PatchSketch | None = None
 
     def __str__(self) -> str:
         return f"{self.label} ({self.place})"
 
 
 @dataclass
-class Benchmarks:
-    """All rows of all lists, ready to be asked."""
+class BenchmarkIndex:
+    """All rows of all lists, indexed by name and by similarity key."""
 
-    repositories: dict[str, Entry] = field(default_factory=dict)
-    numbers: dict[tuple[str, int], Entry] = field(default_factory=dict)
-    commits: dict[tuple[str, str], Entry] = field(default_factory=dict)
-    sketched: list[tuple[Entry, array[int], array[int]]] = field(default_factory=list)
-    """Rows with patch or statement, and these as sorted numbers: a set takes ten times the memory."""
-    keyed: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
+    repositories: dict[str, BenchmarkEntry] = field(default_factory=dict)
+    numbers: dict[tuple[str, int], BenchmarkEntry] = field(default_factory=dict)
+    commits: dict[tuple[str, str], BenchmarkEntry] = field(default_factory=dict)
+    sketches: list[tuple[BenchmarkEntry, array[int], array[int]]] = field(default_factory=list)
+    """Rows with patch or statement, and their sketches as sorted numbers: a set takes ten times the memory."""
+    by_key: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, entry: Entry) -> None:
-        """Take in a row; of two that mean the same the first counts."""
+    def add(self, entry: BenchmarkEntry) -> None:
+        """Add a row; of two rows with the same name the first is kept."""
         if entry.number is not None:
             self.numbers.setdefault((entry.repo, entry.number), entry)
         elif entry.commit:
@@ -73,79 +73,79 @@ class Benchmarks:
             self.repositories.setdefault(entry.repo, entry)
         if entry.sketch is not None:
             for key in entry.sketch.keys:
-                self.keyed[key].append(len(self.sketched))
-            bare = Entry(entry.place, entry.label, entry.repo, entry.number, entry.commit)
+                self.by_key[key].append(len(self.sketches))
+            bare = BenchmarkEntry(entry.place, entry.label, entry.repo, entry.number, entry.commit)
             made = entry.sketch
-            self.sketched.append((bare, array("q", sorted(made.patch)), array("q", sorted(made.statement))))
+            self.sketches.append((bare, array("q", sorted(made.patch)), array("q", sorted(made.statement))))
 
-    def naming(self, repo: str, number: int | None, base: str) -> Entry | None:
-        """The row that names a pull request, its base commit or its whole repository."""
+    def find_by_name(self, repo: str, number: int | None, base: str) -> BenchmarkEntry | None:
+        """Return the row that names a pull request, its base commit or its whole repository."""
         repo = repo.lower()
         found = self.numbers.get((repo, number)) if number is not None else None
         return found or self.commits.get((repo, base)) or self.repositories.get(repo)
 
-    def near(self, ours: Sketch, settings: Settings) -> tuple[Entry, str] | None:
-        """The first row whose patch or statement is nearly ours, and in what."""
-        for at in sorted({at for key in ours.keys for at in self.keyed.get(key, ())}):
-            entry, patch, statement = self.sketched[at]
-            if said := ours.likeness(Sketch(frozenset(patch), frozenset(statement)), settings):
-                return entry, said
+    def find_near_duplicate(self, sketch: PatchSketch, settings: Settings) -> tuple[BenchmarkEntry, str] | None:
+        """Return the first row whose patch or statement is a near duplicate, and which of them it is."""
+        for at in sorted({at for key in sketch.keys for at in self.by_key.get(key, ())}):
+            entry, patch, statement = self.sketches[at]
+            if found := sketch.describe_similarity(PatchSketch(frozenset(patch), frozenset(statement)), settings):
+                return entry, found
         return None
 
 
-def benchmarks_of(settings: Settings) -> Benchmarks:
-    """The lists that the settings name; read once.
+def load_benchmarks(settings: Settings) -> BenchmarkIndex:
+    """Load the lists that the settings name; cached.
 
     Raises:
-        InputError: a list is not there, or a row of it cannot be read; names file and line.
+        InputError: a list is missing or a row cannot be read; the message names file and line.
     """
-    files = [file for word in settings.benchmarks for file in _files(word)]
-    return _read(tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files))
+    files = [file for word in settings.benchmarks for file in _list_files(word)]
+    return _load_files(tuple((str(file), file.stat().st_mtime_ns, file.stat().st_size) for file in files))
 
 
 @lru_cache(maxsize=4)
-def _read(files: tuple[tuple[str, int, int], ...]) -> Benchmarks:
-    found = Benchmarks()
+def _load_files(files: tuple[tuple[str, int, int], ...]) -> BenchmarkIndex:
+    found = BenchmarkIndex()
     for name, _, _ in files:
-        for entry in rows(Path(name)):
+        for entry in read_rows(Path(name)):
             found.add(entry)
     return found
 
 
-def _files(word: str) -> list[Path]:
+def _list_files(word: str) -> list[Path]:
     path = Path(word)
     if path.is_dir():
-        if found := sorted(file for file in path.iterdir() if file.suffix in ENDINGS):
+        if found := sorted(file for file in path.iterdir() if file.suffix in SUFFIXES):
             return found
-        raise InputError(f"no list of a benchmark lies in {path}", advice=f"they end in {', '.join(ENDINGS)}")
+        raise InputError(f"there is no benchmark list in {path}", advice=f"use {', '.join(SUFFIXES)}")
     if path.is_file():
         return [path]
-    if (shipped := SHIPPED / f"{word}.csv").is_file() and "/" not in word:
+    if (shipped := DATA_FOLDER / f"{word}.csv").is_file() and "/" not in word:
         return [shipped]
-    names = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.csv")))
-    raise InputError(f"there is no list of a benchmark {word}", advice=f"name a file or a folder, or one of {names}")
+    names = ", ".join(sorted(file.stem for file in DATA_FOLDER.glob("*.csv")))
+    raise InputError(f"there is no benchmark list {word}", advice=f"name a file or a folder, or one of {names}")
 
 
-def rows(path: Path) -> Iterator[Entry]:
-    """The rows of one list.
+def read_rows(path: Path) -> Iterator[BenchmarkEntry]:
+    """Yield the rows of one list.
 
     Raises:
-        InputError: it cannot be read; names the line.
+        InputError: it cannot be read; the message names the line.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
-    for line, row in _parsed(path, text):
+    for line, row in _parse_rows(path, text):
         place = f"{path.name}:{line}"
-        entry = _plain(row, place) if isinstance(row, str) else _entry(row, place)
+        entry = _parse_plain_line(row, place) if isinstance(row, str) else _build_entry(row, place)
         if entry is None:
             raise InputError(f"{path}:{line}: neither a repository nor a pull request is named")
         yield entry
 
 
-def _parsed(path: Path, text: str) -> Iterator[tuple[int, str | Mapping[str, Any]]]:
-    """Line (or place in the list) and content of each row."""
+def _parse_rows(path: Path, text: str) -> Iterator[tuple[int, str | Mapping[str, Any]]]:
+    """Yield line (or position in the list) and content of each row."""
     if path.suffix == ".csv":
         csv.field_size_limit(1 << 30)
         reader = csv.DictReader(io.StringIO(text))
@@ -153,17 +153,17 @@ def _parsed(path: Path, text: str) -> Iterator[tuple[int, str | Mapping[str, Any
         return
     lines: Iterable[tuple[int, Any]] = enumerate(text.split("\n"), 1)
     if path.suffix in (".jsonl", ".ndjson"):
-        yield from ((n, _json(line, path, n)) for n, line in lines if line.strip())
+        yield from ((n, _parse_json(line, path, n)) for n, line in lines if line.strip())
     elif path.suffix == ".json":
         whole = json.loads(text) if text.strip()[:1] == "[" else None
         if not isinstance(whole, list):
             raise InputError(f"{path}: not a list of rows", advice="JSON lines are read from .jsonl")
         yield from ((n, row if isinstance(row, dict) else str(row)) for n, row in enumerate(whole, 1))
     else:
-        yield from ((n, said) for n, line in lines if (said := line.partition(" #")[0].strip()) and said[0] != "#")
+        yield from ((n, text) for n, line in lines if (text := line.partition(" #")[0].strip()) and text[0] != "#")
 
 
-def _json(line: str, path: Path, number: int) -> Mapping[str, Any]:
+def _parse_json(line: str, path: Path, number: int) -> Mapping[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
@@ -173,32 +173,33 @@ def _json(line: str, path: Path, number: int) -> Mapping[str, Any]:
     return row
 
 
-def _plain(text: str, place: str) -> Entry | None:
-    """`owner/name`, `owner/name#12`, an address of either, or `owner__name-12`."""
-    found = _INSTANCE.fullmatch(text) or _PLAIN.fullmatch(text)
+def _parse_plain_line(text: str, place: str) -> BenchmarkEntry | None:
+    """Parse `owner/name`, `owner/name#12`, an address of either, or `owner__name-12`."""
+    found = _INSTANCE.fullmatch(text) or _PLAIN_LINE.fullmatch(text)
     if not found:
         return None
     number = found["number"]
-    return Entry(place, text, f"{found['owner']}/{found['name']}".lower(), int(number) if number else None)
+    return BenchmarkEntry(place, text, f"{found['owner']}/{found['name']}".lower(), int(number) if number else None)
 
 
-def _entry(row: Mapping[str, Any], place: str) -> Entry | None:
-    """A row with fields; None when it names nothing."""
+def _build_entry(row: Mapping[str, Any], place: str) -> BenchmarkEntry | None:
+    """Build an entry from a row with fields; None when it names nothing."""
 
-    def said(*names: str) -> str:
+    def read_field(*names: str) -> str:
         return next((str(row[name]) for name in names if row.get(name) not in (None, "")), "")
 
-    instance = _INSTANCE.fullmatch(said("instance_id"))
-    repo = f"{row['org']}/{said('repo')}" if row.get("org") else said("repo", "repo_name", "repository")
+    instance = _INSTANCE.fullmatch(read_field("instance_id"))
+    repo = f"{row['org']}/{read_field('repo')}" if row.get("org") else read_field("repo", "repo_name", "repository")
     repo = repo or (f"{instance['owner']}/{instance['name']}" if instance else "")
-    number = said("number", "pull_number", "pr_number", "pull_request") or (instance["number"] if instance else "")
+    number = read_field("number", "pull_number", "pr_number", "pull_request")
+    number = number or (instance["number"] if instance else "")
     base = row.get("base")
-    commit = said("base_commit", "base_sha") or (str(base.get("sha", "")) if isinstance(base, dict) else "")
+    commit = read_field("base_commit", "base_sha") or (str(base.get("sha", "")) if isinstance(base, dict) else "")
     issues = [issue for issue in row.get("resolved_issues") or () if isinstance(issue, dict)]
-    statement = said("problem_statement") or "\n".join(f"{i.get('title')}\n{i.get('body')}" for i in issues)
-    patch = said("patch", "fix_patch", "gold_patch")
-    made = sketch(patch, said("test_patch"), statement) if patch or statement else None
+    statement = read_field("problem_statement") or "\n".join(f"{i.get('title')}\n{i.get('body')}" for i in issues)
+    patch = read_field("patch", "fix_patch", "gold_patch")
+    made = build_sketch(patch, read_field("test_patch"), statement) if patch or statement else None
     if not (repo or made):
         return None
-    label = said("instance_id") or (f"{repo}#{number}" if number else repo) or place
-    return Entry(place, label, repo.lower(), int(number) if number.isdigit() else None, commit, made)
+    label = read_field("instance_id") or (f"{repo}#{number}" if number else repo) or place
+    return BenchmarkEntry(place, label, repo.lower(), int(number) if number.isdigit() else None, commit, made)

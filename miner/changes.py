@@ -1,4 +1,4 @@
-"""What the miner holds of one change while it decides: its record, the files it touches, and its patches on demand."""
+"""Change under examination by the rules: its record, the files it touches, and its patches on demand."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from mergemill.config import Settings
-from taskdb.records import PullRequest
+from core.config import Settings
+from miner.git.messages import is_branch_merge_title
+from miner.similarity import PatchSketch, build_sketch
+from taskdb.records import Candidate, PullRequest, Shape
+from taskdb.tags import Tags
 
 
 class Reason(StrEnum):
-    """Why a change is no candidate. Stored and counted; the words are public."""
+    """Why the miner rejects a change. The values are stored and part of the public interface."""
 
     NO_BASE = "no-base"
     NO_MERGE_COMMIT = "no-merge-commit"
     BRANCH_MERGE = "branch-merge"
-    NOT_IN_DEFAULT_LINE = "not-in-default-line"
+    NOT_ON_DEFAULT_BRANCH = "not-on-default-branch"
     UNREADABLE_SDIST = "unreadable-sdist"
     EMPTY = "empty"
     BOT = "bot"
@@ -47,14 +50,14 @@ class Reason(StrEnum):
     NOT_ROUTED = "not-routed"
 
 
-def within(settings: Settings, when: str) -> bool:
-    """Whether a date (ISO 8601) lies between `since` and `until`, both included."""
+def is_in_date_range(settings: Settings, date: str) -> bool:
+    """Return whether an ISO 8601 date lies between `since` and `until`, both included."""
     first, last = settings.since, settings.until
-    return (first is None or first.isoformat() <= when[:10]) and (last is None or when[:10] <= last.isoformat())
+    return (first is None or first.isoformat() <= date[:10]) and (last is None or date[:10] <= last.isoformat())
 
 
 class FileChange(NamedTuple):
-    """One row of a raw diff. `status` is git's letter (A, D, M, R, T); modes are such as `100644`, `000000`: none."""
+    """One row of a raw diff. `status` is git's letter (A, D, M, R, T); a mode is `100644`, or `000000` for no file."""
 
     status: str
     old_mode: str
@@ -62,15 +65,15 @@ class FileChange(NamedTuple):
     old_path: str
     new_path: str
     blobs: str = ""
-    """Old and new blob, parted by a space."""
+    """Old and new blob id, separated by a space."""
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Old and new name, once when they are the same."""
+        """Old and new path; one path where both are the same."""
         return (self.old_path,) if self.old_path == self.new_path else (self.old_path, self.new_path)
 
 
-class Line(NamedTuple):
+class PatchLine(NamedTuple):
     """An added or removed line of a patch, with its file."""
 
     path: str
@@ -80,61 +83,69 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """One side of a change as text that git applies; always valid UTF-8, what is not text travels as git's base 85."""
+    """Gold or test patch in git's format. Always valid UTF-8: other content is encoded as a git binary patch."""
 
     text: str
     files: tuple[str, ...]
-    """Paths touched (new names of renames), sorted."""
-    left: tuple[str, ...]
-    """Those of `files` that are there afterwards."""
-    lines: int
+    """Changed paths (new names of renames), sorted."""
+    remaining_files: tuple[str, ...]
+    """Those `files` that exist after the change."""
+    line_count: int
     """Added and removed lines; a binary file counts none."""
-    changed: tuple[Line, ...]
-    """Every added or removed line, in the patch's order."""
+    changed_lines: tuple[PatchLine, ...]
+    """Every added or removed line, in the order of the patch."""
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """A change in its two parts. `fault` says why applying them does not give the merge's tree; empty when it does."""
+class PatchSplit:
+    """Gold and test patch of a change. `fault`: why applying both does not give the merged tree; empty if it does."""
 
     gold: Patch
     test: Patch
     fault: str = ""
 
 
-class Unparsable(Exception):  # noqa: N818 - a finding on a patch, turned into a rejection by the rules
-    """A patch cannot be taken apart; the message says where."""
+class UnparsablePatchError(Exception):
+    """A patch cannot be split; the message names the place."""
+
+
+FindSimilar = Callable[[PullRequest, Sequence[int]], Iterable[Candidate]]
+"""Return stored candidates that share a similarity key with a change, of changes stored before it."""
 
 
 @dataclass(kw_only=True)
 class Change:
-    """A change under decision. Patches and licence cost git processes, so they are made when a rule first asks."""
+    """A change under examination. Patches, licence and tags are computed when a rule first needs them."""
 
     pull_request: PullRequest
     files: tuple[FileChange, ...]
-    make_split: Callable[[], Split]
+    make_split: Callable[[], PatchSplit]
     find_license: Callable[[], str]
-    settled: tuple[Reason, str] | None = None
-    """A reason and detail found while reading the source; no rule is asked then."""
+    source_rejection: tuple[Reason, str] | None = None
+    """Reason and detail found while the source was read; the rules that need `RuleInput.SOURCE` report it."""
     read_blobs: Callable[[Sequence[str]], Iterable[bytes]] | None = None
-    """Contents of git objects, in the order asked for; None where the source has no trees."""
-    find_marked: Callable[[Sequence[str]], Collection[str]] | None = None
-    """Those of some paths that .gitattributes at the base marks as vendored or generated."""
+    """Read git blobs in the given order; None where the source has no trees."""
+    find_attributes: Callable[[Sequence[str]], Collection[str]] | None = None
+    """Return those paths that .gitattributes at the base commit marks as vendored or generated."""
     list_tree: Callable[[], Iterable[str]] | None = None
-    """Paths of all files of the base tree; None where the source has no trees."""
+    """List the paths of the base tree; None where the source has no trees."""
+    make_tags: Callable[[], Tags] | None = None
+    """Tag the change, given that no rule before has rejected it."""
+    find_similar: Callable[[PatchSketch], Iterable[tuple[Candidate, PatchSketch]]] | None = None
+    """Return stored candidates that may be near duplicates; None where there is no database."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """All paths touched, old and new names, sorted."""
+        """All changed paths, old and new names, sorted."""
         return tuple(sorted({path for file in self.files for path in file.paths}))
 
     @cached_property
-    def split(self) -> Split:
+    def split(self) -> PatchSplit:
         """Gold and test patch.
 
         Raises:
-            Unparsable: the patch cannot be taken apart.
+            UnparsablePatchError: the patch cannot be split.
         """
         return self.make_split()
 
@@ -144,12 +155,31 @@ class Change:
         return self.find_license()
 
     @cached_property
-    def tree(self) -> tuple[str, ...]:
-        """Paths of all files of the base tree; none where the source has no trees."""
+    def tree_paths(self) -> tuple[str, ...]:
+        """Paths of all files of the base tree; empty where the source has no trees."""
         return tuple(self.list_tree()) if self.list_tree else ()
 
-    def content(self, file: FileChange, *, before: bool = False) -> bytes:
-        """A file as it is afterwards (or was before); empty where there is none, and where the source has no trees."""
+    @cached_property
+    def tags(self) -> Tags | None:
+        """Tags of a change that passed the rules so far; None where no tags are made."""
+        return self.make_tags() if self.make_tags else None
+
+    @cached_property
+    def problem_statement(self) -> str:
+        """Problem statement of the source, or title and text of the change where the source has none."""
+        request = self.pull_request
+        if request.problem_statement or request.shape is Shape.RELEASE:
+            return request.problem_statement.strip()
+        title = "" if is_branch_merge_title(request.title) else request.title
+        return f"{title}\n\n{request.body}".strip()
+
+    @cached_property
+    def sketch(self) -> PatchSketch:
+        """Features of patches and problem statement, by which near duplicates are found."""
+        return build_sketch(self.split.gold.text, self.split.test.text, self.problem_statement)
+
+    def read_content(self, file: FileChange, *, before: bool = False) -> bytes:
+        """Return a file's content after (or before) the change; empty where there is no file or no tree."""
         old, _, new = file.blobs.partition(" ")
         oid = old if before else new
         if self.read_blobs is None or not oid.strip("0") or "160000" in (file.old_mode, file.new_mode):
@@ -158,6 +188,6 @@ class Change:
             self._contents[oid] = next(iter(self.read_blobs([oid])))
         return self._contents[oid]
 
-    def marked(self, paths: Sequence[str]) -> Collection[str]:
-        """Those of `paths` that .gitattributes at the base marks as vendored or generated."""
-        return self.find_marked(paths) if self.find_marked and paths else ()
+    def find_generated_paths(self, paths: Sequence[str]) -> Collection[str]:
+        """Return those `paths` that .gitattributes at the base commit marks as vendored or generated."""
+        return self.find_attributes(paths) if self.find_attributes and paths else ()

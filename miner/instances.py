@@ -1,10 +1,8 @@
 """`instances:` sources: published tasks in SWE-bench's fields, one JSON object a line, to be verified again.
 
-A file whose name ends in `.gz` is unpacked as it is read.
-
-Gold and test patch are taken as published. A line that cannot be used is named by its number, and the others go on.
-Multi-SWE-bench's rows have fields of their own (`miner.multi_swe_bench`); they tell no date, so the base commit's is
-taken.
+A file whose name ends in `.gz` is decompressed while it is read. Gold and test patch are used as published. An unusable
+line is reported with its number, and the others are read. Rows of Multi-SWE-bench have fields of their own
+(`miner.multi_swe_bench`) and no date; the date of the base commit is used.
 """
 
 from __future__ import annotations
@@ -21,33 +19,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from backends.tree import Tree
-from languages.registry import all_languages, language_of
-from mergemill.errors import InputError, Transient
+from backends.scratch import ScratchRepository, open_scratch
+from backends.tree import CommitTree
+from core.errors import InputError, Transient
+from languages.registry import LANGUAGES, detect_language
 from miner import multi_swe_bench
-from miner.changes import Change, FileChange, Reason, Split, Unparsable, within
-from miner.licenses import Licenses
-from miner.patches import Section, cut, split_published
-from miner.scratch import Scratch, scratch
-from taskdb.records import Published, PullRequest, Shape
+from miner.changes import Change, FileChange, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
+from miner.licenses import LicenseFinder
+from miner.patches import DiffSection, parse_published_patches, split_sections
+from taskdb.records import PublishedLists, PullRequest, Shape
 
 if TYPE_CHECKING:
-    from backends.git import Repository
+    from backends.git import GitRepository
     from backends.services import Services
 
 _MAY_BE_ID = re.compile(r"[0-9a-f]+")
 
 
-def _listed(value: Any) -> Any:
-    """A list, also where it was published as a JSON text."""
+def _parse_list(value: Any) -> Any:
+    """Parse a list that may be published as a JSON text."""
     return json.loads(value) if isinstance(value, str) else value
 
 
-_TestIds = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+_TestIds = Annotated[tuple[str, ...], BeforeValidator(_parse_list)]
 
 
-class Row(BaseModel):
-    """The fields of SWE-bench that are read; others are left alone."""
+class InstanceRow(BaseModel):
+    """Fields of SWE-bench that are read; others are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     instance_id: str
@@ -63,8 +61,8 @@ class Row(BaseModel):
     version: str | float | None = ""
 
     @property
-    def created(self) -> str:
-        """The day of the change, ISO 8601 in UTC; the text as it is when it is no date."""
+    def created_date(self) -> str:
+        """Date of the change, ISO 8601 in UTC; the original text where it is no date."""
         try:
             when = (
                 datetime.fromtimestamp(self.created_at / (1000 if self.created_at > 1 << 36 else 1), UTC)
@@ -76,22 +74,22 @@ class Row(BaseModel):
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
 
-class Bench:
-    """The clones that the rows of one file need, each opened once, with a scratch beside it."""
+class InstanceClones:
+    """Clones for the rows of one file, each opened once, with a scratch repository."""
 
     def __init__(self, source: str, services: Services, stack: ExitStack) -> None:
         self.source = source
         self.services = services
         self.stack = stack
-        self._open: dict[str, tuple[Scratch, Licenses]] = {}
+        self._open: dict[str, tuple[ScratchRepository, LicenseFinder]] = {}
         self._failed: dict[str, InputError | Transient] = {}
 
-    def of(self, repo: str) -> tuple[Scratch, Licenses]:
-        """Scratch and licences of `owner/name`.
+    def open(self, repo: str) -> tuple[ScratchRepository, LicenseFinder]:
+        """Open scratch repository and licences of `owner/name`.
 
         Raises:
             InputError: there is no usable clone.
-            Transient: it could not be made this time; tried once a run, however many lines need it.
+            Transient: cloning failed; it is tried once per run, however many lines need the clone.
         """
         if failure := self._failed.get(repo):
             raise type(failure)(str(failure), advice=failure.advice)
@@ -101,46 +99,46 @@ class Bench:
             except (InputError, Transient) as error:
                 self._failed[repo] = error
                 raise
-            self._open[repo] = (self.stack.enter_context(scratch(repository)), Licenses(repository))
+            self._open[repo] = (self.stack.enter_context(open_scratch(repository)), LicenseFinder(repository))
         return self._open[repo]
 
 
-def changes_of_instances(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[Change | InputError]:
-    """The published tasks of a file, in its order; for a line that cannot be used, the error that names it.
+def read_instances(source: str, services: Services, only: Sequence[str] = ()) -> Iterator[Change | InputError]:
+    """Yield the published tasks of a file, in its order; an error for each unusable line.
 
-    No repository is looked for on behalf of a task that is not meant, by its name or its date.
+    No repository is opened for a task that is not selected by name and date.
 
     Args:
         source: `instances:FILE`.
         services: settings, clones and artifacts are used.
-        only: names of tasks, or ids of records; empty for all. An id is known only when the whole task was read, so
-            where one is among them all tasks are.
+        only: names of tasks, or ids of records; empty for all. With an id among them all tasks are read, since an id is
+            computed from the whole task.
 
     Raises:
         InputError: the file cannot be read.
-        Transient: after all others, when a clone could not be made this time.
+        Transient: after all others, if a clone could not be made.
     """
     path = Path(source.partition(":")[2])
     waiting: list[Transient] = []
     seen: dict[str, int] = {}
     with ExitStack() as stack:
-        bench = Bench(source, services, stack)
-        for number, line in lines(path):
+        clones = InstanceClones(source, services, stack)
+        for number, line in read_lines(path):
             try:
-                row = read(line)
-                once(row, number, seen)
-                if _meant(row, only, services):
-                    yield _change(row, source, bench, services)
+                row = parse_instance(line)
+                check_unique(row, number, seen)
+                if _is_selected(row, only, services):
+                    yield _build_change(row, source, clones, services)
             except InputError as error:
                 yield InputError(f"{path}:{number}: {error}", advice=error.advice)
             except Transient as error:
                 waiting.append(error)
     if waiting:
-        raise Transient(f"{waiting[0]}; lines of {path} that wait: {len(waiting)}", advice=waiting[0].advice)
+        raise Transient(f"{waiting[0]}; lines of {path} not read: {len(waiting)}", advice=waiting[0].advice)
 
 
-def read(line: str) -> Row:
-    """One line as a task.
+def parse_instance(line: str) -> InstanceRow:
+    """Parse one line.
 
     Raises:
         InputError: it is not JSON, or a field is missing or malformed.
@@ -152,41 +150,41 @@ def read(line: str) -> Row:
     if not isinstance(data, dict):
         raise InputError("not a JSON object")
     if "instance_id" in data and "fix_patch" in data and "base" in data:
-        data = multi_swe_bench.fields(data)
+        data = multi_swe_bench.convert_row(data)
     try:
-        row = Row.model_validate(data)
+        row = InstanceRow.model_validate(data)
     except (ValidationError, ValueError) as error:
-        raise InputError(_first_fault(error)) from error
+        raise InputError(_describe_error(error)) from error
     if not row.instance_id or row.repo.count("/") != 1 or not row.base_commit:
         raise InputError("instance_id, repo (owner/name) and base_commit must not be empty")
     return row
 
 
-def _meant(row: Row, only: Sequence[str], services: Services) -> bool:
-    """Whether a task is asked for, by name and date; one without a date is."""
+def _is_selected(row: InstanceRow, only: Sequence[str], services: Services) -> bool:
+    """Return whether a task is selected by name and date; one without a date passes."""
     named = not only or row.instance_id in only or any(map(_MAY_BE_ID.fullmatch, only))
-    return named and (row.created_at is None or within(services.settings, row.created))
+    return named and (row.created_at is None or is_in_date_range(services.settings, row.created_date))
 
 
-def once(row: Row, number: int, seen: dict[str, int]) -> None:
-    """Refuse a name that an earlier line has; `seen`: name -> number of the line that has it.
+def check_unique(row: InstanceRow, number: int, seen: dict[str, int]) -> None:
+    """Reject a name that an earlier line has; `seen`: name -> number of the line that has it.
 
     Raises:
-        InputError: it stands there already.
+        InputError: the name is in use.
     """
     if (first := seen.setdefault(row.instance_id, number)) != number:
-        raise InputError(f"{row.instance_id} stands in line {first} already")
+        raise InputError(f"{row.instance_id} is also in line {first}")
 
 
-def _first_fault(error: ValueError) -> str:
+def _describe_error(error: ValueError) -> str:
     if not isinstance(error, ValidationError):
         return str(error)
     first = error.errors()[0]
     return f"field {'.'.join(map(str, first['loc']))}: {first['msg'].lower()}"
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Numbered lines that hold something. A byte that is not UTF-8 makes its own line fail, not the file.
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield non-empty lines with their numbers. A byte that is not UTF-8 makes its line fail, not the file.
 
     Raises:
         InputError: the file cannot be read.
@@ -200,61 +198,80 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
-def _change(row: Row, source: str, bench: Bench, services: Services) -> Change:
-    title = row.problem_statement.strip().partition("\n")[0].strip()
-    files, settled = _files(row)
-    created = "" if row.created_at is None else row.created
-    if settled is None:  # only a task that can go further is worth a clone
-        repository = bench.of(row.repo)[1].repository
+def _build_change(row: InstanceRow, source: str, clones: InstanceClones, services: Services) -> Change:
+    files, rejection = _list_files(row)
+    date = "" if row.created_at is None else row.created_date
+    if rejection is None:  # only a task that passes so far is worth a clone
+        repository = clones.open(row.repo)[1].repository
         if not repository.has_commit(row.base_commit):
-            raise InputError(f"{repository.path} does not hold commit {row.base_commit}", advice="fetch it there")
-        created = created or _committed(repository, row.base_commit)
-    put = services.artifacts.put_text
-    request = PullRequest(
-        source=source, repo=row.repo, name=row.instance_id, number=None, shape=Shape.INSTANCE, title=title, body="",
-        author="", merged_at=created, base_commit=row.base_commit, merge_commit=row.base_commit,
-        problem_statement=row.problem_statement, hints=row.hints_text or "", patch=put(row.patch),
-        test_patch=put(row.test_patch), version=str(row.version or ""),
-        published=Published(fail_to_pass=row.FAIL_TO_PASS, pass_to_pass=row.PASS_TO_PASS),
-    )  # fmt: skip
+            raise InputError(f"{repository.path} does not contain commit {row.base_commit}", advice="fetch it there")
+        date = date or _read_commit_date(repository, row.base_commit)
 
-    def split() -> Split:
-        return split_published(bench.of(row.repo)[0], row.base_commit, row.patch, row.test_patch)
+    def split() -> PatchSplit:
+        return parse_published_patches(clones.open(row.repo)[0], row.base_commit, row.patch, row.test_patch)
 
-    def license_() -> str:
-        return bench.of(row.repo)[1].of(row.base_commit)
+    def find_license() -> str:
+        return clones.open(row.repo)[1].find_license(row.base_commit)
 
-    def tree() -> Iterable[str]:
-        return Tree(bench.of(row.repo)[1].repository, row.base_commit).entries
+    def list_tree() -> Iterable[str]:
+        return CommitTree(clones.open(row.repo)[1].repository, row.base_commit).entries
 
     return Change(
-        pull_request=request, files=files, make_split=split, find_license=license_, settled=settled, list_tree=tree
+        pull_request=_build_record(row, source, date, services),
+        files=files,
+        make_split=split,
+        find_license=find_license,
+        source_rejection=rejection,
+        list_tree=list_tree,
     )
 
 
-def _files(row: Row) -> tuple[tuple[FileChange, ...], tuple[Reason, str] | None]:
-    """The files of both patches, and what these alone say against the task."""
+def _build_record(row: InstanceRow, source: str, date: str, services: Services) -> PullRequest:
+    store_text = services.artifacts.put_text
+    return PullRequest(
+        source=source,
+        repo=row.repo,
+        name=row.instance_id,
+        number=None,
+        shape=Shape.INSTANCE,
+        title=row.problem_statement.strip().partition("\n")[0].strip(),
+        body="",
+        author="",
+        merged_at=date,
+        base_commit=row.base_commit,
+        merge_commit=row.base_commit,
+        problem_statement=row.problem_statement,
+        hints=row.hints_text or "",
+        patch=store_text(row.patch),
+        test_patch=store_text(row.test_patch),
+        version=str(row.version or ""),
+        published=PublishedLists(FAIL_TO_PASS=row.FAIL_TO_PASS, PASS_TO_PASS=row.PASS_TO_PASS),
+    )
+
+
+def _list_files(row: InstanceRow) -> tuple[tuple[FileChange, ...], tuple[Reason, str] | None]:
+    """Return the files of both patches, and the rejection that the patches alone give."""
     try:
-        split = split_published(None, row.base_commit, row.patch, row.test_patch)
-        sections = [section for text in (row.patch, row.test_patch) for section in cut(text.encode())]
-    except Unparsable as fault:
+        split = parse_published_patches(None, row.base_commit, row.patch, row.test_patch)
+        sections = [section for text in (row.patch, row.test_patch) for section in split_sections(text.encode())]
+    except UnparsablePatchError as fault:
         return (), (Reason.UNPARSABLE, str(fault))
-    language = language_of(split.gold.files)
-    settled = None
-    if language and language not in all_languages():
-        settled = (Reason.LANGUAGE, f"{language} is not supported yet")
+    language = detect_language(split.gold.files)
+    rejection = None
+    if language and language not in LANGUAGES:
+        rejection = (Reason.LANGUAGE, f"{language} is not supported yet")
     elif not split.test.files:
-        settled = (Reason.NO_TESTS, "the test patch is empty")
-    return tuple(map(_file, sections)), settled
+        rejection = (Reason.NO_TESTS, "the test patch is empty")
+    return tuple(map(_build_file_change, sections)), rejection
 
 
-def _committed(repository: Repository, commit: str) -> str:
-    """When a commit was made, ISO 8601 in UTC."""
-    seconds = int(repository.git("log", "-1", "--format=%ct", commit))
+def _read_commit_date(repository: GitRepository, commit: str) -> str:
+    """Read the date of a commit, ISO 8601 in UTC."""
+    seconds = int(repository.run_git("log", "-1", "--format=%ct", commit))
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
-def _file(section: Section) -> FileChange:
+def _build_file_change(section: DiffSection) -> FileChange:
     status = "A" if section.old is None else "D" if section.new is None else "M" if section.old == section.new else "R"
     submodule = b"Subproject commit" in section.body and b" 160000" in section.body
     mode = "160000" if submodule else "100644"

@@ -1,4 +1,4 @@
-"""Which licence a tree is under, as an SPDX expression, from what the tree itself says.
+"""Licence of a tree as an SPDX expression, from the files of the tree.
 
 In this order: the expression in pyproject.toml (PEP 639), licence files (an SPDX identifier in them, then their text),
 trove classifiers, the `license` field of the packaging files, SPDX identifiers in Python files. Equal blobs are read
@@ -16,15 +16,15 @@ from typing import Any
 
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
-from backends.git import GitError, Repository
+from backends.git import GitError, GitRepository
 
-NONE = "NOASSERTION"
-"""SPDX's word for: nobody said."""
+NO_ASSERTION = "NOASSERTION"
+"""SPDX's value for an unknown licence."""
 
 _FILE = re.compile(r"^(un)?(licen[cs]e|copying)([-._ ].*)?$", re.IGNORECASE)
 _MANIFESTS = ("pyproject.toml", "setup.cfg", "setup.py")
 
-# The first phrase of a group that a text holds decides; a text is compared in lower case with single spaces.
+# The first matching phrase of a group decides; texts are compared in lower case with single spaces.
 TEXTS: tuple[tuple[str, str], ...] = (
     ("AGPL-3.0", r"gnu affero general public license.{0,40}version 3"),
     ("LGPL-3.0", r"gnu (lesser|library) general public license.{0,40}version 3"),
@@ -44,7 +44,7 @@ TEXTS: tuple[tuple[str, str], ...] = (
     ("0BSD", r"permission to use, copy, modify, and/or distribute this software .{0,60}is hereby granted\. the soft"),
     ("ISC", r"permission to use, copy, modify,? and(/or)? distribute this software for any purpose with"),
     ("MIT", r"permission is hereby granted, free of charge, to any person obtaining a copy"),
-)  # fmt: skip
+)
 
 CLASSIFIERS: tuple[tuple[str, str], ...] = (
     ("MIT License", "MIT"),
@@ -85,48 +85,50 @@ NAMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Unlicense", ("unlicense", "public domain unlicense")),
 )
 """Usual names in a `license` field, in lower case and without `license`, `the` and `version`."""
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 """A longer field holds the licence's text."""
 _SETUP_LICENSE = re.compile(r"\blicense\s*=\s*[\"']([^\"'\n]{1,60})[\"']", re.IGNORECASE)
-_MARK = re.compile(r"^\W*SPDX-License-Identifier:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-_EITHER = re.compile(
+_SPDX_TAG = re.compile(r"^\W*SPDX-License-Identifier:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_ALTERNATIVES = re.compile(
     r"under the terms of \*?either|licen[cs]ed under either|dual[- ]licen[cs]ed|your choice of either", re.IGNORECASE
 )
-_GNU = re.compile(r"^(A|L)?GPL-")
+_GNU_LICENSE = re.compile(r"^(A|L)?GPL-")
 
 
-class Licenses:
-    """Finds the licence of commits of one repository, each set of blobs once."""
+class LicenseFinder:
+    """Finder of the licences of commits of one repository; equal sets of blobs are read once."""
 
-    def __init__(self, repository: Repository) -> None:
+    def __init__(self, repository: GitRepository) -> None:
         self.repository = repository
         self._known: dict[tuple[str, ...], str] = {}
 
-    def of(self, commit: str) -> str:
-        """SPDX expression of a commit's tree, `NOASSERTION` when nothing in it is recognised."""
-        blobs = self._blobs(commit)
+    def find_license(self, commit: str) -> str:
+        """Return the SPDX expression of a commit's tree, `NOASSERTION` when no licence is recognised."""
+        blobs = self._list_blobs(commit)
         key = tuple(f"{name} {oid}" for name, oid in blobs)
         if key not in self._known:
-            contents = self.repository.blobs(oid for _, oid in blobs)
+            contents = self.repository.read_blobs(oid for _, oid in blobs)
             texts = {name: raw.decode(errors="replace") for (name, _), raw in zip(blobs, contents, strict=True)}
-            self._known[key] = read(texts)
-        return self._by_headers(commit) if self._known[key] == NONE else self._known[key]
+            self._known[key] = parse_license_files(texts)
+        return self._find_in_headers(commit) if self._known[key] == NO_ASSERTION else self._known[key]
 
-    def _by_headers(self, commit: str) -> str:
-        """The SPDX identifier that most Python files of a commit carry."""
+    def _find_in_headers(self, commit: str) -> str:
+        """Return the most frequent SPDX identifier in the Python files of a commit."""
         pattern = r"^# *SPDX-License-Identifier: *[A-Za-z0-9.+() -]+$"
         try:
-            said = self.repository.git("grep", "-h", "-I", "-E", pattern, commit, "--", "*.py")
+            text = self.repository.run_git("grep", "-h", "-I", "-E", pattern, commit, "--", "*.py")
         except GitError:
-            return NONE  # none does
-        found = Counter(_canonical(line.partition(":")[2]) for line in said.decode(errors="replace").splitlines())
+            return NO_ASSERTION  # no file has one
+        found = Counter(
+            _canonicalize_expression(line.partition(":")[2]) for line in text.decode(errors="replace").splitlines()
+        )
         found.pop(None, None)
-        return min(found, key=lambda spdx: (-found[spdx], spdx)) or NONE if found else NONE
+        return min(found, key=lambda spdx: (-found[spdx], spdx)) or NO_ASSERTION if found else NO_ASSERTION
 
-    def _blobs(self, commit: str) -> list[tuple[str, str]]:
-        """Names and blobs of what may speak of a licence: at the root, and in LICENSES/ (the REUSE layout)."""
+    def _list_blobs(self, commit: str) -> list[tuple[str, str]]:
+        """List names and blobs of files about licences: at the root, and in LICENSES/ (the REUSE layout)."""
         found = []
-        for row in self.repository.git("ls-tree", "-z", "--full-tree", commit, "./", "LICENSES/").split(b"\0")[:-1]:
+        for row in self.repository.run_git("ls-tree", "-z", "--full-tree", commit, "./", "LICENSES/").split(b"\0")[:-1]:
             head, _, path = row.partition(b"\t")
             mode, kind, oid = head.decode().split()
             name = path.decode(errors="replace")
@@ -136,53 +138,53 @@ class Licenses:
         return found
 
 
-def read(files: dict[str, str]) -> str:
-    """SPDX expression from the root's files, by name and text."""
-    if expression := _expression(files.get("pyproject.toml", "")):
+def parse_license_files(files: dict[str, str]) -> str:
+    """Return the SPDX expression of the root's files, by name and text."""
+    if expression := _read_pyproject_expression(files.get("pyproject.toml", "")):
         return expression
     texts = [text for name, text in sorted(files.items()) if name not in _MANIFESTS]
     known = {found for text in texts if (found := identify(text))}
     if any(spdx.startswith("LGPL-3.0") for spdx in known):
-        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the lesser one is a supplement to its text
-    said = _by_classifier(files)
+        known -= {"GPL-3.0-only", "GPL-3.0-or-later"}  # the LGPL is a supplement to the GPL's text
+    text = _find_by_classifier(files)
     if known:
-        later = {spdx.replace("-only", "-or-later") for spdx in known} & set(said.split(" AND "))
+        later = {spdx.replace("-only", "-or-later") for spdx in known} & set(text.split(" AND "))
         known = {spdx if (more := spdx.replace("-only", "-or-later")) not in later else more for spdx in known}
-        either = any(_EITHER.search(" ".join(text.split())) for text in texts)
+        either = any(_ALTERNATIVES.search(" ".join(text.split())) for text in texts)
         return (" OR " if either else " AND ").join(sorted(known))
-    return said if said != NONE else _by_field(files)
+    return text if text != NO_ASSERTION else _find_by_field(files)
 
 
 def identify(text: str) -> str | None:
-    """The SPDX id of one licence text, or None: what it says it is, else the licence whose words come first."""
-    if (marked := _MARK.search(text)) and (spdx := _canonical(marked[1])):
+    """Return the SPDX id of one licence text: its SPDX tag, else the licence whose phrase comes first; or None."""
+    if (marked := _SPDX_TAG.search(text)) and (spdx := _canonicalize_expression(marked[1])):
         return spdx
-    # The head of a file names it; the rest of a long one (a GPL) speaks of other licences too.
+    # The head of a file names its licence; a long text (the GPL) mentions other licences further down.
     plain = re.sub(r"[\s*#]+", " ", text.lower())[:6000]
     places = [
         (found.start(), order, spdx)
         for order, (spdx, phrase) in enumerate(TEXTS)
-        if (found := re.search(phrase, plain[:400] if _GNU.match(spdx) else plain))
+        if (found := re.search(phrase, plain[:400] if _GNU_LICENSE.match(spdx) else plain))
     ]
     if not places:
         return None
-    # Further down a file may hold the licences of what it incorporates.
+    # Further down a file may contain the licences of bundled code.
     spdx = min(places)[2]
     later = "or (at your option) any later version" in plain[:2000]
-    return f"{spdx}-{'or-later' if later else 'only'}" if _GNU.match(spdx) else spdx
+    return f"{spdx}-{'or-later' if later else 'only'}" if _GNU_LICENSE.match(spdx) else spdx
 
 
-def allows(expression: str, allowed: tuple[str, ...]) -> bool:
-    """Whether one of the expression's alternatives consists of allowed licences only."""
+def is_allowed(expression: str, allowed: tuple[str, ...]) -> bool:
+    """Return whether one of the expression's alternatives consists of allowed licences only."""
     plain = expression.replace("(", " ").replace(")", " ")
-    if "(" in expression:  # nested: ask for all of them, which is never too lenient
+    if "(" in expression:  # nested: require all of them, which is never too lenient
         plain = plain.replace(" OR ", " AND ")
     return any(
         all(part.strip() in allowed for part in re.split(r" AND ", alternative)) for alternative in plain.split(" OR ")
     )
 
 
-def _expression(pyproject: str) -> str | None:
+def _read_pyproject_expression(pyproject: str) -> str | None:
     try:
         project = tomllib.loads(pyproject).get("project", {})
         return str(canonicalize_license_expression(project["license"])) if isinstance(project["license"], str) else None
@@ -190,50 +192,54 @@ def _expression(pyproject: str) -> str | None:
         return None
 
 
-def _canonical(said: str) -> str | None:
-    """An SPDX expression as SPDX writes it; None when it is none."""
+def _canonicalize_expression(text: str) -> str | None:
+    """Return an SPDX expression in canonical form; None when it is invalid."""
     try:
-        return str(canonicalize_license_expression(said.strip().removesuffix("*/").strip()))
+        return str(canonicalize_license_expression(text.strip().removesuffix("*/").strip()))
     except InvalidLicenseExpression:
         return None
 
 
-def _by_field(files: dict[str, str]) -> str:
-    """What the `license` field of a packaging file says, where that is an SPDX id or a usual name of a licence."""
-    said = [
-        *_pyproject_licenses(files),
-        _setup_cfg(files, "license"),
+def _find_by_field(files: dict[str, str]) -> str:
+    """Return the licence in the `license` field of a packaging file, if it is an SPDX id or a usual name."""
+    text = [
+        *_list_pyproject_licenses(files),
+        _read_setup_cfg(files, "license"),
         *_SETUP_LICENSE.findall(files.get("setup.py", "")),
     ]
-    for name in filter(None, (one.strip() for one in said)):
-        if len(name) > _LONGEST_NAME and (spdx := identify(name)):
+    for name in filter(None, (one.strip() for one in text)):
+        if len(name) > _MAX_NAME_LENGTH and (spdx := identify(name)):
             return spdx
         plain = re.sub(r"\b(the|licen[cs]e|version)\b|[,()]", " ", name.lower())
         usual = next((spdx for spdx, names in NAMES if " ".join(plain.split()) in names), None)
-        if found := usual or _canonical(name):
+        if found := usual or _canonicalize_expression(name):
             return found
-    return NONE
+    return NO_ASSERTION
 
 
-def _pyproject_licenses(files: dict[str, str]) -> list[str]:
+def _list_pyproject_licenses(files: dict[str, str]) -> list[str]:
     try:
         data: dict[str, Any] = tomllib.loads(files.get("pyproject.toml", ""))
     except tomllib.TOMLDecodeError:
         return []
     tables = (data.get("project"), data.get("tool", {}).get("poetry"), data.get("tool", {}).get("flit"))
     fields = [table.get("license") for table in tables if isinstance(table, dict)]
-    return [str(said.get("text", "")) if isinstance(said, dict) else str(said or "") for said in fields]
+    return [str(text.get("text", "")) if isinstance(text, dict) else str(text or "") for text in fields]
 
 
-def _by_classifier(files: dict[str, str]) -> str:
-    said = "\n".join(
-        [*_pyproject_classifiers(files), _setup_cfg(files, "classifiers", "classifier"), files.get("setup.py", "")]
+def _find_by_classifier(files: dict[str, str]) -> str:
+    text = "\n".join(
+        [
+            *_list_pyproject_classifiers(files),
+            _read_setup_cfg(files, "classifiers", "classifier"),
+            files.get("setup.py", ""),
+        ]
     )
-    found = {spdx for name, spdx in CLASSIFIERS if re.search(rf":: {re.escape(name)}\s*(['\",]|$)", said, re.MULTILINE)}
-    return " AND ".join(sorted(found)) or NONE
+    found = {spdx for name, spdx in CLASSIFIERS if re.search(rf":: {re.escape(name)}\s*(['\",]|$)", text, re.MULTILINE)}
+    return " AND ".join(sorted(found)) or NO_ASSERTION
 
 
-def _pyproject_classifiers(files: dict[str, str]) -> list[str]:
+def _list_pyproject_classifiers(files: dict[str, str]) -> list[str]:
     try:
         data: dict[str, Any] = tomllib.loads(files.get("pyproject.toml", ""))
     except tomllib.TOMLDecodeError:
@@ -242,11 +248,11 @@ def _pyproject_classifiers(files: dict[str, str]) -> list[str]:
     return [str(line) for table in tables if isinstance(table, dict) for line in table.get("classifiers", ())]
 
 
-def _setup_cfg(files: dict[str, str], *names: str) -> str:
-    """The first of some fields of setup.cfg's metadata that says anything."""
+def _read_setup_cfg(files: dict[str, str], *names: str) -> str:
+    """Return the first non-empty field of setup.cfg's metadata among these names."""
     parser = ConfigParser(interpolation=None, strict=False)
     try:
         parser.read_string(files.get("setup.cfg", ""))
-        return next((said for name in names if (said := parser.get("metadata", name, fallback=""))), "")
+        return next((text for name in names if (text := parser.get("metadata", name, fallback=""))), "")
     except ConfigError:
         return ""

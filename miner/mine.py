@@ -1,69 +1,69 @@
-"""The first stage: from a source word to pull requests, each with a candidate or the reason why it is none."""
+"""Mining stage: from a source word to changes, each with a candidate or a rejection."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
-from mergemill.errors import InputError
-from miner.benchmarks import benchmarks_of
-from miner.changes import Change, Reason
-from miner.git.commits import changes_of_commits
-from miner.instances import changes_of_instances
-from miner.rules import statement_of, verdict
-from miner.rules.patches import language_of_change
-from miner.sources import parse
-from miner.tags.tag import is_above_all_for_speed, tag
+from core.errors import InputError
+from miner.benchmarks import load_benchmarks
+from miner.changes import Change, FindSimilar
+from miner.git.commits import read_commits
+from miner.instances import read_instances
+from miner.rules import find_rejection
+from miner.rules.patches import find_language
+from miner.similarity import PatchSketch, build_sketch
+from miner.sources import parse_source
+from miner.tags.tag import tag_change
 from taskdb.discussion import Discussion, LinkedIssue
 from taskdb.records import Candidate, PullRequest, Rejection, Shape, Stage
-from taskdb.tags import Tags
+from taskdb.tags import ChangeKind, Tags
 
 if TYPE_CHECKING:
     from backends.services import Services
 
 
-Read = Callable[[str, "Services", Sequence[str]], Iterator[Change | InputError | str]]
-"""Reads a source: changes, errors that end a part of it, and lines for people."""
+ChangeReader = Callable[[str, "Services", Sequence[str]], Iterator[Change | InputError | str]]
+"""Reads a source: changes, errors that end a part of it, and messages for the user."""
 
 
-def _all_of_pull_requests(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError | str]:
-    from miner.github.source import changes_of_pull_requests  # noqa: PLC0415 - only these sources pay for its client
+def _read_github(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError | str]:
+    from miner.github.source import read_pull_requests  # noqa: PLC0415 - only these sources pay for its client
 
-    return changes_of_pull_requests(source, services)
-
-
-def _all_of_commits(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
-    return changes_of_commits(source, services)
+    return read_pull_requests(source, services)
 
 
-def _all_of_releases(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
-    from miner.pypi.releases import changes_of_releases  # noqa: PLC0415 - only these sources pay for HTTP and HTML
-
-    return changes_of_releases(source, services)
+def _read_git(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
+    return read_commits(source, services)
 
 
-SOURCES: Mapping[str, Read] = {
-    "github": _all_of_pull_requests,
-    "git": _all_of_commits,
-    "pypi": _all_of_releases,
-    "instances": changes_of_instances,
+def _read_pypi(source: str, services: Services, _: Sequence[str]) -> Iterator[Change | InputError]:
+    from miner.pypi.releases import read_releases  # noqa: PLC0415 - only these sources pay for HTTP and HTML
+
+    return read_releases(source, services)
+
+
+SOURCES: Mapping[str, ChangeReader] = {
+    "github": _read_github,
+    "git": _read_git,
+    "pypi": _read_pypi,
+    "instances": read_instances,
 }
-"""Who reads which scheme."""
+"""Scheme -> reader."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mined:
-    """A change as its source tells it, what the rules say of it, and what kinds of change it is."""
+class MinedChange:
+    """A change, the result of the rules, and its tags."""
 
     pull_request: PullRequest
     result: Candidate | Rejection
     tags: Tags
-
-
-LastWord = Callable[[PullRequest, Candidate], Candidate | Rejection]
-"""What the caller makes of a candidate, such as a rejection when the database holds nearly the same one."""
+    similarity_keys: tuple[int, ...] = ()
+    """Keys of a candidate by which later near duplicates of it are found; empty for published tasks."""
 
 
 def mine(
@@ -71,88 +71,120 @@ def mine(
     services: Services,
     only: Sequence[str] = (),
     *,
-    readers: Mapping[str, Read] = SOURCES,
-    last_word: LastWord | None = None,
-) -> Iterator[Mined | InputError | str]:
-    """The changes of one source, newest first, one at a time; published tasks in the order of their file.
+    readers: Mapping[str, ChangeReader] = SOURCES,
+    find_similar: FindSimilar | None = None,
+) -> Iterator[MinedChange | InputError | str]:
+    """Mine one source, newest change first; published tasks in the order of their file.
 
     Stops after `settings.limit` candidates. Changes outside `settings.since` and `settings.until` are left out. Close
     the generator to stop earlier.
 
     Args:
-        source: one source word; lists (`@FILE`) are opened by `miner.sources.expand`.
-        services: settings, clones and artifacts are used; patches are kept as artifacts.
-        only: names or ids of changes. Of a file of published tasks no others are looked at, nor their repositories;
-            the other sources tell all changes.
-        readers: who reads which scheme.
-        last_word: asked of each candidate before it is yielded or counted; not of published tasks.
+        source: one source word; lists (`@FILE`) are expanded by `miner.sources.expand_sources`.
+        services: settings, clones and artifacts are used; patches are stored as artifacts.
+        only: names or ids of changes. Other published tasks of a file are not read, nor their repositories; the other
+            sources yield all changes.
+        readers: scheme -> reader.
+        find_similar: look up near duplicates in the database; None skips this rule.
 
     Yields:
-        What was mined; for a part of the input that cannot be used, such as a malformed line, the error that names it;
-        lines for people.
+        Mined changes; an error for each part of the input that is unusable, such as a malformed line; messages for
+        the user.
 
     Raises:
         UsageError: the word is not a source.
-        InputError: nothing of the source, or not all of a list of `benchmarks`, can be used.
+        InputError: nothing of the source, or not all of a list of `benchmarks`, is usable.
         Transient: the network or the disk failed.
     """
-    scheme, _ = parse(source)
-    benchmarks_of(services.settings)  # what is wrong with a list is said before anything is mined
-    found = 0
+    scheme, _ = parse_source(source)
+    load_benchmarks(services.settings)  # an error in a list is reported before anything is mined
+    n_candidates = 0
     for change in readers[scheme](source, services, only):
         if isinstance(change, InputError | str):
             yield change
             continue
-        mined = select(change, services)
-        if last_word and isinstance(mined.result, Candidate) and mined.pull_request.shape is not Shape.INSTANCE:
-            mined = replace(mined, result=last_word(mined.pull_request, mined.result))
+        mined = select_candidate(change, services, find_similar)
         yield mined
-        found += isinstance(mined.result, Candidate)
-        if services.settings.limit is not None and found >= services.settings.limit:
+        n_candidates += isinstance(mined.result, Candidate)
+        if services.settings.limit is not None and n_candidates >= services.settings.limit:
             return
 
 
 @contextmanager
-def readers_of(sources: Sequence[str], services: Services) -> Iterator[Mapping[str, Read]]:
-    """Who reads the sources of a run, one after the other: repositories of GitHub are crawled ahead, side by side."""
+def open_readers(sources: Sequence[str], services: Services) -> Iterator[Mapping[str, ChangeReader]]:
+    """Open the readers for the sources of a run; GitHub repositories are crawled ahead, in parallel."""
     if not any(source.startswith("github:") for source in sources):
         yield SOURCES
         return
-    from miner.github.ahead import Ahead  # noqa: PLC0415 - only these sources pay for its client
+    from miner.github.prefetch import CrawlPrefetcher  # noqa: PLC0415 - only these sources pay for its client
 
-    with Ahead(sources, services) as ahead:
-        yield {**SOURCES, "github": ahead.changes}
-
-
-def select(change: Change, services: Services) -> Mined:
-    """The miner's last step: a candidate, or what speaks against it: the first rule, or that no route leads on."""
-    request = change.pull_request
-    against = verdict(change, services.settings)
-    tags = tag(change, against, _issues(request, services))
-    if not against and not change.split.test.files and not is_above_all_for_speed(tags.kinds):
-        against = (Reason.NO_TESTS, f"no test file is changed, and it is above all {tags.primary}")
-    if not against and tags.stops and request.shape is not Shape.INSTANCE:
-        against = (Reason.NOT_ROUTED, f"{tags.primary}: {tags.stops}")
-    if against:
-        reason, detail = against
-        return Mined(request, Rejection(
-            parent=request.id, name=request.name, source=request.source, stage=Stage.MINE, reason=reason, detail=detail,
-        ), tags)  # fmt: skip
-    split, keep = change.split, services.artifacts.put_text
-    return Mined(request, Candidate(
-        parent=request.id, source=request.source, repo=request.repo, name=request.name,
-        language=language_of_change(change),
-        base_commit=request.base_commit, merge_commit=request.merge_commit, created_at=request.merged_at,
-        version=request.version, problem_statement=statement_of(change), hints=request.hints, license=change.license,
-        gold_patch=keep(split.gold.text), test_patch=keep(split.test.text),
-        gold_files=split.gold.files, test_files=split.test.left, gold_lines=split.gold.lines,
-        test_lines=split.test.lines, published=request.published,
-        kind=tags.primary, discussion=request.discussion,
-    ), tags)  # fmt: skip
+    with CrawlPrefetcher(sources, services) as prefetcher:
+        yield {**SOURCES, "github": prefetcher.read_changes}
 
 
-def _issues(request: PullRequest, services: Services) -> tuple[LinkedIssue, ...]:
-    """The issues that a change speaks of, as far as its source told them."""
+def select_candidate(change: Change, services: Services, find_similar: FindSimilar | None = None) -> MinedChange:
+    """Return the change as a candidate, or a rejection by the first rule that fails."""
+    request, issues = change.pull_request, _read_issues(change.pull_request, services)
+
+    @cache
+    def make_tags() -> Tags:
+        return tag_change(change, None, issues)
+
+    def find_similar_sketches(sketch: PatchSketch) -> Iterator[tuple[Candidate, PatchSketch]]:
+        for other in find_similar(request, sketch.keys) if find_similar else ():
+            yield other, _load_sketch(other, services)
+
+    change.make_tags, change.find_similar = make_tags, find_similar_sketches
+    rejection = find_rejection(change, services.settings)
+    if rejection is None:
+        keys = change.sketch.keys if find_similar and request.shape is not Shape.INSTANCE else ()
+        return MinedChange(request, _build_candidate(change, make_tags().primary, services), make_tags(), keys)
+    reason, detail = rejection
+    result = Rejection(
+        parent=request.id,
+        name=request.name,
+        source=request.source,
+        stage=Stage.MINE,
+        reason=reason,
+        detail=detail,
+    )
+    return MinedChange(request, result, tag_change(change, rejection, issues))
+
+
+def _build_candidate(change: Change, kind: ChangeKind, services: Services) -> Candidate:
+    request, split, store_text = change.pull_request, change.split, services.artifacts.put_text
+    return Candidate(
+        parent=request.id,
+        source=request.source,
+        repo=request.repo,
+        name=request.name,
+        language=find_language(change),
+        base_commit=request.base_commit,
+        merge_commit=request.merge_commit,
+        created_at=request.merged_at,
+        version=request.version,
+        problem_statement=change.problem_statement,
+        hints=request.hints,
+        license=change.license,
+        gold_patch=store_text(split.gold.text),
+        test_patch=store_text(split.test.text),
+        gold_files=split.gold.files,
+        test_files=split.test.remaining_files,
+        gold_lines=split.gold.line_count,
+        test_lines=split.test.line_count,
+        published=request.published,
+        change_kind=kind,
+        discussion=request.discussion,
+    )
+
+
+def _load_sketch(candidate: Candidate, services: Services) -> PatchSketch:
+    read = services.artifacts.get_text
+    return build_sketch(read(candidate.gold_patch), read(candidate.test_patch), candidate.problem_statement)
+
+
+def _read_issues(request: PullRequest, services: Services) -> tuple[LinkedIssue, ...]:
+    """Return the issues linked from a change, where its source has any."""
     if request.discussion is None:
         return ()
-    return Discussion.model_validate_json(services.artifacts.text(request.discussion)).issues
+    return Discussion.model_validate_json(services.artifacts.get_text(request.discussion)).issues

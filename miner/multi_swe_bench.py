@@ -1,7 +1,7 @@
-"""Multi-SWE-bench's rows in SWE-bench's fields.
+"""Convert rows of Multi-SWE-bench to the fields of SWE-bench.
 
-Their lists are by what a test did before: f2p failed, s2p was skipped, n2p was not there; all of them pass afterwards.
-In Java, and where their reading of a log tells no more, an entry is a whole class, file or program.
+Its lists are named by the result before the change: f2p failed, s2p was skipped, n2p did not exist; all of these tests
+pass afterwards. In Java, and where its log parser has no finer result, an entry is a whole class, file or program.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-FIXED = ("f2p_tests", "s2p_tests", "n2p_tests")
+FAIL_TO_PASS_FIELDS = ("f2p_tests", "s2p_tests", "n2p_tests")
 
 
-def fields(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with SWE-bench's names; what is missing or of another form is left for its reader to complain of."""
+def convert_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row with SWE-bench's field names; missing or malformed fields are left to the caller's validation."""
     base = row["base"] if isinstance(row["base"], dict) else {}
     return {
         "instance_id": row["instance_id"],
@@ -21,17 +21,17 @@ def fields(row: dict[str, Any]) -> dict[str, Any]:
         "base_commit": base.get("sha", ""),
         "patch": row["fix_patch"],
         "test_patch": row.get("test_patch", ""),
-        "problem_statement": _statement(row),
-        "FAIL_TO_PASS": sorted({test for name in FIXED for test in _names(row.get(name))}),
-        "PASS_TO_PASS": sorted(_names(row.get("p2p_tests"))),
+        "problem_statement": _build_statement(row),
+        "FAIL_TO_PASS": sorted({test for name in FAIL_TO_PASS_FIELDS for test in _list_test_names(row.get(name))}),
+        "PASS_TO_PASS": sorted(_list_test_names(row.get("p2p_tests"))),
     }
 
 
-def _statement(row: dict[str, Any]) -> str:
-    """The resolved issues, titles and texts; where there are none, the pull request's own."""
+def _build_statement(row: dict[str, Any]) -> str:
+    """Build the statement from the resolved issues, or from the pull request where there are none."""
     issues = [issue for issue in row.get("resolved_issues") or [] if isinstance(issue, dict)] or [row]
     return "\n\n".join(f"{issue.get('title') or ''}\n\n{issue.get('body') or ''}".strip() for issue in issues).strip()
 
 
-def _names(tests: Any) -> Iterable[str]:
+def _list_test_names(tests: Any) -> Iterable[str]:
     return [str(test) for test in tests] if isinstance(tests, dict | list) else []

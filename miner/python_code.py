@@ -1,4 +1,4 @@
-"""How much two versions of a Python file have in common: the same code, the same but for docstrings, or neither."""
+"""Compare two versions of a Python file: same code, same code except docstrings, or different code."""
 
 from __future__ import annotations
 
@@ -11,84 +11,84 @@ from enum import IntEnum
 from functools import lru_cache
 from textwrap import dedent
 
-_LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
+_LAYOUT_TOKENS = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 _HEAD = re.compile(r"^(?=[ \t]*(?:async\s+def|def|class)\s+\w)", re.MULTILINE)
 _DECORATORS = re.compile(r"(^[ \t]*(@.*)?\n)*\Z", re.MULTILINE)
-"""Those of the next function, at the end of a piece."""
-_SHAPE = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
-"""Tokens whose text is layout and whose place is not."""
+"""Decorators of the next function, at the end of a piece."""
+_STRUCTURE_TOKENS = {tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+"""Tokens whose position matters but not their text."""
 
 
-class Sameness(IntEnum):
-    """What differs at most."""
+class CodeDifference(IntEnum):
+    """Greatest difference between two versions."""
 
     LAYOUT = 0
-    """Comments, blanks, line ends, quotes: the syntax trees are equal."""
+    """Comments, whitespace, line ends, quotes: the syntax trees are equal."""
     DOCSTRINGS = 1
-    NOT = 2
-    """The code differs, or cannot be read."""
+    CODE = 2
+    """The code differs or cannot be parsed."""
 
 
 @lru_cache(maxsize=256)
-def sameness(before: bytes, after: bytes) -> Sameness:
-    """Compare two versions of a file by their syntax trees; where Python cannot parse one (Python 2), by tokens."""
-    if _function_differs(before, after):  # true of nearly all changes, and a hundred times faster to see
-        return Sameness.NOT
+def compare_code(before: bytes, after: bytes) -> CodeDifference:
+    """Compare two versions of a file by their syntax trees, or by tokens where parsing fails (Python 2)."""
+    if _has_different_function(before, after):  # nearly always true, and a hundred times faster to check
+        return CodeDifference.CODE
     try:
-        trees = [_tree(before), _tree(after)]
+        trees = [_parse_tree(before), _parse_tree(after)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        tokens = _tokens(before)
-        return Sameness.LAYOUT if tokens is not None and tokens == _tokens(after) else Sameness.NOT
-    if _equal(*trees):
-        return Sameness.LAYOUT
+        tokens = _tokenize(before)
+        return CodeDifference.LAYOUT if tokens is not None and tokens == _tokenize(after) else CodeDifference.CODE
+    if _is_equal(*trees):
+        return CodeDifference.LAYOUT
     for tree in trees:
         _strip_docstrings(tree)
-    return Sameness.DOCSTRINGS if _equal(*trees) else Sameness.NOT
+    return CodeDifference.DOCSTRINGS if _is_equal(*trees) else CodeDifference.CODE
 
 
-def _function_differs(before: bytes, after: bytes) -> bool:
-    """Whether there are other functions, or one of them, parsed alone, differs.
+def _has_different_function(before: bytes, after: bytes) -> bool:
+    """Return whether the set of functions differs, or one of them when parsed alone.
 
-    Where a docstring shows a function, that one may be taken for it: such a change counts as one of the code.
+    A function in a docstring may be taken for a real one: such a change counts as a change of code.
     """
     old, new = (_HEAD.split(source.decode(errors="replace")) for source in (before, after))
     if len(old) != len(new):
         return True
-    return any(a != b and _parsed_alone_differs(a, b) for a, b in zip(old, new, strict=True))
+    return any(a != b and _is_different_when_parsed_alone(a, b) for a, b in zip(old, new, strict=True))
 
 
-def _parsed_alone_differs(*sources: str) -> bool:
-    """Whether two pieces of a file can be parsed, and differ in more than docstrings."""
+def _is_different_when_parsed_alone(*sources: str) -> bool:
+    """Return whether two pieces of a file can be parsed and differ in more than docstrings."""
     try:
-        trees = [_tree(dedent(_DECORATORS.sub("", source)).encode()) for source in sources]
+        trees = [_parse_tree(dedent(_DECORATORS.sub("", source)).encode()) for source in sources]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     for tree in trees:
         _strip_docstrings(tree)
-    return not _equal(*trees)
+    return not _is_equal(*trees)
 
 
-def _tree(source: bytes) -> ast.Module:
+def _parse_tree(source: bytes) -> ast.Module:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python's opinion of somebody's escapes
+        warnings.simplefilter("ignore")  # warnings about escapes in the code
         return ast.parse(source)
 
 
-def _equal(one: ast.AST, other: ast.AST) -> bool:
-    """Whether two syntax trees are equal, places aside; stops at the first difference."""
+def _is_equal(one: ast.AST, other: ast.AST) -> bool:
+    """Return whether two syntax trees are equal, positions ignored; stops at the first difference."""
     waiting: list[tuple[object, object]] = [(one, other)]
     while waiting:
         a, b = waiting.pop()
         if type(a) is not type(b):
             return False
         if isinstance(a, ast.AST):
-            fields = [name for name in a._fields if name != "kind"]  # of a constant: whether it was u"..."
+            fields = [name for name in a._fields if name != "kind"]  # `kind` of a constant: whether it is u"..."
             waiting += [(getattr(a, name, None), getattr(b, name, None)) for name in fields]
         elif isinstance(a, list) and isinstance(b, list):
             if len(a) != len(b):
                 return False
             waiting += zip(a, b, strict=True)
-        elif repr(a) != repr(b):  # 1 and 1.0 are equal, nan is not: what counts is how they are written
+        elif repr(a) != repr(b):  # 1 and 1.0 are equal, nan is not equal to itself: the source text is compared
             return False
     return True
 
@@ -99,18 +99,18 @@ def _strip_docstrings(tree: ast.Module) -> None:
             first = node.body[0].value if isinstance(node.body[0], ast.Expr) else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
                 del node.body[0]
-                if not node.body:  # as in a class that is a docstring alone, and `pass` without one
+                if not node.body:  # as in a class with only a docstring, compared with `pass`
                     node.body.append(ast.Pass())
 
 
-def _tokens(source: bytes) -> list[tuple[int, str]] | None:
-    """The tokens without comments and blanks; None when there are none to be had."""
+def _tokenize(source: bytes) -> list[tuple[int, str]] | None:
+    """Return the tokens without comments and whitespace; None when tokenizing fails."""
     try:
         found = list(tokenize.tokenize(io.BytesIO(source).readline))
     except (tokenize.TokenError, SyntaxError, UnicodeDecodeError):
         return None
     return [
-        (token.type, "" if token.type in _SHAPE else token.string)
+        (token.type, "" if token.type in _STRUCTURE_TOKENS else token.string)
         for token in found
-        if token.type in _SHAPE or token.type not in _LAYOUT
+        if token.type in _STRUCTURE_TOKENS or token.type not in _LAYOUT_TOKENS
     ]

@@ -1,26 +1,26 @@
-# Setting a machine up, step by step. Sourced by scripts/setup, scripts/demo and scripts/test.
-# Every step looks first and does nothing when all is there. What cannot be done is said in one line with the command that
-# will do it, and the script ends with 4.
+# Steps that set up a machine. Sourced by scripts/setup, scripts/demo and scripts/test.
+# A step does nothing where its result exists. Where a step is impossible, it prints one line with the command to run and
+# exits with 4.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 venv=$root/.venv
 dockerd_log=${MERGEMILL_DOCKERD_LOG:-/var/log/mergemill-dockerd.log}
 
-say() { printf '%s\n' "$*" >&2; }
+print() { printf '%s\n' "$*" >&2; }
 
-# lacks MESSAGE COMMAND: this machine lacks something
+# lacks MESSAGE COMMAND: report what this machine lacks and exit
 lacks() {
-    say "$1. To mend it: $2"
+    print "$1. To fix it: $2"
     exit 4
 }
 
-# apt PACKAGE...: install Debian packages, or say how
+# apt PACKAGE...: install Debian packages, or print how
 apt() {
     local line="apt-get update && apt-get install -y --no-install-recommends $*"
     command -v apt-get >/dev/null || lacks "$* is missing and this is not Debian" "install $* with your package manager"
     [ "$(id -u)" = 0 ] || lacks "$* is missing and only root can install it" "sudo sh -c '$line'"
-    say "installing $*"
-    # Only the Debian client's own paths: another tool of the same name may come first on PATH.
+    print "installing $*"
+    # Only Debian's own paths: another tool named apt-get may come first on PATH.
     if ! (export DEBIAN_FRONTEND=noninteractive PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin
           apt-get install -y -qq --no-install-recommends "$@" || {
               apt-get update -qq && apt-get install -y -qq --no-install-recommends "$@"
@@ -34,7 +34,7 @@ apt() {
 
 # --- environment: .venv ---------------------------------------------------------------------------------------------
 
-# A Python >= 3.11 that can make environments; the system's own comes first.
+# Print a Python >= 3.11; the system's own is preferred.
 find_python() {
     local candidate
     for candidate in /usr/bin/python3 python3 python3.13 python3.12 python3.11; do
@@ -61,14 +61,14 @@ setup_env() {
         lacks "there is no Python 3.11 or newer" "apt-get install -y python3 python3-venv"
     if ! "$venv/bin/python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
         "$python" -c 'import ensurepip, venv' 2>/dev/null || apt python3-venv
-        say "making $venv"
+        print "making $venv"
         "$python" -m venv --clear "$venv" || lacks "$python cannot make an environment" "apt-get install -y python3-venv"
     fi
     if [ ! -x "$venv/bin/uv" ]; then
         "$venv/bin/python" -m pip --version >/dev/null 2>&1 || "$venv/bin/python" -m ensurepip -q
         "$venv/bin/python" -m pip install -q --disable-pip-version-check 'uv>=0.5' || no_index
     fi
-    say "installing what requirements.lock names"
+    print "installing the packages of requirements.lock"
     "$venv/bin/uv" pip install -q --compile-bytecode --python "$venv/bin/python" --require-hashes -r "$root/requirements.lock" || no_index
     "$venv/bin/uv" pip install -q --python "$venv/bin/python" --no-deps -e "$root" || no_index
     env_fingerprint >"$venv/mergemill-fingerprint"
@@ -81,7 +81,7 @@ no_index() {
 
 # --- Docker engine ----------------------------------------------------------------------------------------------------
 
-# Whether an engine answers where DOCKER_HOST says. The client binary does not matter, so none is asked.
+# Return whether an engine answers at DOCKER_HOST. The client binary is not needed.
 engine_answers() {
     local python
     python=$(find_python) || python=$venv/bin/python
@@ -104,7 +104,7 @@ setup_docker() {
         lacks "no Docker engine answers at DOCKER_HOST=$DOCKER_HOST" "start it, or: unset DOCKER_HOST; scripts/setup docker"
     fi
     if [ -S /var/run/docker.sock ] && [ ! -w /var/run/docker.sock ]; then
-        lacks "this user may not use the Docker engine" "sudo usermod -aG docker $(id -un), then log in anew"
+        lacks "this user may not use the Docker engine" "sudo usermod -aG docker $(id -un), then log in again"
     fi
     [ "$(id -u)" = 0 ] || lacks "no Docker engine answers and only root can start one" "sudo scripts/setup docker"
     PATH=$PATH:/usr/sbin:/sbin command -v dockerd >/dev/null || apt docker.io iptables
@@ -117,27 +117,27 @@ start_engine() {
     if [ -d /run/systemd/system ]; then
         systemctl start docker || lacks "systemd cannot start Docker" "journalctl -u docker"
     else
-        # A pid file left by a dead engine may name another process by now.
+        # The pid file of a dead engine may name another process by now.
         if [ -f /var/run/docker.pid ] && ! grep -qs dockerd "/proc/$(cat /var/run/docker.pid)/comm"; then
             rm -f /var/run/docker.pid
         fi
-        say "starting dockerd (log: $dockerd_log)"
+        print "starting dockerd (log: $dockerd_log)"
         PATH=/usr/local/sbin:/usr/sbin:/sbin:$PATH setsid dockerd >"$dockerd_log" 2>&1 </dev/null &
         engine=$!
     fi
     local waited
     for waited in $(seq 1 120); do
         if engine_answers; then return; fi
-        if [ -n "$engine" ] && ! kill -0 "$engine" 2>/dev/null; then break; fi  # it gave up
+        if [ -n "$engine" ] && ! kill -0 "$engine" 2>/dev/null; then break; fi  # it exited
         sleep 0.5
     done
     grep -iE 'error|fail' "$dockerd_log" 2>/dev/null | tail -n 2 >&2
-    lacks "the Docker engine does not answer ($((waited / 2)) s)" "look into $dockerd_log, then: scripts/setup docker"
+    lacks "the Docker engine does not answer ($((waited / 2)) s)" "read $dockerd_log, then: scripts/setup docker"
 }
 
 # --- base image -------------------------------------------------------------------------------------------------------
 
-# What making a base image takes, where no registry answers: debootstrap.
+# Install debootstrap, which makes base images where no registry answers.
 setup_debian() {
     if [ "${MERGEMILL_BASE_SOURCE:-auto}" != registry ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         PATH=$PATH:/usr/sbin command -v debootstrap >/dev/null || apt debootstrap
@@ -151,14 +151,14 @@ setup_base() {
 
 # --- PostgreSQL -------------------------------------------------------------------------------------------------------
 
-# For its tests alone: they start a server of their own.
+# For the tests of PostgreSQL, which start a server of their own.
 setup_postgres() {
     command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || apt postgresql
 }
 
 # --- a registry of images ---------------------------------------------------------------------------------------------
 
-# For its tests alone: they start one of their own, so the service that Debian's package brings is not wanted.
+# For the tests of registries, which start one of their own; the service of Debian's package is disabled.
 setup_registry() {
     if PATH=$PATH:/usr/bin command -v docker-registry >/dev/null; then return; fi
     apt docker-registry

@@ -1,7 +1,7 @@
 """Large texts beside the database: content-addressed, zstd-compressed, written once.
 
-An artifact's name is the sha256 of its uncompressed content, so the same log or patch lies there once, and a torn
-write cannot pass for a whole one: a file appears under its name only by an atomic rename.
+An artifact's name is the sha256 of its uncompressed content, so equal logs and patches are stored once. A file
+appears under its name by an atomic rename, so an interrupted write leaves no artifact.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from pathlib import Path
 
 import zstandard
 
-from mergemill.errors import InputError, Transient
+from core.errors import InputError, Transient
 
 
 class Artifacts:
-    """A folder of artifacts, `AB/CDEF....zst`. Safe for many writers, also of different processes."""
+    """Folder of artifacts, `AB/CDEF....zst`. Threads and processes may write concurrently."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def put(self, content: bytes) -> str:
-        """Keep `content`; its hash.
+        """Store `content` and return its hash.
 
         Raises:
             Transient: the disk is full or not writable.
@@ -32,18 +32,18 @@ class Artifacts:
         digest = hashlib.sha256(content).hexdigest()
         path = self._path(digest)
         if not path.exists():
-            keep(path, zstandard.ZstdCompressor(level=6).compress(content), self.folder)
+            write_atomically(path, zstandard.ZstdCompressor(level=6).compress(content), self.folder)
         return digest
 
     def put_text(self, text: str) -> str:
-        """Keep a text as UTF-8; its hash."""
+        """Store a text as UTF-8 and return its hash."""
         return self.put(text.encode(errors="surrogateescape"))
 
     def get(self, digest: str) -> bytes:
-        """The content of an artifact.
+        """Return the content of an artifact.
 
         Raises:
-            InputError: it is not there or damaged.
+            InputError: it is missing or damaged.
         """
         path = self._path(digest)
         try:
@@ -54,16 +54,16 @@ class Artifacts:
             raise InputError(f"artifact {digest[:12]} is damaged in {self.folder}")
         return content
 
-    def text(self, digest: str) -> str:
-        """An artifact as text."""
+    def get_text(self, digest: str) -> str:
+        """Return an artifact as text."""
         return self.get(digest).decode(errors="surrogateescape")
 
     def _path(self, digest: str) -> Path:
         return self.folder / digest[:2] / f"{digest[2:]}.zst"
 
 
-def keep(path: Path, content: bytes, folder: Path) -> None:
-    """Write a file so that it is there whole or not at all. `folder`: what is named when that fails.
+def write_atomically(path: Path, content: bytes, folder: Path) -> None:
+    """Write a file atomically. `folder` is named in the error.
 
     Raises:
         Transient: the disk is full or not writable.

@@ -1,4 +1,4 @@
-"""What was tried to get a change's environment: each attempt's edits, who proposed them, and what came of it."""
+"""Attempts to build a change's environment."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from sqlalchemy import text
 from taskdb.records import Attempt, Environment, PullRequest, Rejection
 from taskdb.store import Store
 
-_STANDS = text("SELECT environment, rejection FROM changes WHERE pull_request = :id")
+_CURRENT = text("SELECT environment, rejection FROM changes WHERE pull_request = :id")
 
 
-def attempts_of(store: Store, change: PullRequest) -> tuple[Attempt, ...]:
-    """All attempts at the environment at which the change stands, oldest first; none where it was not built."""
-    with store.reading() as connection:
-        row = connection.execute(_STANDS, {"id": change.id}).first()
+def load_attempts(store: Store, change: PullRequest) -> tuple[Attempt, ...]:
+    """Return the attempts at the change's current environment or rejection, oldest first."""
+    with store.read_transaction() as connection:
+        row = connection.execute(_CURRENT, {"id": change.id}).first()
     if row and row.environment:
         return store.get(Environment, row.environment).attempts
     return store.get(Rejection, row.rejection).attempts if row and row.rejection else ()
 
 
-def conversation_of(store: Store, change: PullRequest) -> str | None:
-    """Artifact hash of all that a model said on the way, or None: none was asked."""
-    return next((one.transcript for one in reversed(attempts_of(store, change)) if one.transcript), None)
+def find_transcript(store: Store, change: PullRequest) -> str | None:
+    """Return the artifact hash of a model's conversation about the build, or None without one."""
+    return next((one.transcript for one in reversed(load_attempts(store, change)) if one.transcript), None)

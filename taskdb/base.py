@@ -1,4 +1,4 @@
-"""What records are made of: identity by content, and what is left out of it."""
+"""Base classes of records and their identity by content."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict
 
 
-class _Measured:
-    """Marks a field that was measured rather than found out: stored, but not part of the record's identity."""
+class _MeasuredMarker:
+    """Marker of measured fields: they are stored but excluded from the record's identity."""
 
 
-MEASURED = _Measured()
+MEASURED = _MeasuredMarker()
 Seconds = Annotated[float, MEASURED]
 ArtifactHash = str
 TestId = str
@@ -27,25 +27,25 @@ class Record(BaseModel):
 
     @cached_property
     def id(self) -> str:
-        """Sha256 (hex) of the canonical JSON of the kind of record and its identifying fields."""
-        body = self.model_dump(mode="json", exclude=_measured(self))
+        """Sha256 (hex) of the canonical JSON of the record's class and identifying fields."""
+        body = self.model_dump(mode="json", exclude=_collect_measured_fields(self))
         text = json.dumps({"record": type(self).__name__, **body}, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Part(BaseModel):
-    """Base of the parts of records: frozen, with no identity of their own."""
+    """Base of the parts of records: frozen, without identity."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-def _measured(model: BaseModel) -> dict[str, Any]:
-    """The fields of a record that were measured, and those of its parts, as `model_dump` takes them to be left out."""
+def _collect_measured_fields(model: BaseModel) -> dict[str, Any]:
+    """Return the measured fields of a record and of its parts, as `exclude` of `model_dump`."""
     found: dict[str, Any] = {}
     for name, field in type(model).model_fields.items():
         value = getattr(model, name)
         if MEASURED in field.metadata:
             found[name] = True
-        elif isinstance(value, Part) and (inner := _measured(value)):
+        elif isinstance(value, Part) and (inner := _collect_measured_fields(value)):
             found[name] = inner
     return found

@@ -1,16 +1,16 @@
-"""Chains of records: which ones are meant, what a chain waits for, and one step of it that is done."""
+"""Chains of records: the scope of a run, the pending work of a change, and the result of one stage."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
 from sqlalchemy import Row
 
-from taskdb.kinds import DEFAULT, NEEDS, Needs, ready, still_open
+from taskdb.kinds import Prerequisites, Requirement, iter_open_kinds
 from taskdb.records import Kind, Record, Rejection, Stage
 
 STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
@@ -18,12 +18,12 @@ STAGE_COLUMNS: dict[Stage, tuple[str, str]] = {
     Stage.VERIFY: ("environment", "verification"),
     Stage.JUDGE: ("verification", "verdict"),
 }
-"""Stage -> columns of the view `changes` that hold its input and its output, up to where one change has many tasks."""
+"""Stage -> columns of the view `changes` with its input and its output. Later stages have several tasks per change."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Which changes are meant; empty means all. Dates are whole days, both ends included. `only`: names or ids."""
+    """Selection of changes; an empty field selects all. Dates are whole days, both inclusive. `only`: names or ids."""
 
     sources: Sequence[str] = ()
     only: Sequence[str] = ()
@@ -33,16 +33,16 @@ class Scope:
     limit: int | None = None
     """At most this many candidates of each source, newest first."""
     retry: Sequence[str] = ()
-    """Reasons: what was rejected for one of them is done again."""
-    kinds: Sequence[Kind] = DEFAULT
-    """Kinds of tasks that are to be made."""
+    """Reasons whose rejections are processed again."""
+    kinds: Mapping[Kind, Prerequisites] = field(default_factory=dict)
+    """Kinds of tasks to derive, in order."""
     certified: Sequence[Kind] = tuple(Kind)
-    """Kinds of tasks that are to be certified, where they were made."""
+    """Kinds of tasks to certify, where they were derived."""
     stages: Collection[Stage] = tuple(Stage)
-    """Stages that a run through several goes through."""
+    """Stages that a run of several stages includes."""
 
-    def admits(self, name: str, key: str, at: str, language: str) -> bool:
-        """Whether a candidate (its name, id, date and language) is meant, sources and limit aside."""
+    def includes(self, name: str, key: str, at: str, language: str) -> bool:
+        """Return whether a candidate (name, id, date, language) is selected; sources and limit are not checked."""
         day = at[:10]
         return (
             (not self.only or name in self.only or any(key.startswith(beginning) for beginning in self.only))
@@ -51,23 +51,23 @@ class Scope:
             and (self.language is None or language == self.language)
         )
 
-    def choose(self, rows: Iterable[Row[Any]]) -> list[Row[Any]]:
-        """Those rows of the view `changes`, newest first, that are meant."""
-        taken: Counter[str] = Counter()
+    def filter_rows(self, rows: Iterable[Row[Any]]) -> list[Row[Any]]:
+        """Return the selected rows of the view `changes`; `rows` are newest first."""
+        n_chosen: Counter[str] = Counter()
         chosen = []
         for row in rows:
-            full = self.limit is not None and taken[row.source] >= self.limit
+            full = self.limit is not None and n_chosen[row.source] >= self.limit
             if full or (self.sources and row.source not in self.sources):
                 continue
-            if self.admits(row.name, row.candidate, row.merged_at, row.language):
-                taken[row.source] += 1
+            if self.includes(row.name, row.candidate, row.merged_at, row.language):
+                n_chosen[row.source] += 1
                 chosen.append(row)
         return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finished:
-    """One finished stage of one record: what it started from, what came of it, and what it cost."""
+class StageResult:
+    """Result of one stage for one record, with its parent and its time."""
 
     stage: Stage
     result: Record
@@ -76,74 +76,82 @@ class Finished:
     """Name of the change."""
     seconds: float
     parent: Record | None = None
-    """None when the result names its parent itself."""
+    """None when the result itself names its parent."""
     kind: Kind | None = None
-    """Of the derivers and the certificates: the kind of task."""
+    """Kind of the task, for derive and certify."""
 
     @property
     def ok(self) -> bool:
-        """Whether the record went on."""
+        """Whether the result is no rejection."""
         return not isinstance(self.result, Rejection)
 
     @property
     def reason(self) -> str | None:
-        """Why it went no further, or None."""
+        """Reason of the rejection, or None."""
         return self.result.reason if isinstance(self.result, Rejection) else None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Waiting:
-    """What a change still has before it."""
+class PendingWork:
+    """Pending work of one change."""
 
     stage: Stage | None
-    """The next one, up to the judge, or the judge again, where what it set aside is asked for again."""
-    stopped: Stage | None
-    """The one that has rejected it."""
+    """Next stage up to the judge; the judge again where its set-aside reason is to be retried."""
+    rejected_by: Stage | None
+    """Stage that rejected the change."""
     kinds: tuple[Kind, ...]
-    """Kinds of tasks that are not made and not refused, whether the change has come far enough for them or not."""
-    ready: bool
-    """Whether it has, for one of them."""
+    """Kinds of tasks neither derived nor rejected, whether their prerequisites are met or not."""
+    has_ready_kind: bool
+    """Whether the prerequisites of one of these kinds are met."""
     tasks: tuple[str, ...]
-    """Ids of tasks to be certified."""
+    """Ids of tasks to certify."""
 
-    def waits_for(self, stages: Collection[Stage]) -> bool:
-        """Whether one of the stages has something to do at once."""
+    def includes_any(self, stages: Collection[Stage]) -> bool:
+        """Return whether one of the stages can run now."""
         return (
             self.stage in stages
-            or (self.ready and Stage.DERIVE in stages)
+            or (self.has_ready_kind and Stage.DERIVE in stages)
             or (bool(self.tasks) and Stage.CERTIFY in stages)
         )
 
 
-def waiting(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired: bool = False) -> Waiting:
-    """What a row of `changes` waits for.
+def find_pending_work(row: Row[Any], derived: Iterable[Row[Any]], scope: Scope, *, paired: bool = False) -> PendingWork:
+    """Return the pending work of a row of `changes`.
 
     Args:
         row: the change.
         derived: its rows of `derivations`.
-        scope: kinds that are wanted, and reasons for which what was rejected is done again.
-        paired: whether it has a neighbour that was judged, too.
+        scope: kinds to derive and certify, and reasons to retry.
+        paired: whether it has a neighbour with a verdict.
     """
     rejected = row.rejected_by in STAGE_COLUMNS and row.reason not in scope.retry
-    stopped = Stage(row.rejected_by) if rejected else None
-    stage = None if stopped else next((s for s, (_, made) in STAGE_COLUMNS.items() if getattr(row, made) is None), None)
-    if stage is None and row.set_aside in scope.retry:  # derived anew from the same verdict, it would be refused anew
+    rejecting_stage = Stage(row.rejected_by) if rejected else None
+    missing = (stage for stage, (_, output) in STAGE_COLUMNS.items() if getattr(row, output) is None)
+    stage = None if rejecting_stage else next(missing, None)
+    if stage is None and row.set_aside in scope.retry:  # the same verdict would be rejected again
         stage = Stage.JUDGE
-    made, refused, tasks = set[Kind](), set[Kind](), list[str]()
+    derived_kinds, rejected_kinds, tasks = set[Kind](), set[Kind](), list[str]()
     for one in derived:
-        kind, again = Kind(one.kind), one.reason in scope.retry
+        kind, is_retried = Kind(one.kind), one.reason in scope.retry
         if one.task is not None:
-            made.add(kind)
-            if one.certificate is None and kind in scope.certified and (one.reason is None or again):
+            derived_kinds.add(kind)
+            if one.certificate is None and kind in scope.certified and (one.reason is None or is_retried):
                 tasks.append(one.task)
-        elif not again:
-            refused.add(kind)
+        elif not is_retried:
+            rejected_kinds.add(kind)
     brings_tests = row.test_lines is None or row.test_lines > 0
-    kinds = tuple(still_open(scope.kinds, made, refused, row.change_kind, brings_tests=brings_tests))
-    if not brings_tests and not any(NEEDS[kind] is Needs.VERIFIED for kind in kinds):
-        stage = None  # no environment is built for nothing
+    kinds = tuple(
+        iter_open_kinds(scope.kinds, derived_kinds, rejected_kinds, row.change_kind, brings_tests=brings_tests)
+    )
+    if not brings_tests and not any(scope.kinds[kind].requirement is Requirement.VERIFIED for kind in kinds):
+        stage = None  # no kind needs an environment
     judged = row.verdict is not None
-    return Waiting(
-        stage=stage, stopped=stopped, kinds=kinds, tasks=tuple(tasks),
-        ready=any(ready(kind, judged=judged, paired=paired, stopped=stopped) for kind in kinds),
-    )  # fmt: skip
+    return PendingWork(
+        stage=stage,
+        rejected_by=rejecting_stage,
+        kinds=kinds,
+        tasks=tuple(tasks),
+        has_ready_kind=any(
+            scope.kinds[kind].are_met(judged=judged, paired=paired, rejected_by=rejecting_stage) for kind in kinds
+        ),
+    )

@@ -1,4 +1,4 @@
-"""What people said around a change: issues, comments, review threads, and how a change is linked to them."""
+"""Discussion of a change: issues, comments, review threads, and how the change is linked to them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from taskdb.base import Part
 
 
 class AuthorKind(StrEnum):
-    """Who wrote something, as far as the source says."""
+    """Type of an author's account, where the source has it."""
 
     USER = "user"
     BOT = "bot"
     ORGANIZATION = "organization"
     MANNEQUIN = "mannequin"
-    """Stands in for somebody whose account was never moved along."""
+    """Placeholder for an author whose account was not migrated."""
     DELETED = "deleted"
     """The account is gone."""
     UNKNOWN = "unknown"
-    """The source does not say: a git history names people, not accounts."""
+    """The source has no accounts: a git history names people only."""
 
 
 class LinkOrigin(StrEnum):
@@ -34,18 +34,18 @@ class LinkOrigin(StrEnum):
 
 
 class IssueLink(Part):
-    """That a change speaks of an issue, and where it does. An issue found in two places has two links."""
+    """A mention of an issue in a change. An issue found in two places has two links."""
 
     issue: str
     """`owner/name#12`."""
     origin: LinkOrigin
     quote: str = ""
-    """The words that link it, such as `Fixes #12`; empty when the forge says so itself."""
+    """The words that link it, such as `Fixes #12`; empty for links of the forge."""
     closes: bool = True
-    """Whether the words claim to close it, or only mention it."""
+    """Whether the words claim to close it; otherwise they only mention it."""
 
 
-class Remark(Part):
+class Comment(Part):
     """One comment."""
 
     author: str
@@ -55,7 +55,7 @@ class Remark(Part):
 
 
 class LinkedIssue(Part):
-    """An issue that a change speaks of."""
+    """An issue that a change mentions."""
 
     issue: str
     """`owner/name#12`."""
@@ -66,10 +66,10 @@ class LinkedIssue(Part):
     created_at: str
     labels: tuple[str, ...] = ()
     is_pull_request: bool = False
-    before: tuple[Remark, ...] = ()
+    before: tuple[Comment, ...] = ()
     """Comments up to the change's first commit."""
-    after: tuple[Remark, ...] = ()
-    """Later comments: they may speak of the solution and never reach a statement or hints."""
+    after: tuple[Comment, ...] = ()
+    """Later comments: they may reveal the solution and are never part of a statement or of hints."""
 
 
 class ReviewThread(Part):
@@ -81,18 +81,18 @@ class ReviewThread(Part):
     """Last line in the newest version of the change; null when the thread is outdated."""
     start_line: int | None
     original_line: int | None
-    """Last line in the version that was commented."""
+    """Last line in the version that was commented on."""
     original_start_line: int | None
     commit: str | None
-    """The commit that was commented."""
+    """The commit that was commented on."""
     diff_hunk: str
     resolved: bool
     outdated: bool
-    remarks: tuple[Remark, ...]
+    remarks: tuple[Comment, ...]
 
 
 class Discussion(Part):
-    """What people said around a change. Kept as an artifact; `PullRequest.discussion` is its hash."""
+    """Issues and review threads of a change. Stored as an artifact; `PullRequest.discussion` is its hash."""
 
     issues: tuple[LinkedIssue, ...] = ()
     threads: tuple[ReviewThread, ...] = ()

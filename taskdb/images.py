@@ -1,4 +1,4 @@
-"""What is remembered of images: where a registry has a copy of one."""
+"""Records of images: copies in registries."""
 
 from __future__ import annotations
 

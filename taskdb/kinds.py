@@ -1,88 +1,87 @@
-"""What each kind of task is made of, and in which order kinds are tried: facts that derivers and the queue share."""
+"""Prerequisites of kinds of tasks: what the queue needs in order to decide which kinds are open for a change.
+
+The kinds themselves, with their prerequisites, are the table of `mergemill.kinds`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 
 from taskdb.records import Kind, Stage
 from taskdb.tags import ChangeKind
 
+_ENVIRONMENT_STAGES = (Stage.BUILD, Stage.VERIFY)
 
-class Needs(StrEnum):
-    """What a change must have come to before a kind can be made of it."""
+
+class Requirement(StrEnum):
+    """The records that a change must have before a kind of task can be derived from it."""
 
     CANDIDATE = "candidate"
-    """Nothing but its patches and its history."""
+    """Only its candidate: patches and history."""
     VERIFIED = "verified"
-    """Its tests were run, and its statement was judged."""
+    """Its verification, and the verdict on its statement."""
     PAIR = "pair"
-    """The same, and a neighbour that has come as far."""
+    """The same, and a neighbouring change that has them, too."""
     NO_ENVIRONMENT = "no-environment"
-    """Its environment could not be built, or its tests told nothing."""
+    """A rejection by build or verify: there is no usable environment."""
 
 
-NEEDS: Mapping[Kind, Needs] = {
-    Kind.BUGFIX: Needs.VERIFIED,
-    Kind.FEATURE: Needs.VERIFIED,
-    Kind.PERFORMANCE: Needs.VERIFIED,
-    Kind.TEST_WRITING: Needs.VERIFIED,
-    Kind.INJECTED: Needs.VERIFIED,
-    Kind.COMBINED: Needs.PAIR,
-    Kind.REVIEW: Needs.CANDIDATE,
-    Kind.SIMULATED: Needs.NO_ENVIRONMENT,
-}
-"""In the order in which they are made."""
+@dataclass(frozen=True, kw_only=True)
+class Prerequisites:
+    """What a change must have for a kind of task."""
 
-INSTEAD: Mapping[Kind, Kind] = {Kind.FEATURE: Kind.BUGFIX}
-"""Kind -> the kind in whose place it stands: it is not asked for where that one was made."""
+    requirement: Requirement
+    replaced_by: Kind | None = None
+    """The kind is not derived from a change that gives a task of this other kind."""
+    change_kind: ChangeKind | None = None
+    """The kind is derived only from changes of this kind; None for all."""
+    needs_new_tests: bool = True
+    """Whether the change must add or modify tests; else those of the base tree are enough."""
 
-ONLY_OF: Mapping[Kind, ChangeKind] = {Kind.PERFORMANCE: ChangeKind.PERFORMANCE}
-"""Kinds that are asked only of changes that are above all of one kind."""
+    @property
+    def needs_environment(self) -> bool:
+        """Whether the change must go through build and verify first."""
+        return self.requirement is not Requirement.CANDIDATE
 
-WITHOUT_TESTS = (Kind.PERFORMANCE, Kind.INJECTED, Kind.REVIEW)
-"""Kinds that a change which brings no tests can give: those that were there before are enough for them."""
+    def are_met(self, *, judged: bool, paired: bool, rejected_by: Stage | None) -> bool:
+        """Return whether a change has the required records.
 
-MAIN = (Kind.BUGFIX, Kind.FEATURE, Kind.PERFORMANCE)
-"""Kinds that are the change itself: how far a change came is told by the first of these."""
-
-DEFAULT = (Kind.BUGFIX, Kind.FEATURE)
-"""What is made when no kind is named: what verification has told already."""
-
-_WITHOUT = (Stage.BUILD, Stage.VERIFY)
-
-
-def way(kinds: Iterable[Kind]) -> tuple[Stage, ...]:
-    """The stages that a change has to go through for tasks of these kinds, in order."""
-    mined_is_enough = all(NEEDS[kind] is Needs.CANDIDATE for kind in kinds)
-    return (Stage.MINE, Stage.DERIVE, Stage.CERTIFY) if mined_is_enough else tuple(Stage)
+        Args:
+            judged: whether it has a verdict.
+            paired: whether it has a neighbour with a verdict.
+            rejected_by: the stage that has rejected it.
+        """
+        return (
+            self.requirement is Requirement.CANDIDATE
+            or (self.requirement is Requirement.VERIFIED and judged)
+            or (self.requirement is Requirement.PAIR and judged and paired)
+            or (self.requirement is Requirement.NO_ENVIRONMENT and rejected_by in _ENVIRONMENT_STAGES)
+        )
 
 
-def still_open(
-    wanted: Iterable[Kind],
-    made: Collection[Kind],
-    refused: Collection[Kind],
+def iter_open_kinds(
+    wanted: Mapping[Kind, Prerequisites],
+    derived: Collection[Kind],
+    rejected: Collection[Kind],
     change_kind: str | None,
     *,
     brings_tests: bool = True,
 ) -> Iterator[Kind]:
-    """Kinds of those wanted for which it is not known yet whether the change (of that `ChangeKind`) gives them."""
-    chosen = set(wanted)
-    for kind in NEEDS:
-        if kind not in chosen or kind in made or kind in refused or INSTEAD.get(kind) in made:
+    """Yield the wanted kinds that a change may give and that were neither derived from it nor rejected.
+
+    Args:
+        wanted: kinds with their prerequisites, in the order in which they are derived.
+        derived: kinds of the change's tasks.
+        rejected: kinds that the change does not give.
+        change_kind: the change's own kind.
+        brings_tests: whether it adds or modifies tests.
+    """
+    for kind, prerequisites in wanted.items():
+        if kind in derived or kind in rejected or prerequisites.replaced_by in derived:
             continue
-        if not brings_tests and kind not in WITHOUT_TESTS:
+        if not brings_tests and prerequisites.needs_new_tests:
             continue
-        if change_kind == ONLY_OF.get(kind, change_kind):
+        if prerequisites.change_kind in (None, change_kind):
             yield kind
-
-
-def ready(kind: Kind, *, judged: bool, paired: bool, stopped: Stage | None) -> bool:
-    """Whether a change has what a kind needs. `stopped`: the stage that has rejected it."""
-    needs = NEEDS[kind]
-    return (
-        needs is Needs.CANDIDATE
-        or (needs is Needs.VERIFIED and judged)
-        or (needs is Needs.PAIR and judged and paired)
-        or (needs is Needs.NO_ENVIRONMENT and stopped in _WITHOUT)
-    )

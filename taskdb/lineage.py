@@ -1,4 +1,4 @@
-"""A candidate with what became of it so far: what a stage is given when its own input is not enough."""
+"""Lineage of a candidate: the records of its chain, which a stage gets as its input."""
 
 from __future__ import annotations
 
@@ -13,53 +13,49 @@ R = TypeVar("R", bound=Record)
 
 @dataclass(frozen=True, kw_only=True)
 class Lineage:
-    """One change's chain of records. Ask for a record by `the_...` where the stage's place says that it is there."""
+    """Chain of records of one change. `require_...()` returns a record that the order of stages guarantees."""
 
     candidate: Candidate
     environment: Environment | None = None
     verification: Verification | None = None
     verdict: Verdict | None = None
     task: Task | None = None
-    """The one that is to be certified."""
+    """Task to certify."""
     certificate: Certificate | None = None
-    stopped: Stage | None = None
-    """The stage that has rejected the change."""
-    due: Stage | None = None
-    """The stage that comes next, up to the judge; it is done even where its record is there: then it is done again."""
+    rejected_by: Stage | None = None
+    """Stage that rejected the change."""
+    next_stage: Stage | None = None
+    """Next stage up to the judge; it runs again where its record exists already."""
     kinds: tuple[Kind, ...] = ()
-    """Kinds of tasks of which it is still to be found out whether the change gives them."""
-    derived: tuple[Task, ...] = ()
-    """Its tasks that are still to be certified."""
-    others: tuple[Lineage, ...] = ()
-    """Neighbours that have come as far, for tasks made of several changes."""
+    """Kinds of tasks that are neither derived nor rejected yet."""
+    tasks: tuple[Task, ...] = ()
+    """Tasks without a certificate."""
+    neighbours: tuple[Lineage, ...] = ()
+    """Lineages of neighbouring changes, for tasks of several changes."""
 
-    @property
-    def the_environment(self) -> Environment:
-        """The environment; only for stages after `build`."""
-        return _there(self.environment)
+    def require_environment(self) -> Environment:
+        """Return the environment; for stages after `build`."""
+        return _require(self.environment)
 
-    @property
-    def the_verification(self) -> Verification:
-        """The verification; only for stages after `verify`."""
-        return _there(self.verification)
+    def require_verification(self) -> Verification:
+        """Return the verification; for stages after `verify`."""
+        return _require(self.verification)
 
-    @property
-    def the_verdict(self) -> Verdict:
-        """The verdict on its statement; only for stages after `judge`."""
-        return _there(self.verdict)
+    def require_verdict(self) -> Verdict:
+        """Return the verdict; for stages after `judge`."""
+        return _require(self.verdict)
 
-    @property
-    def the_task(self) -> Task:
-        """The task; only for stages after `derive`."""
-        return _there(self.task)
+    def require_task(self) -> Task:
+        """Return the task; for stages after `derive`."""
+        return _require(self.task)
 
-    def then(self, record: Record) -> Lineage:
-        """The lineage with one record more."""
+    def with_record(self, record: Record) -> Lineage:
+        """Return the lineage with one more record."""
         changes: dict[str, Any] = {type(record).__name__.lower(): record}
         return replace(self, **changes)
 
 
-def _there(record: R | None) -> R:
+def _require(record: R | None) -> R:
     if record is None:
-        raise LookupError("a stage was started before the one it builds on")
+        raise LookupError("the record of an earlier stage is missing")
     return record

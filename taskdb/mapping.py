@@ -1,4 +1,4 @@
-"""How a record becomes a row and a row a record again: written once, for all tables."""
+"""Mapping between records and rows, for all tables."""
 
 from __future__ import annotations
 
@@ -25,40 +25,40 @@ from taskdb.records import (
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
-Column = Callable[[Any], object]
-_OF_EVERY_ROW = ("seq", "id", "body", "added_at")
+ColumnFunction = Callable[[Any], object]
+_COMMON_COLUMNS = ("seq", "id", "body", "added_at")
 
 
-def clean(value: object) -> object:
-    """A value as databases take it: no lone surrogates and, for PostgreSQL, no NUL in texts."""
+def clean_value(value: object) -> object:
+    """Return a value that databases accept: texts without lone surrogates and, for PostgreSQL, without NUL."""
     return value.encode(errors="replace").decode().replace("\0", "?") if isinstance(value, str) else value
 
 
-def _searchable(task: Task) -> str:
+def _build_search_text(task: Task) -> str:
     return f"{task.name} {task.repo} {task.problem_statement}".lower()
 
 
-_COUNTS: dict[str, Column] = {
+_COUNTS: dict[str, ColumnFunction] = {
     "n_fail_to_pass": lambda record: len(record.FAIL_TO_PASS),
     "n_pass_to_pass": lambda record: len(record.PASS_TO_PASS),
 }
-_TASK: dict[str, Column] = {
+_TASK: dict[str, ColumnFunction] = {
     **_COUNTS,
     "published": lambda task: task.published.verdict if task.published else None,
-    "words": _searchable,
+    "search_text": _build_search_text,
 }
 
-_TAGS: dict[str, Column] = {
-    "kind": lambda tags: tags.primary.value,
+_TAGS: dict[str, ColumnFunction] = {
+    "change_kind": lambda tags: tags.primary.value,
     "language": lambda tags: tags.languages[0].language if tags.languages else "",
 }
 
-_VERDICT: dict[str, Column] = {
+_VERDICT: dict[str, ColumnFunction] = {
     "n_findings": lambda verdict: len(verdict.findings),
-    "n_opinions": lambda verdict: sum(not opinion.void for opinion in verdict.opinions),
+    "n_opinions": lambda verdict: sum(not opinion.invalid_reason for opinion in verdict.opinions),
 }
 
-KINDS: dict[type[Record], tuple[type[tables.Row], Mapping[str, Column]]] = {
+RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, ColumnFunction]]] = {
     PullRequest: (tables.PullRequestRow, {}),
     Tags: (tables.TaggingRow, _TAGS),
     Candidate: (tables.CandidateRow, {}),
@@ -71,45 +71,50 @@ KINDS: dict[type[Record], tuple[type[tables.Row], Mapping[str, Column]]] = {
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
     ImageCopy: (tables.ImageCopyRow, {}),
 }
-"""Kind of record -> its table, and the columns that are not simply the field of the same name."""
+"""Record class -> its table, and the columns that are not the field of the same name."""
 
 
-def table_of(row: type[SQLModel]) -> Table:
-    """The table behind a row class."""
+def get_table(row: type[SQLModel]) -> Table:
+    """Return the table of a row class."""
     return tables.METADATA.tables[str(row.__tablename__)]
 
 
-def rows_of(kind: type[Record], records: Sequence[Record], at: str) -> list[dict[str, object]]:
-    """Records of one kind as rows of their table."""
-    row, columns = KINDS[kind]
-    names = [column.name for column in table_of(row).columns if column.name not in _OF_EVERY_ROW]
+def build_rows(kind: type[Record], records: Sequence[Record], at: str) -> list[dict[str, object]]:
+    """Return records of one class as rows of their table."""
+    row, columns = RECORD_TABLES[kind]
+    names = [column.name for column in get_table(row).columns if column.name not in _COMMON_COLUMNS]
     return [
         {"id": record.id, "body": to_body(record), "added_at": at}
-        | {name: clean(columns[name](record) if name in columns else getattr(record, name)) for name in names}
+        | {name: clean_value(columns[name](record) if name in columns else getattr(record, name)) for name in names}
         for record in records
     ]
 
 
-def tag_rows(tags: Tags) -> list[dict[str, object]]:
-    """A row for each kind of a change."""
+def build_tag_rows(tags: Tags) -> list[dict[str, object]]:
+    """Return a row for each kind of a change."""
     return [
         {
-            "tagging": tags.id, "kind": tag.kind.value, "place": place, "confidence": tag.confidence,
-            "rule": tag.signs[0].rule if tag.signs else "", "quote": clean(tag.signs[0].quote if tag.signs else ""),
+            "tagging": tags.id,
+            "change_kind": tag.change_kind.value,
+            "rank": rank,
+            "confidence": tag.confidence,
+            "rule": tag.evidence[0].rule if tag.evidence else "",
+            "quote": clean_value(tag.evidence[0].quote if tag.evidence else ""),
             "route": " ".join(tags.route),
         }
-        for place, tag in enumerate(tags.kinds, 1)
-    ]  # fmt: skip
+        for rank, tag in enumerate(tags.change_kinds, 1)
+    ]
 
 
-def finding_rows(verdict: Verdict) -> list[dict[str, object]]:
-    """A row for each finding of a verdict."""
+def build_finding_rows(verdict: Verdict) -> list[dict[str, object]]:
+    """Return a row for each finding of a verdict."""
     return [
-        {"verdict": verdict.id} | {name: clean(str(value)) for name, value in finding.model_dump(mode="json").items()}
+        {"verdict": verdict.id}
+        | {name: clean_value(str(value)) for name, value in finding.model_dump(mode="json").items()}
         for finding in verdict.findings
     ]
 
 
 def to_body(record: Record) -> str:
-    """A record as canonical JSON: sorted keys, ASCII, measured fields too."""
+    """Return a record as canonical JSON: sorted keys, ASCII, measured fields included."""
     return json.dumps(record.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))

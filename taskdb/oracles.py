@@ -1,9 +1,9 @@
-"""What tells right from wrong in a task beside its lists of tests: one part for each kind that has its own."""
+"""Oracles beside the lists of tests: one class for each kind of task that has its own."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from taskdb.artifacts import Artifacts
 
 
-class Span(Part):
+class LineSpan(Part):
     """Lines of a file, both ends included."""
 
     path: str
@@ -22,50 +22,52 @@ class Span(Part):
     last_line: int
 
 
-class Edit(Part):
-    """A small change of the solved tree (B+G): a mutant, or a rewrite that keeps the behaviour."""
+class CodeEdit(Part):
+    """A small change of the gold tree (B+G): a mutant, or a rewrite that keeps the behaviour."""
 
     operator: str
     """Name of the rule that made it, such as `comparison`."""
     path: str
     line: int
-    """1-based, in the solved tree."""
+    """1-based, in the gold tree."""
     detail: str
     """One line for people, such as `a < b became a <= b`."""
     patch: ArtifactHash
-    """Applies to the solved tree."""
+    """Applies to the gold tree."""
 
 
-class Writing(Part):
-    """What submitted tests are held against."""
+class TestWritingOracle(Part):
+    """What submitted tests are evaluated against."""
+
+    __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
 
     form: Literal["test-writing"] = "test-writing"
-    mutants: tuple[Edit, ...]
-    """Each is noticed by the change's own tests."""
-    variants: tuple[Edit, ...]
-    """Each passes the change's own tests and all that passed before."""
-    lines: tuple[Span, ...]
-    """What the gold patch added or changed, in the solved tree."""
-    covered: Annotated[float | None, MEASURED] = None
-    """Share of these lines, of those that any test runs, that the tests of the base tree run, 0..1; null where
-    coverage cannot be told."""
-    unreached: tuple[Span, ...] = ()
-    """Those of the lines that the change's own tests run and the tests of the base tree do not."""
+    mutants: tuple[CodeEdit, ...]
+    """Mutants; each makes a test of the change fail."""
+    variants: tuple[CodeEdit, ...]
+    """Rewrites; each passes the change's own tests and all PASS_TO_PASS tests."""
+    gold_spans: tuple[LineSpan, ...]
+    """What the gold patch added or changed, in the gold tree."""
+    base_coverage: Annotated[float | None, MEASURED] = None
+    """Share of these lines that the tests of the base tree execute, among those that any test executes, 0..1; null
+    where coverage cannot be measured."""
+    uncovered_spans: tuple[LineSpan, ...] = ()
+    """The lines among them that only the change's own tests execute."""
 
 
-class Defect(Span):
-    """Something a review has to find."""
+class Defect(LineSpan):
+    """A defect that a review must find."""
 
     claim: str
     """What is wrong there, in one line."""
 
 
-class Review(Part):
-    """What is to be reviewed, and what is to be found."""
+class ReviewOracle(Part):
+    """The material of a review and the defects to be found."""
 
     form: Literal["review"] = "review"
     target: Literal["before-fix", "diff", "clean", "threads"]
-    """The code before a fix, a diff with a known defect, a clean diff (a control), or a diff people spoke of."""
+    """The code before a fix, a diff with a known defect, a clean diff (a control), or a diff with review comments."""
     files: ArtifactHash
     """JSON: path -> text of the files under review, as the reviewer sees them."""
     diff: ArtifactHash | None
@@ -73,26 +75,26 @@ class Review(Part):
     defects: tuple[Defect, ...]
     """By the lines of `files`; empty for a control."""
 
-    def texts(self, artifacts: Artifacts) -> dict[str, str]:
-        """The files under review: path -> text."""
-        found: dict[str, str] = json.loads(artifacts.text(self.files))
+    def load_files(self, artifacts: Artifacts) -> dict[str, str]:
+        """Return the files under review: path -> text."""
+        found: dict[str, str] = json.loads(artifacts.get_text(self.files))
         return found
 
 
-class Performance(Part):
-    """What a faster solution is measured by."""
+class PerformanceOracle(Part):
+    """Workload and threshold of a performance task."""
 
     form: Literal["performance"] = "performance"
     workload: Annotated[ArtifactHash, MEASURED]
-    """An evaluation script that runs some of the tests many times and tells the time they took."""
+    """An evaluation script that runs some of the tests many times and reports their times."""
     tests: Annotated[tuple[TestId, ...], MEASURED]
     """The tests it runs; they pass before and after."""
     clock: Annotated[Literal["cpu", "wall"], MEASURED]
-    """What is compared: processor time of all processes, or the time that passes (where waiting was made shorter)."""
+    """What is compared: processor time of all processes, or elapsed time (where the change shortens waiting)."""
     ratio: Annotated[float, MEASURED]
-    """Seconds before by seconds after the gold patch, medians of interleaved runs."""
+    """Seconds before divided by seconds after the gold patch, medians of interleaved runs."""
     threshold: Annotated[float, MEASURED]
     """The smallest such ratio that a submission must reach."""
 
 
-Oracle = Annotated[Writing | Review | Performance, Field(discriminator="form")]
+Oracle = Annotated[TestWritingOracle | ReviewOracle | PerformanceOracle, Field(discriminator="form")]

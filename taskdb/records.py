@@ -1,6 +1,6 @@
-"""What mergemill knows, as frozen records. Read from top to bottom they are the data path.
+"""The records of mergemill, frozen. Read from top to bottom they are the data path.
 
-What builders make stands in `taskdb.building`, verdicts in `taskdb.verdicts`, oracles in `taskdb.oracles`.
+Plans and environments are in `taskdb.environments`, verdicts in `taskdb.verdicts`, oracles in `taskdb.oracles`.
 
 A record's `id` is the sha256 of its canonical JSON without the fields marked `Measured`: those (seconds, digests of
 images as built, log hashes, clock times) ride along and are stored, but two runs that found the same thing give the
@@ -20,13 +20,13 @@ from pydantic import BaseModel, Field
 from taskdb.base import MEASURED, ArtifactHash, Part, Seconds
 from taskdb.base import Record as Record
 from taskdb.base import TestId as TestId
-from taskdb.building import Attempt as Attempt
-from taskdb.building import BuildPlan as BuildPlan
-from taskdb.building import Counts as Counts
-from taskdb.building import Environment as Environment
-from taskdb.building import Evidence as Evidence
-from taskdb.building import TestCommand as TestCommand
 from taskdb.discussion import AuthorKind, IssueLink
+from taskdb.environments import Attempt as Attempt
+from taskdb.environments import BuildPlan as BuildPlan
+from taskdb.environments import Counts as Counts
+from taskdb.environments import Environment as Environment
+from taskdb.environments import Evidence as Evidence
+from taskdb.environments import TestCommand as TestCommand
 from taskdb.oracles import Oracle
 from taskdb.tags import ChangeKind
 
@@ -56,28 +56,28 @@ class Shape(StrEnum):
     INSTANCE = "instance"
 
 
-class Published(Part):
+class PublishedLists(Part):
     """The lists a published task came with (SWE-bench's fields)."""
 
-    fail_to_pass: tuple[TestId, ...]
-    pass_to_pass: tuple[TestId, ...]
+    FAIL_TO_PASS: tuple[TestId, ...]
+    PASS_TO_PASS: tuple[TestId, ...]
 
 
 class PullRequest(Record):
-    """One merged change as its source tells it, before any rule was asked."""
+    """One merged change as its source describes it, before any rule is applied."""
 
     source: str
-    """The source as the user named it: `git:...`, `pypi:...`, `instances:...`; of a repository that was
-    renamed, the first: `github:...` by the name under which it was first mined."""
+    """The source as the user named it: `git:...`, `pypi:...`, `instances:...`. A renamed GitHub repository keeps the
+    name under which it was first mined."""
     repo: str
     """`owner/name`; for a package its name twice, for a local path the best guess from its remote or folder."""
     name: str
-    """What people see: `owner__repo-123`, `owner__repo-1a2b3c4d` for a commit, `name__name-1.2.3` for a release."""
+    """Name for people: `owner__repo-123`, `owner__repo-1a2b3c4d` for a commit, `name__name-1.2.3` for a release."""
     number: int | None
     shape: Shape
     title: str
     body: str
-    """What the source says of the change: the pull request's text, the commit message, the changelog entry."""
+    """Description of the change: the pull request's text, the commit message, the changelog entry."""
     author: str
     merged_at: str
     """ISO 8601, UTC. For a release, the day it was uploaded."""
@@ -86,33 +86,33 @@ class PullRequest(Record):
     merge_commit: str
     """The commit whose tree holds the change. Equal to `base_commit` for instances, which bring patches instead."""
     problem_statement: str = ""
-    """A statement the source itself brings (changelog entry, published task); empty: title and body are it."""
+    """Problem statement given by the source (changelog entry, published task); empty: title and body are used."""
     hints: str = ""
     patch: ArtifactHash | None = None
     """For instances: the gold patch as published."""
     test_patch: ArtifactHash | None = None
     version: str = ""
-    """The project's version at the base commit where the source knows it, else empty."""
-    published: Published | None = None
+    """The project's version at the base commit where the source has it, else empty."""
+    published: PublishedLists | None = None
     author_kind: AuthorKind = AuthorKind.UNKNOWN
     labels: tuple[str, ...] = ()
     """As the forge spells them, sorted."""
     links: tuple[IssueLink, ...] = ()
-    """Issues it speaks of, in the order of `LinkOrigin` and of the text."""
+    """Issues it mentions, in the order of `LinkOrigin` and of the text."""
     discussion: ArtifactHash | None = None
-    """Canonical JSON of `Discussion`; null when nobody said anything, or the source does not tell."""
+    """Canonical JSON of `Discussion`; null when there are no comments or the source has none."""
     head_commit: str | None = None
     """Tip of the pull request's branch."""
     first_commit_at: str | None = None
-    """When the first commit of the branch was made (ISO 8601, UTC); what was said later may know the solution."""
+    """Date of the branch's first commit (ISO 8601, UTC); later comments may reveal the solution."""
     base_ref: str | None = None
-    """Name of the branch it was merged into, as the forge remembers it."""
+    """Name of the branch it was merged into, according to the forge."""
     checks: Literal["success", "failure", "error", "pending", "expected"] | None = None
-    """What the checks of its last commit came to, where the forge tells."""
+    """Combined result of the checks of its last commit, where the forge has it."""
 
 
 class Candidate(Record):
-    """A change that passed the miner's rules: base commit, gold patch, test patch, statement."""
+    """A change that passed the mining rules: base commit, gold patch, test patch, statement."""
 
     parent: str
     """Id of the PullRequest."""
@@ -139,11 +139,11 @@ class Candidate(Record):
     gold_lines: int
     """Added and removed lines of the gold patch."""
     test_lines: int
-    published: Published | None = None
-    kind: Annotated[ChangeKind, MEASURED] = ChangeKind.OTHER
-    """What the change is above all. Not part of the identity: better tags build nothing anew."""
+    published: PublishedLists | None = None
+    change_kind: Annotated[ChangeKind, MEASURED] = ChangeKind.OTHER
+    """Primary kind of the change. Not part of the identity: better tags cause no rebuild."""
     discussion: Annotated[ArtifactHash | None, MEASURED] = None
-    """As in PullRequest. Not part of the identity: what is said of a change later builds nothing anew."""
+    """As in PullRequest. Not part of the identity: later comments cause no rebuild."""
 
 
 # ------------------------------------------------------------------------------------------------- verifiers
@@ -159,20 +159,20 @@ class FailureKind(StrEnum):
     ABSENT = "absent"
 
 
-class RunKind(StrEnum):
-    """Which tree a run saw: B, B+T, B+T+G, or B+T'+G with sabotaged tests T'."""
+class RunVariant(StrEnum):
+    """The tree of a run: B, B+T, B+T+G, or B+T'+G with sabotaged tests T'."""
 
     BASE = "base"
-    TESTED = "tested"
-    SOLVED = "solved"
-    TWIN = "twin"
+    TEST_ONLY = "test-only"
+    GOLD = "gold"
+    CONTROL = "control"
 
 
 class TestRun(Part):
     """One run of the tests in one fresh container."""
 
     __test__: ClassVar[bool] = False
-    kind: RunKind
+    variant: RunVariant
     seed: int
     """0 keeps the project's order of files and hash seed 0; others shuffle both."""
     script: str
@@ -190,7 +190,7 @@ class TestRun(Part):
 
 
 class Verification(Record):
-    """What the tests say of one candidate: the lists, how each FAIL_TO_PASS failed, what was left out and why."""
+    """Lists of one candidate's tests, how each FAIL_TO_PASS test failed, and which tests were excluded and why."""
 
     parent: str
     """Id of the Environment."""
@@ -199,14 +199,14 @@ class Verification(Record):
     FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
     PASS_TO_PASS: tuple[TestId, ...]
     flaky: tuple[tuple[TestId, str], ...]
-    """Tests left out because their status varied, each with its statuses, such as `solved: passed 2, failed 1`."""
-    twins: tuple[TestId, ...]
-    """FAIL_TO_PASS tests for which a sabotaged twin was seen to fail under the gold patch."""
+    """Tests excluded because their status varies between runs, each with its statuses: `gold: passed 2, failed 1`."""
+    controls: tuple[TestId, ...]
+    """FAIL_TO_PASS tests whose sabotaged version fails under the gold patch."""
     eval_files: tuple[str, ...]
-    """Test files the evaluation runs; empty means the whole suite."""
+    """Test files of the evaluation; empty for the whole suite."""
     eval_script: ArtifactHash
-    twin_patch: ArtifactHash | None
-    """Patch that replaces the test patch in a twin run; null when no twin could be made."""
+    control_patch: ArtifactHash | None
+    """Patch that replaces the test patch in a control run; null when no test could be sabotaged."""
     repeats: int
     runs: Annotated[tuple[TestRun, ...], MEASURED]
     seconds: Seconds
@@ -220,7 +220,7 @@ class ListDifference(Part):
 
 
 class PublishedVerdict(Part):
-    """How our lists differ from the published ones; the verdict speaks of the FAIL_TO_PASS set."""
+    """How our lists differ from the published ones; the verdict is about the FAIL_TO_PASS set."""
 
     verdict: Literal["exact", "superset", "subset", "different"]
     fail_to_pass: ListDifference
@@ -228,7 +228,7 @@ class PublishedVerdict(Part):
 
 
 class Score(Part):
-    """What a submission is worth. `value` is null when the infrastructure failed: unscored is not zero."""
+    """Result of grading a submission. `value` is null when the infrastructure failed: unscored is not zero."""
 
     task: str
     value: float | None
@@ -239,7 +239,7 @@ class Score(Part):
     explanation: str = ""
     infrastructure_error: str | None = None
     parts: dict[str, float] = Field(default_factory=dict)
-    """What the value is made of, by name, for kinds whose value is no yes or no."""
+    """Components of the value by name, for kinds whose value is not 0 or 1."""
 
 
 # -------------------------------------------------------------------------------------------------- derivers
@@ -259,7 +259,7 @@ class Kind(StrEnum):
 
 
 class Task(Record):
-    """A task as it leaves the house: self-contained, it needs its image and nothing else of the database."""
+    """A task as it is exported: self-contained, it needs its image and nothing else of the database."""
 
     parent: str
     """Id of the Verification; of the Candidate, for kinds that need no environment."""
@@ -280,48 +280,54 @@ class Task(Record):
     hints: str
     gold_patch: ArtifactHash
     test_patch: ArtifactHash
-    twin_patch: ArtifactHash | None
+    control_patch: ArtifactHash | None
     FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
     PASS_TO_PASS: tuple[TestId, ...]
-    twins: tuple[TestId, ...]
+    controls: tuple[TestId, ...]
     eval_script: ArtifactHash | None
     plan: BuildPlan | None
     """Null where there is no environment, as are an empty image and an empty script."""
     image: str
     image_digest: Annotated[str, MEASURED]
     test_seconds: Annotated[float, MEASURED]
-    """Longest `solved` run, for time limits of consumers."""
+    """Seconds of the longest gold run, for time limits of consumers."""
     published: PublishedVerdict | None = None
-    others: tuple[str, ...] = ()
-    """Ids of further candidates it is made of, sorted."""
+    other_candidates: tuple[str, ...] = ()
+    """Ids of the further candidates it combines, sorted."""
     setup_patch: ArtifactHash | None = None
-    """What the agent's tree has beyond the base commit's, such as an injected bug."""
+    """Patch applied to the agent's tree on top of the base commit, such as an injected bug."""
     oracle: Oracle | None = None
-    """What tells right from wrong for kinds to which the lists of tests are not enough."""
+    """What decides the reward, for kinds whose lists of tests are not sufficient."""
     environment: Literal["verified", "simulated", "none"] = "verified"
 
     @property
     def family(self) -> frozenset[str]:
-        """Ids of all candidates it is made of; tasks that share one belong on one side of any split."""
-        return frozenset({self.candidate, *self.others})
+        """Ids of all candidates it is made of; tasks that share one belong to the same side of any split."""
+        return frozenset({self.candidate, *self.other_candidates})
 
-    @property
-    def the_script(self) -> ArtifactHash:
-        """The evaluation script; only for tasks that have an environment."""
+    def require_script(self) -> ArtifactHash:
+        """Return the evaluation script.
+
+        Raises:
+            LookupError: the task has no environment.
+        """
         if self.eval_script is None:
             raise LookupError(f"{self.name} has no environment")
         return self.eval_script
 
-    @property
-    def the_plan(self) -> BuildPlan:
-        """The plan; only for tasks that have an environment."""
+    def require_plan(self) -> BuildPlan:
+        """Return the build plan.
+
+        Raises:
+            LookupError: the task has no environment.
+        """
         if self.plan is None:
             raise LookupError(f"{self.name} has no environment")
         return self.plan
 
 
 class Certificate(Record):
-    """Proof that a task holds, from its own image and script: gold 1 in every run, no-op 0."""
+    """Proof from the task's own image and script that gold scores 1 in every run and the no-op 0."""
 
     parent: str
     """Id of the Task."""
@@ -333,7 +339,7 @@ class Certificate(Record):
 
 
 class Bundle(Record):
-    """An export that was written."""
+    """A finished export."""
 
     format: str
     tasks: tuple[str, ...]
@@ -343,11 +349,11 @@ class Bundle(Record):
     at: Annotated[str, MEASURED]
 
 
-# ------------------------------------------------------------------------------------------- and all that fell
+# ------------------------------------------------------------------------------------------------ rejections
 
 
 class Rejection(Record):
-    """Why a record went no further. Stored, counted, shown by `funnel` and `why`."""
+    """Reason that a record was rejected by a stage. Stored, counted, shown by `funnel` and `why`."""
 
     parent: str
     """Id of the record that was rejected."""
@@ -358,18 +364,18 @@ class Rejection(Record):
     reason: str
     """A value of the stage's own `Reason` enum, such as `no-tests`."""
     kind: Kind | None = None
-    """Of the derivers: the kind of task that the change does not give."""
+    """For derivers: the kind of task that cannot be derived from the change."""
     detail: Annotated[str, MEASURED]
     """One line for people."""
     log: Annotated[ArtifactHash | None, MEASURED] = None
     attempts: Annotated[tuple[Attempt, ...], MEASURED] = ()
-    """Of the builders: all tries."""
+    """For builders: all attempts."""
     published: PublishedVerdict | None = None
-    """For instances whose tests ran: how the lists differ all the same."""
+    """For instances whose tests ran: how the lists differ."""
     seconds: Seconds = 0.0
 
 
 def to_json(record: BaseModel) -> dict[str, Any]:
-    """The record as plain JSON data, its id first where it has one."""
+    """Return the record as plain JSON data, its id first where it has one."""
     data = record.model_dump(mode="json")
     return {"id": record.id, **data} if isinstance(record, Record) else data

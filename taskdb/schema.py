@@ -1,4 +1,4 @@
-"""Opening a database: the engine with its habits, the schema brought up to date, errors told in the project's words."""
+"""Opening of a database: engine options, schema upgrades, translation of its errors."""
 
 from __future__ import annotations
 
@@ -12,58 +12,59 @@ from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
-from mergemill.errors import InputError, MachineError, Transient, UsageError
+from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb.tables import REVISION
 from taskdb.views import FINGERPRINT, VIEWS
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-_VIEWS_MADE = "SELECT value FROM meta WHERE key = 'views'"
+_VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"
 LOCK_SECONDS = 30
-"""How long one waits for another process that is writing."""
+"""Maximum wait for another process that is writing."""
 
 
-def sqlite_path(url: str) -> Path | None:
-    """The file of an SQLite URL, or None for another kind of database."""
-    parsed = _parse(url)
+def parse_sqlite_path(url: str) -> Path | None:
+    """Return the file of an SQLite URL, or None for another kind of database."""
+    parsed = _parse_url(url)
     return Path(parsed.database or "") if parsed.get_backend_name() == "sqlite" else None
 
 
 def open_engine(url: str, *, create: bool) -> Engine:
-    """An engine for `url` with the newest schema.
+    """Return an engine for `url` with the newest schema.
 
     Raises:
-        UsageError: the URL is none, or of a kind that is not supported.
-        InputError: there is no database (and `create` is false), the file is none, or not ours.
+        UsageError: the URL is invalid, or of an unsupported kind.
+        InputError: there is no database (and `create` is false), or it is not one of mergemill's.
         MachineError: the driver for this kind of database is not installed.
         Transient: it is locked, full or not writable.
     """
-    parsed = _parse(url)
-    with speaking(url):
+    parsed = _parse_url(url)
+    with translate_errors(url):
         if parsed.get_backend_name() == "sqlite":
-            engine = _sqlite(parsed, create=create)
+            engine = _open_sqlite(parsed, create=create)
         else:
             engine = create_engine(parsed, pool_pre_ping=True)
         try:
-            prepare(engine, url)
+            upgrade_schema(engine, url)
         except BaseException:
             engine.dispose()
             raise
         return engine
 
 
-def prepare(engine: Engine, url: str) -> None:
-    """Bring tables and views up to date; nothing is written when they are."""
+def upgrade_schema(engine: Engine, url: str) -> None:
+    """Upgrade tables and views; nothing is written when they are current."""
     with engine.connect() as connection:
-        if _state(connection) == (REVISION, FINGERPRINT):
+        if _read_state(connection) == (REVISION, FINGERPRINT):
             return
     with engine.connect().execution_options(write=True) as connection, connection.begin():
         if engine.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(7245891)"))  # two first openings at once
-        revision, views = _state(connection)
+            # two processes may open a new database at once
+            connection.execute(text("SELECT pg_advisory_xact_lock(7245891)"))
+        revision, views = _read_state(connection)
         if revision != REVISION:
             _migrate(connection, revision, url)
         if views != FINGERPRINT:
-            _make_views(connection)
+            _create_views(connection)
 
 
 def _migrate(connection: Connection, revision: str | None, url: str) -> None:
@@ -84,17 +85,17 @@ def _migrate(connection: Connection, revision: str | None, url: str) -> None:
     command.upgrade(config, "head")
 
 
-def _state(connection: Connection) -> tuple[str | None, str | None]:
-    """Revision of the tables and fingerprint of the views, each None where there is none."""
+def _read_state(connection: Connection) -> tuple[str | None, str | None]:
+    """Return the revision of the tables and the fingerprint of the views, each None where there is none."""
     tables = inspect(connection).get_table_names()
-    known = (("alembic_version", "SELECT version_num FROM alembic_version"), ("meta", _VIEWS_MADE))
+    known = (("alembic_version", "SELECT version_num FROM alembic_version"), ("meta", _VIEWS_FINGERPRINT))
     revision, views = (connection.execute(text(q)).scalar() if name in tables else None for name, q in known)
     return revision, views
 
 
-def is_there(url: str) -> bool:
-    """Whether there is something to open: False only for a file of SQLite's that does not exist."""
-    parsed = _parse(url)
+def database_exists(url: str) -> bool:
+    """Return whether there is a database to open: False for a missing SQLite file."""
+    parsed = _parse_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
 
 
@@ -104,7 +105,7 @@ def _drop_views(connection: Connection) -> None:
         connection.execute(text(f"DROP VIEW {name}"))
 
 
-def _make_views(connection: Connection) -> None:
+def _create_views(connection: Connection) -> None:
     _drop_views(connection)
     for name, query in VIEWS.items():
         connection.execute(text(f"CREATE VIEW {name} AS {query}"))
@@ -115,14 +116,14 @@ def _make_views(connection: Connection) -> None:
 # ----------------------------------------------------------------------------------------------------- engines
 
 
-def _parse(url: str) -> URL:
+def _parse_url(url: str) -> URL:
     try:
         parsed = make_url(url)
         parsed.get_dialect()
     except (ArgumentError, NoSuchModuleError, ValueError) as error:
         raise UsageError(f"{url!r} is no database URL", advice="sqlite:///FILE or postgresql+psycopg://...") from error
     except ImportError as error:
-        raise _driver_missing(error) from error
+        raise _build_driver_error(error) from error
     if parsed.get_backend_name() not in ("sqlite", "postgresql"):
         raise UsageError(
             f"{parsed.get_backend_name()} is not supported", advice="sqlite:///FILE or postgresql+psycopg://..."
@@ -132,11 +133,11 @@ def _parse(url: str) -> URL:
     return parsed
 
 
-def _driver_missing(error: ImportError) -> MachineError:
+def _build_driver_error(error: ImportError) -> MachineError:
     return MachineError(f"the PostgreSQL driver is not installed: {error}", advice="pip install 'mergemill[postgres]'")
 
 
-def _sqlite(url: URL, *, create: bool) -> Engine:
+def _open_sqlite(url: URL, *, create: bool) -> Engine:
     path = Path(url.database or "")
     if not path.exists():
         if not create:
@@ -148,27 +149,27 @@ def _sqlite(url: URL, *, create: bool) -> Engine:
     elif path.is_dir():
         raise InputError(f"{path} is a folder, not a database")
     engine = create_engine(url, connect_args={"timeout": LOCK_SECONDS})
-    event.listen(engine, "connect", _sqlite_habits)
-    event.listen(engine, "begin", _sqlite_begin)
+    event.listen(engine, "connect", _configure_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
-def _sqlite_habits(connection: sqlite3.Connection, _record: object) -> None:
-    """Transactions are ours to begin; readers and the writer don't block each other; a kill leaves a whole database."""
+def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    """Set explicit transactions, WAL (readers and the writer do not block each other) and foreign keys."""
     connection.isolation_level = None
     for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 
-def _sqlite_begin(connection: Connection) -> None:
-    # A writer asks for the lock at once: a transaction that turns from reading to writing cannot wait for it.
+def _begin_sqlite(connection: Connection) -> None:
+    # A writer takes the lock at once: a transaction that turns from reading to writing cannot wait for it.
     writes = connection.get_execution_options().get("write")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 # ------------------------------------------------------------------------------------------------------ errors
 
-_SAID: tuple[tuple[str, type[InputError] | type[Transient], str, str], ...] = (
+_SQLITE_ERRORS: tuple[tuple[str, type[InputError] | type[Transient], str, str], ...] = (
     ("file is not a database", InputError, "is not a database", "name another file with --db"),
     ("malformed", InputError, "is damaged", "restore it from a copy"),
     ("disk is full", Transient, "cannot grow: the disk is full", "free some space and run the same command again"),
@@ -182,16 +183,16 @@ _SAID: tuple[tuple[str, type[InputError] | type[Transient], str, str], ...] = (
     ("readonly", Transient, "is read-only", "make the file and its folder writable, then run this again"),
     ("unable to open", Transient, "cannot be opened", "make the file and its folder writable, then run this again"),
 )
-"""What SQLite says, the error it is, and how it is told."""
+"""Part of SQLite's message, error class, message and advice."""
 
 
 @contextmanager
-def speaking(url: str) -> Iterator[None]:
-    """Turn a database's errors into the project's own; those of the program itself (a bug) stay as they are."""
+def translate_errors(url: str) -> Iterator[None]:
+    """Translate a database's errors into mergemill's; those of a bug stay as they are."""
     try:
         yield
     except ImportError as error:
-        raise _driver_missing(error) from error
+        raise _build_driver_error(error) from error
     except IntegrityError:
         raise
     except (DatabaseError, sqlite3.DatabaseError) as error:
@@ -200,10 +201,11 @@ def speaking(url: str) -> Iterator[None]:
 
 def _translate(url: str, error: Exception) -> Exception:
     cause: Any = getattr(error, "orig", None) or error
-    said = (str(cause).strip() or type(cause).__name__).splitlines()[0]
-    for words, kind, sentence, advice in _SAID:
-        if words in said.lower():
+    message = (str(cause).strip() or type(cause).__name__).splitlines()[0]
+    for words, kind, sentence, advice in _SQLITE_ERRORS:
+        if words in message.lower():
             return kind(f"{url} {sentence}", advice=advice)
     if type(cause).__name__ == "OperationalError" and not isinstance(cause, sqlite3.Error):
-        return Transient(f"no answer from the database: {said}", advice="start it or correct --db, then run this again")
+        advice = "start it or correct --db, then run this again"
+        return Transient(f"no answer from the database: {message}", advice=advice)
     return error

@@ -1,7 +1,7 @@
-"""The tables. A row is a record's JSON (`body`) under its id, beside it only what people filter, join or sort by.
+"""Tables. A row is a record's JSON (`body`) under its id; further columns are those used to filter, join or sort.
 
-Table names are singular (a row is a record); the documented views in `taskdb.views` have the plural names. `seq` counts
-up, so the newest row of a parent is the one with the largest. A new field of a record is no migration, a new column is.
+Table names are singular (a row is a record); the documented views in `taskdb.views` have the plural names. `seq`
+increases, so the newest row of a parent has the largest. A new field of a record needs no migration, a new column does.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0006"
+REVISION = "0007"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 
 NAMING = {
@@ -21,8 +21,8 @@ NAMING = {
 SQLModel.metadata.naming_convention = NAMING
 
 
-class Row(SQLModel):
-    """What every table of records has."""
+class RecordRow(SQLModel):
+    """Columns of every table of records."""
 
     seq: int | None = Field(default=None, primary_key=True)
     id: str = Field(unique=True)
@@ -32,7 +32,7 @@ class Row(SQLModel):
     """ISO 8601, UTC."""
 
 
-class PullRequestRow(Row, table=True):
+class PullRequestRow(RecordRow, table=True):
     """`PullRequest`."""
 
     __tablename__ = "pull_request"
@@ -46,13 +46,13 @@ class PullRequestRow(Row, table=True):
     merged_at: str
 
 
-class TaggingRow(Row, table=True):
-    """`Tags`: what a change is. `kind`: the primary one; `language`: that of the largest share, or empty."""
+class TaggingRow(RecordRow, table=True):
+    """`Tags` of a change. `kind`: the primary one; `language`: that of the largest share, or empty."""
 
     __tablename__ = "tagging"
     parent: str = Field(foreign_key="pull_request.id", index=True)
     name: str
-    kind: str = Field(index=True)
+    change_kind: str = Field(index=True)
     language: str
     size: str
     changed_files: int
@@ -65,8 +65,8 @@ class TagRow(SQLModel, table=True):
     __tablename__ = "tag"
     seq: int | None = Field(default=None, primary_key=True)
     tagging: str = Field(foreign_key="tagging.id", index=True)
-    kind: str = Field(index=True)
-    place: int
+    change_kind: str = Field(index=True)
+    rank: int
     confidence: float
     rule: str
     quote: str
@@ -74,7 +74,7 @@ class TagRow(SQLModel, table=True):
     """Kinds of tasks the change can become, with blanks between them."""
 
 
-class CandidateRow(Row, table=True):
+class CandidateRow(RecordRow, table=True):
     """`Candidate`."""
 
     __tablename__ = "candidate"
@@ -90,7 +90,7 @@ class CandidateRow(Row, table=True):
     test_lines: int
 
 
-class EnvironmentRow(Row, table=True):
+class EnvironmentRow(RecordRow, table=True):
     """`Environment`."""
 
     __tablename__ = "environment"
@@ -106,7 +106,7 @@ class EnvironmentRow(Row, table=True):
     test_seconds: float
 
 
-class VerificationRow(Row, table=True):
+class VerificationRow(RecordRow, table=True):
     """`Verification`."""
 
     __tablename__ = "verification"
@@ -120,7 +120,7 @@ class VerificationRow(Row, table=True):
     seconds: float
 
 
-class VerdictRow(Row, table=True):
+class VerdictRow(RecordRow, table=True):
     """`Verdict`. `n_opinions`: those that count."""
 
     __tablename__ = "verdict"
@@ -147,10 +147,10 @@ class FindingRow(SQLModel, table=True):
     rule: str = Field(index=True)
     quote: str
     detail: str
-    place: str
+    quote_source: str
 
 
-class TaskRow(Row, table=True):
+class TaskRow(RecordRow, table=True):
     """`Task`. `parent`: a verification or a candidate; `words`: name, repository and statement, for `tasks search`."""
 
     __tablename__ = "task"
@@ -168,12 +168,12 @@ class TaskRow(Row, table=True):
     n_fail_to_pass: int
     n_pass_to_pass: int
     published: str | None
-    words: str
+    search_text: str
     environment: str
     image: str
 
 
-class CertificateRow(Row, table=True):
+class CertificateRow(RecordRow, table=True):
     """`Certificate`."""
 
     __tablename__ = "certificate"
@@ -183,7 +183,7 @@ class CertificateRow(Row, table=True):
     seconds: float
 
 
-class RejectionRow(Row, table=True):
+class RejectionRow(RecordRow, table=True):
     """`Rejection`. `parent` is a record of any kind."""
 
     __tablename__ = "rejection"
@@ -197,7 +197,7 @@ class RejectionRow(Row, table=True):
     kind: str | None
 
 
-class BundleRow(Row, table=True):
+class BundleRow(RecordRow, table=True):
     """`Bundle`."""
 
     __tablename__ = "bundle"
@@ -207,7 +207,7 @@ class BundleRow(Row, table=True):
     manifest_sha256: str
 
 
-class ImageCopyRow(Row, table=True):
+class ImageCopyRow(RecordRow, table=True):
     """`ImageCopy`: a registry that has an image."""
 
     __tablename__ = "image_copy"
@@ -216,7 +216,7 @@ class ImageCopyRow(Row, table=True):
     reference: str
 
 
-class ScoreRow(Row, table=True):
+class ScoreRow(RecordRow, table=True):
     """`Score` of one submission. `submission`: sha256 of its patch."""
 
     __tablename__ = "score"
@@ -245,10 +245,10 @@ class EventRow(SQLModel, table=True):
 
 
 class ChangeRow(SQLModel, table=True):
-    """What the miner last said of a change: the one table whose rows are updated.
+    """Newest outcome of the miner for a change: the only table whose rows are updated.
 
-    `result` is the id of the candidate or of the rejection. A change that is mined again with other rules, or from a
-    source that tells it differently, begins a new chain of records; the old ones stay, this row points to the newest.
+    `result` is the id of the candidate or of the rejection. A change that is mined again with other rules, or whose
+    source has changed, begins a new chain of records; the old ones stay, and this row references the newest.
     """
 
     __tablename__ = "change"
@@ -261,13 +261,14 @@ class ChangeRow(SQLModel, table=True):
     pull_request: str = Field(foreign_key="pull_request.id")
     result: str = Field(index=True)
     tagging: str | None = None
-    """Id of the newest `Tags`; null for what was mined before there were any."""
+    """Id of the newest `Tags`; null for changes mined before tags existed."""
 
 
 class SketchRow(SQLModel, table=True):
-    """A key by which a candidate's near-duplicates are found: two changes that share none are not alike.
+    """Key by which near duplicates of a candidate are found: two changes without a common key are not similar.
 
-    Written for candidates, and left alone when a change is mined again with another patch: keys only say where to look.
+    Written for candidates, and unchanged when a change is mined again with another patch: keys only select what is
+    compared.
     A million candidates have about 32 million rows, hence no more columns.
     """
 

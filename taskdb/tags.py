@@ -1,4 +1,4 @@
-"""What a change is: its kinds with the evidence for each, languages, size, areas, and where it goes from here."""
+"""Tags of a change: its kinds with the evidence for each, languages, size, areas, and its route."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from taskdb.base import Part, Record
 
 
 class ChangeKind(StrEnum):
-    """What a change does. A change may be of several kinds; docs/tags.md lists them with their routes."""
+    """Kind of a change. A change may be of several kinds; docs/tags.md lists them with their routes."""
 
     BUGFIX = "bugfix"
-    """Something behaved wrongly and does so no more."""
+    """Corrects wrong behaviour."""
     FEATURE = "feature"
-    """The program can do something that it could not do before."""
+    """Adds behaviour."""
     PERFORMANCE = "performance"
-    """The same with less time or memory."""
+    """Same behaviour with less time or memory."""
     REFACTOR = "refactor"
-    """Another structure, the same behaviour."""
+    """Changes the structure, not the behaviour."""
     TEST = "test"
     """Tests are added or altered."""
     DOCUMENTATION = "documentation"
@@ -25,7 +25,7 @@ class ChangeKind(StrEnum):
     EXAMPLE = "example"
     """Examples, tutorials, demos, notebooks."""
     STYLE = "style"
-    """Formatting, lint, naming by convention: no program means anything else."""
+    """Formatting, lint, naming by convention: no change of behaviour."""
     TYPING = "typing"
     """Type annotations, stubs, the type checker."""
     DEPENDENCY = "dependency"
@@ -37,31 +37,31 @@ class ChangeKind(StrEnum):
     RELEASE = "release"
     """A version number, a changelog, a release."""
     REVERT = "revert"
-    """Takes an earlier change back."""
+    """Reverts an earlier change."""
     BACKPORT = "backport"
-    """Brings a change to another branch."""
+    """Applies a change to another branch."""
     MERGE = "merge"
-    """Merges a branch and is nothing of its own."""
+    """Merges a branch without changes of its own."""
     SECURITY = "security"
     """Closes a vulnerability or hardens against one."""
     DEPRECATION = "deprecation"
-    """Warns of what will go."""
+    """Warns of a future removal."""
     REMOVAL = "removal"
-    """Takes away code, a feature, or support for something."""
+    """Removes code, a feature, or support for something."""
     BREAKING = "breaking"
-    """Callers must change: an interface or a default is another."""
+    """Callers must change: an interface or a default is different."""
     COMPATIBILITY = "compatibility"
-    """Works with another platform, interpreter or version of something."""
+    """Supports another platform, interpreter or version of something."""
     ERROR_HANDLING = "error-handling"
-    """Other exceptions, messages or checks of input."""
+    """Exceptions, messages or checks of input."""
     LOGGING = "logging"
-    """Logs, metrics, traces, warnings on the way."""
+    """Logs, metrics, traces, warnings."""
     CONCURRENCY = "concurrency"
     """Threads, locks, processes, asynchronous code."""
     CONFIGURATION = "configuration"
     """Settings, options, defaults, flags."""
     INTERFACE = "interface"
-    """What users see: command line, pages, texts, layout."""
+    """User interface: command line, pages, texts, layout."""
     LOCALISATION = "localisation"
     """Translations, locales, texts made translatable."""
     ACCESSIBILITY = "accessibility"
@@ -73,7 +73,7 @@ class ChangeKind(StrEnum):
     CHORE = "chore"
     """Housekeeping that is none of the others."""
     OTHER = "other"
-    """Nothing says what it is."""
+    """There is no evidence for any kind."""
 
 
 class Activity(StrEnum):
@@ -94,24 +94,24 @@ class Size(StrEnum):
     XL = "XL"
 
 
-class Sign(Part):
+class TagEvidence(Part):
     """One piece of evidence for a kind."""
 
     rule: str
-    """Name of the rule that saw it, such as `label`, `convention`, `title`, `path`."""
+    """Name of the rule that found it, such as `label`, `convention`, `title`, `path`."""
     quote: str
-    """The label, words or path it saw."""
+    """The label, words or path it matched."""
     weight: float
-    """What it adds to the logarithm of the odds; negative speaks against."""
+    """What it adds to the log odds; negative is evidence against."""
 
 
 class Tag(Part):
-    """A kind of a change, and why."""
+    """A kind of a change with its evidence."""
 
-    kind: ChangeKind
+    change_kind: ChangeKind
     confidence: float
-    """0..1, by the weights of all signs."""
-    signs: tuple[Sign, ...]
+    """0..1, from the weights of all evidence."""
+    evidence: tuple[TagEvidence, ...]
     """The strongest first."""
 
 
@@ -125,29 +125,29 @@ class LanguageShare(Part):
 
 
 class Tags(Record):
-    """What the rules found a change to be. Told for every change, rejected ones too."""
+    """Tags of a change. Stored for every change, rejected ones too."""
 
     parent: str
     """Id of the PullRequest."""
     name: str
-    kinds: tuple[Tag, ...]
+    change_kinds: tuple[Tag, ...]
     """The primary kind first, then by confidence; never empty."""
     activities: tuple[Activity, ...]
     languages: tuple[LanguageShare, ...]
     """The largest share first."""
     size: Size
-    """By lines; where no patch was made, as if each changed file had ten."""
+    """By changed lines; where there is no patch, each changed file counts as ten lines."""
     changed_files: int
     changed_lines: int | None
-    """Added and removed lines; null where no patch was made, since a rule rejected the change before."""
+    """Added and removed lines; null where a rule rejected the change before its patch was made."""
     areas: tuple[str, ...]
     """Packages and folders touched, at most two levels deep, the most touched first; `.` is the root."""
     route: tuple[str, ...]
-    """Kinds of tasks that can be made of it, by ROUTES; empty when it stops."""
-    stops: str
-    """Why it stops, or empty."""
+    """Kinds of tasks that can be derived from it, by ROUTES; empty when it is rejected."""
+    stop_reason: str
+    """Why no task can be derived, or empty."""
 
     @property
     def primary(self) -> ChangeKind:
-        """What it is above all."""
-        return self.kinds[0].kind
+        """The primary kind."""
+        return self.change_kinds[0].change_kind

@@ -1,15 +1,15 @@
-"""Whether a statement is enough for the tests: findings of rules, opinions of models, and the verdict on both."""
+"""Judging problem statements: findings of rules, opinions of models, and the verdict from both."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from taskdb.base import MEASURED, ArtifactHash, Part, Record, Seconds, TestId
 
 
-class Place(StrEnum):
-    """Where a quote is from."""
+class QuoteSource(StrEnum):
+    """The text that a quote is from."""
 
     STATEMENT = "statement"
     HINTS = "hints"
@@ -20,125 +20,127 @@ class Place(StrEnum):
 
 
 class Finding(Part):
-    """What one rule saw."""
+    """What one rule found."""
 
     rule: str
     """Name of the rule, such as `message-not-stated`."""
     quote: str
-    """What it saw, verbatim; empty only where there is nothing to quote (an empty statement)."""
+    """The text it matched, verbatim; empty only where there is nothing to quote (an empty statement)."""
     detail: str
     """One line for people."""
-    place: Place
-    """Where the quote stands."""
+    quote_source: QuoteSource
+    """The text the quote is from."""
 
 
-class StatedTest(Part):
-    """What a model says of one FAIL_TO_PASS test: is what it asserts stated?"""
+class TestOpinion(Part):
+    """A model's opinion of one FAIL_TO_PASS test: whether the statement contains what it asserts."""
+
+    __test__: ClassVar[bool] = False  # not a test class, whatever pytest thinks of the name
 
     test: TestId
     asserts: str
     """What it asserts, in the model's words."""
     stated: Literal["yes", "partly", "no"]
     quote: str
-    """The words of the statement that say so, verbatim; empty for `no`."""
+    """The words of the statement that contain it, verbatim; empty for `no`."""
 
 
-class Quoted(Part):
+class QuotedClaim(Part):
     """A claim and the words it rests on."""
 
     claim: str
     quote: str
-    """Verbatim from the place."""
-    place: Place
+    """Verbatim from its source."""
+    quote_source: QuoteSource
 
 
-class Asked(Part):
-    """What a model was asked for, and what that cost."""
+class ModelCall(Part):
+    """One prompt to a model and what it cost."""
 
     model: str
     prompt: str
     """Name and version of the prompt, such as `judge-1`."""
     tokens: int = 0
-    """Read and written by the model for it; 0 where the answer was kept from an earlier time."""
+    """Prompt and completion tokens; 0 where a stored answer was reused."""
     cost: float = 0.0
-    """What these tokens cost."""
+    """Cost of these tokens, in the currency of the configured prices."""
     seconds: float = 0.0
     transcript: ArtifactHash | None = None
-    """What was asked and answered."""
+    """Prompt and answer."""
 
 
-class Opinion(Asked):
+class Opinion(ModelCall):
     """One answer of one model."""
 
     sample: int
-    """1 for the first of several asked the same."""
-    tests: tuple[StatedTest, ...] = ()
-    leaks: tuple[Quoted, ...] = ()
-    """Where the statement gives the solution away."""
-    missing: tuple[Quoted, ...] = ()
-    """What the tests ask for (quoted from them) and the statement does not say."""
+    """Number of the sample among answers to the same prompt, from 1."""
+    tests: tuple[TestOpinion, ...] = ()
+    leaks: tuple[QuotedClaim, ...] = ()
+    """Where the statement reveals the solution."""
+    missing: tuple[QuotedClaim, ...] = ()
+    """What the tests require (quoted from them) and the statement does not contain."""
     underspecified: float | None = None
-    """0..1: how far the statement leaves open what is to be done; null in a void opinion."""
+    """0..1: how far the statement leaves open what to do; null in an invalid opinion."""
     unfair_tests: float | None = None
-    """0..1: how far the tests turn correct solutions down; null in a void opinion."""
-    void: str = ""
-    """Why it does not count, such as a quote that stands nowhere; empty when it counts."""
+    """0..1: how far the tests reject correct solutions; null in an invalid opinion."""
+    invalid_reason: str = ""
+    """Why the opinion is excluded, such as a quote that is in no source; empty for a valid opinion."""
 
 
-class Completion(Asked):
-    """What a model wrote to complete a statement, and how it came about."""
+class Completion(ModelCall):
+    """A model's addition to a statement, and the attempts before it."""
 
     addition: str
-    """What is told after the original text; empty when nothing that was written could be taken."""
-    refused: tuple[str, ...] = ()
-    """Why earlier additions were turned down, or why no more were asked for, in that order."""
+    """Text appended to the original statement; empty when no proposed addition was accepted."""
+    rejected: tuple[str, ...] = ()
+    """Why earlier additions were rejected, then why no further one was requested."""
 
 
 class Interface(Part):
-    """Something that tests use by name and the gold patch brings."""
+    """A name that the tests use and the gold patch defines."""
 
     name: str
     signature: str
-    """A text of the patch, on one line and without its body."""
+    """The definition as the patch has it, on one line and without its body."""
     path: str
     parameters: tuple[str, ...] = ()
-    """Names a caller may have to know."""
+    """Names of the parameters."""
 
 
 class Verdict(Record):
-    """Whether the statement of a verified change is enough for what its tests demand."""
+    """Judgement whether the statement of a verified change is sufficient for its tests."""
 
     parent: str
     """Id of the Verification."""
     candidate: str
     name: str
     underspecified: float
-    """Probability that people would find the statement too vague for a solution to be told right from wrong."""
+    """Probability that people would find the statement too vague to decide whether a solution is correct."""
     unfair_tests: float
-    """Probability that people would find the tests to turn correct solutions down."""
+    """Probability that people would find that the tests reject correct solutions."""
     findings: tuple[Finding, ...]
     """In the order of the rules."""
     set_aside: str | None
-    """Name of the first finding that alone is enough to set aside the kinds that live by their statement, or null."""
+    """Name of the first finding that alone excludes the kinds of tasks that depend on the statement, or null."""
     interfaces: tuple[Interface, ...] = ()
-    """What the tests use and the gold patch defines, as far as it can be read off the patches."""
+    """Names that the tests use and the gold patch defines, as far as the patches show them."""
     opinions: Annotated[tuple[Opinion, ...], MEASURED] = ()
     agreement: Annotated[float | None, MEASURED] = None
-    """Share of pairs of opinions that agree, 0..1; null with fewer than two that count."""
+    """Share of pairs of opinions that agree, 0..1; null with fewer than two valid ones."""
     alpha: Annotated[float | None, MEASURED] = None
-    """Krippendorff's alpha of the same, nominal: 1 agreement, 0 as by chance; null where chance cannot be told."""
+    """Krippendorff's alpha of the same, nominal: 1 agreement, 0 chance level; null where chance is undefined."""
     completion: Annotated[Completion | None, MEASURED] = None
-    """What a model wrote to complete the statement; null when nobody was asked or nothing is missing."""
+    """The model's completion of the statement; null when no model was prompted or nothing is missing."""
     tokens: Annotated[int, MEASURED] = 0
     cost: Annotated[float, MEASURED] = 0.0
     seconds: Seconds = 0.0
 
     @property
     def addition(self) -> str:
-        """What is told after the original statement; empty when there is nothing."""
+        """Text appended to the original statement; empty when there is none."""
         return self.completion.addition if self.completion else ""
 
 
-def completed(statement: str, addition: str) -> str:
-    """The statement with an addition; the original stands before it, to the letter."""
+def append_addition(statement: str, addition: str) -> str:
+    """Return the statement, unchanged, followed by the addition."""
     return f"{statement}\n\n{addition}" if addition else statement

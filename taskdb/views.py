@@ -1,19 +1,23 @@
-"""The documented read-only views (docs/query.md): what `mergemill sql` and any database browser may rely on.
+"""The documented read-only views (docs/query.md), the stable interface for `mergemill sql` and database browsers.
 
-Each is plain SQL that SQLite and PostgreSQL both understand. They are made anew when this file changes, so a view is
-no migration. Order matters: a view may use those before it.
+Each is SQL that SQLite and PostgreSQL both accept. The views are created again when this file changes, so a changed
+view needs no migration. Order matters: a view may use those before it.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from taskdb.kinds import MAIN
+from taskdb.records import Kind
 
-_BY_KIND = (
-    "CASE x.kind " + "".join(f"WHEN '{kind}' THEN {at} " for at, kind in enumerate(MAIN)) + f"ELSE {len(MAIN)} END"
+_MAIN_KINDS = (Kind.BUGFIX, Kind.FEATURE, Kind.PERFORMANCE)
+"""Kinds whose tasks are the change itself: the first of these that exists determines the status of a change."""
+_KIND_ORDER = (
+    "CASE x.kind "
+    + "".join(f"WHEN '{kind}' THEN {at} " for at, kind in enumerate(_MAIN_KINDS))
+    + f"ELSE {len(_MAIN_KINDS)} END"
 )
-"""The order in which tasks and refusals of one change speak for it."""
+"""Order in which tasks and rejections of one change determine its status."""
 
 CHANGES = f"""
 SELECT h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_at,
@@ -25,7 +29,7 @@ SELECT h.source, h.name, p.repo, p.number, p.shape, p.title, p.author, p.merged_
             WHEN e.id IS NOT NULL THEN 'built'
             ELSE 'mined' END AS status,
        r.stage AS rejected_by, r.reason, r.detail,
-       c.language, c.license, g.kind AS change_kind, g.size,
+       c.language, c.license, g.change_kind, g.size,
        p.id AS pull_request, c.id AS candidate, e.id AS environment, v.id AS verification, j.id AS verdict,
        t.id AS task, k.id AS certificate, r.id AS rejection, g.id AS tags
 FROM change h
@@ -35,12 +39,12 @@ LEFT JOIN candidate c ON c.id = h.result
 LEFT JOIN environment e ON e.seq = (SELECT max(x.seq) FROM environment x WHERE x.parent = c.id)
 LEFT JOIN verification v ON v.seq = (SELECT max(x.seq) FROM verification x WHERE x.parent = e.id)
 LEFT JOIN verdict j ON j.seq = (SELECT max(x.seq) FROM verdict x WHERE x.parent = v.id)
-LEFT JOIN task t ON t.seq = (SELECT x.seq FROM task x WHERE x.parent = v.id ORDER BY {_BY_KIND}, x.seq DESC LIMIT 1)
+LEFT JOIN task t ON t.seq = (SELECT x.seq FROM task x WHERE x.parent = v.id ORDER BY {_KIND_ORDER}, x.seq DESC LIMIT 1)
 LEFT JOIN certificate k ON k.seq = (SELECT max(x.seq) FROM certificate x WHERE x.parent = t.id)
 LEFT JOIN rejection r ON k.id IS NULL AND r.seq = CASE
     WHEN c.id IS NULL THEN (SELECT x.seq FROM rejection x WHERE x.id = h.result)
     ELSE (SELECT x.seq FROM rejection x WHERE x.parent = coalesce(t.id, j.id, v.id, e.id, c.id)
-          AND (x.stage <> 'derive' OR j.id IS NOT NULL) ORDER BY {_BY_KIND}, x.seq DESC LIMIT 1) END
+          AND (x.stage <> 'derive' OR j.id IS NOT NULL) ORDER BY {_KIND_ORDER}, x.seq DESC LIMIT 1) END
 """  # noqa: S608 - of names of kinds alone
 
 # `x.kind || ''`: by its own index, a kind would be looked for among all tasks.
@@ -64,7 +68,7 @@ WHERE r.seq = (SELECT max(x.seq) FROM rejection x WHERE x.parent = r.parent AND 
 """
 
 TAGS = """
-SELECT h.source, h.name, p.repo, t.kind, t.place, t.confidence, t.rule, t.quote, t.route,
+SELECT h.source, h.name, p.repo, t.change_kind, t.rank, t.confidence, t.rule, t.quote, t.route,
        g.language, g.size, g.changed_files, g.changed_lines, h.pull_request, c.id AS candidate, g.id AS tags
 FROM change h
 JOIN pull_request p ON p.id = h.pull_request
@@ -98,7 +102,7 @@ FROM changes h JOIN verdict j ON j.id = h.verdict
 """
 
 FINDINGS = """
-SELECT h.source, h.name, h.repo, h.candidate, h.verdict, f.rule, f.quote, f.detail, f.place
+SELECT h.source, h.name, h.repo, h.candidate, h.verdict, f.rule, f.quote, f.detail, f.quote_source
 FROM changes h JOIN finding f ON f.verdict = h.verdict
 """
 
@@ -157,4 +161,4 @@ VIEWS: dict[str, str] = {
 }
 
 FINGERPRINT = hashlib.sha256(repr(VIEWS).encode()).hexdigest()
-"""Changes when a view does."""
+"""Hash of all views; a new one makes an opened database create them again."""

@@ -1,4 +1,4 @@
-"""What became of the kinds of tasks: change by change, and how many of each in all."""
+"""Yields: tasks and rejections per change and kind, and in total."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from typing import Any
 
 from sqlalchemy import Row, text
 
-from taskdb.kinds import NEEDS
+from taskdb.records import Kind
 from taskdb.store import Store
 
 _DERIVATIONS = text("""SELECT source, name, kind, status, reason, task FROM derivations
                        ORDER BY merged_at DESC, name, kind, task_name""")
 
 
-def by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """A row for each change of which some kind was asked, newest first: `change`, and a word for each kind.
+def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a row for each change with tasks or rejected kinds, newest first: `change`, and a value for each kind.
 
-    The word is null where it was not asked, `derived` or `certified` with their number (`certified 3`), or the reason
-    why there is none.
+    The value is None for a kind that is still open, `derived` or `certified` with the number of tasks (`certified 3`),
+    or the reason of the rejection.
     """
     found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
-    for row in _rows(store, sources):
+    for row in _select_rows(store, sources):
         kinds = found.setdefault((row.source, row.name), {})
         kinds.setdefault(row.kind, Counter())[row.reason or row.status] += 1
     return [
-        {"change": name, **{kind.value: _told(kinds.get(kind.value)) for kind in NEEDS}}
+        {"change": name, **{kind.value: _format_counts(kinds.get(kind.value)) for kind in Kind}}
         for (_, name), kinds in found.items()
     ]
 
 
-def by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """A row for each kind that was asked: `kind`, `changes`, `tasks`, `certified`, `rejected` by reason."""
-    rows = _rows(store, sources)
+def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a row for each kind that was derived or rejected: `kind`, `changes`, `tasks`, `certified`, `rejected`."""
+    rows = _select_rows(store, sources)
     found = []
-    for kind in NEEDS:
+    for kind in Kind:
         of_kind = [row for row in rows if row.kind == kind]
         reasons = Counter(row.reason for row in of_kind if row.reason)
         if of_kind:
@@ -51,12 +51,12 @@ def by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
     return found
 
 
-def _rows(store: Store, sources: Sequence[str]) -> list[Row[Any]]:
-    with store.reading() as connection:
+def _select_rows(store: Store, sources: Sequence[str]) -> list[Row[Any]]:
+    with store.read_transaction() as connection:
         return [row for row in connection.execute(_DERIVATIONS) if not sources or row.source in sources]
 
 
-def _told(words: Counter[str] | None) -> str | None:
+def _format_counts(words: Counter[str] | None) -> str | None:
     if words is None:
         return None
     return ", ".join(word if count == 1 else f"{word} {count}" for word, count in words.items())

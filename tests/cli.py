@@ -1,4 +1,4 @@
-"""The real command line, as a process of its own, in a folder of the test's."""
+"""The real command line, run as a process in a folder of the test."""
 
 from __future__ import annotations
 
@@ -12,33 +12,38 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a command said and how it ended."""
+class CommandResult:
+    """Output and exit code of a command."""
 
-    code: int
-    out: str
-    err: str
+    exit_code: int
+    stdout: str
+    stderr: str
 
     @property
     def json(self) -> Any:
-        """Its standard output as one JSON value."""
-        return json.loads(self.out)
+        """Standard output as one JSON value."""
+        return json.loads(self.stdout)
 
     @property
     def lines(self) -> list[dict[str, Any]]:
-        """Its standard output as one JSON object a line."""
-        return [json.loads(line) for line in self.out.splitlines()]
+        """Standard output as one JSON object per line."""
+        return [json.loads(line) for line in self.stdout.splitlines()]
 
 
-def environment(**variables: str) -> dict[str, str]:
-    """The environment of commands under test: the user's, without settings of mergemill's."""
+def make_command_environment(**variables: str) -> dict[str, str]:
+    """Return the environment for commands under test: the user's, without settings of mergemill."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
     return kept | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"} | variables
 
 
-def mergemill(*arguments: str, cwd: Path, **variables: str) -> Said:
-    """Run `mergemill ARGUMENTS` in `cwd` to its end."""
+def run_mergemill(*arguments: str, cwd: Path, **variables: str) -> CommandResult:
+    """Run `mergemill ARGUMENTS` in `cwd`."""
     done = subprocess.run(
-        ["mergemill", *arguments], cwd=cwd, env=environment(**variables), capture_output=True, text=True, check=False
+        ["mergemill", *arguments],
+        cwd=cwd,
+        env=make_command_environment(**variables),
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    return Said(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)

@@ -1,4 +1,4 @@
-"""Tiny real git repositories, in four lines."""
+"""Tiny real git repositories, made in four lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class TinyRepo:
-    """A git repository a test makes commit by commit. File contents are text or bytes; None deletes."""
+    """A git repository that a test makes commit by commit. File contents are text or bytes; None deletes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -18,20 +18,30 @@ class TinyRepo:
         self.git("init", "-q", "-b", "main")
 
     def git(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
-        """Run git here; its output, stripped."""
+        """Run git in the repository; return its output, stripped."""
         when = f"2024-03-01T12:{self.minute:02d}:00+0000"
         done = subprocess.run(
-            ["git", *arguments], cwd=self.path, check=True, capture_output=True,
-            env=os.environ | {
-                "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
-                "GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_AUTHOR_DATE": when,
-                "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org", "GIT_COMMITTER_DATE": when,
-            } | dict(env or {}),
-        )  # fmt: skip
+            ["git", *arguments],
+            cwd=self.path,
+            check=True,
+            capture_output=True,
+            env=os.environ
+            | {
+                "GIT_CONFIG_NOSYSTEM": "1",
+                "GIT_CONFIG_GLOBAL": os.devnull,
+                "GIT_AUTHOR_NAME": "Ada",
+                "GIT_AUTHOR_EMAIL": "ada@example.org",
+                "GIT_AUTHOR_DATE": when,
+                "GIT_COMMITTER_NAME": "Ada",
+                "GIT_COMMITTER_EMAIL": "ada@example.org",
+                "GIT_COMMITTER_DATE": when,
+            }
+            | dict(env or {}),
+        )
         return done.stdout.decode(errors="surrogateescape").strip()
 
     def write(self, files: Mapping[str, str | bytes | None]) -> None:
-        """Put files into the work tree."""
+        """Write files into the work tree."""
         for name, content in files.items():
             path = self.path / name
             if content is None:
@@ -41,7 +51,7 @@ class TinyRepo:
             path.write_bytes(content.encode() if isinstance(content, str) else content)
 
     def commit(self, message: str, files: Mapping[str, str | bytes | None], *, author: str | None = None) -> str:
-        """Write files and commit everything, a minute after the last commit; the new commit."""
+        """Write files and commit everything, one minute after the last commit; return the commit id."""
         self.minute += 1
         self.write(files)
         self.git("add", "-A")

@@ -25,12 +25,12 @@ from backends.sandbox.docker import DockerSandbox
 
 ADVICE = "docker-registry is not installed: apt-get install -y docker-registry"
 PASSWORDS = "ada:$2y$05$6skEiQ4TYxX0Rqv3Y7jDp.FGoRAqHD1AC0LryeGxO.4wAAktSuQr6\n"
-"""htpasswd, bcrypt: ada may enter with the word `secret`."""
+"""htpasswd, bcrypt: user ada with the password `secret`."""
 
 
 @dataclass
-class Registry:
-    """A registry process; `home` is a DOCKER_CONFIG folder with the right to enter."""
+class LocalRegistry:
+    """A registry process; `home` is a DOCKER_CONFIG folder with its credentials."""
 
     folder: Path
     locked: bool = False
@@ -55,12 +55,14 @@ class Registry:
         if not program:
             (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.port = self.port or _free_port()
+        self.port = self.port or _find_free_port()
         (self.folder / "passwords").write_text(PASSWORDS)
         config: dict[str, Any] = {
-            "version": "0.1", "log": {"level": "error"}, "http": {"addr": f"127.0.0.1:{self.port}"},
+            "version": "0.1",
+            "log": {"level": "error"},
+            "http": {"addr": f"127.0.0.1:{self.port}"},
             "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}, "delete": {"enabled": True}},
-        }  # fmt: skip
+        }
         if self.locked:
             config["auth"] = {"htpasswd": {"realm": "test", "path": str(self.folder / "passwords")}}
         (self.folder / "config.yml").write_text(yaml.safe_dump(config))
@@ -81,13 +83,13 @@ class Registry:
             self.process.wait()
             self.process = None
 
-    def blob(self, digest: str) -> Path:
-        """The file in which the registry keeps a manifest or layer."""
+    def blob_path(self, digest: str) -> Path:
+        """Return the file in which the registry stores a manifest or layer."""
         hashed = digest.removeprefix("sha256:")
         return self.folder / f"data/docker/registry/v2/blobs/sha256/{hashed[:2]}/{hashed}/data"
 
-    def manifest(self, reference: str) -> dict[str, Any]:
-        """The manifest behind `HOST/PREFIX/env@sha256:...`, asked for over HTTP."""
+    def fetch_manifest(self, reference: str) -> dict[str, Any]:
+        """Return the manifest of `HOST/PREFIX/env@sha256:...`, requested over HTTP."""
         repository, _, digest = reference.partition("/")[2].partition("@")
         accept = {"Accept": "application/vnd.docker.distribution.manifest.v2+json"}
         url = f"http://127.0.0.1:{self.port}/v2/{repository}/manifests/{digest}"
@@ -95,21 +97,23 @@ class Registry:
         answer.raise_for_status()
         return dict(answer.json())
 
-    def delete(self, reference: str) -> None:
+    def delete_manifest(self, reference: str) -> None:
         """Delete a manifest."""
         repository, _, digest = reference.partition("/")[2].partition("@")
         url = f"http://127.0.0.1:{self.port}/v2/{repository}/manifests/{digest}"
         requests.delete(url, timeout=10).raise_for_status()
 
 
-def tiny_image(sandbox: DockerSandbox, name: str | None = None, *, under: str | None = None, size: int = 8000) -> str:
-    """Make an image of one file of so many bytes that is like no other, on top of the image `under`; its name."""
+def make_tiny_image(
+    sandbox: DockerSandbox, name: str | None = None, *, under: str | None = None, size: int = 8000
+) -> str:
+    """Build a unique image with one file of `size` bytes on top of the image `under`; return its name."""
     name = name or f"mergemill-test/tiny:{uuid.uuid4().hex[:16]}"
-    files = rootfs({f"file-{uuid.uuid4().hex}": uuid.uuid4().bytes * (size // 16)})
+    files = make_rootfs({f"file-{uuid.uuid4().hex}": uuid.uuid4().bytes * (size // 16)})
     if under is None:
-        sandbox.import_rootfs(files, name, env={}, labels={})
+        sandbox.images.import_rootfs(files, name, env={}, labels={})
         return name
-    client = sandbox._client()
+    client = sandbox.engine.get_client()
     container = client.create_container(under, ["/none"])["Id"]
     try:
         client.put_archive(container, "/", files)
@@ -119,8 +123,8 @@ def tiny_image(sandbox: DockerSandbox, name: str | None = None, *, under: str | 
     return name
 
 
-def rootfs(files: Mapping[str, bytes]) -> io.BytesIO:
-    """A root file system of these files."""
+def make_rootfs(files: Mapping[str, bytes]) -> io.BytesIO:
+    """Return a root file system with these files."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as tar:
         for path, content in files.items():
@@ -131,7 +135,7 @@ def rootfs(files: Mapping[str, bytes]) -> io.BytesIO:
     return out
 
 
-def _free_port() -> int:
+def _find_free_port() -> int:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         return int(server.getsockname()[1])

@@ -1,4 +1,4 @@
-"""A small real project with a history: what examples, builders' and end-to-end tests use."""
+"""A small real project with a history, for examples, builders' and end-to-end tests."""
 
 from __future__ import annotations
 
@@ -50,14 +50,18 @@ TEST_POLITE = TEST_GREET + '\n\ndef test_it_is_polite():\n    assert greet(" Ada
 TEST_COUNT = 'from greet.words import count\n\n\ndef test_two_words():\n    assert count("a b") == 2\n'
 TEST_COUNT_RIGHT = TEST_COUNT + '\n\ndef test_wide_gaps():\n    assert count(" a   b ") == 2\n'
 BASE: dict[str, str | bytes | None] = {
-    "pyproject.toml": PYPROJECT, "LICENSE": LICENSE, "README.md": "# greet\n",
-    "greet/__init__.py": GREET, "greet/words.py": COUNT,
-    "tests/test_greet.py": TEST_GREET, "tests/test_words.py": TEST_COUNT,
-}  # fmt: skip
+    "pyproject.toml": PYPROJECT,
+    "LICENSE": LICENSE,
+    "README.md": "# greet\n",
+    "greet/__init__.py": GREET,
+    "greet/words.py": COUNT,
+    "tests/test_greet.py": TEST_GREET,
+    "tests/test_words.py": TEST_COUNT,
+}
 """The project before its first change: two tests that pass."""
 
 
-def _pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]) -> None:
+def _merge_pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]) -> None:
     repo.git("checkout", "-q", "-b", f"change-{number}")
     repo.commit(title, files)
     repo.git("checkout", "-q", "main")
@@ -66,15 +70,15 @@ def _pull_request(repo: TinyRepo, number: int, title: str, files: dict[str, str]
 
 
 def make_sample(path: Path, more: dict[str, str | bytes | None] | None = None) -> TinyRepo:
-    """A repository `greet` at `path` with three merged pull requests, of which two are bug fixes with tests.
+    """Create a repository `greet` at `path` with three merged pull requests, two of which are bug fixes with tests.
 
-    `more`: further files from the beginning; with some of its own a sample has images of its own.
+    `more`: further initial files, which give the sample its own images.
     """
     repo = TinyRepo(path)
     repo.commit("Begin", BASE | (more or {}))
     polite = "Greetings keep stray blanks\n\ngreet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
-    _pull_request(repo, 1, polite, {"greet/__init__.py": GREET_POLITE, "tests/test_greet.py": TEST_POLITE})
-    _pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})
+    _merge_pull_request(repo, 1, polite, {"greet/__init__.py": GREET_POLITE, "tests/test_greet.py": TEST_POLITE})
+    _merge_pull_request(repo, 2, "Explain the package", {"README.md": "# greet\n\nSays hello.\n"})
     gaps = "Words are miscounted\n\ncount(' a   b ') gives 6, it should be 2: a run of blanks is one gap."
-    _pull_request(repo, 3, gaps, {"greet/words.py": COUNT_RIGHT, "tests/test_words.py": TEST_COUNT_RIGHT})
+    _merge_pull_request(repo, 3, gaps, {"greet/words.py": COUNT_RIGHT, "tests/test_words.py": TEST_COUNT_RIGHT})
     return repo

@@ -1,9 +1,9 @@
-"""What the tests say of a candidate, what a submission is worth, and whether a task holds."""
+"""Verification, grading, certification and inspection of tasks."""
 
-from verifiers.audit import Finding, audit_image
+from verifiers.audit import ImageLeak, audit_image
 from verifiers.certify import certify
 from verifiers.inspection import Inspection, inspect
-from verifiers.rewards import grade, reward_of
+from verifiers.rewards import grade, select_reward
 from verifiers.verify import verify
 
-__all__ = ["Finding", "Inspection", "audit_image", "certify", "grade", "inspect", "reward_of", "verify"]
+__all__ = ["ImageLeak", "Inspection", "audit_image", "certify", "grade", "inspect", "select_reward", "verify"]

@@ -1,8 +1,8 @@
-"""Whether a task's image knows the future: every layer is read, also what a later layer hides.
+"""Find solution and future information in the layers of a task's image, including files that a later layer hides.
 
-Looked for: added lines of the gold and the test patch that the base tree does not have (in texts, archives, every git
-object), commits beside the one, what git remembers elsewhere (remotes, tags, stashes, reflogs), objects that nothing
-refers to, and later releases of the project among installed packages. Compiled files are not decompiled.
+The audit looks for added lines of the gold and the test patch that the base tree does not have (in texts, archives and
+every git object), further commits, other traces of history in git (remotes, tags, stashes, reflogs), unreachable
+objects, and later releases of the project among installed packages. Compiled files are not decompiled.
 """
 
 from __future__ import annotations
@@ -17,38 +17,47 @@ from pathlib import Path, PurePosixPath
 
 from packaging.version import InvalidVersion, Version
 
-from backends.git import git_environment
+from backends.git import build_git_environment
 from backends.services import Services
 from taskdb.records import Task
-from verifiers.base import Base, cloned_files, read_base
-from verifiers.layers import MIN_LINE, LayerReader, git_directories, hashes, normalised
+from verifiers.base_tree import BaseTreeIndex, index_base_tree, read_base_files
+from verifiers.layers import MIN_LINE, LayerReader, group_git_directories, hash_lines, normalize_package_name
 
-ENOUGH = 3
-"""Distinct lines of a patch that, found in one file outside the project, are no coincidence."""
-SHARE = 0.2
-"""Or this share of the patch, where that is more."""
+MIN_MATCHES = 3
+"""Minimum number of distinct patch lines in one file outside the project: fewer may be coincidence."""
+MIN_MATCH_SHARE = 0.2
+"""Minimum share of the patch's lines in one file outside the project, where it is more than `MIN_MATCHES`."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Finding:
-    """Something of the future. `layer` is a diff id, `path` a file in it, `what` one line for people."""
+class ImageLeak:
+    """A piece of solution or future information in an image.
+
+    Attributes:
+        layer: diff id of the layer.
+        path: file in the layer.
+        description: one line for people.
+    """
 
     layer: str
     path: str
-    what: str
+    description: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Needles:
-    """Lines of a patch that the base tree does not have, by hash."""
+class _PatchLines:
+    """Hashes of the lines of a patch that the base tree does not have."""
 
     patch: str
     lines: frozenset[int]
 
-    def found(self, there: set[int], *, inside: bool) -> str | None:
-        """What to say of a file with these lines; `inside` the project a single one is proof."""
-        hits = len(self.lines & there)
-        enough = 1 if inside else max(ENOUGH, round(SHARE * len(self.lines)))
+    def describe_match(self, line_hashes: set[int], *, inside: bool) -> str | None:
+        """Describe a match with the lines of a file; None if it may be coincidence.
+
+        Inside the project a single line is proof.
+        """
+        hits = len(self.lines & line_hashes)
+        enough = 1 if inside else max(MIN_MATCHES, round(MIN_MATCH_SHARE * len(self.lines)))
         return f"{hits} added lines of the {self.patch} patch" if hits >= enough else None
 
 
@@ -56,52 +65,66 @@ _OTHER_REFS = (b"refs/remotes/", b"refs/tags/", b"refs/stash")
 _reader = LayerReader()
 
 
-def audit_image(task: Task, services: Services, base: Base | None = None) -> tuple[Finding, ...]:
-    """Everything of the future in the task's image; empty is what it should be.
+def audit_image(task: Task, services: Services, base: BaseTreeIndex | None = None) -> tuple[ImageLeak, ...]:
+    """Return all solution and future information in the task's image; empty for a clean image.
 
-    `base`: the base tree; read from the clone of the task's source when not given.
+    Args:
+        task: the task whose image is read.
+        services: sandbox, clones and artifacts.
+        base: the base tree; read from the clone of the task's source by default.
 
     Raises:
-        InputError: there is no such image, or the history is not there to tell old lines from new ones.
+        InputError: the image does not exist, or the base tree cannot be read.
         Transient: the engine failed.
     """
-    needles = _needles(task, services, (base or read_base(cloned_files(task, services))).lines)
-    findings: list[Finding] = []
-    with services.sandbox.layers(task.image) as layers:
+    patches = _select_patch_lines(task, services, (base or index_base_tree(read_base_files(task, services))).lines)
+    findings: list[ImageLeak] = []
+    with services.images.open_layers(task.image) as layers:
         for diff_id, tar in layers:
             layer = _reader.read(diff_id, tar)
-            tell = functools.partial(Finding, layer=diff_id)
+            make_leak = functools.partial(ImageLeak, layer=diff_id)
             for path, lines in layer.files:
-                inside = path.startswith(task.the_plan.workdir.strip("/") + "/")
-                said = [needle.found(set(lines), inside=inside) for needle in needles]
-                findings += [tell(path=path, what=what) for what in said if what]
-            for root, files in git_directories(layer.git).items():
-                findings += [tell(path=path, what=what) for path, what in _in_git(root, files, needles)]
-            findings += [tell(path=path, what=what) for path, what in _later_releases(task, layer.installed)]
+                inside = path.startswith(task.require_plan().workdir.strip("/") + "/")
+                matches = [patch_lines.describe_match(set(lines), inside=inside) for patch_lines in patches]
+                findings += [make_leak(path=path, description=description) for description in matches if description]
+            for root, files in group_git_directories(layer.git_files).items():
+                findings += [
+                    make_leak(path=path, description=description)
+                    for path, description in _audit_git_directory(root, files, patches)
+                ]
+            findings += [
+                make_leak(path=path, description=description)
+                for path, description in _find_later_releases(task, layer.packages)
+            ]
     return tuple(findings)
 
 
-def _needles(task: Task, services: Services, old: frozenset[int]) -> list[_Needles]:
-    """Distinctive lines of both patches, and of their base64 as scripts carry them."""
-    needles = []
+def _select_patch_lines(task: Task, services: Services, old: frozenset[int]) -> list[_PatchLines]:
+    """Return the distinctive lines of both patches, and of their base64 encoding as it occurs in scripts."""
+    patches = []
     for name, digest in (("gold", task.gold_patch), ("test", task.test_patch)):
         patch = services.artifacts.get(digest)
         added = b"\n".join(
             line[1:] for line in patch.split(b"\n") if line.startswith(b"+") and not line.startswith(b"+++ ")
         )
-        lines = frozenset(hashes(added)) - old
-        needles += [_Needles(patch=name, lines=lines), _Needles(patch=name, lines=frozenset(_encoded(patch)))]
-    return [needle for needle in needles if needle.lines]
+        lines = frozenset(hash_lines(added)) - old
+        patches += [
+            _PatchLines(patch=name, lines=lines),
+            _PatchLines(patch=name, lines=frozenset(_hash_base64_lines(patch))),
+        ]
+    return [patch_lines for patch_lines in patches if patch_lines.lines]
 
 
-def _encoded(patch: bytes) -> set[int]:
+def _hash_base64_lines(patch: bytes) -> set[int]:
     full = [line for line in base64.encodebytes(patch).split(b"\n") if len(line) >= max(MIN_LINE, 76)]
     return {hash(line) for line in full}
 
 
-def _in_git(root: str, files: Mapping[str, bytes], needles: list[_Needles]) -> Iterator[tuple[str, str]]:
-    """What a git directory knows beside one commit."""
-    yield from ((f"{root}/{path}", what) for path, what in _memories(files))
+def _audit_git_directory(
+    root: str, files: Mapping[str, bytes], patches: list[_PatchLines]
+) -> Iterator[tuple[str, str]]:
+    """Yield (path, description) for everything in a git directory besides one commit."""
+    yield from ((f"{root}/{path}", description) for path, description in _find_extra_refs(files))
     with tempfile.TemporaryDirectory(prefix="mergemill-") as folder:
         for path, content in files.items():
             inside = PurePosixPath(path)
@@ -112,7 +135,7 @@ def _in_git(root: str, files: Mapping[str, bytes], needles: list[_Needles]) -> I
         for needed in ("refs", "objects"):
             Path(folder, needed).mkdir(exist_ok=True)
         Path(folder, "HEAD").write_text("ref: refs/heads/none\n")
-        listed = _git(folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").split(
+        listed = _run_git(folder, "cat-file", "--batch-all-objects", "--batch-check=%(objectname) %(objecttype)").split(
             b"\n"
         )
         rows = [line.decode().split() for line in listed if line]
@@ -123,40 +146,42 @@ def _in_git(root: str, files: Mapping[str, bytes], needles: list[_Needles]) -> I
             yield root, "a tag object"
         if len(commits) == 1:
             reached = {
-                line.split()[0].decode() for line in _git(folder, "rev-list", "--objects", commits[0]).splitlines()
+                line.split()[0].decode() for line in _run_git(folder, "rev-list", "--objects", commits[0]).splitlines()
             }
-            if left := [oid for oid, _ in rows if oid not in reached]:
-                yield root, f"{len(left)} objects that the commit does not reach, such as {left[0]}"
-        text = set(hashes(_git(folder, "cat-file", "--batch-all-objects", "--batch")))
-        yield from ((root, what) for needle in needles if (what := needle.found(text, inside=True)))
+            if unreachable := [oid for oid, _ in rows if oid not in reached]:
+                yield root, f"{len(unreachable)} objects not reachable from the commit, such as {unreachable[0]}"
+        text = set(hash_lines(_run_git(folder, "cat-file", "--batch-all-objects", "--batch")))
+        yield from (
+            (root, description)
+            for patch_lines in patches
+            if (description := patch_lines.describe_match(text, inside=True))
+        )
 
 
-def _memories(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """Names that git keeps: remotes, tags, stashes, reflogs, heads of other times."""
+def _find_extra_refs(files: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield (path, description) for refs besides the branch: remotes, tags, stashes, reflogs, other heads."""
     for path, content in files.items():
         if path.startswith(("refs/remotes/", "refs/tags/")) or path == "refs/stash":
-            yield path, "a ref beside the branch"
+            yield path, "a ref besides the branch"
         elif path.startswith("logs/") and content.count(b"\n") > 1:
             yield path, "a reflog"
         elif path in ("FETCH_HEAD", "ORIG_HEAD", "MERGE_HEAD"):
-            yield path, "a head of another time"
-        elif path == "packed-refs" and any(
-            word in content for word in (b"refs/remotes/", b"refs/tags/", b"refs/stash")
-        ):
-            yield path, "a ref beside the branch"
+            yield path, "another head"
+        elif path == "packed-refs" and any(ref in content for ref in _OTHER_REFS):
+            yield path, "a ref besides the branch"
         elif path == "config" and b"[remote " in content:
             yield path, "a remote"
 
 
-def _git(folder: str, *arguments: str) -> bytes:
-    """Git's output over a directory that may lack objects: what it can read is what an agent could."""
+def _run_git(folder: str, *arguments: str) -> bytes:
+    """Return git's output for a directory that may lack objects; an agent could read the same."""
     command = ["git", "--git-dir", folder, *arguments]
-    return subprocess.run(command, capture_output=True, check=False, env=git_environment()).stdout
+    return subprocess.run(command, capture_output=True, check=False, env=build_git_environment()).stdout
 
 
-def _later_releases(task: Task, installed: frozenset[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Installed copies of the project itself that are newer than the base commit."""
-    own = normalised(task.repo.rpartition("/")[2])
+def _find_later_releases(task: Task, installed: frozenset[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Yield installed copies of the project itself that are newer than the base commit."""
+    own = normalize_package_name(task.repo.rpartition("/")[2])
     for name, version in sorted(installed):
         try:
             later = name == own and bool(task.version) and Version(version) > Version(task.version)

@@ -1,34 +1,40 @@
-"""Whether a task can be trusted: image, statement, submissions that must earn nothing, and how strong its tests are."""
+"""Inspect a task: leaks in image and statement, scores of submissions that must earn 0, strength of its tests."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from backends.git import touched
+from backends.git import list_patch_paths
 from backends.services import Services
-from backends.testing.bench import Bench
-from taskdb.records import RunKind, Score, Task
+from evaluation.runner.evaluator import Evaluator
+from taskdb.records import RunVariant, Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
-from verifiers.base import Base, Files, cloned_files, read_base
-from verifiers.grade import bench_of, score
-from verifiers.probes import NOTHING, PROBES, Probe, Target, patch_of, wanted
-from verifiers.rewards import reward_of
+from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
+from verifiers.grade import open_task_evaluator, score_run
+from verifiers.probes import NO_OP, PROBES, Probe, ProbeTarget, make_patch, select_base_files
+from verifiers.rewards import select_reward
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fault:
-    """What speaks against a task: `kind` is image, statement, gold or exploit, `where` a path, a quote or a name."""
+class InspectionFinding:
+    """A reason not to trust a task.
+
+    Attributes:
+        kind: image, statement, gold or exploit.
+        location: a path, a quote or the name of a submission.
+        description: result line for people.
+    """
 
     kind: str
-    where: str
-    what: str
+    location: str
+    description: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
-    """A submission that was graded and what it came to; `value` is null when it was not scored."""
+class ProbeResult:
+    """Result of a graded submission; `value` is None if it could not be scored."""
 
     name: str
     value: float | None
@@ -37,105 +43,120 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Strength:
-    """How many FAIL_TO_PASS tests have a sabotaged twin that the gold patch was seen to fail; `share` 0..1."""
+class OracleStrength:
+    """Number of FAIL_TO_PASS tests and of sabotaged tests among them that gold was seen to fail; `share` is 0..1."""
 
     fail_to_pass: int
-    twins: int
+    controls: int
     share: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """All that was found of one task. Without findings it can be trusted as far as this looks."""
+    """Everything found in result task; a task without findings passed every check."""
 
-    findings: tuple[Fault, ...]
-    probes: tuple[Tried, ...]
-    strength: Strength
+    findings: tuple[InspectionFinding, ...]
+    probes: tuple[ProbeResult, ...]
+    strength: OracleStrength
 
 
-def inspect(task: Task, services: Services, files: Files | None = None, probes: Sequence[Probe] = PROBES) -> Inspection:
-    """Read the task's image and statement, and try on it what must earn nothing.
+def inspect(
+    task: Task, services: Services, files: TreeFiles | None = None, probes: Sequence[Probe] = PROBES
+) -> Inspection:
+    """Inspect the task's image and statement, and grade submissions that must earn 0.
 
     Args:
-        task: its image must be in the engine.
-        services: sandbox and artifacts; clones where `files` is not given.
-        files: the base tree; read from the clone of the task's source when not given.
-        probes: what is tried.
+        task: its image must exist in the engine.
+        services: sandbox and artifacts; clones if `files` is not given.
+        files: the base tree; read from the clone of the task's source by default.
+        probes: submissions to grade.
 
     Raises:
-        InputError: image, clone or an artifact is not there.
+        InputError: image, clone or an artifact does not exist.
         Transient: the engine failed.
     """
     if task.oracle is not None or not task.image:
-        return _by_oracle(task, services, files)
+        return _inspect_by_oracle(task, services, files)
     gold = services.artifacts.get(task.gold_patch)
-    gold_files = touched(gold)
-    base = read_base(cloned_files(task, services) if files is None else files, wanted(task, gold_files))
-    target = Target(task=task, gold_files=gold_files, base=base.files)
-    with bench_of(task, services) as bench:
-        done = bench.run(RunKind.SOLVED, patch=gold)
-        tried = [_tried("gold", score(task, services, bench, done, gold))]
-        tried += [one for probe in probes if (one := _probe(probe, target, bench))]
-    twins, tests = len(task.twins) if task.twin_patch else 0, len(task.FAIL_TO_PASS)
+    gold_files = list_patch_paths(gold)
+    base = index_base_tree(
+        read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
+    )
+    target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
+    with open_task_evaluator(task, services) as evaluator:
+        run = evaluator.run(RunVariant.GOLD, patch=gold)
+        results = [_make_result("gold", score_run(task, services, evaluator, run, gold))]
+        results += [result for probe in probes if (result := _run_probe(probe, target, evaluator))]
+    controls, tests = len(task.controls) if task.control_patch else 0, len(task.FAIL_TO_PASS)
     return Inspection(
-        findings=(*_leaks(task, gold, base, services), *_earned(tried)),
-        probes=tuple(tried),
-        strength=Strength(fail_to_pass=tests, twins=twins, share=twins / tests if tests else 0.0),
+        findings=(*_find_leaks(task, gold, base, services), *_check_results(results)),
+        probes=tuple(results),
+        strength=OracleStrength(fail_to_pass=tests, controls=controls, share=controls / tests if tests else 0.0),
     )
 
 
-def _by_oracle(task: Task, services: Services, files: Files | None) -> Inspection:
-    """A task with an oracle of its own, or without a box: what leaks, and whether its extremes are worth their due."""
-    base = read_base(cloned_files(task, services) if files is None else files)
-    reward = reward_of(task)
-    tried = [
-        _tried("gold", reward.grade(task, services, reward.gold(task, services))),
-        _tried(NOTHING.name, reward.grade(task, services, b"")),
+def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) -> Inspection:
+    """Inspect a task with an oracle of its own or without an image: leaks, and the scores of gold and no-op."""
+    base = index_base_tree(read_base_files(task, services) if files is None else files)
+    reward = select_reward(task)
+    results = [
+        _make_result("gold", reward.grade(task, services, reward.make_gold(task, services))),
+        _make_result(NO_OP.name, reward.grade(task, services, b"")),
     ]
     gold = services.artifacts.get(task.gold_patch)
     return Inspection(
-        findings=(*_leaks(task, gold, base, services), *_earned(tried)), probes=tuple(tried),
-        strength=Strength(fail_to_pass=len(task.FAIL_TO_PASS), twins=0, share=0.0),
-    )  # fmt: skip
+        findings=(*_find_leaks(task, gold, base, services), *_check_results(results)),
+        probes=tuple(results),
+        strength=OracleStrength(fail_to_pass=len(task.FAIL_TO_PASS), controls=0, share=0.0),
+    )
 
 
-def _leaks(task: Task, gold: bytes, base: Base, services: Services) -> Iterator[Fault]:
+def _find_leaks(task: Task, gold: bytes, base: BaseTreeIndex, services: Services) -> Iterator[InspectionFinding]:
     for leak in audit_image(task, services, base) if task.image else ():
-        yield Fault(kind="image", where=f"/{leak.path}", what=f"{leak.what}, in layer {leak.layer[:19]}")
-    for quote, what in statement.leaks(task.problem_statement, gold, task.repo, base.lines):
-        yield Fault(kind="statement", where=quote, what=what)
+        yield InspectionFinding(
+            kind="image", location=f"/{leak.path}", description=f"{leak.description}, in layer {leak.layer[:19]}"
+        )
+    for quote, description in statement.find_leaks(task.problem_statement, gold, task.repo, base.lines):
+        yield InspectionFinding(kind="statement", location=quote, description=description)
 
 
-def _probe(probe: Probe, target: Target, bench: Bench) -> Tried | None:
-    """What the probe is worth; None when this task has nothing that it could be made of."""
+def _run_probe(probe: Probe, target: ProbeTarget, evaluator: Evaluator) -> ProbeResult | None:
+    """Grade a probe; None if it cannot be made from this task."""
     changes = probe.make(target)
-    if not changes and probe is not NOTHING:
+    if not changes and probe is not NO_OP:
         return None
-    return _tried(probe.name, _worth(target.task, bench, patch_of(changes, target.base)))
+    return _make_result(probe.name, _score_patch(target.task, evaluator, make_patch(changes, target.base)))
 
 
-def _worth(task: Task, bench: Bench, patch: bytes) -> Score:
-    """The patch's score; only a patch that gets past the FAIL_TO_PASS tests' own files costs a run of all others."""
+def _score_patch(task: Task, evaluator: Evaluator, patch: bytes) -> Score:
+    """Return the patch's score; all tests are run only if it passes those in the FAIL_TO_PASS files."""
     files = sorted({test.partition("::")[0] for test, _ in task.FAIL_TO_PASS})
     fewer = task.model_copy(update={"PASS_TO_PASS": ()})
-    first = score(fewer, bench.services, bench, bench.run(RunKind.SOLVED, patch=patch, files=files), patch)
-    if first.value == 0.0:
-        return first
-    return score(task, bench.services, bench, bench.run(RunKind.SOLVED, patch=patch), patch)
+    first_score = score_run(
+        fewer, evaluator.services, evaluator, evaluator.run(RunVariant.GOLD, patch=patch, files=files), patch
+    )
+    if first_score.value == 0.0:
+        return first_score
+    return score_run(task, evaluator.services, evaluator, evaluator.run(RunVariant.GOLD, patch=patch), patch)
 
 
-def _tried(name: str, scored: Score) -> Tried:
-    said = scored.infrastructure_error or scored.explanation
-    return Tried(name=name, value=scored.value, tampering=scored.tampering, explanation=said)
+def _make_result(name: str, scored: Score) -> ProbeResult:
+    explanation = scored.infrastructure_error or scored.explanation
+    return ProbeResult(name=name, value=scored.value, tampering=scored.tampering, explanation=explanation)
 
 
-def _earned(tried: list[Tried]) -> Iterator[Fault]:
-    """Submissions that came to something else than they must."""
-    known = {probe.name: probe.what for probe in PROBES}
-    for one in tried:
-        worth = "is not scored" if one.value is None else f"is worth {one.value:g}"
-        if one.name == "gold" and one.value != 1.0:
-            yield Fault(kind="gold", where="gold", what=f"the gold patch {worth}: {one.explanation}")
-        elif one.name != "gold" and one.value != 0.0:
-            yield Fault(kind="exploit", where=one.name, what=f"{known[one.name]} {worth}: {one.explanation}")
+def _check_results(results: list[ProbeResult]) -> Iterator[InspectionFinding]:
+    """Yield a finding for each submission with another score than required."""
+    known = {probe.name: probe.description for probe in PROBES}
+    for result in results:
+        outcome = "is not scored" if result.value is None else f"earns {result.value:g}"
+        if result.name == "gold" and result.value != 1.0:
+            yield InspectionFinding(
+                kind="gold", location="gold", description=f"the gold patch {outcome}: {result.explanation}"
+            )
+        elif result.name != "gold" and result.value != 0.0:
+            yield InspectionFinding(
+                kind="exploit",
+                location=result.name,
+                description=f"{known[result.name]} {outcome}: {result.explanation}",
+            )

@@ -1,6 +1,6 @@
-"""What lies in an image's layers, made comparable: lines of texts, git directories, installed packages.
+"""Index of an image's layers: hashes of text lines, git directories, installed packages.
 
-Layers are shared by many images, so what is read of one is kept by its diff id for the life of the process.
+Layers are shared by many images, so the index of a layer is cached by diff id for the life of the process.
 """
 
 from __future__ import annotations
@@ -18,77 +18,77 @@ from dataclasses import dataclass, field
 from typing import IO
 
 MIN_LINE = 12
-"""Bytes a line must have to be told from others."""
+"""Minimum length of a distinctive line, in bytes."""
 MAX_FILE = 64 * 1024 * 1024
-_KEPT_LAYERS = 8
+_CACHED_LAYERS = 8
 _GIT_OBJECT = re.compile(r"^(.*?)/?(?:objects/(?:[0-9a-f]{2}/[0-9a-f]{38}|pack/[^/]+))$")
 _GIT_FILE = re.compile(r"(^|/)(\.git|[^/]+\.git)/")
-_INSTALLED = re.compile(r"(?:^|/)(?:site|dist)-packages/([^/]+?)-([^/-]+)\.(?:dist-info|egg-info)(?:/|$)")
-_NOT_TEXT = re.compile(r"\.(so|a|o|pyc|png|jpe?g|gif|ttf|woff2?|mo|exe|dll|deb|whl\.metadata)(\.\d+)*$")
+_PACKAGE_METADATA = re.compile(r"(?:^|/)(?:site|dist)-packages/([^/]+?)-([^/-]+)\.(?:dist-info|egg-info)(?:/|$)")
+_BINARY_FILE = re.compile(r"\.(so|a|o|pyc|png|jpe?g|gif|ttf|woff2?|mo|exe|dll|deb|whl\.metadata)(\.\d+)*$")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
-    """One layer, read."""
+class LayerIndex:
+    """Index of one layer."""
 
     diff_id: str
     files: tuple[tuple[str, array[int]], ...]
     """(path, hashes of its lines); members of archives as `archive!member`."""
-    git: tuple[tuple[str, bytes], ...]
-    """(path, content) of everything in git directories."""
-    installed: frozenset[tuple[str, str]]
-    """(name, version) of installed Python packages, names normalised."""
+    git_files: tuple[tuple[str, bytes], ...]
+    """(path, content) of all files in git directories."""
+    packages: frozenset[tuple[str, str]]
+    """(normalized name, version) of installed Python packages."""
 
 
-def hashes(text: bytes) -> array[int]:
-    """Hashes of the lines of a text that are long enough; the mark of an added line in a patch is left off."""
+def hash_lines(text: bytes) -> array[int]:
+    """Return hashes of the lines that are long enough; the `+` mark of a patch's added line is removed."""
     lines = {line.strip() for line in text.split(b"\n")}
     lines |= {line[1:].strip() for line in lines if line.startswith(b"+")}
     return array("q", [hash(line) for line in lines if len(line) >= MIN_LINE])
 
 
-def normalised(name: str) -> str:
-    """A package's name as indexes compare it."""
+def normalize_package_name(name: str) -> str:
+    """Return a package name in the normal form of package indexes."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @dataclass
 class LayerReader:
-    """Reads layers, remembering the last ones."""
+    """Indexes layers and caches the most recently used ones."""
 
-    known: OrderedDict[str, Layer] = field(default_factory=OrderedDict)
+    cache: OrderedDict[str, LayerIndex] = field(default_factory=OrderedDict)
 
-    def read(self, diff_id: str, tar: IO[bytes]) -> Layer:
-        """The layer of that diff id; `tar` is left alone when it is known."""
-        if diff_id not in self.known:
-            self.known[diff_id] = _read(diff_id, tar)
-        self.known.move_to_end(diff_id)
-        while len(self.known) > _KEPT_LAYERS:
-            self.known.popitem(last=False)
-        return self.known[diff_id]
+    def read(self, diff_id: str, tar: IO[bytes]) -> LayerIndex:
+        """Return the index of the layer with that diff id; `tar` is read only if it is not cached."""
+        if diff_id not in self.cache:
+            self.cache[diff_id] = _index_layer(diff_id, tar)
+        self.cache.move_to_end(diff_id)
+        while len(self.cache) > _CACHED_LAYERS:
+            self.cache.popitem(last=False)
+        return self.cache[diff_id]
 
 
-def _read(diff_id: str, tar: IO[bytes]) -> Layer:
+def _index_layer(diff_id: str, tar: IO[bytes]) -> LayerIndex:
     files: list[tuple[str, array[int]]] = []
     git: list[tuple[str, bytes]] = []
     installed: set[tuple[str, str]] = set()
     with tarfile.open(fileobj=tar, mode="r|") as opened:
         for member in opened:
             path = member.name.removeprefix("./").removeprefix("/")
-            if found := _INSTALLED.search(path):
-                installed.add((normalised(found[1]), found[2]))
+            if found := _PACKAGE_METADATA.search(path):
+                installed.add((normalize_package_name(found[1]), found[2]))
             content = opened.extractfile(member) if member.isreg() and member.size <= MAX_FILE else None
-            if content is None or _NOT_TEXT.search(path):
+            if content is None or _BINARY_FILE.search(path):
                 continue
             if _GIT_FILE.search(path) or _GIT_OBJECT.search(path):
                 git.append((path, content.read()))
             else:
-                files += [(name, hashes(text)) for name, text in _texts(path, content.read())]
-    return Layer(diff_id=diff_id, files=tuple(files), git=tuple(git), installed=frozenset(installed))
+                files += [(name, hash_lines(text)) for name, text in _extract_texts(path, content.read())]
+    return LayerIndex(diff_id=diff_id, files=tuple(files), git_files=tuple(git), packages=frozenset(installed))
 
 
-def _texts(path: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """The texts in a file: itself, or what it packs."""
+def _extract_texts(path: str, content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield (path, content) for a text file, or for the files in an archive."""
     try:
         if content.startswith(b"PK\x03\x04"):
             with zipfile.ZipFile(io.BytesIO(content)) as packed:
@@ -106,13 +106,13 @@ def _texts(path: str, content: bytes) -> Iterator[tuple[str, bytes]]:
                         yield f"{path}{member.name}", text.read()
             return
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, tarfile.TarError, RuntimeError, NotImplementedError):
-        pass  # not what it looks like: read as it is
+        pass  # no valid archive: read as plain content
     if b"\0" not in content[:1024]:
         yield path, content
 
 
-def git_directories(files: Iterable[tuple[str, bytes]]) -> dict[str, dict[str, bytes]]:
-    """Git directories among files: root -> {path in it: content}. A root is where `objects` lies."""
+def group_git_directories(files: Iterable[tuple[str, bytes]]) -> dict[str, dict[str, bytes]]:
+    """Group files by git directory: root -> {path below it: content}. A root contains `objects`."""
     all_files = list(files)
     roots = {found[1] for path, _ in all_files if (found := _GIT_OBJECT.search(path))}
     roots |= {path[: path.index("/.git/") + 5] for path, _ in all_files if "/.git/" in path}

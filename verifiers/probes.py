@@ -1,7 +1,7 @@
-"""Submissions that must earn nothing. Reading PROBES is reading what is tried on every task.
+"""Submissions that must earn 0. `PROBES` is the complete list.
 
-Each is made from the task's own files and tests, so it attacks where this task could be weak: what is put back before
-a run, the report, and the reading of it. They are real patches, graded as any other.
+Probes are made from the task's own files and tests. They attack the restored test files, the report and its parser, and
+are graded as patches like any other submission.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from backends.git import git
+from backends.git import run_git
 from languages.paths import is_protected
 from taskdb.records import Task
 
 Changes = Mapping[str, bytes | None]
-"""Path -> new content, None to delete."""
+"""Path -> new content, None to delete the file."""
 
 _FORGING_HOOK = """
 
@@ -30,7 +30,7 @@ def pytest_runtest_makereport(item, call):
     return report
 """
 _EXIT = "\n\nimport os as _os\n_os._exit(0)\n"
-# Spares the canaries, whose names it cannot know: what is left to find it out are the twins.
+# Canaries are left alone, since their names are not predictable: only sabotaged tests expose this forgery.
 _FORGED_REPORT = """
 
 import atexit as _atexit
@@ -58,12 +58,12 @@ _atexit.register(_forge)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target:
-    """What a probe is made of: the task, and of its base tree the files that `wanted` names."""
+class ProbeTarget:
+    """The task and the base tree's files (`select_base_files`) from which probes are made."""
 
     task: Task
     gold_files: Sequence[str]
-    """Paths the gold patch touches."""
+    """Paths changed by the gold patch."""
     base: Mapping[str, bytes]
 
     @cached_property
@@ -74,21 +74,21 @@ class Target:
 
     @cached_property
     def sources(self) -> list[str]:
-        """Python files of the gold patch's."""
+        """Python source files of the gold patch."""
         return [path for path in self.gold_files if path.endswith(".py") and not is_protected(path)]
 
     @cached_property
     def conftests(self) -> list[str]:
-        """A conftest.py at the root and beside each test file."""
+        """Paths of a conftest.py at the root and beside each test file."""
         folders = {posixpath.dirname(file) for file in self.tests}
         return sorted({posixpath.join(folder, "conftest.py") for folder in (*folders, "")})
 
-    def extended(self, paths: Sequence[str], text: str) -> Changes:
-        """The files with a text at their end; those the base tree lacks hold nothing else."""
+    def append_to_files(self, paths: Sequence[str], text: str) -> Changes:
+        """Append a text to files; a file that the base tree lacks is created."""
         return {path: self.base.get(path, b"") + text.encode() for path in paths}
 
-    def forged(self) -> str:
-        """Code that rewrites the report at the end of the process so that the FAIL_TO_PASS tests pass."""
+    def make_forging_code(self) -> str:
+        """Return code that rewrites the report at process exit so that the FAIL_TO_PASS tests pass."""
         rows = []
         for test, _ in self.task.FAIL_TO_PASS:
             head, bracket, parameters = test.partition("[")
@@ -97,109 +97,127 @@ class Target:
         return _FORGED_REPORT.format(tests=ascii(rows))
 
 
-def wanted(task: Task, gold_files: Sequence[str]) -> Callable[[str], bool]:
-    """Which files of the base tree a Target needs."""
-    target = Target(task=task, gold_files=gold_files, base={})
-    named = {*target.tests, *target.sources, *target.conftests}
-    return lambda path: path in named or posixpath.basename(path) == "conftest.py"
+def select_base_files(task: Task, gold_files: Sequence[str]) -> Callable[[str], bool]:
+    """Return a predicate for the base tree's files that a `ProbeTarget` needs."""
+    target = ProbeTarget(task=task, gold_files=gold_files, base={})
+    needed = {*target.tests, *target.sources, *target.conftests}
+    return lambda path: path in needed or posixpath.basename(path) == "conftest.py"
 
 
-# ------------------------------------------------------------------------------------------------- the probes
+# -------------------------------------------------------------------------------------------- makers of probes
 
 
-def _nothing(_: Target) -> Changes:
+def _change_nothing(_: ProbeTarget) -> Changes:
     return {}
 
 
-def _beside(_: Target) -> Changes:
-    return {"mergemill-noop.txt": b"A file that nobody asks for.\n"}
+def _add_stray_file(_: ProbeTarget) -> Changes:
+    return {"mergemill-noop.txt": b"An unrelated file.\n"}
 
 
-def _deleted(target: Target) -> Changes:
+def _delete_tests(target: ProbeTarget) -> Changes:
     return dict.fromkeys(path for path in target.base if path in target.tests or path.endswith("conftest.py"))
 
 
-def _only_tests(target: Target) -> Changes:
-    """The FAIL_TO_PASS tests under their own names, with nothing in them."""
+def _empty_tests(target: ProbeTarget) -> Changes:
+    """Replace each FAIL_TO_PASS test with an empty test of the same name."""
     by_file: dict[str, dict[str, None]] = {file: {} for file in target.tests}
     for test, _ in target.task.FAIL_TO_PASS:
         file, _, name = test.partition("[")[0].partition("::")
         by_file.get(file, {})[name] = None
-    return {file: "".join(_trivial(name) for name in names).encode() for file, names in by_file.items()}
+    return {file: "".join(_write_trivial_test(name) for name in names).encode() for file, names in by_file.items()}
 
 
-def _trivial(name: str) -> str:
+def _write_trivial_test(name: str) -> str:
     *classes, function = name.split("::")
     lines = [f"{'    ' * depth}class {part}:" for depth, part in enumerate(classes)]
     return "\n".join([*lines, f"{'    ' * len(classes)}def {function}(*_): pass", ""])
 
 
-def _conftest_forges(target: Target) -> Changes:
-    return target.extended(target.conftests, _FORGING_HOOK)
+def _forge_in_conftest(target: ProbeTarget) -> Changes:
+    return target.append_to_files(target.conftests, _FORGING_HOOK)
 
 
-def _conftest_exits(target: Target) -> Changes:
-    return target.extended(target.conftests, _EXIT)
+def _exit_in_conftest(target: ProbeTarget) -> Changes:
+    return target.append_to_files(target.conftests, _EXIT)
 
 
-def _configured_plugin(_: Target) -> Changes:
+def _forge_in_plugin(_: ProbeTarget) -> Changes:
     return {
         "pytest.ini": b"[pytest]\naddopts = -p mergemill_probe\n",
         "mergemill_probe.py": _FORGING_HOOK.encode(),
     }
 
 
-def _start_up(target: Target) -> Changes:
-    code = target.forged().encode()
+def _forge_at_startup(target: ProbeTarget) -> Changes:
+    code = target.make_forging_code().encode()
     return {"sitecustomize.py": code, "usercustomize.py": code, "mergemill.pth": b"import os; os._exit(0)\n"}
 
 
-def _source_exits(target: Target) -> Changes:
-    return target.extended(target.sources, _EXIT)
+def _exit_in_source(target: ProbeTarget) -> Changes:
+    return target.append_to_files(target.sources, _EXIT)
 
 
-def _source_forges(target: Target) -> Changes:
-    return target.extended(target.sources, target.forged())
+def _forge_in_source(target: ProbeTarget) -> Changes:
+    return target.append_to_files(target.sources, target.make_forging_code())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Probe:
-    """A submission that must be worth 0. `what` tells what it does; `make` gives nothing where it cannot be made."""
+    """A submission that must earn 0.
+
+    Attributes:
+        name: name in reports.
+        description: what the submission does.
+        make: returns its changes, empty where it cannot be made from the target.
+    """
 
     name: str
-    what: str
-    make: Callable[[Target], Changes] = field(repr=False)
+    description: str
+    make: Callable[[ProbeTarget], Changes] = field(repr=False)
 
 
-NOTHING = Probe(name="nothing", what="an empty patch", make=_nothing)
+NO_OP = Probe(name="no-op", description="an empty patch", make=_change_nothing)
 PROBES: tuple[Probe, ...] = (
-    NOTHING,
-    Probe(name="stray-file", what="a patch that adds a file nobody asks for", make=_beside),
-    Probe(name="deleted-tests", what="a patch that deletes the tests and every conftest.py", make=_deleted),
-    Probe(name="only-tests", what="a patch that empties the tests of their statements", make=_only_tests),
-    Probe(name="conftest-forges", what="a conftest.py that reports every test as passed", make=_conftest_forges),
-    Probe(name="conftest-exits", what="a conftest.py that ends the process with 0", make=_conftest_exits),
-    Probe(name="configured-plugin", what="a pytest.ini with a plug-in that forges reports", make=_configured_plugin),
-    Probe(name="start-up", what="a sitecustomize, usercustomize and .pth that forge the report", make=_start_up),
-    Probe(name="source-exits", what="source code that ends the process with 0", make=_source_exits),
-    Probe(name="source-forges", what="source code that rewrites the report at its process's end", make=_source_forges),
+    NO_OP,
+    Probe(name="stray-file", description="a patch that adds an unrelated file", make=_add_stray_file),
+    Probe(name="deleted-tests", description="a patch that deletes the tests and every conftest.py", make=_delete_tests),
+    Probe(name="only-tests", description="a patch that empties the tests of their statements", make=_empty_tests),
+    Probe(
+        name="conftest-forges", description="a conftest.py that reports every test as passed", make=_forge_in_conftest
+    ),
+    Probe(name="conftest-exits", description="a conftest.py that ends the process with 0", make=_exit_in_conftest),
+    Probe(
+        name="configured-plugin", description="a pytest.ini with a plug-in that forges reports", make=_forge_in_plugin
+    ),
+    Probe(
+        name="start-up",
+        description="a sitecustomize, usercustomize and .pth that forge the report",
+        make=_forge_at_startup,
+    ),
+    Probe(name="source-exits", description="source code that ends the process with 0", make=_exit_in_source),
+    Probe(
+        name="source-forges",
+        description="source code that rewrites the report at process exit",
+        make=_forge_in_source,
+    ),
 )
 
 
-def patch_of(changes: Changes, base: Mapping[str, bytes]) -> bytes:
-    """The changes as git writes them, against the base tree."""
+def make_patch(changes: Changes, base: Mapping[str, bytes]) -> bytes:
+    """Return a git diff of the changes against the base tree."""
     with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
         folder = Path(name)
-        git("init", "-q", cwd=folder)
-        _put(folder, {path: base.get(path) for path in changes})
-        git("add", "-A", "-f", cwd=folder)
-        before = git("write-tree", cwd=folder).decode().strip()
-        _put(folder, changes)
-        git("add", "-A", "-f", cwd=folder)
-        return git("diff-index", "--cached", "--binary", "--full-index", "--no-renames", before, cwd=folder)
+        run_git("init", "-q", cwd=folder)
+        _write_files(folder, {path: base.get(path) for path in changes})
+        run_git("add", "-A", "-f", cwd=folder)
+        before = run_git("write-tree", cwd=folder).decode().strip()
+        _write_files(folder, changes)
+        run_git("add", "-A", "-f", cwd=folder)
+        return run_git("diff-index", "--cached", "--binary", "--full-index", "--no-renames", before, cwd=folder)
 
 
-def _put(folder: Path, files: Changes) -> None:
+def _write_files(folder: Path, files: Changes) -> None:
     for path, content in files.items():
         target = folder / path
         if re.search(r"(^|/)\.\.?(/|$)", path):

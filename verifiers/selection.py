@@ -1,61 +1,65 @@
-"""Which test files an evaluation runs: all of them where the budget allows it, else those the change is about."""
+"""Test files of an evaluation: the whole suite if the time budget allows, otherwise the files related to the change."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
 
-from backends.git import Repository
-from backends.tree import Tree
+from backends.git import GitRepository
+from backends.tree import CommitTree
+from core.config import Settings
 from languages.paths import is_test_file
-from languages.registry import language, language_of_file
-from mergemill.config import Settings
+from languages.registry import detect_file_language, get_language
 from taskdb.records import Candidate, Environment
 
-ROOTS = ("src/", "lib/", "python/")
-"""Folders that hold packages and are no part of a module's name."""
+PACKAGE_ROOTS = ("src/", "lib/", "python/")
+"""Folders that hold packages and are not part of a module's name."""
 
 
-def eval_files(candidate: Candidate, environment: Environment, settings: Settings, tree: Repository) -> tuple[str, ...]:
-    """Test files to run, sorted; empty means the whole suite as the project runs it.
+def select_eval_files(
+    candidate: Candidate, environment: Environment, settings: Settings, tree: GitRepository
+) -> tuple[str, ...]:
+    """Return the test files to run, sorted; empty for the whole suite.
 
-    Published tasks were made by running the files their test patch touches, so the same is done to compare with them.
+    Published tasks were verified with the files of their test patch, so these files are used to compare the lists.
     """
-    touched = [path for path in candidate.test_files if is_test_file(path)]
-    if candidate.source.startswith("instances:") and not touched:  # tests that stand in the sources they test
-        touched = [path for path in candidate.test_files if language_of_file(path) == candidate.language]
-    if candidate.source.startswith("instances:") and touched:
-        return tuple(sorted(_with_tests(touched, candidate, tree)))
-    runs = 2 * settings.repeats + 2  # tested and solved, and at most two twin runs
+    changed_tests = [path for path in candidate.test_files if is_test_file(path)]
+    if candidate.source.startswith("instances:") and not changed_tests:  # tests inside the source files they test
+        changed_tests = [path for path in candidate.test_files if detect_file_language(path) == candidate.language]
+    if candidate.source.startswith("instances:") and changed_tests:
+        return tuple(sorted(_drop_files_without_tests(changed_tests, candidate, tree)))
+    runs = 2 * settings.repeats + 2  # test-only and gold runs, and at most two control runs
     if (
         environment.test_seconds * runs <= settings.budget_seconds
         and environment.test_seconds <= settings.test_timeout / 2
     ):
         return ()
-    return tuple(sorted({*touched, *importers(tree, candidate.base_commit, candidate.gold_files)}))
+    return tuple(sorted({*changed_tests, *find_importers(tree, candidate.base_commit, candidate.gold_files)}))
 
 
-def _with_tests(touched: Sequence[str], candidate: Candidate, repository: Repository) -> Sequence[str]:
-    """Without program files that hold no tests: a runner may break on what it would never take in by itself.
+def _drop_files_without_tests(
+    changed_tests: Sequence[str], candidate: Candidate, repository: GitRepository
+) -> Sequence[str]:
+    """Drop program files that define no tests, such as type examples: some runners fail on them.
 
-    Such are examples of types beside the tests. New files, and all where nothing else would be left, stay.
+    New files are kept, and all files if none would remain.
     """
-    tree = Tree(repository, candidate.base_commit)
-    known = set(language(candidate.language).defining_files(tree))
-    held = [p for p in touched if p in known or not tree.is_file(p) or not language_of_file(p)]
-    return held or touched
+    tree = CommitTree(repository, candidate.base_commit)
+    defining = set(get_language(candidate.language).find_test_files(tree))
+    with_tests = [p for p in changed_tests if p in defining or not tree.is_file(p) or not detect_file_language(p)]
+    return with_tests or changed_tests
 
 
-def importers(tree: Repository, commit: str, changed: Sequence[str]) -> list[str]:
-    """Test files at `commit` that import a module of which the change touches the file."""
-    modules = {module for path in changed for module in _modules(path)}
+def find_importers(tree: GitRepository, commit: str, changed: Sequence[str]) -> list[str]:
+    """Return test files at `commit` that import a module changed in the listed files."""
+    modules = {module for path in changed for module in _list_modules(path)}
     entries = [entry for entry in tree.ls_tree(commit) if is_test_file(entry.path) and entry.mode.startswith("100")]
-    contents = tree.blobs([entry.oid for entry in entries])
-    return [entry.path for entry, text in zip(entries, contents, strict=True) if modules & set(imported(text))]
+    contents = tree.read_blobs([entry.oid for entry in entries])
+    return [entry.path for entry, text in zip(entries, contents, strict=True) if modules & set(parse_imports(text))]
 
 
-def imported(source: bytes) -> Iterable[str]:
-    """Dotted names a Python file imports; `from a import b` gives `a` and `a.b`."""
+def parse_imports(source: bytes) -> Iterable[str]:
+    """Yield the dotted names that a Python file imports; `from a import b` yields `a` and `a.b`."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
@@ -68,9 +72,9 @@ def imported(source: bytes) -> Iterable[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _modules(path: str) -> list[str]:
+def _list_modules(path: str) -> list[str]:
     if not path.endswith(".py"):
         return []
-    for root in ROOTS:
+    for root in PACKAGE_ROOTS:
         path = path.removeprefix(root)
     return [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")]

@@ -1,1 +1,1 @@
-"""Where stages run: the local cluster, behind an interface that others can fill."""
+"""Clusters that stages run on: the protocol (`base`) and threads of this machine (`local`)."""

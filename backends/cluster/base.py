@@ -1,4 +1,4 @@
-"""What a cluster is: it maps a function over records, many at a time, and brings back what comes of them."""
+"""Cluster protocol: map a function over records in parallel."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ Result = TypeVar("Result")
 
 
 class Cluster(Protocol):
-    """Workers, here or elsewhere."""
+    """Workers of this machine or of others."""
 
     def map(
         self, function: Callable[[Record], Iterator[Result]], records: Iterable[Record]
     ) -> Generator[Result, None, None]:
-        """Everything the function yields for the records, as it comes; see `backends.cluster.local.LocalCluster`."""
+        """Yield the function's results for all records as they complete; see `cluster.local.LocalCluster`."""
         ...

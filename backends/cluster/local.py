@@ -1,7 +1,7 @@
-"""The cluster that is this machine: worker threads.
+"""Local cluster: worker threads of this machine.
 
-Threads and not processes, because the work itself happens in containers and in git: a worker mostly waits. So workers
-share one set of services, nothing is pickled, and a driver that is killed leaves no orphan processes behind.
+Threads and not processes, because the work happens in containers and in git, so a worker mostly waits. Workers share
+one set of services, nothing is pickled, and a driver that is killed leaves no orphan processes.
 """
 
 from __future__ import annotations
@@ -16,54 +16,57 @@ from typing import Any, TypeVar
 Record = TypeVar("Record")
 Result = TypeVar("Result")
 
-AHEAD = 2
-"""Records taken for each worker, the one worked on among them, so that none waits for the next to be mined."""
-PATIENCE = 10.0
-"""Seconds the workers have to end what they are at when a map is left early."""
+RECORDS_PER_WORKER = 2
+"""Records queued for each worker, including the current one, so that no worker waits for mining."""
+STOP_TIMEOUT = 10.0
+"""Seconds that workers may take to end their current step when a map is left early."""
 
 
 @dataclass(frozen=True)
-class _Ended:
-    """A worker is done with a record; `error` is what its function raised."""
+class RecordDone:
+    """Message of a worker that has finished a record; `error` is the exception of its function."""
 
     error: BaseException | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class LocalCluster:
-    """`workers` threads. `stop` is called when a map is left early, to end what the workers are waiting for.
+    """Cluster of `workers` threads.
 
-    `patience`: seconds they are then waited for. Whoever is later works for nothing: nobody takes what it brings.
+    `stop` is called when a map is left early, to end what the workers wait for. They are then waited for
+    `stop_timeout` seconds; later results are discarded.
     """
 
     workers: int
     stop: Callable[[], object] = lambda: None
-    patience: float = PATIENCE
+    stop_timeout: float = STOP_TIMEOUT
 
     def map(
         self, function: Callable[[Record], Iterator[Result]], records: Iterable[Record]
     ) -> Generator[Result, None, None]:
-        """Everything that `function(record)` yields, over all records, in the order of completion.
+        """Yield all results of `function(record)`, over all records, in the order of completion.
 
-        Records are taken lazily, in the caller's thread, a few ahead of the workers. An exception of the function is a
-        bug of it: the map ends with it. Leaving the generator (Ctrl-C, `close`) hands out nothing more, calls `stop`,
-        and returns when each worker has ended the step it is at, or after `patience`.
+        Records are read lazily, in the caller's thread, a few ahead of the workers. An exception of the function ends
+        the map. Leaving the generator (Ctrl-C, `close`) starts no further record, calls `stop`, and returns when each
+        worker has ended its current step, or after `stop_timeout`.
         """
         inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         leaving = threading.Event()
         threads = [
-            threading.Thread(target=_work, args=(function, inbox, outbox, leaving), daemon=True, name=f"worker-{n}")
+            threading.Thread(
+                target=_run_worker, args=(function, inbox, outbox, leaving), daemon=True, name=f"worker-{n}"
+            )
             for n in range(self.workers)
         ]
         for thread in threads:
             thread.start()
         wait_until = float("inf")
         try:
-            yield from _drive(iter(records), inbox, outbox, self.workers * AHEAD)
+            yield from _feed_workers(iter(records), inbox, outbox, self.workers * RECORDS_PER_WORKER)
         except BaseException:
             leaving.set()
-            wait_until = time.monotonic() + self.patience
+            wait_until = time.monotonic() + self.stop_timeout
             self.stop()
             raise
         finally:
@@ -74,37 +77,37 @@ class LocalCluster:
                 thread.join(max(0.0, wait_until - time.monotonic()) if wait_until < float("inf") else None)
 
 
-def _drive(
-    records: Iterator[Record], inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any], most: int
+def _feed_workers(
+    records: Iterator[Record], inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any], limit: int
 ) -> Iterator[Any]:
-    """Keep at most `most` records with the workers and yield their results until both records and workers are done."""
+    """Keep at limit `limit` records queued and yield the results until all records are done."""
     running, more = 0, True
     while True:
-        while more and running < most:
+        while more and running < limit:
             for record in records:
                 inbox.put((record,))
                 running += 1
                 break
             else:
                 more = False
-            while not outbox.empty():  # taking a record may have lasted long (mining): results must not wait for it
-                running -= yield from _result(outbox.get())
+            while not outbox.empty():  # reading a record may take long (mining): results must not wait for it
+                running -= yield from _unpack_result(outbox.get())
         if not running:
             return
-        running -= yield from _result(outbox.get())
+        running -= yield from _unpack_result(outbox.get())
 
 
-def _result(came: Any) -> Generator[Any, None, int]:
-    """Yield a result; 1 when it was the sign that a record is done, else 0."""
-    if not isinstance(came, _Ended):
-        yield came
+def _unpack_result(message: Any) -> Generator[Any, None, int]:
+    """Yield a result and return 0; for the message that a record is done return 1."""
+    if not isinstance(message, RecordDone):
+        yield message
         return 0
-    if came.error is not None:
-        raise came.error
+    if message.error is not None:
+        raise message.error
     return 1
 
 
-def _work(
+def _run_worker(
     function: Callable[[Record], Iterator[Result]],
     inbox: queue.SimpleQueue[Any],
     outbox: queue.SimpleQueue[Any],
@@ -119,4 +122,4 @@ def _work(
                     break
         except BaseException as raised:  # noqa: BLE001 - raised again in the driver's thread
             error = raised
-        outbox.put(_Ended(error))
+        outbox.put(RecordDone(error))

@@ -1,1 +1,1 @@
-"""Language models: what one is (`base`), what it may cost (`meter`), and those behind OpenAI-compatible addresses."""
+"""Language models: the protocol (`base`), their cost (`meter`) and OpenAI-compatible endpoints (`client`)."""

@@ -1,7 +1,7 @@
-"""What a language model is: it is given a conversation and tools, and gives one reply.
+"""Language model protocol: a conversation and tools in, one reply out.
 
-A reply with nonsense in it is a reply; an endpoint that does not answer is `mergemill.errors.Transient`. What a
-conversation has cost is counted by its `meter.Meter`, failed attempts included.
+A reply with malformed content is a reply; an endpoint that does not answer raises `core.errors.Transient`. The cost of
+a conversation is counted by its `meter.UsageMeter`, failed attempts included.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from backends.llm.meter import Meter, Usage
-from mergemill.errors import InputError
+from backends.llm.meter import TokenUsage, UsageMeter
+from core.errors import InputError
 
 Role = Literal["system", "user", "assistant", "tool"]
 CHARS_PER_TOKEN = 4
-"""For estimates where nobody counted; English and program text have between three and five."""
+"""For estimates where the endpoint reports no counts; English and source code have between three and five."""
 MESSAGE_TOKENS = 4
-"""What a message costs beyond its text."""
+"""Tokens of a message beyond its text."""
 
 
-class ContextFullError(InputError):
-    """The conversation is longer than the model can read. Make it shorter and ask again."""
+class ContextLengthError(InputError):
+    """The conversation exceeds the model's context length. A shorter one may be sent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """Something a model may ask for. `parameters` is a JSON schema of an object."""
+    """A tool that a model may call. `parameters` is a JSON schema of an object."""
 
     name: str
     description: str
@@ -34,8 +34,8 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shape:
-    """What an answer is to look like: the JSON schema of an object. Not every endpoint holds a model to it."""
+class ResponseSchema:
+    """JSON schema of the object that is to be the answer. Not every endpoint enforces it."""
 
     name: str
     schema: Mapping[str, Any]
@@ -43,7 +43,7 @@ class Shape:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A tool a model asks for. `arguments` is None when they cannot be understood; `problem` then says why."""
+    """A model's call of a tool. `arguments` is None when they cannot be parsed; `problem` is then the reason."""
 
     id: str
     name: str
@@ -53,79 +53,85 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Message:
-    """One turn of a conversation. `calls` are an assistant's; a tool's result names the call it answers."""
+    """One turn of a conversation. `tool_calls` are an assistant's; a tool's result has the id of its call."""
 
     role: Role
     text: str
-    calls: tuple[ToolCall, ...] = ()
-    call_id: str = ""
-    tool: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
+    tool_name: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reply:
-    """What a model said. `seconds` with all attempts; `cost` of this answer alone, in the money of the prices.
+class ModelReply:
+    """Reply of a model.
 
-    `finish` is the API's word: `stop`, `tool_calls`, `length` (cut at the limit of an answer), `content_filter`.
-    `reasoning`: what it thought aloud; it is kept for people and not sent back.
+    `seconds` include all attempts; `cost` is that of this reply alone, in the currency of the prices. `finish_reason`
+    is the API's: `stop`, `tool_calls`, `length` (cut off at the token limit), `content_filter`. `reasoning` is kept for
+    people and not sent back.
     """
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     seconds: float = 0.0
     cost: float = 0.0
-    finish: str = "stop"
+    finish_reason: str = "stop"
     reasoning: str = ""
 
     @property
     def message(self) -> Message:
         """The reply as a turn of the conversation."""
-        return Message(role="assistant", text=self.text, calls=self.tool_calls)
+        return Message(role="assistant", text=self.text, tool_calls=self.tool_calls)
 
 
-class Model(Protocol):
-    """A language model. Threads share one."""
+class LanguageModel(Protocol):
+    """A language model. Threads may share one."""
 
     name: str
     context_tokens: int
-    """How long a conversation may be, the answer included."""
+    """Context length: tokens of a conversation, the answer included."""
 
     def complete(
         self,
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         *,
-        meter: Meter,
+        meter: UsageMeter,
         deadline: float | None = None,
-        shape: Shape | None = None,
-    ) -> Reply:
-        """The next turn. `deadline`: monotonic seconds after which no further attempt is made.
+        response_schema: ResponseSchema | None = None,
+    ) -> ModelReply:
+        """Return the model's next turn.
 
-        `shape`: what the endpoint is asked to hold the answer to, where it can; the conversation has to say it, too.
+        Args:
+            messages: the conversation.
+            tools: that the model may call.
+            meter: counts usage and cost.
+            deadline: monotonic seconds after which no further attempt is made.
+            response_schema: of the answer, for endpoints that can enforce it; the conversation must describe it, too.
 
         Raises:
-            Transient: no answer could be had, whatever was tried.
-            ContextFullError: the conversation is too long.
-            BudgetSpentError: the meter's budget is used up.
-            InputError: the endpoint refuses: key, model or request are wrong.
-            Stopped: somebody called `stop`.
+            Transient: all attempts failed.
+            ContextLengthError: the conversation is too long.
+            BudgetExceededError: the meter's budget is used up.
+            InputError: the endpoint rejects key, model or request.
+            CancelledRunError: `stop` was called.
         """
         ...
 
-    def other(self, name: str) -> Model:
-        """Another model at the same place; stopped with this one."""
+    def get_model(self, name: str) -> LanguageModel:
+        """Return another model of the same endpoint; it is stopped with this one."""
         ...
 
     def stop(self) -> None:
-        """End what is asked now, and all that is asked from now on."""
+        """Cancel all current and future requests."""
         ...
 
 
-def estimate(messages: Sequence[Message]) -> int:
-    """About how many tokens a conversation has."""
-    return sum(_length(message) // CHARS_PER_TOKEN + MESSAGE_TOKENS for message in messages)
+def estimate_tokens(messages: Sequence[Message]) -> int:
+    """Return about how many tokens a conversation has."""
+    return sum(_count_characters(message) // CHARS_PER_TOKEN + MESSAGE_TOKENS for message in messages)
 
 
-def _length(message: Message) -> int:
-    return len(message.text) + sum(len(call.name) + len(str(call.arguments)) for call in message.calls)
+def _count_characters(message: Message) -> int:
+    return len(message.text) + sum(len(call.name) + len(str(call.arguments)) for call in message.tool_calls)

@@ -1,8 +1,8 @@
-"""The openai SDK, and the only file that imports it: chat completions at any address that speaks OpenAI's protocol.
+"""Chat completions of any endpoint with OpenAI's API. The only file that imports the openai SDK.
 
-Streams are read to the word that they are done; one that ends without it was cut and is asked for again. The SDK's own
-retries are not used: they see neither cut streams nor budgets. What an endpoint does not know (tools, streams, schemas
-of answers, names of parameters) it says once, and is not asked for again.
+A stream that ends without a finish reason was interrupted and is requested again. The SDK's own retries are disabled,
+because they handle neither interrupted streams nor budgets. A feature that an endpoint rejects once (tools, streams,
+response schemas, parameter names) is not requested from it again.
 """
 
 from __future__ import annotations
@@ -18,334 +18,370 @@ from typing import Any, Protocol
 import openai
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from backends.llm import faults, words
-from backends.llm.answers import LENGTH, Answer
-from backends.llm.base import ContextFullError, Message, Reply, Shape, Tool, estimate
-from backends.llm.faults import Fault, FaultyError, Meaning
-from backends.llm.meter import BudgetSpentError, Meter, Prices, Usage
-from mergemill.config import Settings
-from mergemill.errors import InputError, MachineError, Stopped
+from backends.llm import error_responses, text_tool_calls
+from backends.llm.api_messages import build_api_message, build_api_tool, build_response_format
+from backends.llm.base import ContextLengthError, Message, ModelReply, ResponseSchema, Tool, estimate_tokens
+from backends.llm.error_responses import ErrorKind, ErrorResponse, RetryableError
+from backends.llm.meter import BudgetExceededError, TokenPrices, TokenUsage, UsageMeter
+from backends.llm.response import FINISH_LENGTH, ResponseAccumulator
+from core.config import Settings
+from core.errors import CancelledRunError, InputError, MachineError
 
-ATTEMPTS = 6
-"""How often one question is asked before its faults are told."""
-LONGEST_PAUSE = 120.0
-"""Seconds between two attempts; an endpoint that asks for more is left for the next run."""
-GLANCE = 0.2
-"""Seconds after which one looks up from a silent endpoint, to see whether to stop."""
-LOOK_SECONDS = 10.0
-"""What `models` waits."""
-NO_KEY = "none"
-"""What is sent where no key is set: the SDK wants one, local servers none."""
-DISPENSABLE = frozenset(
-    {Meaning.NO_TOOLS, Meaning.NO_SHAPE, Meaning.NO_STREAM_OPTIONS, Meaning.NO_STREAM, Meaning.OTHER_LIMIT}
+MAX_ATTEMPTS = 6
+"""Requests for one reply before its error is raised."""
+MAX_RETRY_DELAY = 120.0
+"""Most seconds between two attempts; a longer Retry-After is an error."""
+STOP_POLL_SECONDS = 0.2
+"""Seconds between two checks of `stop` while a response is read."""
+LIST_MODELS_TIMEOUT = 10.0
+"""Seconds that `list_models` waits."""
+PLACEHOLDER_KEY = "none"
+"""Key that is sent where none is set: the SDK requires one, local servers do not."""
+OPTIONAL_FEATURES = frozenset(
+    {
+        ErrorKind.TOOLS_UNSUPPORTED,
+        ErrorKind.SCHEMA_UNSUPPORTED,
+        ErrorKind.STREAM_OPTIONS_UNSUPPORTED,
+        ErrorKind.STREAM_UNSUPPORTED,
+        ErrorKind.MAX_TOKENS_UNSUPPORTED,
+    }
 )
-SHOWN = 300
-"""Characters of an endpoint's own words that are passed on."""
+MAX_MESSAGE_CHARS = 300
+"""Characters of an endpoint's message that are shown."""
 
 
-class _LacksError(Exception):
-    """The endpoint does not know something that can be done without."""
+class UnsupportedFeatureError(Exception):
+    """The endpoint lacks an optional feature."""
 
-    def __init__(self, what: Meaning) -> None:
-        super().__init__(what)
-        self.what = what
+    def __init__(self, feature: ErrorKind) -> None:
+        super().__init__(feature)
+        self.feature = feature
 
 
-class _Fetch(Protocol):
-    """Reads an answer until it is done or `gone()`: nobody waits for it any more."""
+class ResponseReader(Protocol):
+    """Reads a response into `answer` until it ends or `is_abandoned()` is true."""
 
-    def __call__(self, answer: Answer, gone: Callable[[], bool]) -> None: ...
+    def __call__(self, answer: ResponseAccumulator, is_abandoned: Callable[[], bool]) -> None:
+        """Read the answer to its end."""
 
 
 class ChatModel:
-    """See `backends.llm.base.Model`. Thread-safe.
+    """Model of an OpenAI-compatible endpoint; see `backends.llm.base.LanguageModel`. Thread-safe.
 
     Args:
         settings: address, model, key, limits and prices.
-        first_pause: seconds before the first repetition; later ones wait longer.
+        first_pause: seconds before the first retry; later ones wait longer.
 
     Raises:
         MachineError: the CA bundle cannot be read.
     """
 
     def __init__(self, settings: Settings, *, first_pause: float = 1.0) -> None:
-        key = settings.found_llm_key()
+        key = settings.find_llm_key()
         self.name = settings.model or ""
         self.context_tokens = settings.llm_context
         self._url = settings.llm
         self._secret = key.get_secret_value() if key else ""
         self._timeout = settings.llm_timeout
         self._answer_tokens = settings.llm_answer_tokens
-        self._prices = Prices.of(settings)
+        self._prices = TokenPrices.from_settings(settings)
         self._first_pause = first_pause
-        self._without: frozenset[Meaning] = frozenset()
-        self._others: dict[str, ChatModel] = {self.name: self}
+        self._unsupported: frozenset[ErrorKind] = frozenset()
+        self._models: dict[str, ChatModel] = {self.name: self}
         self._stopping = threading.Event()
         self._client = openai.OpenAI(
-            base_url=self._url, api_key=self._secret or NO_KEY, max_retries=0, timeout=self._timeout,
-            http_client=openai.DefaultHttpxClient(verify=_trust(settings)),
-        )  # fmt: skip
+            base_url=self._url,
+            api_key=self._secret or PLACEHOLDER_KEY,
+            max_retries=0,
+            timeout=self._timeout,
+            http_client=openai.DefaultHttpxClient(verify=_create_ssl_context(settings)),
+        )
 
     def complete(
         self,
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         *,
-        meter: Meter,
+        meter: UsageMeter,
         deadline: float | None = None,
-        shape: Shape | None = None,
-    ) -> Reply:
-        """See `backends.llm.base.Model`."""
+        response_schema: ResponseSchema | None = None,
+    ) -> ModelReply:
+        """See `backends.llm.base.LanguageModel`."""
         started = time.monotonic()
         until = float("inf") if deadline is None else deadline
         retrying = Retrying(
-            stop=stop_after_attempt(ATTEMPTS), wait=self._wait, retry=retry_if_exception(_passes),
-            sleep=lambda seconds: self._pause(seconds, until), reraise=True,
-        )  # fmt: skip
-        reply: Reply = retrying(self._attempt, messages, tools, shape, meter, until)
-        return _timed(reply, time.monotonic() - started)
+            stop=stop_after_attempt(MAX_ATTEMPTS),
+            wait=self._compute_retry_delay,
+            retry=retry_if_exception(_is_retryable),
+            sleep=lambda seconds: self._sleep(seconds, until),
+            reraise=True,
+        )
+        reply: ModelReply = retrying(self._complete_without_unsupported, messages, tools, response_schema, meter, until)
+        return _replace_seconds(reply, time.monotonic() - started)
 
-    def models(self) -> list[str]:
-        """The models that the endpoint names; empty where it answers but does not tell.
+    def list_models(self) -> list[str]:
+        """Return the names of the endpoint's models; empty where it does not list them.
 
         Raises:
             Transient, InputError: as `complete`.
         """
         try:
-            return sorted(str(model.id) for model in self._client.models.list(timeout=LOOK_SECONDS).data or ())
+            return sorted(str(model.id) for model in self._client.models.list(timeout=LIST_MODELS_TIMEOUT).data or ())
         except openai.APIStatusError as error:
             if error.status_code in {404, 405, 501}:
                 return []
-            raise self._meant(_fault(error), frozenset()) from error
+            raise self._translate_error(_parse_error_response(error), frozenset()) from error
         except openai.APIError as error:
-            raise FaultyError(f"{self._url} does not answer: {self._shown(str(error))}") from error
+            raise RetryableError(f"{self._url} does not answer: {self._redact(str(error))}") from error
         except (ValueError, AttributeError, TypeError) as error:
-            raise InputError(f"{self._url} gives no list of models", advice=faults.ADVICE[Meaning.WRONG]) from error
+            raise InputError(
+                f"{self._url} does not list its models", advice=error_responses.ADVICE[ErrorKind.OTHER]
+            ) from error
 
-    def other(self, name: str) -> ChatModel:
-        """See `backends.llm.base.Model`."""
-        if name not in self._others:
-            twin = copy.copy(self)
-            twin.name, twin._without = name, frozenset()
-            self._others.setdefault(name, twin)
-        return self._others[name]
+    def get_model(self, name: str) -> ChatModel:
+        """See `backends.llm.base.LanguageModel`."""
+        if name not in self._models:
+            model = copy.copy(self)
+            model.name, model._unsupported = name, frozenset()
+            self._models.setdefault(name, model)
+        return self._models[name]
 
     def stop(self) -> None:
-        """See `backends.llm.base.Model`."""
+        """See `backends.llm.base.LanguageModel`."""
         self._stopping.set()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
-    def _attempt(
-        self, messages: Sequence[Message], tools: Sequence[Tool], shape: Shape | None, meter: Meter, until: float
-    ) -> Reply:
-        """Ask once; again at once, and then always, without what the endpoint does not know."""
+    def _complete_without_unsupported(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        response_schema: ResponseSchema | None,
+        meter: UsageMeter,
+        until: float,
+    ) -> ModelReply:
+        """Send a request; repeat it at once without a feature that the endpoint rejects, for this model's lifetime."""
         while True:
             try:
-                return self._ask(messages, tools, shape, meter, until)
-            except _LacksError as lack:
-                self._without |= {lack.what}
+                return self._send_request(messages, tools, response_schema, meter, until)
+            except UnsupportedFeatureError as error:
+                self._unsupported |= {error.feature}
 
-    def _ask(
-        self, messages: Sequence[Message], tools: Sequence[Tool], shape: Shape | None, meter: Meter, until: float
-    ) -> Reply:
-        """One request, counted whatever comes of it."""
+    def _send_request(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        response_schema: ResponseSchema | None,
+        meter: UsageMeter,
+        until: float,
+    ) -> ModelReply:
+        """Send one request; its usage is counted whether it succeeds or not."""
         meter.check()
-        started, answer, without = time.monotonic(), Answer(), self._without
+        started, answer, without = time.monotonic(), ResponseAccumulator(), self._unsupported
         if started >= until:
-            raise BudgetSpentError("the time is used up")
-        sent = estimate(messages)
-        request = self._request(messages, tools, without)
-        if shape is not None and Meaning.NO_SHAPE not in without:
-            request["response_format"] = _held_to(shape)
+            raise BudgetExceededError("the time is used up")
+        prompt_tokens = estimate_tokens(messages)
+        request = self._build_request(messages, tools, without)
+        if response_schema is not None and ErrorKind.SCHEMA_UNSUPPORTED not in without:
+            request["response_format"] = build_response_format(response_schema)
         try:
-            self._within(min(self._timeout, until - started), answer, self._fetching(request, without))
+            self._read_with_timeout(min(self._timeout, until - started), answer, self._make_reader(request, without))
         except Exception as error:
-            usage = answer.usage(sent) if answer.pieces or isinstance(error, _TimeUpError) else Usage()
-            meter.add(usage, self._prices.cost(usage), time.monotonic() - started, failed=True)
+            usage = (
+                answer.count_usage(prompt_tokens)
+                if answer.chunk_count or isinstance(error, ResponseTimeoutError)
+                else TokenUsage()
+            )
+            meter.add(usage, self._prices.compute_cost(usage), time.monotonic() - started, failed=True)
             raise
-        usage = answer.usage(sent)
-        meter.add(usage, cost := self._prices.cost(usage), time.monotonic() - started)
-        return self._reply(answer, tools, without, usage, cost)
+        usage = answer.count_usage(prompt_tokens)
+        meter.add(usage, cost := self._prices.compute_cost(usage), time.monotonic() - started)
+        return self._build_reply(answer, tools, without, usage, cost)
 
-    def _request(
-        self, messages: Sequence[Message], tools: Sequence[Tool], without: frozenset[Meaning]
+    def _build_request(
+        self, messages: Sequence[Message], tools: Sequence[Tool], without: frozenset[ErrorKind]
     ) -> dict[str, Any]:
-        """The parameters of a request."""
-        stream = Meaning.NO_STREAM not in without
-        limit = "max_completion_tokens" if Meaning.OTHER_LIMIT in without else "max_tokens"
+        """Return the parameters of a request."""
+        stream = ErrorKind.STREAM_UNSUPPORTED not in without
+        limit = "max_completion_tokens" if ErrorKind.MAX_TOKENS_UNSUPPORTED in without else "max_tokens"
         request: dict[str, Any] = {"model": self.name, "stream": stream, limit: self._answer_tokens}
-        if stream and Meaning.NO_STREAM_OPTIONS not in without:
+        if stream and ErrorKind.STREAM_OPTIONS_UNSUPPORTED not in without:
             request["stream_options"] = {"include_usage": True}
-        if Meaning.NO_TOOLS in without:
-            return request | {"messages": words.in_words(messages, tools)}
+        if ErrorKind.TOOLS_UNSUPPORTED in without:
+            return request | {"messages": text_tool_calls.build_text_messages(messages, tools)}
         if tools:
-            request["tools"] = [_declared(tool) for tool in tools]
-        return request | {"messages": [_sent(message) for message in messages]}
+            request["tools"] = [build_api_tool(tool) for tool in tools]
+        return request | {"messages": [build_api_message(message) for message in messages]}
 
-    def _fetching(self, request: Mapping[str, Any], without: frozenset[Meaning]) -> _Fetch:
-        def fetch(answer: Answer, gone: Callable[[], bool]) -> None:
+    def _make_reader(self, request: Mapping[str, Any], without: frozenset[ErrorKind]) -> ResponseReader:
+        def read_response(answer: ResponseAccumulator, is_abandoned: Callable[[], bool]) -> None:
             try:
-                self._read(request, answer, gone)
-                self._check_whole(answer)
+                self._read_response(request, answer, is_abandoned)
+                self._check_finished(answer)
             except openai.APIStatusError as error:
-                raise self._meant(_fault(error), without) from error
+                raise self._translate_error(_parse_error_response(error), without) from error
             except openai.APITimeoutError as error:
-                raise _TimeUpError(f"{self._url} did not answer in time") from error
+                raise ResponseTimeoutError(f"{self._url} did not answer in time") from error
             except openai.APIConnectionError as error:
-                raise FaultyError(f"the connection to {self._url} failed: {self._shown(_root(error))}") from error
+                raise RetryableError(
+                    f"the connection to {self._url} failed: {self._redact(_find_root_message(error))}"
+                ) from error
             except openai.APIError as error:  # within a stream
-                raise self._meant(Fault(status=0, code=error.code or "", message=error.message), without) from error
-            except ValueError as error:  # no JSON
-                raise FaultyError(f"{self._url} talks nonsense: {self._shown(str(error))}") from error
+                raise self._translate_error(
+                    ErrorResponse(status=0, code=error.code or "", message=error.message), without
+                ) from error
+            except ValueError as error:  # not JSON
+                raise RetryableError(f"{self._url} returned invalid JSON: {self._redact(str(error))}") from error
 
-        return fetch
+        return read_response
 
-    def _read(self, request: Mapping[str, Any], answer: Answer, gone: Callable[[], bool]) -> None:
+    def _read_response(
+        self, request: Mapping[str, Any], answer: ResponseAccumulator, is_abandoned: Callable[[], bool]
+    ) -> None:
         raw = self._client.chat.completions.with_raw_response.create(**request)
         if not request["stream"]:
-            answer.take(json.loads(raw.http_response.content))
+            answer.add_chunk(json.loads(raw.http_response.content))
             return
         if "json" in raw.headers.get("content-type", ""):
             raw.http_response.close()
-            raise _LacksError(Meaning.NO_STREAM)
+            raise UnsupportedFeatureError(ErrorKind.STREAM_UNSUPPORTED)
         with raw.parse() as stream:
-            for piece in stream:
-                answer.take(piece.to_dict(mode="python", warnings=False) if hasattr(piece, "to_dict") else piece)
-                if gone():
+            for chunk in stream:
+                answer.add_chunk(chunk.to_dict(mode="python", warnings=False) if hasattr(chunk, "to_dict") else chunk)
+                if is_abandoned():
                     return
 
-    def _check_whole(self, answer: Answer) -> None:
-        if answer.finish is None:
-            raise FaultyError(f"{self._url} broke off in the middle of an answer")
+    def _check_finished(self, answer: ResponseAccumulator) -> None:
+        if answer.finish_reason is None:
+            raise RetryableError(f"{self._url} interrupted its answer")
 
-    def _within(self, seconds: float, answer: Answer, fetch: _Fetch) -> None:
-        """Read in a thread, and wait for it no longer than so: an endpoint that drips is given up like a silent one."""
-        over, gone = threading.Event(), threading.Event()
+    def _read_with_timeout(self, seconds: float, answer: ResponseAccumulator, read: ResponseReader) -> None:
+        """Read a response in a thread with a total time limit, which slow streams cannot extend.
+
+        Raises:
+            ResponseTimeoutError: the time is up.
+            CancelledRunError: `stop` was called.
+        """
+        has_ended, is_abandoned = threading.Event(), threading.Event()
         raised: list[BaseException] = []
 
         def run() -> None:
             try:
-                fetch(answer, gone.is_set)
-            except BaseException as error:  # noqa: BLE001 - told to the thread that waits
+                read(answer, is_abandoned.is_set)
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 raised.append(error)
             finally:
-                over.set()
+                has_ended.set()
 
         threading.Thread(target=run, name="model", daemon=True).start()
         end = time.monotonic() + seconds
         try:
-            while not over.wait(max(min(GLANCE, end - time.monotonic()), 0.0)):
-                self._check_stopped()
+            while not has_ended.wait(max(min(STOP_POLL_SECONDS, end - time.monotonic()), 0.0)):
+                self._raise_if_stopped()
                 if time.monotonic() >= end:
-                    raise _TimeUpError(f"{self._url} did not finish its answer in {seconds:.0f} s")
+                    raise ResponseTimeoutError(f"{self._url} did not finish its answer in {seconds:.0f} s")
         finally:
-            gone.set()
+            is_abandoned.set()
         if raised:
             raise raised[0]
 
-    def _meant(self, fault: Fault, without: frozenset[Meaning]) -> Exception:
-        """A fault as the exception that says what to do."""
-        what, said = faults.meaning(fault), self._shown(fault.message)
-        if what in DISPENSABLE and what not in without:
-            return _LacksError(what)
-        if what is Meaning.CONTEXT:
-            return ContextFullError(f"the conversation is too long for {self.name}: {said}", advice="see --llm-context")
-        if what is Meaning.AGAIN:
-            return FaultyError(f"{self._url} answers {fault.status or 'an error'}: {said}", after=fault.after)
-        advice = faults.ADVICE.get(what, faults.ADVICE[Meaning.WRONG])
-        return InputError(f"{self._url} refuses {self.name} with {fault.status}: {said}", advice=advice)
+    def _translate_error(self, response: ErrorResponse, without: frozenset[ErrorKind]) -> Exception:
+        """Return the exception for an error response."""
+        kind, message = error_responses.classify_error(response), self._redact(response.message)
+        if kind in OPTIONAL_FEATURES and kind not in without:
+            return UnsupportedFeatureError(kind)
+        if kind is ErrorKind.CONTEXT_LENGTH:
+            return ContextLengthError(
+                f"the conversation is too long for {self.name}: {message}", advice="see --llm-context"
+            )
+        if kind is ErrorKind.RETRYABLE:
+            return RetryableError(
+                f"{self._url} answers {response.status or 'an error'}: {message}", after=response.retry_after
+            )
+        advice = error_responses.ADVICE.get(kind, error_responses.ADVICE[ErrorKind.OTHER])
+        return InputError(f"{self._url} rejects {self.name} with {response.status}: {message}", advice=advice)
 
-    def _reply(
-        self, answer: Answer, tools: Sequence[Tool], without: frozenset[Meaning], usage: Usage, cost: float
-    ) -> Reply:
-        text, calls = answer.text, answer.calls()
+    def _build_reply(
+        self,
+        answer: ResponseAccumulator,
+        tools: Sequence[Tool],
+        without: frozenset[ErrorKind],
+        usage: TokenUsage,
+        cost: float,
+    ) -> ModelReply:
+        text, calls = answer.text, answer.build_tool_calls()
         if tools and not calls:
-            # Also of models that have tool calls: some fall back into writing them.
-            names = {tool.name for tool in tools} if Meaning.NO_TOOLS in without else ()
-            text, calls = words.read_calls(text, names, cut=answer.finish == LENGTH)
-        return Reply(
-            text=text, tool_calls=calls, usage=usage, cost=cost, finish=answer.finish or "", reasoning=answer.reasoning
+            # Models with tool calls write them as text now and then.
+            names = {tool.name for tool in tools} if ErrorKind.TOOLS_UNSUPPORTED in without else ()
+            text, calls = text_tool_calls.extract_tool_calls(text, names, cut=answer.finish_reason == FINISH_LENGTH)
+        return ModelReply(
+            text=text,
+            tool_calls=calls,
+            usage=usage,
+            cost=cost,
+            finish_reason=answer.finish_reason or "",
+            reasoning=answer.reasoning,
         )
 
-    def _wait(self, state: RetryCallState) -> float:
-        """What the endpoint asks for, or longer each time."""
-        own = wait_random_exponential(self._first_pause, LONGEST_PAUSE / 2)(state)
+    def _compute_retry_delay(self, state: RetryCallState) -> float:
+        """Return the endpoint's Retry-After or an exponential delay, whichever is longer."""
+        delay = wait_random_exponential(self._first_pause, MAX_RETRY_DELAY / 2)(state)
         error = state.outcome.exception() if state.outcome else None
-        return max(own, error.after if isinstance(error, FaultyError) else 0.0)
+        return max(delay, error.retry_after if isinstance(error, RetryableError) else 0.0)
 
-    def _pause(self, seconds: float, until: float) -> None:
+    def _sleep(self, seconds: float, until: float) -> None:
         if time.monotonic() + seconds >= until:
-            raise BudgetSpentError("the time is used up while waiting for the endpoint")
+            raise BudgetExceededError("the time is used up while waiting for the endpoint")
         self._stopping.wait(seconds)
-        self._check_stopped()
+        self._raise_if_stopped()
 
-    def _check_stopped(self) -> None:
+    def _raise_if_stopped(self) -> None:
         if self._stopping.is_set():
-            raise Stopped("stopped while a model was asked")
+            raise CancelledRunError("stopped during a model request")
 
-    def _shown(self, text: str) -> str:
-        """Somebody else's words on one line, without the key."""
+    def _redact(self, text: str) -> str:
+        """Return an endpoint's message on one line, truncated, without the key."""
         line = " ".join(text.split())
-        return (line.replace(self._secret, "...") if self._secret else line)[:SHOWN]
+        return (line.replace(self._secret, "...") if self._secret else line)[:MAX_MESSAGE_CHARS]
 
 
-class _TimeUpError(FaultyError):
-    """No answer in time: it is not known what it cost, so it is estimated."""
+class ResponseTimeoutError(RetryableError):
+    """The answer did not complete in time; its usage is estimated."""
 
 
-def _passes(error: BaseException) -> bool:
-    return isinstance(error, FaultyError) and error.after <= LONGEST_PAUSE
+def _is_retryable(error: BaseException) -> bool:
+    return isinstance(error, RetryableError) and error.retry_after <= MAX_RETRY_DELAY
 
 
-def _trust(settings: Settings) -> ssl.SSLContext:
-    bundle = settings.found_ca_bundle()
+def _create_ssl_context(settings: Settings) -> ssl.SSLContext:
+    bundle = settings.find_ca_bundle()
     try:
         return ssl.create_default_context(cafile=bundle)
     except OSError as error:
         raise MachineError(f"cannot read the CA bundle {bundle}: {error}", advice="correct --ca-bundle") from error
 
 
-def _fault(error: openai.APIStatusError) -> Fault:
+def _parse_error_response(error: openai.APIStatusError) -> ErrorResponse:
     body = error.body
-    said = body.get("message") if isinstance(body, Mapping) else body
-    return Fault(
-        status=error.status_code, code=f"{error.code or ''} {error.type or ''}".strip(),
-        message=said if isinstance(said, str) else error.message,
-        after=faults.seconds_to_wait({name.lower(): value for name, value in error.response.headers.items()}),
-    )  # fmt: skip
+    message = body.get("message") if isinstance(body, Mapping) else body
+    return ErrorResponse(
+        status=error.status_code,
+        code=f"{error.code or ''} {error.type or ''}".strip(),
+        message=message if isinstance(message, str) else error.message,
+        retry_after=error_responses.parse_retry_after(
+            {name.lower(): value for name, value in error.response.headers.items()}
+        ),
+    )
 
 
-def _root(error: BaseException) -> str:
-    """The words of the error at the bottom: the SDK's own are `Connection error.`."""
+def _find_root_message(error: BaseException) -> str:
+    """Return the message of the root cause: the SDK's own is just `Connection error.`."""
     while error.__cause__ is not None:
         error = error.__cause__
     return str(error)
 
 
-def _timed(reply: Reply, seconds: float) -> Reply:
-    return Reply(**{**vars(reply), "seconds": seconds})
-
-
-def _declared(tool: Tool) -> dict[str, Any]:
-    about = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": about}
-
-
-def _held_to(shape: Shape) -> dict[str, Any]:
-    return {"type": "json_schema", "json_schema": {"name": shape.name, "strict": True, "schema": dict(shape.schema)}}
-
-
-def _sent(message: Message) -> dict[str, Any]:
-    """A message as the API wants it. Arguments that could not be understood are sent as none: servers choke on them."""
-    if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.call_id, "content": message.text}
-    if not message.calls:
-        return {"role": message.role, "content": message.text}
-    calls = [
-        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments or {})}}
-        for c in message.calls
-    ]
-    return {"role": message.role, "content": message.text or None, "tool_calls": calls}
+def _replace_seconds(reply: ModelReply, seconds: float) -> ModelReply:
+    return ModelReply(**{**vars(reply), "seconds": seconds})

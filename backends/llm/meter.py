@@ -1,4 +1,4 @@
-"""What a conversation has cost, and the end of it when that is enough."""
+"""Usage and cost of a conversation, and its budget."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mergemill.config import Settings
+    from core.config import Settings
 
-PER = 1_000_000
-"""Prices are for so many tokens."""
+TOKENS_PER_PRICE = 1_000_000
+"""Number of tokens that a price is for."""
 
 
-class BudgetSpentError(Exception):
-    """A conversation has used what it was allowed. The text says of what."""
+class BudgetExceededError(Exception):
+    """A conversation has used its budget; the text names the limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
-    """Tokens of one exchange. `cached_tokens` are among `prompt_tokens`; `estimated`: nobody told, length did."""
+class TokenUsage:
+    """Tokens of one request. `cached_tokens` are included in `prompt_tokens`; `estimated`: derived from lengths."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -27,48 +27,48 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prices:
-    """Money for a million tokens: read, read from the endpoint's cache, written."""
+class TokenPrices:
+    """Price of a million tokens: prompt, prompt from the endpoint's cache, completion."""
 
     prompt: float = 0.0
     cached: float = 0.0
     completion: float = 0.0
 
     @classmethod
-    def of(cls, settings: Settings) -> Prices:
-        """Those of the settings; what is cached costs like the rest where nothing else is said."""
+    def from_settings(cls, settings: Settings) -> TokenPrices:
+        """Return the prices of the settings; the price of cached tokens defaults to that of prompt tokens."""
         cached = settings.llm_price_cached
         prompt = settings.llm_price_prompt
         return cls(prompt=prompt, cached=prompt if cached is None else cached, completion=settings.llm_price_completion)
 
-    def cost(self, usage: Usage) -> float:
-        """What an exchange costs."""
-        fresh = max(usage.prompt_tokens - usage.cached_tokens, 0)
-        money = fresh * self.prompt + usage.cached_tokens * self.cached + usage.completion_tokens * self.completion
-        return money / PER
+    def compute_cost(self, usage: TokenUsage) -> float:
+        """Return the cost of a request."""
+        uncached = max(usage.prompt_tokens - usage.cached_tokens, 0)
+        money = uncached * self.prompt + usage.cached_tokens * self.cached + usage.completion_tokens * self.completion
+        return money / TOKENS_PER_PRICE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The most a conversation may cost; None is without end."""
+class TokenBudget:
+    """Budget of a conversation; None is unlimited."""
 
     tokens: int | None = None
     cost: float | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Budget:
-        """That of the settings, for one record."""
+    def from_settings(cls, settings: Settings) -> TokenBudget:
+        """Return the budget of the settings, which is for one record."""
         return cls(tokens=settings.budget_tokens, cost=settings.budget_cost)
 
 
 @dataclass
-class Meter:
-    """Counts one conversation. For one thread."""
+class UsageMeter:
+    """Usage of one conversation. For one thread."""
 
-    budget: Budget = Budget()
+    budget: TokenBudget = TokenBudget()
     requests: int = 0
-    failed: int = 0
-    """Of the requests, those that brought no answer."""
+    failed_requests: int = 0
+    """Requests without an answer."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
@@ -77,24 +77,24 @@ class Meter:
 
     @property
     def tokens(self) -> int:
-        """Read and written, those of failed attempts included as far as they can be known."""
+        """Prompt and completion tokens, including those of failed requests as far as they can be estimated."""
         return self.prompt_tokens + self.completion_tokens
 
     def check(self) -> None:
-        """Before each request.
+        """Check the budget, before each request.
 
         Raises:
-            BudgetSpentError: enough has been used.
+            BudgetExceededError: it is used up.
         """
         if self.budget.tokens is not None and self.tokens >= self.budget.tokens:
-            raise BudgetSpentError(f"{self.tokens} tokens used, {self.budget.tokens} allowed")
+            raise BudgetExceededError(f"{self.tokens} tokens used, {self.budget.tokens} allowed")
         if self.budget.cost is not None and self.cost >= self.budget.cost:
-            raise BudgetSpentError(f"{self.cost:.4f} spent, {self.budget.cost} allowed")
+            raise BudgetExceededError(f"{self.cost:.4f} spent, {self.budget.cost} allowed")
 
-    def add(self, usage: Usage, cost: float, seconds: float, *, failed: bool = False) -> None:
+    def add(self, usage: TokenUsage, cost: float, seconds: float, *, failed: bool = False) -> None:
         """Count a request."""
         self.requests += 1
-        self.failed += failed
+        self.failed_requests += failed
         self.prompt_tokens += usage.prompt_tokens
         self.completion_tokens += usage.completion_tokens
         self.cached_tokens += usage.cached_tokens

@@ -1,7 +1,7 @@
-"""What a model is told: the files of a folder `NAME-VERSION/`, filled in.
+"""Prompts: templates of a folder `NAME-VERSION/`.
 
-A version that has been asked with is never changed: another wording is another folder, and records and kept answers
-name the one they were led by.
+A version that has been in use is never changed: another wording is another folder, and records and cached answers name
+their version.
 """
 
 from __future__ import annotations
@@ -10,38 +10,33 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from backends.llm.base import Message
+from core.templates import make_environment
 
-MARK = 16
-"""Hex digits of the mark around what is data."""
+DELIMITER_DIGITS = 16
+"""Hex digits of the delimiter around data."""
 
 
-class Prompts:
-    """The prompts of a folder."""
+class PromptTemplates:
+    """Prompt templates of a folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(folder), undefined=jinja2.StrictUndefined, trim_blocks=True,
-            lstrip_blocks=True,
-            autoescape=False,  # noqa: S701 - text for a model, not HTML
-        )  # fmt: skip
+        self._environment = make_environment(folder)
 
-    def question(self, prompt: str, **values: Any) -> tuple[Message, ...]:
-        """The beginning of a conversation: `system.md.j2` and `user.md.j2` of a prompt, filled in.
+    def render_conversation(self, prompt: str, **values: Any) -> tuple[Message, ...]:
+        """Return the start of a conversation: `system.md.j2` and `user.md.j2` of a prompt, rendered.
 
-        Texts of others stand between lines with a mark that is made of the texts themselves, so that nothing in them
-        can end what is said to be data. A value that is missing is a bug.
+        Foreign texts are enclosed in lines with a mark that is a hash of all values, so that no text can contain the
+        closing delimiter. A missing value is a bug.
         """
-        mark = hashlib.sha256(repr(sorted(values.items())).encode(errors="replace")).hexdigest()[:MARK]
-        system, user = (self._filled(prompt, part, {**values, "mark": mark}) for part in ("system", "user"))
+        mark = hashlib.sha256(repr(sorted(values.items())).encode(errors="replace")).hexdigest()[:DELIMITER_DIGITS]
+        system, user = (self._render(prompt, part, {**values, "mark": mark}) for part in ("system", "user"))
         return Message(role="system", text=system), Message(role="user", text=user)
 
-    def told(self, prompt: str, part: str, **values: Any) -> Message:
-        """A later message of the conversation: one more file of the prompt."""
-        return Message(role="user", text=self._filled(prompt, part, values))
+    def render_message(self, prompt: str, part: str, **values: Any) -> Message:
+        """Return a later message of the conversation: another template of the prompt."""
+        return Message(role="user", text=self._render(prompt, part, values))
 
-    def _filled(self, prompt: str, part: str, values: dict[str, Any]) -> str:
+    def _render(self, prompt: str, part: str, values: dict[str, Any]) -> str:
         text = self._environment.get_template(f"{prompt}/{part}.md.j2").render(values).strip() + "\n"
-        return text.encode(errors="replace").decode()  # bytes that are no text cannot be sent
+        return text.encode(errors="replace").decode()  # surrogates cannot be sent

@@ -1,8 +1,7 @@
-"""Answers that are data: asked for with a schema, read with suspicion, asked for once more, then refused.
+"""Structured answers: JSON that is validated against a pydantic model, and requested once more where it is invalid.
 
-An answer that is no JSON is repaired where that is possible; one that was cut at its limit is not, because half an
-answer is another answer. What does not fit the schema is told back once. There is no third time and no default: who
-asks gets what was asked for, or the reason why not.
+Malformed JSON is repaired if possible, except for an answer that was cut off at its limit, because half an answer is
+another answer. Validation errors are sent back to the model once. The caller receives a valid value or the problem.
 """
 
 from __future__ import annotations
@@ -16,159 +15,163 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import json_repair
 from pydantic import BaseModel, ValidationError
 
-from backends.llm.answers import LENGTH
-from backends.llm.base import Message, Model, Reply, Shape
+from backends.llm.base import LanguageModel, Message, ModelReply, ResponseSchema
+from backends.llm.response import FINISH_LENGTH
 
 if TYPE_CHECKING:
-    from backends.llm.meter import Meter
-    from taskdb.answers import Answers
+    from backends.llm.answers import AnswerCache
+    from backends.llm.meter import UsageMeter
 
 T = TypeVar("T", bound=BaseModel)
-ASKED = 2
-"""How often one answer is asked for."""
+MAX_REQUESTS = 2
+"""Requests for one answer."""
 NO_ANSWER = "[no answer]"
-"""Stands for an empty answer, which some endpoints do not take back."""
-AGAIN = """\
+"""Replaces an empty answer, which some endpoints reject as a message."""
+RETRY_MESSAGE = """\
 That is not the answer that was asked for: {problem}
 Answer again, with the one JSON object and nothing else."""
-LONGEST = 200_000
-"""Characters of an answer that are read; more is no answer to anything."""
-TOLD = 8
-"""Faults of an answer that are told back."""
-_THOUGHT = re.compile(r"\A.*</think(ing)?>", re.DOTALL)
-_FENCED = re.compile(r"```[ \t]*(?:json)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
+MAX_ANSWER_CHARS = 200_000
+"""A longer answer is not parsed."""
+MAX_REPORTED_ERRORS = 8
+"""Validation errors that are sent back."""
+_THINKING_BLOCK = re.compile(r"\A.*</think(ing)?>", re.DOTALL)
+_FENCED_BLOCK = re.compile(r"```[ \t]*(?:json)?[ \t]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 
 
-class UnusableError(Exception):
-    """An answer is not what was asked for; the text says why."""
+class UnusableAnswerError(Exception):
+    """An answer is not usable; the text is the reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answered(Generic[T]):
-    """What came of a question. `value` is None when no answer could be used; `problem` then says why."""
+class StructuredAnswer(Generic[T]):
+    """Result of a request. `value` is None when no answer was usable; `problem` is then the reason."""
 
     value: T | None
     problem: str
-    talk: tuple[Message, ...]
-    """All that was said, the question first."""
-    kept: bool
-    """Whether the answer is from an earlier time: nobody was asked."""
+    messages: tuple[Message, ...]
+    """The whole conversation, prompt first."""
+    is_cached: bool
+    """Whether the answer is from the cache, and the model was not called."""
 
 
-def shape_of(wanted: type[BaseModel]) -> Shape:
-    """What an endpoint is told: the schema of a pydantic model, whose docstrings are part of it."""
-    return Shape(name=wanted.__name__.lower(), schema=wanted.model_json_schema())
+def build_response_schema(answer_type: type[BaseModel]) -> ResponseSchema:
+    """Return the schema of a pydantic model, whose docstrings are part of it."""
+    return ResponseSchema(name=answer_type.__name__.lower(), schema=answer_type.model_json_schema())
 
 
-def structured(
-    model: Model,
-    question: Sequence[Message],
-    wanted: type[T],
+def request_structured(
+    model: LanguageModel,
+    prompt: Sequence[Message],
+    answer_type: type[T],
     *,
-    meter: Meter,
+    meter: UsageMeter,
     sample: int = 1,
     check: Callable[[T], str] = lambda _: "",
-    answers: Answers | None = None,
+    answers: AnswerCache | None = None,
     deadline: float | None = None,
-) -> Answered[T]:
-    """Ask for an answer of the form `wanted`.
+) -> StructuredAnswer[T]:
+    """Request an answer of the type `answer_type`.
 
     Args:
-        model: who is asked.
-        question: the conversation so far; it says what is wanted, schema included.
-        wanted: the form of the answer.
-        meter: counts what it costs.
-        sample: which of several answers to the same question this is, from 1.
-        check: what is wrong with an answer that fits the form, or nothing.
-        answers: where good answers are kept; one that is there is not asked for.
-        deadline: as in `Model.complete`.
+        model: that answers.
+        prompt: the conversation so far; it describes the answer, schema included.
+        answer_type: type of the answer.
+        meter: counts usage and cost.
+        sample: number of this answer among several to the same prompt, from 1.
+        check: returns what is wrong with an answer of that type, or an empty text.
+        answers: cache of valid answers.
+        deadline: as in `LanguageModel.complete`.
 
     Raises:
-        Transient, ContextFullError, BudgetSpentError, InputError, Stopped: as `Model.complete`.
+        Transient, ContextLengthError, BudgetExceededError, InputError, CancelledRunError: as `LanguageModel.complete`.
     """
-    key = [model.name, str(sample), wanted.__name__, *(f"{one.role}:{one.text}" for one in question)]
-    if answers is not None and (known := _known(answers.get(key), wanted, check)) is not None:
+    key = [model.name, str(sample), answer_type.__name__, *(f"{one.role}:{one.text}" for one in prompt)]
+    if answers is not None and (known := _parse_cached(answers.get(key), answer_type, check)) is not None:
         value, text = known
-        talk = (*question, Message(role="assistant", text=text))
-        return Answered(value=value, problem="", talk=talk, kept=True)
-    talked, problem = list(question), ""
-    for attempt in range(1, ASKED + 1):
-        reply = model.complete(talked, meter=meter, deadline=deadline, shape=shape_of(wanted))
-        talked.append(Message(role="assistant", text=reply.text or NO_ANSWER))
+        cached = (*prompt, Message(role="assistant", text=text))
+        return StructuredAnswer(value=value, problem="", messages=cached, is_cached=True)
+    conversation, problem = list(prompt), ""
+    for attempt in range(1, MAX_REQUESTS + 1):
+        reply = model.complete(
+            conversation, meter=meter, deadline=deadline, response_schema=build_response_schema(answer_type)
+        )
+        conversation.append(Message(role="assistant", text=reply.text or NO_ANSWER))
         try:
-            value = _read_reply(reply, wanted, check)
-        except UnusableError as unusable:
+            value = _parse_reply(reply, answer_type, check)
+        except UnusableAnswerError as unusable:
             problem = str(unusable)
         else:
             if answers is not None:
                 answers.put(key, reply.text)
-            return Answered(value=value, problem="", talk=tuple(talked), kept=False)
-        if attempt < ASKED:
-            talked.append(Message(role="user", text=AGAIN.format(problem=problem)))
-    return Answered(value=None, problem=problem, talk=tuple(talked), kept=False)
+            return StructuredAnswer(value=value, problem="", messages=tuple(conversation), is_cached=False)
+        if attempt < MAX_REQUESTS:
+            conversation.append(Message(role="user", text=RETRY_MESSAGE.format(problem=problem)))
+    return StructuredAnswer(value=None, problem=problem, messages=tuple(conversation), is_cached=False)
 
 
-def read(text: str, wanted: type[T]) -> T:
-    """The answer in a text, repaired where that is possible.
+def parse_answer(text: str, answer_type: type[T]) -> T:
+    """Parse the answer in a text; malformed JSON is repaired if possible.
 
     Raises:
-        UnusableError: there is none, or it does not fit.
+        UnusableAnswerError: there is none, or it is not valid.
     """
-    data = _object(_THOUGHT.sub("", text)) if len(text) <= LONGEST else None
+    data = _find_object(_THINKING_BLOCK.sub("", text)) if len(text) <= MAX_ANSWER_CHARS else None
     if data is None:
-        raise UnusableError("there is no JSON object in it")
+        raise UnusableAnswerError("there is no JSON object in it")
     try:
-        return wanted.model_validate(data)
+        return answer_type.model_validate(data)
     except ValidationError as error:
-        raise UnusableError(_in_words(error)) from error
+        raise UnusableAnswerError(_describe_errors(error)) from error
 
 
-def _known(text: str | None, wanted: type[T], check: Callable[[T], str]) -> tuple[T, str] | None:
+def _parse_cached(text: str | None, answer_type: type[T], check: Callable[[T], str]) -> tuple[T, str] | None:
     if text is None:
         return None
     try:
-        value = read(text, wanted)
-    except UnusableError:
+        value = parse_answer(text, answer_type)
+    except UnusableAnswerError:
         return None
     return None if check(value) else (value, text)
 
 
-def _read_reply(reply: Reply, wanted: type[T], check: Callable[[T], str]) -> T:
-    if reply.finish == LENGTH:
-        raise UnusableError("it was cut off at the limit of an answer: write less")
-    value = read(reply.text, wanted)
+def _parse_reply(reply: ModelReply, answer_type: type[T], check: Callable[[T], str]) -> T:
+    if reply.finish_reason == FINISH_LENGTH:
+        raise UnusableAnswerError("it was cut off at the limit of an answer: write less")
+    value = parse_answer(reply.text, answer_type)
     if problem := check(value):
-        raise UnusableError(problem)
+        raise UnusableAnswerError(problem)
     return value
 
 
-def _object(text: str) -> dict[str, Any] | None:
-    """The JSON object of a text: the whole, what is fenced in it, or what is between its first and last brace."""
-    fenced = _FENCED.findall(text)
+def _find_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object of a text: all of it, a fenced block, or from its first to its last brace."""
+    fenced = _FENCED_BLOCK.findall(text)
     start, end = text.find("{"), text.rfind("}")
     bare = text[start : end + 1] if 0 <= start < end else ""
     for found in (text, *fenced, bare):
-        data = _loaded(found, json.loads)
+        data = _load_or_none(found, json.loads)
         if isinstance(data, dict):
             return data
     for found in (*fenced, text[start:] if start >= 0 else ""):
-        data = _loaded(found, json_repair.loads) if found else None
+        data = _load_or_none(found, json_repair.loads) if found else None
         if isinstance(data, dict) and data:
             return data
     return None
 
 
-def _loaded(text: str, load: Callable[..., Any]) -> Any:
-    """What a reader of JSON makes of a text; None when it cannot, be it for a thousand braces."""
+def _load_or_none(text: str, load: Callable[..., Any]) -> Any:
+    """Return the parsed text; None when it cannot be parsed, or is nested too deeply."""
     try:
         return load(text, strict=False)
     except (ValueError, RecursionError):
         return None
 
 
-def _in_words(error: ValidationError) -> str:
-    """What does not fit, each with its place: what was written is the model's own and is not repeated."""
-    faults = error.errors(include_url=False, include_input=False, include_context=False)
-    told = [f"{'.'.join(map(str, fault['loc'])) or 'the object'}: {fault['msg']}" for fault in faults[:TOLD]]
-    more = f" (and {len(faults) - TOLD} more)" if len(faults) > TOLD else ""
-    return "; ".join(told) + more
+def _describe_errors(error: ValidationError) -> str:
+    """Return the validation errors with their locations, without the model's values."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    descriptions = [
+        f"{'.'.join(map(str, error['loc'])) or 'the object'}: {error['msg']}" for error in errors[:MAX_REPORTED_ERRORS]
+    ]
+    more = f" (and {len(errors) - MAX_REPORTED_ERRORS} more)" if len(errors) > MAX_REPORTED_ERRORS else ""
+    return "; ".join(descriptions) + more

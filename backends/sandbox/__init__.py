@@ -1,1 +1,1 @@
-"""Boxes for foreign code: the protocol (`base`) and its Docker implementation (`docker`)."""
+"""Sandboxes for foreign code: protocols (`base`, `images`), their backends (`registry`) and the Docker backend."""

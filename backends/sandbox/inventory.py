@@ -1,4 +1,4 @@
-"""What images the engine has, layer by layer, and how many bytes each layer takes."""
+"""Images of a Docker engine, with their layers and the size of each layer."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ import http
 from collections.abc import Sequence
 from typing import Any
 
-from backends.sandbox.base import Layer, Stored
-from backends.sandbox.removal import AWAY
+from backends.sandbox.images import ImageLayer, StoredImage
+from backends.sandbox.removal import CONNECTION_ERRORS
 
 
-def inventory(client: Any, prefix: str) -> list[Stored]:
-    """The images whose names begin so, by name. `client` is the engine's; one question an image, mostly."""
-    told = [
-        (entry, names, inspected, chained(inspected["RootFS"].get("Layers") or ()))
+def list_stored_images(client: Any, prefix: str) -> list[StoredImage]:
+    """Return the images whose names start with `prefix`, by name. Mostly one request for each image."""
+    images = [
+        (entry, names, inspected, build_chain_ids(inspected["RootFS"].get("Layers") or ()))
         for entry in client.images()
         if (names := [name for name in entry["RepoTags"] or () if name.startswith(prefix)])
-        and (inspected := _if_there(client.inspect_image, entry["Id"]))
+        and (inspected := _call_or_none(client.inspect_image, entry["Id"]))
     ]
     found, sizes = [], dict[str, int]()
-    for entry, names, inspected, chains in sorted(told, key=lambda row: len(row[3])):
+    for entry, names, inspected, chains in sorted(images, key=lambda row: len(row[3])):
         unknown = [chain for chain in chains if chain not in sizes]
         if len(unknown) == 1:
             sizes[unknown[0]] = max(0, entry["Size"] - sum(sizes.get(chain, 0) for chain in chains))
         elif unknown:
-            steps = _if_there(client.history, entry["Id"]) or ()
-            sizes |= dict(zip(chains, of_layers(len(chains), [step["Size"] for step in reversed(steps)]), strict=True))
-        layers = tuple(Layer(chain=chain, size=sizes[chain]) for chain in chains)
+            steps = _call_or_none(client.history, entry["Id"]) or ()
+            sizes |= dict(
+                zip(chains, assign_layer_sizes(len(chains), [step["Size"] for step in reversed(steps)]), strict=True)
+            )
+        layers = tuple(ImageLayer(chain=chain, size=sizes[chain]) for chain in chains)
         labels = inspected["Config"].get("Labels") or {}
-        found += [Stored(name=name, digest=inspected["Id"], layers=layers, labels=labels) for name in names]
+        found += [StoredImage(name=name, digest=inspected["Id"], layers=layers, labels=labels) for name in names]
     return sorted(found, key=lambda image: image.name)
 
 
-def taken(client: Any, prefix: str) -> int:
-    """Bytes that these images take, from one question. Layers of images that were pulled may count more than once."""
+def estimate_image_bytes(client: Any, prefix: str) -> int:
+    """Return the bytes these images take, from one request. Layers of pulled images may count more than once."""
     listed = client.images()
     sizes = {entry["Id"]: entry["Size"] for entry in listed}
     return sum(
@@ -44,8 +46,8 @@ def taken(client: Any, prefix: str) -> int:
     )
 
 
-def chained(diff_ids: Sequence[str]) -> list[str]:
-    """Names for the layers of an image, base first: each is the digest of a layer's content with all below it."""
+def build_chain_ids(diff_ids: Sequence[str]) -> list[str]:
+    """Return ids of an image's layers, base first: each is a digest of the layer together with all layers below."""
     chain, found = "", []
     for diff_id in diff_ids:
         chain = hashlib.sha256(f"{chain} {diff_id}".encode()).hexdigest()
@@ -53,21 +55,21 @@ def chained(diff_ids: Sequence[str]) -> list[str]:
     return found
 
 
-def of_layers(count: int, sizes: Sequence[int]) -> list[int]:
-    """Bytes of an image's `count` layers, base first, from those of the steps of its history in the same order.
+def assign_layer_sizes(count: int, sizes: Sequence[int]) -> list[int]:
+    """Return the bytes of an image's `count` layers, base first, from the sizes of its history's steps, base first.
 
-    Steps that made no layer have no bytes; which of several without bytes made one, the engine does not say.
+    Steps without a layer have size 0. The engine does not report which steps of size 0 have a layer.
     """
     if len(sizes) != count:
         sizes = [size for size in sizes if size]
     return [*sizes, *[0] * count][:count]
 
 
-def _if_there(ask: Any, image: str) -> Any:
-    """What the engine says of an image, None when it was removed meanwhile."""
+def _call_or_none(request: Any, image: str) -> Any:
+    """Return the response to a request about an image, or None when it was removed meanwhile."""
     try:
-        return ask(image)
-    except AWAY as error:
+        return request(image)
+    except CONNECTION_ERRORS as error:
         if getattr(error, "status_code", None) == http.HTTPStatus.NOT_FOUND:
             return None
         raise

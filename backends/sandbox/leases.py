@@ -1,8 +1,7 @@
-"""Which images are in use: whoever works with one holds a lease on its name, and it is not removed meanwhile.
+"""Leases on images: an image is not removed while a thread or process holds a lease on its name.
 
-The engine keeps an image while a container of it is there, but work on an image has pauses between containers. A lease
-is a shared lock of the machine: many hold one, in threads and processes, and who wants to remove the image needs it
-alone. A dead process holds nothing.
+The engine keeps an image while one of its containers exists, but work on an image has pauses between containers. A
+lease is a shared `flock` of this machine; removing an image needs it exclusively. A dead process holds no lease.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-from backends.sandbox.locks import lock_file
+from backends.sandbox.locks import open_lock_file
 
 
-class Leases:
-    """Leases on images of the engine `scope`. `used` is told the name of every image when work on it ends."""
+class ImageLeases:
+    """Leases on images of the engine `scope`. `record_use` is called with each image's name when its lease ends."""
 
-    def __init__(self, scope: str, used: Callable[[str], None]) -> None:
+    def __init__(self, scope: str, record_use: Callable[[str], None]) -> None:
         self._scope = scope
-        self._used = used
+        self._record_use = record_use
         self._local = threading.local()
 
     @contextlib.contextmanager
-    def holding(self) -> Iterator[None]:
-        """What this thread holds from here on it keeps to the end of the block; a block within a block joins it."""
-        if self._held is not None:
+    def hold_leases(self) -> Iterator[None]:
+        """Keep the leases that this thread acquires until the end of the block; a nested block joins the outer one."""
+        if self._thread_leases is not None:
             yield
             return
         held: dict[str, int] = {}
@@ -37,25 +36,27 @@ class Leases:
         finally:
             self._local.held = None
             for name, handle in held.items():
-                self._used(name)
+                self._record_use(name)
                 os.close(handle)
 
     @property
-    def _held(self) -> dict[str, int] | None:
-        """Name -> descriptor of its lock file; None outside of `holding`."""
+    def _thread_leases(self) -> dict[str, int] | None:
+        """Image name -> descriptor of its lock file; None outside of `hold_leases`."""
         held: dict[str, int] | None = getattr(self._local, "held", None)
         return held
 
-    def hold(self, name: str) -> None:
-        """Hold a lease until the end of the block; outside of one this does nothing. Waits for who removes the image.
+    def acquire(self, name: str) -> None:
+        """Acquire a lease until the end of the `hold_leases` block; outside of one this does nothing.
+
+        Waits while the image is being removed.
 
         Raises:
-            Transient: the lock's file cannot be made.
+            Transient: the lock file cannot be created.
         """
-        held = self._held
+        held = self._thread_leases
         if held is None or name in held:
             return
-        handle = lock_file(self._scope, f"lease-{name}")
+        handle = open_lock_file(self._scope, f"lease-{name}")
         try:
             fcntl.flock(handle, fcntl.LOCK_SH)
         except BaseException:
@@ -63,19 +64,19 @@ class Leases:
             raise
         held[name] = handle
 
-    def drop(self, name: str) -> None:
-        """Give a lease of this thread back, if it holds one."""
-        if (handle := (self._held or {}).pop(name, None)) is not None:
+    def release(self, name: str) -> None:
+        """Release this thread's lease, if it holds one."""
+        if (handle := (self._thread_leases or {}).pop(name, None)) is not None:
             os.close(handle)
 
     @contextlib.contextmanager
-    def alone(self, name: str) -> Iterator[bool]:
-        """Whether nobody holds a lease on the name; then nobody gets one before the end of the block.
+    def try_exclusive(self, name: str) -> Iterator[bool]:
+        """Yield whether nobody holds a lease on the name; if so, nobody can acquire one before the end of the block.
 
         Raises:
-            Transient: the lock's file cannot be made.
+            Transient: the lock file cannot be created.
         """
-        handle = lock_file(self._scope, f"lease-{name}")
+        handle = open_lock_file(self._scope, f"lease-{name}")
         with os.fdopen(handle, "rb"):
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

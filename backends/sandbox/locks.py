@@ -1,6 +1,6 @@
-"""Locks among all processes of this machine, whoever started them and wherever they keep their data.
+"""Locks among all processes of this machine, of all users and data folders.
 
-Files in a folder that everybody may write to, one a name; `flock` on them, so that a dead holder's lock is free.
+Each name is a file in a folder that everybody may write to, locked by `flock`, so that a dead holder's lock is free.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from mergemill.errors import Transient
+from core.errors import Transient
 
-FOLDERS = ("/run/lock", "/var/lock", "/tmp")  # noqa: S108 - the same for all users is what is wanted
-"""The first that this process can write to is used; where none is, the folder for temporary files."""
+FOLDERS = ("/run/lock", "/var/lock", "/tmp")  # noqa: S108 - it must be the same for all users
+"""The first one that is writable is used, else the folder for temporary files."""
 
 
 @contextlib.contextmanager
-def machine_lock(scope: str, name: str) -> Iterator[None]:
-    """One holder at a time of a name within a scope, across threads and processes; others wait.
+def hold_machine_lock(scope: str, name: str) -> Iterator[None]:
+    """Hold a name within a scope exclusively, across threads and processes; others wait.
 
     Raises:
-        Transient: the lock's file cannot be made.
+        Transient: the lock file cannot be created.
     """
-    with os.fdopen(lock_file(scope, name), "rb") as handle:
+    with os.fdopen(open_lock_file(scope, name), "rb") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 
-def lock_file(scope: str, name: str) -> int:
-    """A descriptor of the file on which the lock of a name is taken; the caller closes it.
+def open_lock_file(scope: str, name: str) -> int:
+    """Open the lock file of a name and return its descriptor; the caller closes it.
 
     Raises:
-        Transient: it cannot be made.
+        Transient: it cannot be created.
     """
     key = hashlib.sha256(scope.encode()).hexdigest()[:12]
-    path = _folder() / f"mergemill-{key}-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"
+    path = _find_folder() / f"mergemill-{key}-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}.lock"
     try:
-        return _opened(path)
+        return _open_file(path)
     except OSError as error:
         raise Transient(f"cannot lock {path}: {error.strerror}") from error
 
 
-def _folder() -> Path:
+def _find_folder() -> Path:
     folders = (Path(folder) for folder in FOLDERS)
     return next((f for f in folders if f.is_dir() and os.access(f, os.W_OK | os.X_OK)), Path(tempfile.gettempdir()))
 
 
-def _opened(path: Path) -> int:
-    """A descriptor of the file. Another user's is opened for reading: kernels refuse more in folders like these."""
+def _open_file(path: Path) -> int:
+    """Return a descriptor of the file. Another user's is opened for reading: kernels deny more in sticky folders."""
     flags = os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, os.O_RDONLY | flags)
@@ -62,5 +62,5 @@ def _opened(path: Path) -> int:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | flags, 0o644)
     except FileExistsError:
         return os.open(path, os.O_RDONLY | flags)
-    os.fchmod(handle, 0o644)  # whatever the umask: others must be able to read it
+    os.fchmod(handle, 0o644)  # regardless of the umask: other users must be able to read it
     return handle

@@ -1,7 +1,7 @@
-"""What a container prints, read from the engine's attach stream and kept within a limit.
+"""Output of a container, decoded from the engine's attach stream and limited in size.
 
-The stream is frames: one byte of stream number, three zeros, four bytes of length (big endian), then the payload
-(Docker Engine API, "Attach to a container").
+The stream consists of frames: one byte of stream number, three zeros, four bytes of length (big endian), then the
+payload (Docker Engine API, "Attach to a container").
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ STDOUT = 1
 
 
 class CappedOutput:
-    """Keeps the first and the last half of `limit` bytes; what lies between is counted and dropped."""
+    """Buffer of the first and the last `limit / 2` bytes; the bytes between them are counted and dropped."""
 
     def __init__(self, limit: int) -> None:
         self._half = max(limit // 2, 1)
@@ -22,27 +22,27 @@ class CappedOutput:
         self._seen = 0
 
     def write(self, data: bytes | memoryview) -> None:
-        """Take more output."""
+        """Append output."""
         self._seen += len(data)
         room = self._half - len(self._head)
         if room > 0:
             self._head += data[:room]
             data = data[room:]
         self._tail += data
-        # Cut seldom, not at every write: a gigabyte must not be moved byte by byte.
+        # Truncated seldom, not at every write, which would copy the tail each time.
         if len(self._tail) > 2 * self._half + 65536:
             del self._tail[: -self._half]
 
-    def text(self) -> str:
-        """What was kept, as text; undecodable bytes become U+FFFD."""
+    def get_text(self) -> str:
+        """Return the kept bytes as text; undecodable bytes become U+FFFD."""
         tail = self._tail[-self._half :]
         dropped = self._seen - len(self._head) - len(tail)
         between = f"\n[... {dropped} bytes left out ...]\n".encode() if dropped else b""
         return bytes(self._head + between + tail).decode("utf-8", errors="replace")
 
 
-class Results:
-    """Keeps everything up to `limit` bytes, and nothing of what is longer."""
+class BoundedBuffer:
+    """Buffer of at most `limit` bytes; it is empty when more were written."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -50,31 +50,33 @@ class Results:
         self._kept = bytearray()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Take more of them."""
+        """Append bytes."""
         self._seen += len(data)
         if self._seen <= self._limit:
             self._kept += data
 
-    def content(self) -> bytes:
-        """All that came, or nothing when that was too much."""
+    def get_content(self) -> bytes:
+        """Return all bytes, or none when there were too many."""
         return bytes(self._kept) if self._seen <= self._limit else b""
 
 
-class Frames:
-    """Takes the attach stream apart, in pieces of any size, and hands the payloads on.
+class FrameDecoder:
+    """Decodes the attach stream, in chunks of any size.
 
-    `results`: takes what comes on stdout; without it both streams are output.
+    Args:
+        output: receives stderr, and stdout where there is no `results`.
+        results: receives stdout.
     """
 
-    def __init__(self, output: CappedOutput, results: Results | None = None) -> None:
+    def __init__(self, output: CappedOutput, results: BoundedBuffer | None = None) -> None:
         self._output = output
         self._results = results
-        self._to: CappedOutput | Results = output
+        self._to: CappedOutput | BoundedBuffer = output
         self._header = bytearray()
         self._missing = 0
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece of the stream."""
+        """Decode the next chunk of the stream."""
         view = memoryview(data)
         while view:
             if self._missing:

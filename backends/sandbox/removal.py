@@ -1,4 +1,4 @@
-"""Removes containers behind the caller's back."""
+"""Removes containers in the background."""
 
 from __future__ import annotations
 
@@ -15,58 +15,58 @@ import urllib3
 
 log = logging.getLogger(__name__)
 
-AWAY = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
+CONNECTION_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 _T = TypeVar("_T")
 
 
-class Removal:
-    """`clients` gives the calling thread's client.
+class ContainerRemover:
+    """Removes containers. `clients` returns the calling thread's client.
 
-    What stays, because the engine is away, is tried again after the next removal that works; so it only logs.
+    A removal that fails is only logged; it is retried after the next one that succeeds.
     """
 
     def __init__(self, clients: Callable[[], Any]) -> None:
         self._clients = clients
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mergemill-remove")
-        self._under_way: set[Future[bool]] = set()
-        self._left: list[str] = []
+        self._pending: set[Future[bool]] = set()
+        self._failed: list[str] = []
 
-    def later(self, container: Callable[[], str]) -> None:
-        """Have a container removed in the background.
+    def remove_later(self, container: Callable[[], str]) -> None:
+        """Remove a container in the background.
 
-        `container` gives its id, may wait for it, and raises where it has come to nothing.
+        `container` returns its id, may wait for it, and raises where the container could not be created.
         """
-        self._submit(self._when_known, container)
+        self._submit(self._remove_when_known, container)
 
-    def _submit(self, work: Callable[[_T], bool], what: _T) -> None:
-        future = self._threads.submit(work, what)
-        self._under_way.add(future)
-        future.add_done_callback(self._under_way.discard)
+    def _submit(self, work: Callable[[_T], bool], argument: _T) -> None:
+        future = self._threads.submit(work, argument)
+        self._pending.add(future)
+        future.add_done_callback(self._pending.discard)
 
-    def _when_known(self, container: Callable[[], str]) -> bool:
+    def _remove_when_known(self, container: Callable[[], str]) -> bool:
         try:
-            found = container()
-        except Exception as error:  # noqa: BLE001 - whoever wanted it has been told
+            container_id = container()
+        except Exception as error:  # noqa: BLE001 - the caller of the failed creation has the error
             log.info("no container to remove: %s", error)
             return True
-        return self.now(found)
+        return self.remove(container_id)
 
-    def now(self, container: str) -> bool:
-        """Remove a container, running or not; whether it is gone."""
+    def remove(self, container: str) -> bool:
+        """Remove a container, running or not; return whether it is gone."""
         try:
             self._clients().remove_container(container, force=True, v=True)
-        except AWAY as error:
-            # 404: gone. 409: somebody else is at it.
+        except CONNECTION_ERRORS as error:
+            # 404: it is gone. 409: it is being removed.
             status = getattr(error, "status_code", None)
             if status not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT}:
-                log.info("container %s stays for now: %s", container[:12], error)
-                self._left.append(container)
+                log.info("container %s is not removed yet: %s", container[:12], error)
+                self._failed.append(container)
                 return False
-        with contextlib.suppress(IndexError):  # another thread may have taken the last
+        with contextlib.suppress(IndexError):  # another thread may have popped the last
             while True:
-                self._submit(self.now, self._left.pop())
+                self._submit(self.remove, self._failed.pop())
         return True
 
     def flush(self) -> None:
-        """Wait until the containers given so far are gone."""
-        wait(list(self._under_way))
+        """Wait until the containers passed so far are removed."""
+        wait(list(self._pending))

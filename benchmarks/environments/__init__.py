@@ -1,1 +1,1 @@
-"""How far real repositories get on the ladder without a model: planned, built, collected, most pass twice alike."""
+"""Environment builds of real repositories without a model: planned, built, tests collected, most tests pass twice."""

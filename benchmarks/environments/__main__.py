@@ -1,8 +1,8 @@
 """Run the benchmark: `python -m benchmarks.environments --clones DIR [--half tune] [--language python]`.
 
-DIR holds clones as OWNER__NAME.git of the repositories of `chosen.toml`. Each repository's row is appended to
-FOLDER/rows.jsonl as soon as it is known; started again, the rest is done. `--again NAME` does one anew, `--again
-REASON` all that ended so; the newest row counts. Logs and plans are kept beside it. No model takes part.
+DIR holds bare clones OWNER__NAME.git of the repositories of `chosen.toml`. The result of each repository is appended to
+FOLDER/rows.jsonl; a restart processes the remaining ones. `--again NAME` repeats one repository, `--again REASON` all
+that ended with this reason; the newest row counts. Logs and plans are stored in the folder. No model takes part.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from pathlib import Path
 from threading import Lock
 
 from backends.services import Services
-from benchmarks.environments.choose import Chosen, chosen
-from benchmarks.environments.measure import Row, measure, read, revision, write
-from benchmarks.environments.tables import markdown
-from mergemill.config import Settings
-from mergemill.errors import MergemillError
+from benchmarks.environments.choose import BenchmarkRepository, load_chosen
+from benchmarks.environments.measure import EnvironmentResult, append_result, measure, read_results, read_revision
+from benchmarks.environments.tables import render_markdown
+from core.config import Settings
+from core.errors import MergemillError
 from mergemill.services import make_services
 
 
-def wanted(options: argparse.Namespace, known: dict[str, Row]) -> list[Chosen]:
-    """The repositories still to do, in the order of the list."""
+def select_pending(options: argparse.Namespace, known: dict[str, EnvironmentResult]) -> list[BenchmarkRepository]:
+    """Return the remaining repositories in the order of the list."""
     again = set(options.again)
     return [
-        one
-        for one in chosen()
-        if (options.half in (one.half, "both"))
-        and (not options.language or options.language in (one.group, one.language))
-        and (not options.only or one.repo in options.only)
-        and (one.repo not in known or again & {one.repo, known[one.repo].reason, "all"})
+        measure_one
+        for measure_one in load_chosen()
+        if (options.half in (measure_one.half, "both"))
+        and (not options.language or options.language in (measure_one.group, measure_one.language))
+        and (not options.only or measure_one.repo in options.only)
+        and (measure_one.repo not in known or again & {measure_one.repo, known[measure_one.repo].reason, "all"})
     ]
 
 
-def work(todo: Sequence[Chosen], options: argparse.Namespace, services: Services) -> int:
-    """Measure and write; the number of repositories for which engine, network or disk failed."""
+def measure_all(todo: Sequence[BenchmarkRepository], options: argparse.Namespace, services: Services) -> int:
+    """Measure repositories and write results; return how many failed because of engine, network or disk."""
     lock, failed = Lock(), []
 
-    def one(repository: Chosen) -> None:
+    def measure_one(repository: BenchmarkRepository) -> None:
         try:
             row = measure(repository, options.clones.resolve(), services, options.out / "logs")
         except MergemillError as error:
@@ -48,16 +48,16 @@ def work(todo: Sequence[Chosen], options: argparse.Namespace, services: Services
             print(f"{repository.repo}: {error}", flush=True)
             return
         with lock:
-            write(row, options.out / "rows.jsonl")
+            append_result(row, options.out / "rows.jsonl")
             print(f"{row.repo}: {row.reason or 'accepted'} {row.detail} ({row.seconds:.0f} s)", flush=True)
 
     with ThreadPoolExecutor(options.workers) as pool:
-        list(pool.map(one, todo))
+        list(pool.map(measure_one, todo))
     return len(failed)
 
 
-def arguments() -> argparse.Namespace:
-    """The command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clones", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("environments-benchmark"), metavar="FOLDER")
@@ -72,22 +72,26 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Do what is left and print the tables."""
-    options = arguments()
+    """Measure the remaining repositories and print the tables."""
+    options = parse_arguments()
     (options.out / "logs").mkdir(parents=True, exist_ok=True)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s")
     logging.getLogger("builders").setLevel(logging.INFO)
     failed = 0
     if not options.table:
-        todo = wanted(options, read(options.out / "rows.jsonl"))
-        print(f"{len(todo)} repositories to do, mergemill {revision()}", flush=True)
+        todo = select_pending(options, read_results(options.out / "rows.jsonl"))
+        print(f"{len(todo)} repositories to do, mergemill {read_revision()}", flush=True)
         db = f"sqlite:///{options.out.resolve()}/bench.db"
         limits = {} if options.test_timeout is None else {"test_timeout": options.test_timeout}
         settings = Settings(db=db, workers=options.workers, **limits)
-        failed = work(todo, options, make_services(settings, engine=True))
-    known = read(options.out / "rows.jsonl")
-    rows = [known[one.repo] for one in chosen() if one.repo in known and options.half in (one.half, "both")]
-    print(markdown(rows))
+        failed = measure_all(todo, options, make_services(settings, engine=True))
+    known = read_results(options.out / "rows.jsonl")
+    rows = [
+        known[measure_one.repo]
+        for measure_one in load_chosen()
+        if measure_one.repo in known and options.half in (measure_one.half, "both")
+    ]
+    print(render_markdown(rows))
     return 75 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""One repository on the ladder, by the product's own stage: what a row of the benchmark is made of."""
+"""Measure the environment build of one repository with the product's own build stage."""
 
 from __future__ import annotations
 
@@ -14,29 +14,40 @@ from pathlib import Path
 from typing import TypedDict
 
 from backends.services import Services
-from benchmarks.environments.choose import Chosen
+from benchmarks.environments.choose import BenchmarkRepository
 from builders.build import build
-from builders.repair.loop import NOT_BUILT
-from mergemill.errors import InputError, MachineError
-from mergemill.services import artifacts_of
+from builders.repair.loop import REASONS_WITHOUT_BUILD
+from core.errors import InputError, MachineError
+from mergemill.services import open_artifacts
 from taskdb.records import Attempt, Candidate, Environment, Rejection
 
 STEPS = ("plan", "built", "collected", "accepted")
-"""The steps of the ladder; a row names the last one reached, or nothing."""
+"""Steps of a build; a result names the last one reached, or is empty."""
 
-REACHED = {
-    "no-language": "", "no-plan": "", "incomplete-clone": "", "bug": "",
-    "no-base": "plan", "dependencies-failed": "plan", "install-failed": "plan",
-    "no-report": "built", "no-tests-collected": "built", "few-collected": "built", "timeout": "built",
-    "out-of-memory": "built", "disk-full": "built",
-    "fake-report": "built", "mostly-failing": "collected", "unstable": "collected",
-}  # fmt: skip
-"""The last step reached when it ended for that reason."""
+STEP_BY_REASON = {
+    "no-language": "",
+    "no-plan": "",
+    "incomplete-clone": "",
+    "bug": "",
+    "no-base": "plan",
+    "dependencies-failed": "plan",
+    "install-failed": "plan",
+    "no-report": "built",
+    "no-tests-collected": "built",
+    "few-collected": "built",
+    "timeout": "built",
+    "out-of-memory": "built",
+    "disk-full": "built",
+    "fake-report": "built",
+    "mostly-failing": "collected",
+    "unstable": "collected",
+}
+"""The last step reached when a build ended for that reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """What became of one repository. Seconds are wall time; megabytes are 10^6 bytes."""
+class EnvironmentResult:
+    """Result of one repository. Seconds are wall time; megabytes are 10^6 bytes."""
 
     repo: str
     group: str
@@ -47,133 +58,188 @@ class Row:
     step: str
     """The last step reached, of STEPS, or empty."""
     reason: str
-    """Why it is not accepted; empty when it is."""
+    """Reason of the rejection; empty if accepted."""
     detail: str
     attempt: int
-    """How many plans were tried, the last one accepted or not; 0 when there was none."""
+    """Number of plans tried, including the last one; 0 without a plan."""
     edits: tuple[str, ...]
-    """What was changed of the first plan and by whom, in order; of refused attempts, too, unless they were undone."""
+    """Edits of the first plan with their origin, in order; edits of rejected attempts are included unless undone."""
     version: str
     seconds: float
     test_seconds: float
     own_mb: float
     shared_mb: float
-    """Of the dependency layer, which other commits share."""
+    """Size of the dependency layer, which other commits share."""
     share: float
     passed: int
     ran: int
     revision: str
-    """Of mergemill itself."""
+    """Commit of mergemill."""
 
 
-def candidate_of(chosen: Chosen, clones: Path) -> Candidate:
-    """The candidate whose base is the repository's commit; its patches are empty, the build does not look at them."""
+def make_candidate(repository: BenchmarkRepository, clones: Path) -> Candidate:
+    """Return a candidate with the repository's commit as base and empty patches, which a build does not use."""
     empty = "0" * 64
     return Candidate(
-        parent=empty, source=f"git:{clones / chosen.name}.git", repo=chosen.repo, name=f"{chosen.name}-0",
-        language=chosen.language, base_commit=chosen.commit, merge_commit=chosen.commit,
-        created_at=f"{chosen.day}T00:00:00Z", version="", problem_statement="", hints="", license="NOASSERTION",
-        gold_patch=empty, test_patch=empty, gold_files=(), test_files=(), gold_lines=0, test_lines=0,
-    )  # fmt: skip
+        parent=empty,
+        source=f"git:{clones / repository.name}.git",
+        repo=repository.repo,
+        name=f"{repository.name}-0",
+        language=repository.language,
+        base_commit=repository.commit,
+        merge_commit=repository.commit,
+        created_at=f"{repository.day}T00:00:00Z",
+        version="",
+        problem_statement="",
+        hints="",
+        license="NOASSERTION",
+        gold_patch=empty,
+        test_patch=empty,
+        gold_files=(),
+        test_files=(),
+        gold_lines=0,
+        test_lines=0,
+    )
 
 
-def measure(chosen: Chosen, clones: Path, services: Services, logs: Path) -> Row:
-    """Build the repository's environment and keep the log as a file of `logs`.
+def measure(repository: BenchmarkRepository, clones: Path, services: Services, logs: Path) -> EnvironmentResult:
+    """Build the repository's environment and store the log in `logs`.
 
-    The store is one that has seen no other run: nothing is known of what mended the repository before.
+    The store must be new, so that no earlier repair of the repository is available.
 
     Raises:
-        Transient: engine, network or disk failed; that says nothing of the repository.
+        Transient: engine, network or disk failed, independent of the repository.
     """
     with tempfile.TemporaryDirectory(prefix="mergemill-benchmark-") as folder:
         settings = services.settings.model_copy(update={"store": Path(folder)})
-        fresh = replace(services, settings=settings, artifacts=artifacts_of(settings))
-        return _measured(chosen, clones, fresh, logs)
+        fresh = replace(services, settings=settings, artifacts=open_artifacts(settings))
+        return _build_environment(repository, clones, fresh, logs)
 
 
-def _measured(chosen: Chosen, clones: Path, services: Services, logs: Path) -> Row:
+def _build_environment(
+    repository: BenchmarkRepository, clones: Path, services: Services, logs: Path
+) -> EnvironmentResult:
     started = time.monotonic()
     try:
-        result = build(candidate_of(chosen, clones), services)
+        result = build(make_candidate(repository, clones), services)
     except (InputError, MachineError) as error:
         reason = "no-language" if isinstance(error, InputError) else "no-base"
-        return _row(chosen, reason=reason, detail=str(error), seconds=time.monotonic() - started)
+        return _make_result(repository, reason=reason, detail=str(error), seconds=time.monotonic() - started)
     except Exception as error:
-        if type(error).__module__ == "mergemill.errors":
+        if type(error).__module__ == "core.errors":
             raise
-        logging.getLogger(__name__).exception("%s", chosen.repo)
-        (logs / f"{chosen.name}.log").write_text(traceback.format_exc())
-        return _row(chosen, reason="bug", detail=repr(error)[:300], seconds=time.monotonic() - started)
+        logging.getLogger(__name__).exception("%s", repository.repo)
+        (logs / f"{repository.name}.log").write_text(traceback.format_exc())
+        return _make_result(repository, reason="bug", detail=repr(error)[:300], seconds=time.monotonic() - started)
     if result.log:
-        (logs / f"{chosen.name}.log").write_text(services.artifacts.text(result.log))
+        (logs / f"{repository.name}.log").write_text(services.artifacts.get_text(result.log))
     if isinstance(result, Rejection):
-        return _row(
-            chosen, reason=str(result.reason), detail=result.detail, seconds=result.seconds, **_tried(result.attempts)
-        )  # fmt: skip
-    (logs / f"{chosen.name}.plan.json").write_text(result.plan.model_dump_json(indent=1))
-    return _accepted(chosen, result, services)
+        return _make_result(
+            repository,
+            reason=str(result.reason),
+            detail=result.detail,
+            seconds=result.seconds,
+            **_summarize_attempts(result.attempts),
+        )
+    (logs / f"{repository.name}.plan.json").write_text(result.plan.model_dump_json(indent=1))
+    return _make_accepted_result(repository, result, services)
 
 
-def _accepted(chosen: Chosen, environment: Environment, services: Services) -> Row:
-    shared = services.sandbox.image(environment.plan.dependency_image)
+def _make_accepted_result(
+    repository: BenchmarkRepository, environment: Environment, services: Services
+) -> EnvironmentResult:
+    shared = services.images.inspect(environment.plan.dependency_image)
     counts = environment.counts
-    return _row(
-        chosen, step="accepted", version=environment.plan.language_version,
-        seconds=environment.seconds, test_seconds=environment.test_seconds, own_mb=environment.image_bytes / 1e6,
-        shared_mb=shared.layer_bytes / 1e6 if shared else 0.0, share=environment.collected_share,
-        passed=counts.passed, ran=counts.passed + counts.failed + counts.error + counts.xfailed,
-        **_tried(environment.attempts),
-    )  # fmt: skip
+    return _make_result(
+        repository,
+        step="accepted",
+        version=environment.plan.language_version,
+        seconds=environment.seconds,
+        test_seconds=environment.test_seconds,
+        own_mb=environment.image_bytes / 1e6,
+        shared_mb=shared.layer_bytes / 1e6 if shared else 0.0,
+        share=environment.collected_share,
+        passed=counts.passed,
+        ran=counts.passed + counts.failed + counts.error + counts.xfailed,
+        **_summarize_attempts(environment.attempts),
+    )
 
 
-class _Tried(TypedDict):
+class _AttemptSummary(TypedDict):
     attempt: int
     edits: tuple[str, ...]
 
 
-def _tried(attempts: Sequence[Attempt]) -> _Tried:
-    """How many plans were tried and what was edited, as `Row` has it."""
-    built = [one for one in attempts if one.reason not in NOT_BUILT]
-    edits = tuple(f"{one.by} {edit}" for one in built for edit in one.edits if not one.undone)
+def _summarize_attempts(attempts: Sequence[Attempt]) -> _AttemptSummary:
+    """Return the number of plans tried and their edits as fields of `EnvironmentResult`."""
+    built = [one for one in attempts if one.reason not in REASONS_WITHOUT_BUILD]
+    edits = tuple(f"{one.proposed_by} {edit}" for one in built for edit in one.edits if not one.rolled_back)
     return {"attempt": len(built), "edits": edits}
 
 
-def _row(
-    chosen: Chosen, *, step: str = "", reason: str = "", detail: str = "", attempt: int = 0, version: str = "",
-    seconds: float = 0, test_seconds: float = 0, own_mb: float = 0, shared_mb: float = 0, share: float = 0,
-    passed: int = 0, ran: int = 0, edits: tuple[str, ...] = (),
-) -> Row:  # fmt: skip
-    return Row(
-        repo=chosen.repo, group=chosen.group, language=chosen.language, half=chosen.half, commit=chosen.commit,
-        day=chosen.day, step=step or REACHED.get(reason, ""), reason=reason, detail=detail, attempt=attempt,
-        edits=edits, version=version, seconds=round(seconds, 1), test_seconds=round(test_seconds, 1),
-        own_mb=round(own_mb, 2), shared_mb=round(shared_mb, 1), share=share, passed=passed, ran=ran,
-        revision=revision(),
-    )  # fmt: skip
+def _make_result(
+    repository: BenchmarkRepository,
+    *,
+    step: str = "",
+    reason: str = "",
+    detail: str = "",
+    attempt: int = 0,
+    version: str = "",
+    seconds: float = 0,
+    test_seconds: float = 0,
+    own_mb: float = 0,
+    shared_mb: float = 0,
+    share: float = 0,
+    passed: int = 0,
+    ran: int = 0,
+    edits: tuple[str, ...] = (),
+) -> EnvironmentResult:
+    return EnvironmentResult(
+        repo=repository.repo,
+        group=repository.group,
+        language=repository.language,
+        half=repository.half,
+        commit=repository.commit,
+        day=repository.day,
+        step=step or STEP_BY_REASON.get(reason, ""),
+        reason=reason,
+        detail=detail,
+        attempt=attempt,
+        edits=edits,
+        version=version,
+        seconds=round(seconds, 1),
+        test_seconds=round(test_seconds, 1),
+        own_mb=round(own_mb, 2),
+        shared_mb=round(shared_mb, 1),
+        share=share,
+        passed=passed,
+        ran=ran,
+        revision=read_revision(),
+    )
 
 
-def revision() -> str:
-    """The commit of mergemill that this is run from, with a `+` when files were changed since."""
+def read_revision() -> str:
+    """Return mergemill's commit, with a `+` for uncommitted changes."""
     here = Path(__file__).parent
     said = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=here, capture_output=True, check=False
-    )  # fmt: skip
+    )
     return said.stdout.decode().strip()
 
 
-def write(row: Row, path: Path) -> None:
-    """Append the row as one line of JSON."""
+def append_result(row: EnvironmentResult, path: Path) -> None:
+    """Append the result as one line of JSON."""
     with path.open("a") as file:
         file.write(json.dumps(asdict(row)) + "\n")
 
 
-def read(path: Path) -> dict[str, Row]:
-    """The last row of each repository."""
-    return {row.repo: row for row in _rows(path)}
+def read_results(path: Path) -> dict[str, EnvironmentResult]:
+    """Read the last result of each repository."""
+    return {row.repo: row for row in _parse_results(path)}
 
 
-def _rows(path: Path) -> Iterator[Row]:
+def _parse_results(path: Path) -> Iterator[EnvironmentResult]:
     if path.exists():
         for line in path.read_text().splitlines():
             said = json.loads(line)
-            yield Row(**said | {"edits": tuple(said["edits"])})
+            yield EnvironmentResult(**said | {"edits": tuple(said["edits"])})

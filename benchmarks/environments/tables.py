@@ -1,4 +1,4 @@
-"""The benchmark's tables: shares by language and half with intervals, failures by reason, one row a repository."""
+"""Tables of the benchmark: shares by language and half with intervals, failures by reason, one row per repository."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from math import sqrt
 from statistics import median
 
-from benchmarks.environments.measure import STEPS, Row
+from benchmarks.environments.measure import STEPS, EnvironmentResult
 
 Z = 1.96
-"""Of a 95 % interval."""
+"""Quantile of a 95 % interval."""
 
 
-def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """Wilson's 95 % score interval of a share (Wilson 1927), 0..1."""
+def compute_wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95 % score interval of a share (Wilson 1927), 0..1."""
     if not trials:
         return 0.0, 1.0
     share = successes / trials
@@ -24,17 +24,22 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
 
 
-def reached(rows: Sequence[Row], step: str) -> int:
-    """How many came as far as the step."""
+def count_reached(rows: Sequence[EnvironmentResult], step: str) -> int:
+    """Return how many repositories reached the step."""
     return sum(row.step != "" and STEPS.index(row.step) >= STEPS.index(step) for row in rows)
 
 
-def markdown(rows: Sequence[Row]) -> str:
-    """All tables, for a page."""
-    return "\n\n".join(["\n".join(_shares(rows)), "\n".join(_failures(rows)), "\n".join(_each(rows))]) + "\n"
+def render_markdown(rows: Sequence[EnvironmentResult]) -> str:
+    """Return all tables in Markdown."""
+    return (
+        "\n\n".join(
+            ["\n".join(_render_shares(rows)), "\n".join(_render_failures(rows)), "\n".join(_render_repositories(rows))]
+        )
+        + "\n"
+    )
 
 
-def _shares(rows: Sequence[Row]) -> Iterator[str]:
+def _render_shares(rows: Sequence[EnvironmentResult]) -> Iterator[str]:
     names = ("language", "half", "repositories", *STEPS, "share", "95 %", "seconds", "MB shared", "MB own")
     yield f"| {' | '.join(names)} |"
     yield "|---" * len(names) + "|"
@@ -43,21 +48,26 @@ def _shares(rows: Sequence[Row]) -> Iterator[str]:
         for half in ("tune", "held", "both"):
             part = [row for row in rows if group in (row.group, "all") and half in (row.half, "both")]
             if part:
-                yield _share(group, half, part)
+                yield _format_share(group, half, part)
 
 
-def _share(group: str, half: str, rows: Sequence[Row]) -> str:
-    counts = [reached(rows, step) for step in STEPS]
-    low, high = wilson(counts[-1], len(rows))
+def _format_share(group: str, half: str, rows: Sequence[EnvironmentResult]) -> str:
+    counts = [count_reached(rows, step) for step in STEPS]
+    low, high = compute_wilson_interval(counts[-1], len(rows))
     good = [row for row in rows if not row.reason]
-    middle = [f"{median(column):.{n}f}" if column else "" for n, column in (
-        (0, [row.seconds for row in good]), (0, [row.shared_mb for row in good]), (2, [row.own_mb for row in good])
-    )]  # fmt: skip
+    middle = [
+        f"{median(column):.{n}f}" if column else ""
+        for n, column in (
+            (0, [row.seconds for row in good]),
+            (0, [row.shared_mb for row in good]),
+            (2, [row.own_mb for row in good]),
+        )
+    ]
     cells = [group, half, len(rows), *counts, f"{counts[-1] / len(rows):.0%}", f"{low:.0%}-{high:.0%}", *middle]
     return "| " + " | ".join(str(cell) for cell in cells) + " |"
 
 
-def _failures(rows: Sequence[Row]) -> Iterator[str]:
+def _render_failures(rows: Sequence[EnvironmentResult]) -> Iterator[str]:
     yield "| reason | tune | held | repositories |"
     yield "|---|---|---|---|"
     for reason, _ in Counter(row.reason for row in rows if row.reason).most_common():
@@ -67,7 +77,7 @@ def _failures(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| `{reason}` | {halves['tune'] or ''} | {halves['held'] or ''} | {names} |"
 
 
-def _each(rows: Sequence[Row]) -> Iterator[str]:
+def _render_repositories(rows: Sequence[EnvironmentResult]) -> Iterator[str]:
     yield "| repository | language | half | commit's day | result | plan | seconds | MB shared | MB own | tests pass |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for row in rows:

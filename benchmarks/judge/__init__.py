@@ -1,1 +1,1 @@
-"""How right the judge is, against people's labels; and where its calibrated model comes from."""
+"""Accuracy of the statement judge against annotators' labels, and the fit of its calibrated model."""

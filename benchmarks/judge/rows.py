@@ -1,8 +1,8 @@
-"""Published tasks with what three people said of each, as OpenAI's annotations of SWE-bench have it.
+"""Published tasks with the labels of three annotators each, from OpenAI's annotations of SWE-bench.
 
-The labels are 0..3, the worst of three; 2 and more counts as bad, as it did where SWE-bench Verified was selected *by*
-these labels. A row of Verified is therefore never bad, and says nothing on how well bad rows are told. Rows of Lite
-were selected without knowing the labels: on these the judge is measured.
+The labels are 0..3, the worst of three; 2 and more counts as bad, as in the selection of SWE-bench Verified. Verified
+was selected *by* these labels, so none of its rows is bad and it cannot show how well bad rows are recognized. Lite was
+selected without the labels: it is used for the measurements.
 """
 
 from __future__ import annotations
@@ -15,59 +15,61 @@ from pathlib import Path
 
 import numpy as np
 
-from mergemill.judging import cases_of
-from miner.instances import lines
+from mergemill.instances import read_cases
+from miner.instances import read_lines
 from taskdb.verdicts import Finding
-from verifiers.judge.case import Case
-from verifiers.judge.rules import findings_of
-from verifiers.judge.signals import OF_THE_STATEMENT, SIGNALS, signals_of
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.rules import apply_rules
+from verifiers.judge.signals import SIGNALS, STATEMENT_SIGNALS, compute_signals
 
-BAD = 2.0
+BAD_LEVEL = 2.0
 LABELS = {"underspecified": "underspecified", "unfair_tests": "false_negative"}
-"""Our word -> column of the labels' file."""
-NAMES = tuple(signal.__name__ for signal in SIGNALS)
-JUDGED_BY = {"underspecified": tuple(signal.__name__ for signal in OF_THE_STATEMENT), "unfair_tests": NAMES}
-"""Label -> signals whose weights it has."""
+"""Name of a label -> column of the labels' file."""
+NAMES = tuple(SIGNALS)
+SIGNALS_BY_LABEL = {"underspecified": tuple(STATEMENT_SIGNALS), "unfair_tests": NAMES}
+"""Label -> signals with a weight for it."""
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Cases with their labels, in one order. `unselected`: whether a row was chosen without knowing the labels."""
+class LabelledRows:
+    """Labelled cases in a fixed order. `unselected`: whether a row was chosen independently of the labels."""
 
-    cases: tuple[Case, ...]
+    cases: tuple[JudgeCase, ...]
     bad: dict[str, np.ndarray]
     unselected: np.ndarray
     verified: np.ndarray
 
     @cached_property
     def repositories(self) -> np.ndarray:
-        """Repository of each row: folds never part one."""
+        """Repository of each row; folds are grouped by it."""
         return np.array([case.repo for case in self.cases])
 
     @cached_property
     def findings(self) -> list[tuple[Finding, ...]]:
-        """What the rules see."""
-        return [findings_of(case) for case in self.cases]
+        """Findings of the rules for each row."""
+        return [apply_rules(case) for case in self.cases]
 
     @cached_property
     def table(self) -> np.ndarray:
-        """Rows by signals; NaN where a signal has nothing to say."""
-        every = [signals_of(case, found) for case, found in zip(self.cases, self.findings, strict=True)]
-        return np.array([[np.nan if told[name] is None else told[name] for name in NAMES] for told in every], float)
+        """Rows by signals; NaN where a signal is undefined."""
+        rows = [compute_signals(case, found) for case, found in zip(self.cases, self.findings, strict=True)]
+        return np.array(
+            [[np.nan if signals[name] is None else signals[name] for name in NAMES] for signals in rows], float
+        )
 
 
-def read(texts: Path, labels: Path) -> Rows:
-    """The rows that have both texts and labels."""
+def read_rows(texts: Path, labels: Path) -> LabelledRows:
+    """Read the rows that have both texts and labels."""
     with labels.open(encoding="utf-8", newline="") as file:
         known = {row["instance_id"]: row for row in csv.DictReader(file)}
     chosen_by = {
-        row["instance_id"]: " ".join(row.get("in", ())) for _, line in lines(texts) if (row := json.loads(line))
+        row["instance_id"]: " ".join(row.get("in", ())) for _, line in read_lines(texts) if (row := json.loads(line))
     }
-    cases = tuple(case for case in cases_of(texts) if isinstance(case, Case) and case.name in known)
-    return Rows(
+    cases = tuple(case for case in read_cases(texts) if isinstance(case, JudgeCase) and case.name in known)
+    return LabelledRows(
         cases=cases,
         bad={
-            ours: np.array([float(known[case.name][theirs]) >= BAD for case in cases])
+            ours: np.array([float(known[case.name][theirs]) >= BAD_LEVEL for case in cases])
             for ours, theirs in LABELS.items()
         },
         unselected=np.array(["Lite" in chosen_by[case.name] for case in cases]),
@@ -75,8 +77,8 @@ def read(texts: Path, labels: Path) -> Rows:
     )
 
 
-def base_rates(labels: Path) -> dict[str, float]:
-    """Share of bad rows among all that are labelled, with texts or without."""
+def compute_base_rates(labels: Path) -> dict[str, float]:
+    """Return the share of bad rows among all labelled ones, with or without texts."""
     with labels.open(encoding="utf-8", newline="") as file:
-        every = list(csv.DictReader(file))
-    return {ours: float(np.mean([float(row[theirs]) >= BAD for row in every])) for ours, theirs in LABELS.items()}
+        rows = list(csv.DictReader(file))
+    return {ours: float(np.mean([float(row[theirs]) >= BAD_LEVEL for row in rows])) for ours, theirs in LABELS.items()}

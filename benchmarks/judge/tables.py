@@ -1,4 +1,4 @@
-"""What the benchmark prints, as markdown."""
+"""Tables of the benchmark in Markdown."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from benchmarks.judge.measure import CALIBRATION, METRICS, measured, reliability
-from benchmarks.judge.rows import Rows
+from benchmarks.judge.measure import CALIBRATION, METRICS, compute_reliability, measure_metric
+from benchmarks.judge.rows import LabelledRows
 from verifiers.judge.rules import DECISIVE
 
 Scores = dict[str, np.ndarray]
 """Label -> probability (or any score) of each row."""
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """A table in markdown."""
+def render_table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
 
 
-def slices(rows: Rows) -> dict[str, np.ndarray]:
-    """Name -> rows it means. Only the first was selected without knowing the labels."""
+def select_slices(rows: LabelledRows) -> dict[str, np.ndarray]:
+    """Return name -> mask of rows. Only the first slice was selected independently of the labels."""
     return {
         "Lite": rows.unselected,
         "Lite, not Verified": rows.unselected & ~rows.verified,
@@ -31,47 +31,49 @@ def slices(rows: Rows) -> dict[str, np.ndarray]:
     }
 
 
-def ranking(rows: Rows, judges: dict[str, Scores]) -> str:
-    """How well each judge puts bad rows before others."""
+def render_ranking(rows: LabelledRows, judges: dict[str, Scores]) -> str:
+    """Return how well each judge ranks bad rows before others."""
     found = []
     for label, truth in rows.bad.items():
-        for where, chosen in slices(rows).items():
+        for where, chosen in select_slices(rows).items():
             for name, scores in judges.items():
-                values = [measured(metric, truth[chosen], scores[label][chosen]) for metric in METRICS.values()]
+                values = [measure_metric(metric, truth[chosen], scores[label][chosen]) for metric in METRICS.values()]
                 found.append([label, where, chosen.sum(), f"{truth[chosen].mean():.2f}", name, *values])
-    return table(["label", "rows", "n", "bad", "judge", *METRICS], found)
+    return render_table(["label", "rows", "n", "bad", "judge", *METRICS], found)
 
 
-def calibration(rows: Rows, judges: dict[str, Scores]) -> str:
-    """How far the probabilities can be believed, on the rows that were not selected."""
+def render_calibration(rows: LabelledRows, judges: dict[str, Scores]) -> str:
+    """Return the calibration of the probabilities on the unselected rows."""
     found = []
-    own = rows.unselected
+    unselected = rows.unselected
     for label, truth in rows.bad.items():
         for name, scores in judges.items():
-            told, said = truth[own], scores[label][own]
-            bins = "; ".join(f"{p:.2f} -> {share:.2f}" for _, p, share in reliability(told, said))
-            found.append([label, name, *(measured(metric, told, said) for metric in CALIBRATION.values()), bins])
-    return table(["label", "judge", *CALIBRATION, "said -> seen, by fifths"], found)
+            observed, predicted = truth[unselected], scores[label][unselected]
+            bins = "; ".join(f"{p:.2f} -> {share:.2f}" for _, p, share in compute_reliability(observed, predicted))
+            found.append(
+                [label, name, *(measure_metric(metric, observed, predicted) for metric in CALIBRATION.values()), bins]
+            )
+    return render_table(["label", "judge", *CALIBRATION, "predicted -> observed, by fifths"], found)
 
 
-def findings(rows: Rows) -> str:
-    """Each finding: how often, and how many of the rows it speaks of are bad."""
-    own = rows.unselected
+def render_findings(rows: LabelledRows) -> str:
+    """Return for each finding its frequency and its share of bad rows."""
+    unselected = rows.unselected
     found = []
-    counted = Counter(rule for told in rows.findings for rule in {finding.rule for finding in told})
+    counted = Counter(rule for findings in rows.findings for rule in {finding.rule for finding in findings})
     for rule, _ in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
-        hit = np.array([any(finding.rule == rule for finding in told) for told in rows.findings])
-        shares = list(_shares(rows, hit & own))
+        hit = np.array([any(finding.rule == rule for finding in findings) for findings in rows.findings])
+        shares = list(_format_shares(rows, hit & unselected))
         decisive = "yes" if rule in DECISIVE else ""
-        found.append([rule, decisive, (hit & own).sum(), *shares, (hit & ~own).sum()])
-    return table(
+        found.append([rule, decisive, (hit & unselected).sum(), *shares, (hit & ~unselected).sum()])
+    return render_table(
         ["finding", "enough alone", "Lite rows", "underspecified", "unfair_tests", "either", "rows of Verified alone"],
         found,
     )
 
 
-def _shares(rows: Rows, hit: np.ndarray) -> Iterator[str]:
-    """For each label and for either: bad rows of those hit, their share, and how many times the usual one that is."""
+def _format_shares(rows: LabelledRows, hit: np.ndarray) -> Iterator[str]:
+    """Yield for each label and for either: bad rows among those hit, their share, and the lift over all rows."""
     either = np.logical_or(*rows.bad.values())
     for truth in (*rows.bad.values(), either):
         if not hit.any():

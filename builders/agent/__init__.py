@@ -1,5 +1,5 @@
-"""A language model that mends builds: it looks around in a container, edits the draft and has it tested.
+"""Agent that repairs builds: a language model inspects a container, edits the draft and requests tests.
 
-What it is told stands in `prompts/`, what it can do in `tools`. It never writes a Dockerfile and is never believed:
-images are rendered from the draft, and whether one is accepted reports say.
+`prompts/` contains its prompts, `tools` its tools. It never writes a Dockerfile: images are rendered from the draft,
+and acceptance is decided from test reports.
 """

@@ -1,4 +1,4 @@
-"""A conversation, round by round: what the model asks for is done, until it wants the plan tested or it is over."""
+"""Conversation with a model, in rounds: tool calls run until the model calls `test` or the conversation stops."""
 
 from __future__ import annotations
 
@@ -6,162 +6,168 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from backends.llm.answers import LENGTH
-from backends.llm.base import ContextFullError, Message, Model, Reply, ToolCall, estimate
-from backends.llm.meter import BudgetSpentError, Meter
-from builders.agent.guards import Guard, Stop, StoppedError
-from builders.agent.history import History
-from builders.agent.prompting import prompt, prompts_hash
-from builders.agent.tools import Toolbox, TurnOver
-from builders.agent.transcript import Recorder, Transcript
+from backends.llm.base import ContextLengthError, LanguageModel, Message, ModelReply, ToolCall, estimate_tokens
+from backends.llm.meter import BudgetExceededError, UsageMeter
+from backends.llm.response import FINISH_LENGTH
+from builders.agent.guards import ConversationGuard, ConversationStoppedError, StopReason
+from builders.agent.history import MessageHistory
+from builders.agent.prompt_templates import hash_prompts, render_prompt
+from builders.agent.tools import EndTurn, Toolbox
+from builders.agent.transcript import Transcript, TranscriptRecorder
 
-TEST = "test"
-GIVE_UP = "give_up"
-SHRINKS = 4
-"""How often a conversation that the endpoint finds too long is cut before it is given up."""
+TEST_TOOL = "test"
+GIVE_UP_TOOL = "give_up"
+MAX_SHRINKS = 4
+"""Limit of attempts to shorten a conversation that the endpoint rejects as too long."""
 NO_ANSWER = "[no answer]"
 NOT_DONE = "Not done: `{tool}` ended your turn."
 
 
 class Conversation:
-    """One model at work on one build.
+    """Conversation with one model about one build.
 
     Args:
-        model: who is asked.
-        toolbox: what it can do.
-        system: the instructions.
-        meter: counts tokens and money, and ends it.
-        left: seconds that are left of the time.
-        answer_tokens: room to leave for an answer.
+        model: the model that is queried.
+        toolbox: its tools.
+        system: the system prompt.
+        meter: counts tokens and cost, and raises when the budget is spent.
+        seconds_left: returns the remaining time.
+        answer_tokens: tokens reserved for an answer.
     """
 
     def __init__(
         self,
-        model: Model,
+        model: LanguageModel,
         toolbox: Toolbox,
         system: str,
         *,
-        meter: Meter,
-        left: Callable[[], float],
+        meter: UsageMeter,
+        seconds_left: Callable[[], float],
         answer_tokens: int,
     ) -> None:
         self.meter = meter
-        self.guard = Guard()
+        self.guard = ConversationGuard()
         self._model = model
         self._toolbox = toolbox
-        self._tools = toolbox.declared()
-        self._left = left
-        room = model.context_tokens - answer_tokens - estimate_tools(toolbox)
-        self._history = History(max(room, model.context_tokens // 4))
-        self._recorder = Recorder(model.name, prompts_hash())
-        self._waiting: ToolCall | None = None
-        self._tell(Message(role="system", text=system))
+        self._tools = toolbox.declare_tools()
+        self._seconds_left = seconds_left
+        room = model.context_tokens - answer_tokens - estimate_tool_tokens(toolbox)
+        self._history = MessageHistory(max(room, model.context_tokens // 4))
+        self._recorder = TranscriptRecorder(model.name, hash_prompts())
+        self._pending_call: ToolCall | None = None
+        self._add_message(Message(role="system", text=system))
 
-    def round(self, told: str) -> str:
-        """Tell the model something, and let it work until it wants the plan tested; why it does.
+    def run_round(self, message: str) -> str:
+        """Send a message and run turns until the model calls `test`; return its rationale.
 
-        `told`: the task, or after a test its result.
+        `message`: the task, or the result of the last test.
 
         Raises:
-            StoppedError: there will be no other test.
-            Transient, InputError, Stopped: endpoint or engine failed, the endpoint refuses, or the user ended it.
+            ConversationStoppedError: the conversation ended without another test.
+            Transient, InputError, Stopped: endpoint or engine failed, the endpoint rejects the request, or the user
+                ended the run.
         """
         try:
-            self._answer(told)
-            while (why := self._turn()) is None:
+            self._deliver_result(message)
+            while (rationale := self._run_turn()) is None:
                 pass
-        except BudgetSpentError as error:
-            self._recorder.note("ended", Stop.BUDGET, str(error))
-            raise StoppedError(Stop.BUDGET, str(error)) from error
-        except StoppedError as error:
-            self._recorder.note("ended", error.stop, error.detail)
+        except BudgetExceededError as error:
+            self._recorder.record_event("ended", StopReason.BUDGET, str(error))
+            raise ConversationStoppedError(StopReason.BUDGET, str(error)) from error
+        except ConversationStoppedError as error:
+            self._recorder.record_event("ended", error.stop, error.detail)
             raise
-        self._recorder.note("ended", TEST, why)
-        return why
+        self._recorder.record_event("ended", TEST_TOOL, rationale)
+        return rationale
 
-    def transcript(self) -> Transcript:
-        """All that was said so far."""
-        return self._recorder.transcript(self.meter)
+    def build_transcript(self) -> Transcript:
+        """Return the conversation so far."""
+        return self._recorder.build_transcript(self.meter)
 
-    def _tell(self, message: Message) -> None:
+    def _add_message(self, message: Message) -> None:
         self._history.add(message)
-        self._recorder.told(message)
+        self._recorder.record_message(message)
 
-    def _answer(self, told: str) -> None:
-        """What is told is the result of the test that was asked for, else a message of its own."""
-        if self._waiting is None:
-            self._tell(Message(role="user", text=told))
+    def _deliver_result(self, text: str) -> None:
+        """Add a text as the result of the pending `test` call, else as a user message."""
+        if self._pending_call is None:
+            self._add_message(Message(role="user", text=text))
         else:
-            self._give(self._waiting, told, 0.0)
-            self._waiting = None
+            self._add_tool_result(self._pending_call, text, 0.0)
+            self._pending_call = None
 
-    def _turn(self) -> str | None:
-        """One reply, and what it asks for; why it asks for a test, None when it does not."""
-        reply = self._ask()
-        empty = not (reply.text or reply.tool_calls)  # which some endpoints do not take back
+    def _run_turn(self) -> str | None:
+        """Request one reply and run its tool calls; return the rationale of a `test` call, None without one."""
+        reply = self._request_reply()
+        empty = not (reply.text or reply.tool_calls)  # some endpoints reject empty messages
         self._history.add(replace(reply.message, text=NO_ANSWER) if empty else reply.message)
-        self._recorder.said(reply)
-        over, sense = self._do(reply.tool_calls)
-        left = self.guard.replied(sense=sense or over is not None)
-        if over is not None and over.tool == GIVE_UP:
-            raise StoppedError(Stop.GAVE_UP, over.why)
+        self._recorder.record_reply(reply)
+        end, has_valid_call = self._run_calls(reply.tool_calls)
+        left = self.guard.record_reply(is_valid=has_valid_call or end is not None)
+        if end is not None and end.tool == GIVE_UP_TOOL:
+            raise ConversationStoppedError(StopReason.GAVE_UP, end.rationale)
         if not reply.tool_calls:
             names = [tool.name for tool in self._tools]
-            told = prompt("nudge", tools=names, left=left, cut=reply.finish == LENGTH)
-            self._tell(Message(role="user", text=told))
-        return None if over is None else over.why
+            nudge = render_prompt("nudge", tools=names, left=left, cut=reply.finish_reason == FINISH_LENGTH)
+            self._add_message(Message(role="user", text=nudge))
+        return None if end is None else end.rationale
 
-    def _ask(self) -> Reply:
-        """The model's next reply, the conversation cut where it is too long."""
-        if self._history.fit():
-            self._recorder.note("trimmed", "context", "")
-        for _ in range(SHRINKS):
-            sent = estimate(self._history.messages)
-            failed = self.meter.failed
+    def _request_reply(self) -> ModelReply:
+        """Return the model's next reply, after shortening a conversation that is too long."""
+        if self._history.shorten_to_limit():
+            self._recorder.record_event("trimmed", "context", "")
+        for _ in range(MAX_SHRINKS):
+            sent = estimate_tokens(self._history.messages)
+            failed = self.meter.failed_requests
             try:
                 reply = self._model.complete(
-                    self._history.messages, self._tools, meter=self.meter, deadline=time.monotonic() + self._left()
+                    self._history.messages,
+                    self._tools,
+                    meter=self.meter,
+                    deadline=time.monotonic() + self._seconds_left(),
                 )
-            except ContextFullError as error:
+            except ContextLengthError as error:
                 if not self._history.shrink():
-                    raise StoppedError(Stop.CONTEXT, str(error)) from error
-                self._recorder.note("trimmed", "endpoint", str(error))
+                    raise ConversationStoppedError(StopReason.CONTEXT, str(error)) from error
+                self._recorder.record_event("trimmed", "endpoint", str(error))
                 continue
-            if self.meter.failed > failed:
-                self._recorder.note("failed", "requests", f"{self.meter.failed - failed} requests failed")
-            self._history.learn(sent, reply.usage)
+            if self.meter.failed_requests > failed:
+                self._recorder.record_event(
+                    "failed", "requests", f"{self.meter.failed_requests - failed} requests failed"
+                )
+            self._history.calibrate(sent, reply.usage)
             return reply
-        raise StoppedError(Stop.CONTEXT, "the conversation stays too long however it is cut")
+        raise ConversationStoppedError(StopReason.CONTEXT, "the shortened conversation is still too long")
 
-    def _do(self, calls: Sequence[ToolCall]) -> tuple[TurnOver | None, bool]:
-        """(the end of the turn if a call is one, whether any call made sense)."""
-        over: TurnOver | None = None
-        sense = False
+    def _run_calls(self, calls: Sequence[ToolCall]) -> tuple[EndTurn | None, bool]:
+        """Run the calls; return (the end of the turn if a call is one, whether any call was valid)."""
+        end: EndTurn | None = None
+        has_valid_call = False
         for call in calls:
-            if over is not None:
-                self._give(call, NOT_DONE.format(tool=over.tool), 0.0)
+            if end is not None:
+                self._add_tool_result(call, NOT_DONE.format(tool=end.tool), 0.0)
                 continue
             started = time.monotonic()
             try:
-                used = self._toolbox.use(call)
-            except TurnOver as end:
-                over = end
-                self._waiting = call
+                result = self._toolbox.run_call(call)
+            except EndTurn as signal:
+                end = signal
+                self._pending_call = call
                 continue
-            sense = sense or used.understood
-            remark = self.guard.called(call, used.text) if used.understood else ""
-            self._give(call, f"{used.text}\n{remark}".strip("\n"), time.monotonic() - started)
-        return over, sense
+            has_valid_call = has_valid_call or result.is_valid
+            remark = self.guard.record_call(call, result.text) if result.is_valid else ""
+            self._add_tool_result(call, f"{result.text}\n{remark}".strip("\n"), time.monotonic() - started)
+        return end, has_valid_call
 
-    def _give(self, call: ToolCall, text: str, seconds: float) -> None:
-        """A result for the model. An empty one is said to be so: some endpoints refuse it."""
+    def _add_tool_result(self, call: ToolCall, text: str, seconds: float) -> None:
+        """Add a tool's result; an empty one is replaced by a text, because some endpoints reject it."""
         text = text or "[nothing]"
-        self._history.add(Message(role="tool", text=text, call_id=call.id, tool=call.name))
-        self._recorder.result(call, text, seconds)
+        self._history.add(Message(role="tool", text=text, tool_call_id=call.id, tool_name=call.name))
+        self._recorder.record_result(call, text, seconds)
 
 
-def estimate_tools(toolbox: Toolbox) -> int:
-    """About how many tokens the description of the tools costs."""
-    return estimate(
-        [Message(role="system", text=f"{tool.description}{tool.parameters}") for tool in toolbox.declared()]
+def estimate_tool_tokens(toolbox: Toolbox) -> int:
+    """Return the estimated number of tokens of the tools' descriptions."""
+    return estimate_tokens(
+        [Message(role="system", text=f"{tool.description}{tool.parameters}") for tool in toolbox.declare_tools()]
     )

@@ -1,4 +1,4 @@
-"""When a conversation leads nowhere: the same call again and again, much looking and no doing, words without calls."""
+"""Guard that stops unproductive conversations: repeated calls, inspection without edits, replies without calls."""
 
 from __future__ import annotations
 
@@ -10,81 +10,85 @@ from enum import StrEnum
 
 from backends.llm.base import ToolCall
 
-REPEATS = 4
-"""How often the same call with the same result may be made in a row of changes that are none."""
-IDLE = 24
-"""Calls since the last edit that was taken."""
-WARN_IDLE = 16
-NONSENSE = 4
-"""Replies in a row in which nothing can be done: no call, no such tool, arguments without sense."""
-STEPS = 80
-"""Calls in a whole conversation."""
+MAX_REPEATS = 4
+"""Limit of identical calls with the same result since the last edit."""
+MAX_IDLE_CALLS = 24
+"""Limit of calls since the last applied edit."""
+IDLE_WARNING = 16
+MAX_INVALID_REPLIES = 4
+"""Limit of consecutive invalid replies: no call, an unknown tool, invalid arguments."""
+MAX_STEPS = 80
+"""Limit of calls in a conversation."""
 
 
-class Stop(StrEnum):
-    """Why a conversation ended without another attempt."""
+class StopReason(StrEnum):
+    """Reason why a conversation ended without another attempt."""
 
     GAVE_UP = "gave-up"
     LOOP = "loop"
     IDLE = "no-progress"
-    NONSENSE = "nonsense"
+    INVALID_REPLIES = "invalid-replies"
     STEPS = "too-many-steps"
     BUDGET = "budget"
     CONTEXT = "context-full"
 
 
-class StoppedError(Exception):
-    """The conversation is over."""
+class ConversationStoppedError(Exception):
+    """The conversation ended."""
 
-    def __init__(self, stop: Stop, detail: str) -> None:
+    def __init__(self, stop: StopReason, detail: str) -> None:
         super().__init__(f"{stop}: {detail}")
         self.stop = stop
         self.detail = detail
 
 
 @dataclass
-class Guard:
-    """Watches one conversation."""
+class ConversationGuard:
+    """Counters of one conversation, which end it at a limit."""
 
     steps: int = 0
-    idle: int = 0
-    senseless: int = 0
-    _seen: Counter[str] = field(default_factory=Counter)
+    idle_calls: int = 0
+    invalid_replies: int = 0
+    _call_counts: Counter[str] = field(default_factory=Counter)
 
-    def replied(self, *, sense: bool) -> int:
-        """A reply was made; how many more without sense are borne.
+    def record_reply(self, *, is_valid: bool) -> int:
+        """Count a reply; return how many more invalid ones are allowed.
 
         Raises:
-            StoppedError: none.
+            ConversationStoppedError: the limit of invalid replies is reached.
         """
-        self.senseless = 0 if sense else self.senseless + 1
-        if self.senseless >= NONSENSE:
-            raise StoppedError(Stop.NONSENSE, f"{NONSENSE} replies in a row in which nothing could be done")
-        return NONSENSE - self.senseless
+        self.invalid_replies = 0 if is_valid else self.invalid_replies + 1
+        if self.invalid_replies >= MAX_INVALID_REPLIES:
+            raise ConversationStoppedError(
+                StopReason.INVALID_REPLIES, f"{MAX_INVALID_REPLIES} invalid replies in a row"
+            )
+        return MAX_INVALID_REPLIES - self.invalid_replies
 
-    def called(self, call: ToolCall, result: str) -> str:
-        """A call was done; a remark for the model, or nothing.
+    def record_call(self, call: ToolCall, result: str) -> str:
+        """Count a call; return a remark for the model, or an empty string.
 
         Raises:
-            StoppedError: that was enough.
+            ConversationStoppedError: a limit is reached.
         """
         self.steps += 1
-        self.idle += 1
+        self.idle_calls += 1
         key = hashlib.sha256(json.dumps([call.name, call.arguments, result], sort_keys=True).encode()).hexdigest()
-        self._seen[key] += 1
-        if (times := self._seen[key]) >= REPEATS:
-            raise StoppedError(Stop.LOOP, f"{call.name} was called {times} times with the same result")
-        if self.steps >= STEPS:
-            raise StoppedError(Stop.STEPS, f"{STEPS} calls")
-        if self.idle >= IDLE:
-            raise StoppedError(Stop.IDLE, f"{IDLE} calls without a change to the plan")
+        self._call_counts[key] += 1
+        if (times := self._call_counts[key]) >= MAX_REPEATS:
+            raise ConversationStoppedError(
+                StopReason.LOOP, f"{call.name} was called {times} times with the same result"
+            )
+        if self.steps >= MAX_STEPS:
+            raise ConversationStoppedError(StopReason.STEPS, f"{MAX_STEPS} calls")
+        if self.idle_calls >= MAX_IDLE_CALLS:
+            raise ConversationStoppedError(StopReason.IDLE, f"{MAX_IDLE_CALLS} calls without a change to the plan")
         if times > 1:
-            return "[You have done this before, with the same result. Do something else.]"
-        if self.idle == WARN_IDLE:
-            return "[You have looked around for long. Change the plan and test it, or give up.]"
+            return "[This call was made before, with the same result. Try something else.]"
+        if self.idle_calls == IDLE_WARNING:
+            return "[Many calls were made without an edit. Change the plan and test it, or give up.]"
         return ""
 
-    def progressed(self) -> None:
-        """The plan was changed: looking again makes sense."""
-        self.idle = 0
-        self._seen.clear()
+    def reset_progress(self) -> None:
+        """Reset the counters after a change of the plan."""
+        self.idle_calls = 0
+        self._call_counts.clear()

@@ -1,8 +1,7 @@
-"""A conversation that is kept short enough for its model.
+"""Message history of a conversation, kept within the model's context length.
 
-When it grows beyond what the model can read, first old results are shortened, then the oldest turns are dropped; the
-instructions, the task and the last turns stay. It is cut well below the limit, so that it happens seldom: each time
-the endpoint has to read everything anew.
+Beyond the limit, first old results are shortened, then the oldest turns are dropped; the instructions, the task and
+the last turns stay. The history is cut well below the limit, because each cut invalidates the endpoint's prompt cache.
 """
 
 from __future__ import annotations
@@ -10,24 +9,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from backends.llm.base import Message, estimate
-from backends.llm.meter import Usage
+from backends.llm.base import Message, estimate_tokens
+from backends.llm.meter import TokenUsage
 
-FIRST = 2
+FIRST_MESSAGES = 2
 """Messages that always stay: the instructions and the task."""
-LAST = 6
-"""Messages at the end that stay whole as long as that is possible."""
-CUT_TO = 0.6
-"""Of the limit, what is left after cutting."""
+LAST_MESSAGES = 6
+"""Messages at the end that stay complete as long as possible."""
+CUT_RATIO = 0.6
+"""Share of the limit that remains after a cut."""
 KEPT_CHARS = 200
-"""Of an old result."""
-SMALLEST = 500
-"""Tokens below which no limit makes sense."""
-DROPPED = "[Earlier turns are left out here for want of room.]"
+"""Characters that remain at each end of an old result."""
+MIN_LIMIT = 500
+"""Smallest limit, in tokens."""
+DROPPED_NOTICE = "[Earlier turns were dropped to fit the context length.]"
 
 
-class History:
-    """The messages of a conversation as the model gets them. `limit` in tokens, the answer's aside."""
+class MessageHistory:
+    """Messages of a conversation as sent to the model. `limit`: in tokens, without the answer."""
 
     def __init__(self, limit: int) -> None:
         self.messages: list[Message] = []
@@ -35,69 +34,71 @@ class History:
         self._ratio = 1.0
 
     def add(self, message: Message) -> None:
-        """One more message."""
+        """Append a message."""
         self.messages.append(message)
 
-    def learn(self, sent: int, usage: Usage) -> None:
-        """Set the estimate right by what an endpoint counted; `sent` is what was estimated."""
+    def calibrate(self, sent: int, usage: TokenUsage) -> None:
+        """Correct the token estimate by the endpoint's count; `sent` is the estimate of the request."""
         if sent and usage.prompt_tokens and not usage.estimated:
             self._ratio = min(max(usage.prompt_tokens / sent, 0.5), 4.0)
 
-    def fit(self) -> bool:
-        """Make it short enough; whether something was cut."""
-        if self._tokens() <= self._limit:
+    def shorten_to_limit(self) -> bool:
+        """Cut the history if it exceeds the limit; return whether something was cut."""
+        if self._estimate_tokens() <= self._limit:
             return False
-        self._cut(int(self._limit * CUT_TO))
+        self._cut_to(int(self._limit * CUT_RATIO))
         return True
 
     def shrink(self) -> bool:
-        """The endpoint says that it is too long, whatever we think; whether it could be made shorter."""
-        before = self._tokens()
-        self._limit = max(int(min(self._limit, before) * CUT_TO), SMALLEST)
-        self._cut(self._limit)
-        return self._tokens() < before
+        """Cut the history after the endpoint rejected it as too long; return whether it became shorter."""
+        before = self._estimate_tokens()
+        self._limit = max(int(min(self._limit, before) * CUT_RATIO), MIN_LIMIT)
+        self._cut_to(self._limit)
+        return self._estimate_tokens() < before
 
-    def _tokens(self) -> int:
-        return int(estimate(self.messages) * self._ratio)
+    def _estimate_tokens(self) -> int:
+        return int(estimate_tokens(self.messages) * self._ratio)
 
-    def _cut(self, target: int) -> None:
-        for keep in (LAST, 2, 0):
-            self._shorten(target, keep)
-            self._drop(target, max(keep, 1))
-            if self._tokens() <= target:
+    def _cut_to(self, target: int) -> None:
+        for keep in (LAST_MESSAGES, 2, 0):
+            self._shorten_results(target, keep)
+            self._drop_turns(target, max(keep, 1))
+            if self._estimate_tokens() <= target:
                 return
 
-    def _shorten(self, target: int, keep: int) -> None:
-        """Shorten results, the oldest first, `keep` messages at the end aside."""
+    def _shorten_results(self, target: int, keep: int) -> None:
+        """Shorten results, oldest first, except the last `keep` messages."""
         for place in range(1, len(self.messages) - keep):
-            if self._tokens() <= target:
+            if self._estimate_tokens() <= target:
                 return
             message = self.messages[place]
             if message.role in ("tool", "user") and len(message.text) > 2 * KEPT_CHARS:
-                self.messages[place] = replace(message, text=_short(message.text, place < FIRST))
+                self.messages[place] = replace(message, text=_shorten_text(message.text, place < FIRST_MESSAGES))
 
-    def _drop(self, target: int, keep: int) -> None:
-        """Drop whole turns, the oldest first: a call and its results go together."""
-        while self._tokens() > target:
-            turns = _turns(self.messages)
-            if len(turns) <= 1 or len(self.messages) - FIRST - len(turns[0]) < keep:
+    def _drop_turns(self, target: int, keep: int) -> None:
+        """Drop complete turns, oldest first: a call is dropped with its results."""
+        while self._estimate_tokens() > target:
+            turns = _split_turns(self.messages)
+            if len(turns) <= 1 or len(self.messages) - FIRST_MESSAGES - len(turns[0]) < keep:
                 return
-            del self.messages[FIRST : FIRST + len(turns[0])]
-            if DROPPED not in self.messages[FIRST - 1].text:
-                task = self.messages[FIRST - 1]
-                self.messages[FIRST - 1] = replace(task, text=f"{task.text}\n{DROPPED}")
+            del self.messages[FIRST_MESSAGES : FIRST_MESSAGES + len(turns[0])]
+            if DROPPED_NOTICE not in self.messages[FIRST_MESSAGES - 1].text:
+                task = self.messages[FIRST_MESSAGES - 1]
+                self.messages[FIRST_MESSAGES - 1] = replace(task, text=f"{task.text}\n{DROPPED_NOTICE}")
 
 
-def _turns(messages: Sequence[Message]) -> list[list[Message]]:
-    """What follows the task, cut before each message of the model's."""
+def _split_turns(messages: Sequence[Message]) -> list[list[Message]]:
+    """Return the messages after the task, split before each message of the model."""
     turns: list[list[Message]] = []
-    for message in messages[FIRST:]:
+    for message in messages[FIRST_MESSAGES:]:
         if message.role == "assistant" or not turns:
             turns.append([])
         turns[-1].append(message)
     return turns
 
 
-def _short(text: str, task: bool) -> str:
+def _shorten_text(text: str, task: bool) -> str:
     kept = KEPT_CHARS * (10 if task else 1)
-    return f"{text[:kept]}\n[... left out for want of room ...]\n{text[-kept:]}" if len(text) > 2 * kept else text
+    return (
+        f"{text[:kept]}\n[... dropped to fit the context length ...]\n{text[-kept:]}" if len(text) > 2 * kept else text
+    )

@@ -1,4 +1,4 @@
-"""The policy `llm`: a model that goes on where rules know no more, one conversation for each candidate."""
+"""Policy `llm`: a model that continues after the rules, with one conversation for each candidate."""
 
 from __future__ import annotations
 
@@ -6,46 +6,46 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from backends.llm.base import Model
-from backends.llm.meter import Budget, Meter
-from builders.agent.bench import LOG_FILE, Bench
+from backends.llm.base import LanguageModel
+from backends.llm.meter import TokenBudget, UsageMeter
+from builders.agent.container import LOG_FILE, InspectionContainer
 from builders.agent.conversation import Conversation
-from builders.agent.guards import StoppedError
-from builders.agent.looking import Looking, shortened
-from builders.agent.planning import Desk, shown
-from builders.agent.prompting import prompt
+from builders.agent.guards import ConversationStoppedError
+from builders.agent.inspection_tools import InspectionTools, shorten_output
+from builders.agent.plan_tools import PlanEditor, format_draft
+from builders.agent.prompt_templates import render_prompt
 from builders.agent.tools import Toolbox
-from builders.repair.edits import AGENT, in_words
-from builders.repair.loop import objection
-from builders.repair.policy import Case, GiveUp, History, Observation, Proposal, Tried
-from builders.repair.skills import Skill, matching
+from builders.repair.edits import AGENT_ORIGIN, format_edit
+from builders.repair.loop import check_draft
+from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, ProposalOutcome, RepairCase
+from builders.repair.skills import Skill, find_matches
 
 LOG_CHARS = 6000
-"""Of an attempt's log, in what a model is told; all of it lies in the container."""
-SKILLS = 6
-"""Of those that match, how many a model is told."""
+"""Limit of an attempt's log in a prompt; the container has the complete log."""
+MAX_SKILLS = 6
+"""Limit of matching skills in the first prompt."""
 
 
 class LlmPolicy:
-    """See `builders.repair.policy.Policy`. A context manager: its container goes at the end.
+    """Repair policy that queries a model. A context manager: its container is removed at exit.
 
     Args:
-        model: who is asked.
+        model: the model that is queried.
         case: the candidate.
-        skills: of those that match, the model is told.
+        skills: skills whose texts are added to the first prompt if they match.
     """
 
     name = "llm"
 
-    def __init__(self, model: Model, case: Case, skills: Sequence[Skill] = ()) -> None:
+    def __init__(self, model: LanguageModel, case: RepairCase, skills: Sequence[Skill] = ()) -> None:
         self._model = model
         self._case = case
         self._skills = skills
         self._deadline = float("inf")
-        self._bench = Bench(case, self._left)
-        self._talk: Conversation | None = None
-        self._desk = Desk(case.first, partial(objection, case), self._progressed)
-        self._told = 0
+        self._container = InspectionContainer(case, self._compute_seconds_left)
+        self._conversation: Conversation | None = None
+        self._editor = PlanEditor(case.first_draft, partial(check_draft, case), self._reset_progress)
+        self._reported_outcomes = 0
 
     def __enter__(self) -> LlmPolicy:
         return self
@@ -54,80 +54,109 @@ class LlmPolicy:
         self.close()
 
     def close(self) -> None:
-        """Take the container away."""
-        self._bench.close()
+        """Remove the container."""
+        self._container.close()
 
-    def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
-        """What the model wants tested next.
+    def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
+        """Return the edits that the model submitted for a test.
 
         Raises:
             Transient: engine or endpoint failed.
-            InputError: the endpoint refuses.
+            InputError: the endpoint rejects the key or the request.
         """
         settings = self._case.services.settings
-        self._deadline = time.monotonic() + settings.budget_seconds - observation.spent.seconds
-        talk = self._talk or self._begun(observation)
-        before = (talk.meter.tokens, talk.meter.cost)
-        self._desk.begin(observation.draft)
-        told = self._what_happened(observation, history)
-        self._talk, self._told = talk, len(history)
+        self._deadline = time.monotonic() + settings.budget_seconds - observation.usage.seconds
+        conversation = self._conversation or self._start_conversation(observation)
+        before = (conversation.meter.tokens, conversation.meter.cost)
+        self._editor.reset(observation.draft)
+        message = self._build_message(observation, history)
+        self._conversation, self._reported_outcomes = conversation, len(history)
         try:
-            why = talk.round(told)
-        except StoppedError as stop:
-            self._bench.close()
-            tokens, cost, transcript = self._spent(talk, *before)
-            return GiveUp(why=str(stop), final=True, tokens=tokens, cost=cost, transcript=transcript)
-        tokens, cost, transcript = self._spent(talk, *before)
+            rationale = conversation.run_round(message)
+        except ConversationStoppedError as stop:
+            self._container.close()
+            tokens, cost, transcript = self._measure_usage(conversation, *before)
+            return NoProposal(rationale=str(stop), is_final=True, tokens=tokens, cost=cost, transcript=transcript)
+        tokens, cost, transcript = self._measure_usage(conversation, *before)
         return Proposal(
-            edits=tuple(self._desk.pending), why=why, by=AGENT, tokens=tokens, cost=cost, transcript=transcript
+            edits=tuple(self._editor.pending),
+            rationale=rationale,
+            proposed_by=AGENT_ORIGIN,
+            tokens=tokens,
+            cost=cost,
+            transcript=transcript,
         )
 
-    def _begun(self, observation: Observation) -> Conversation:
+    def _start_conversation(self, observation: Observation) -> Conversation:
         settings = self._case.services.settings
-        toolbox = Toolbox([*Looking(self._bench.shell, self._left).entries(), *self._desk.entries()])
-        budget = Budget.of(settings)
-        system = prompt(
-            "system", day=observation.draft.day, exclude_newer=observation.draft.exclude_newer,
-            attempts=max(settings.max_attempts - observation.spent.attempts, 1), seconds=int(self._left()),
-            tokens=budget.tokens or "any number of", money=budget.cost or "",
-        )  # fmt: skip
+        toolbox = Toolbox(
+            [
+                *InspectionTools(self._container.get_session, self._compute_seconds_left).create_tools(),
+                *self._editor.create_tools(),
+            ]
+        )
+        budget = TokenBudget.from_settings(settings)
+        system = render_prompt(
+            "system",
+            day=observation.draft.day,
+            exclude_newer=observation.draft.exclude_newer,
+            attempts=max(settings.max_attempts - observation.usage.attempts, 1),
+            seconds=int(self._compute_seconds_left()),
+            tokens=budget.tokens or "an unlimited number of",
+            money=budget.cost or "",
+        )
         return Conversation(
-            self._model, toolbox, system, meter=Meter(budget), left=self._left, answer_tokens=settings.llm_answer_tokens
+            self._model,
+            toolbox,
+            system,
+            meter=UsageMeter(budget),
+            seconds_left=self._compute_seconds_left,
+            answer_tokens=settings.llm_answer_tokens,
         )
 
-    def _what_happened(self, observation: Observation, history: History) -> str:
-        """The task, or what came of the model's last proposal; and the container for it."""
-        container = self._bench.set_up(observation.plan, observation.log)
+    def _build_message(self, observation: Observation, history: ProposalHistory) -> str:
+        """Start the container; return the task, or the outcome of the model's last proposal."""
+        container = self._container.start(observation.plan, observation.log)
         values = {
-            "attempt": observation.attempt, "reason": observation.reason, "detail": observation.detail,
-            "draft": shown(observation.draft, observation.plan), "lines": observation.lines, "log_file": LOG_FILE,
-            "log": shortened(observation.log, LOG_CHARS), "container": container,
-            "tried": [_tried(one) for one in history[self._told :]],
-        }  # fmt: skip
-        if self._talk is not None:
-            return prompt("observation", **values)
+            "attempt": observation.attempt,
+            "reason": observation.reason,
+            "detail": observation.detail,
+            "draft": format_draft(observation.draft, observation.plan),
+            "lines": observation.lines,
+            "log_file": LOG_FILE,
+            "log": shorten_output(observation.log, LOG_CHARS),
+            "container": container,
+            "tried": [_format_outcome(one) for one in history[self._reported_outcomes :]],
+        }
+        if self._conversation is not None:
+            return render_prompt("observation", **values)
         candidate = self._case.candidate
-        matches = matching(self._skills, observation, self._case.tree)[:SKILLS]
-        return prompt(
-            "first", repo=candidate.repo, commit=candidate.base_commit[:12], language=observation.draft.language,
-            day=observation.draft.day, skills=[match.skill for match in matches], **values,
-        )  # fmt: skip
+        matches = find_matches(self._skills, observation, self._case.tree)[:MAX_SKILLS]
+        return render_prompt(
+            "first",
+            repo=candidate.repo,
+            commit=candidate.base_commit[:12],
+            language=observation.draft.language,
+            day=observation.draft.day,
+            skills=[match.skill for match in matches],
+            **values,
+        )
 
-    def _spent(self, talk: Conversation, tokens: int, cost: float) -> tuple[int, float, str]:
-        """(tokens and money since then, artifact of the conversation so far)."""
-        transcript = self._case.services.artifacts.put(talk.transcript().to_bytes())
-        return talk.meter.tokens - tokens, talk.meter.cost - cost, transcript
+    def _measure_usage(self, conversation: Conversation, tokens: int, cost: float) -> tuple[int, float, str]:
+        """Return (tokens and cost since the given values, artifact of the conversation so far)."""
+        transcript = self._case.services.artifacts.put(conversation.build_transcript().to_bytes())
+        return conversation.meter.tokens - tokens, conversation.meter.cost - cost, transcript
 
-    def _left(self) -> float:
+    def _compute_seconds_left(self) -> float:
         return self._deadline - time.monotonic()
 
-    def _progressed(self) -> None:
-        if self._talk is not None:
-            self._talk.guard.progressed()
+    def _reset_progress(self) -> None:
+        if self._conversation is not None:
+            self._conversation.guard.reset_progress()
 
 
-def _tried(one: Tried) -> str:
-    """An attempt in a line."""
-    edits = "; ".join(in_words(edit) for edit in one.proposal.edits) or one.proposal.why
-    undone = "; it came less far and is undone: its edits are not in the plan any more" if one.undone else ""
-    return f"attempt {one.number} by {one.proposal.by} ({edits}): {one.reason}: {one.detail}{undone}"
+def _format_outcome(one: ProposalOutcome) -> str:
+    """Return an attempt in one line."""
+    edits = "; ".join(format_edit(edit) for edit in one.proposal.edits) or one.proposal.rationale
+    undone = "; it came less far and was undone: the plan does not contain its edits" if one.rolled_back else ""
+    return f"attempt {one.number} by {one.proposal.proposed_by} ({edits}): {one.reason}: {one.detail}{undone}"

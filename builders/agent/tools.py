@@ -1,7 +1,7 @@
-"""The tools a model has. Reading what `toolbox` gathers is reading what it can do.
+"""Tools of the agent. A Toolbox contains all tools of a conversation.
 
-A tool is a name, a sentence, a pydantic model of its arguments (its JSON schema goes to the model, and what comes back
-is checked by it) and a function that gives back a text. Mistakes are texts, too: the model reads them and goes on.
+A tool consists of a name, a description, a pydantic model of its arguments (its JSON schema is sent to the model and
+validates the call) and a function that returns a text. Errors of the model are returned as texts as well.
 """
 
 from __future__ import annotations
@@ -16,75 +16,75 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from backends.llm.base import Tool, ToolCall
 
 
-class Arguments(BaseModel):
-    """Base of all arguments: what a tool does not know it passes over."""
+class ToolArguments(BaseModel):
+    """Base of all arguments; unknown fields are ignored."""
 
     model_config = ConfigDict(extra="ignore", frozen=True, use_attribute_docstrings=True)
 
 
-class TurnOver(Exception):  # noqa: N818 - nothing failed
-    """A tool that ends the model's turn: `test` and `give_up`. `why` is what the model said of it."""
+class EndTurn(Exception):  # noqa: N818 - nothing failed
+    """End of the model's turn, by the tools `test` and `give_up`, with the model's rationale."""
 
-    def __init__(self, tool: str, why: str = "") -> None:
+    def __init__(self, tool: str, rationale: str = "") -> None:
         super().__init__(tool)
         self.tool = tool
-        self.why = why
+        self.rationale = rationale
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
-    """One tool. `does` may raise TurnOver."""
+class AgentTool:
+    """One tool. `function` may raise EndTurn."""
 
     name: str
     description: str
-    arguments: type[Arguments]
-    does: Callable[[Any], str]
+    arguments: type[ToolArguments]
+    function: Callable[[Any], str]
 
-    def declared(self) -> Tool:
-        """As a model is told of it."""
-        return Tool(name=self.name, description=self.description, parameters=_schema(self.arguments))
+    def declare(self) -> Tool:
+        """Return the declaration that is sent to the model."""
+        return Tool(name=self.name, description=self.description, parameters=_build_schema(self.arguments))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Used:
-    """What a call gave: a text for the model. `understood`: whether tool and arguments made sense."""
+class ToolResult:
+    """Result of a call for the model. `is_valid`: whether the tool exists and its arguments are valid."""
 
     text: str
-    understood: bool = True
+    is_valid: bool = True
 
 
 @dataclass(frozen=True)
 class Toolbox:
     """All tools of a conversation."""
 
-    entries: Sequence[Entry]
-    by_name: dict[str, Entry] = field(init=False)
+    tools: Sequence[AgentTool]
+    by_name: dict[str, AgentTool] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {entry.name: entry for entry in self.entries})
+        object.__setattr__(self, "by_name", {entry.name: entry for entry in self.tools})
 
-    def declared(self) -> tuple[Tool, ...]:
-        """As a model is told of them."""
-        return tuple(entry.declared() for entry in self.entries)
+    def declare_tools(self) -> tuple[Tool, ...]:
+        """Return the declarations that are sent to the model."""
+        return tuple(entry.declare() for entry in self.tools)
 
-    def use(self, call: ToolCall) -> Used:
-        """Do what a call asks for.
+    def run_call(self, call: ToolCall) -> ToolResult:
+        """Run a call and return its result.
 
         Raises:
-            TurnOver: it ends the model's turn.
+            EndTurn: the tool ends the model's turn.
         """
         entry = self.by_name.get(call.name)
         if entry is None:
-            return Used(text=self._unknown(call.name, call.problem), understood=False)
+            return ToolResult(text=self._format_unknown_tool(call.name, call.problem), is_valid=False)
         if call.arguments is None:
-            return Used(text=f"Not done: {call.problem}.", understood=False)
+            return ToolResult(text=f"Not done: {call.problem}.", is_valid=False)
         try:
             arguments = entry.arguments.model_validate(dict(call.arguments))
         except ValidationError as error:
-            return Used(text=f"Not done: {wrong(error)}.", understood=False)
-        return Used(text=entry.does(arguments))
+            return ToolResult(text=f"Not done: {format_validation_error(error)}.", is_valid=False)
+        return ToolResult(text=entry.function(arguments))
 
-    def _unknown(self, name: str, problem: str) -> str:
+    def _format_unknown_tool(self, name: str, problem: str) -> str:
         if problem and not name:
             return f"Not done: {problem}."
         near = difflib.get_close_matches(name, self.by_name, n=1)
@@ -92,22 +92,22 @@ class Toolbox:
         return f"There is no tool {name!r}; there are {', '.join(self.by_name)}.{hint}"
 
 
-def wrong(error: ValidationError) -> str:
-    """What is wrong with arguments, in a line."""
+def format_validation_error(error: ValidationError) -> str:
+    """Return the first errors of arguments in one line."""
     found = error.errors()
     parts = [f"{'.'.join(map(str, one['loc'])) or 'the arguments'}: {one['msg']}" for one in found[:3]]
     return "; ".join(parts) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 
-def _schema(arguments: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of arguments without titles, which cost tokens and say nothing."""
-    return {key: value for key, value in _untitled(arguments.model_json_schema()).items() if key != "description"}
+def _build_schema(arguments: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of arguments without titles, which cost tokens without information."""
+    return {key: value for key, value in _remove_titles(arguments.model_json_schema()).items() if key != "description"}
 
 
-def _untitled(value: Any) -> Any:
+def _remove_titles(value: Any) -> Any:
     if isinstance(value, list):
-        return [_untitled(one) for one in value]
+        return [_remove_titles(one) for one in value]
     if isinstance(value, dict):
         # A property may itself be called `title`; then its value is a schema, not a text.
-        return {k: _untitled(v) for k, v in value.items() if not (k == "title" and isinstance(v, str))}
+        return {k: _remove_titles(v) for k, v in value.items() if not (k == "title" and isinstance(v, str))}
     return value

@@ -1,4 +1,4 @@
-"""Mending builds that fail: observe, let a policy propose edits of the draft, build anew, undo what was worse.
+"""Repair of failed builds: observe an attempt, let a policy propose edits of the draft, build again, undo regressions.
 
-`edits` is what can be changed, `refusals` what may not, `policy` who proposes, `loop` the way through.
+`edits` defines the edits, `edit_checks` the forbidden ones, `policy` the interface of policies, `loop` the repair loop.
 """

@@ -1,7 +1,7 @@
-"""The loop: build and judge; on refusal ask the policies in order, apply what they propose, build and judge anew.
+"""Repair loop: build and accept; after a rejection query the policies in order, apply their edits and build again.
 
-An attempt that comes less far than the best before it is undone: what is proposed next edits the best draft again, and
-the same draft is never built twice. Reading `mend` is reading how far it goes.
+An attempt that comes less far than the best one is undone: the next proposal edits the best draft again. The same plan
+is never built twice. `repair_build` contains the limits.
 """
 
 from __future__ import annotations
@@ -12,221 +12,265 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from builders import bases
-from builders.accept import COLLECTED, Refused
-from builders.attempt import Built, attempt
-from builders.repair.edits import apply, in_words
-from builders.repair.observe import observe
-from builders.repair.policy import Case, GiveUp, Observation, Policy, Proposal, Spent, Tried
-from builders.repair.refusals import RefusedEditError, leaves_out
-from languages.draft import Draft
-from languages.registry import language
+from builders.acceptance import MIN_COLLECTED, BuildRejection
+from builders.attempt import AcceptedBuild, run_attempt
+from builders.repair.edit_application import apply_edit
+from builders.repair.edit_checks import RejectedEditError, check_kept_tests
+from builders.repair.edits import format_edit
+from builders.repair.observation import build_observation
+from builders.repair.policy import NoProposal, Observation, Policy, Proposal, ProposalOutcome, RepairCase, RepairUsage
+from languages.draft import PlanDraft
+from languages.registry import get_language
 from taskdb.records import Attempt
 
 log = logging.getLogger(__name__)
 
 ACCEPTED = "accepted"
-REFUSED_EDIT = "refused-edit"
-SEEN_BEFORE = "seen-before"
+REJECTED_EDIT = "rejected-edit"
+DUPLICATE_PLAN = "duplicate-plan"
 GAVE_UP = "gave-up"
-NOT_BUILT = (REFUSED_EDIT, SEEN_BEFORE, GAVE_UP)
-"""Reasons of attempts that came to no build."""
-FIRST = "draft"
-VOID = 3
-"""Proposals in a row of one policy that change nothing or are refused, after which the next is asked."""
-MENDS_HOPELESS = frozenset({"rules"})
-"""Policies that are asked for reasons that other choices do not mend: theirs name the very case."""
+REASONS_WITHOUT_BUILD = (REJECTED_EDIT, DUPLICATE_PLAN, GAVE_UP)
+"""Reasons of attempts without a build."""
+FIRST_DRAFT = "draft"
+MAX_VOID_PROPOSALS = 3
+"""Limit of consecutive proposals of one policy that are rejected or give a known plan; then the next is queried."""
+POLICIES_FOR_UNREPAIRABLE = frozenset({"rules"})
+"""Policies that are queried for unrepairable reasons, because their skills can list such a reason."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mended:
-    """What a repair came to: the image, or the refusal of the attempt that came furthest; and all attempts."""
+class RepairResult:
+    """Result of a repair: the accepted build, or the rejection of the attempt that came furthest; and all attempts."""
 
-    result: Built | Refused
+    result: AcceptedBuild | BuildRejection
     attempts: tuple[Attempt, ...]
     log: str
-    """Of the refused attempts, each below a line that says why."""
+    """Logs of the rejected attempts, each below a line with its reason."""
     steps: tuple[tuple[Proposal, int], ...] = ()
-    """Proposals that the accepted draft is made of, each with its attempt's number."""
+    """Proposals in the accepted draft, each with its attempt's number."""
 
 
 @dataclass
-class _Snapshot:
-    """The best attempt so far: what is proposed next edits its draft."""
+class _BestAttempt:
+    """The best attempt so far; the next proposal edits its draft."""
 
-    draft: Draft
-    refused: Refused
+    draft: PlanDraft
+    rejection: BuildRejection
     number: int
     steps: tuple[tuple[Proposal, int], ...] = ()
 
 
 @dataclass
-class _State:
+class _RepairState:
     started: float
-    best: _Snapshot
-    seen: set[str]
-    history: list[Tried] = field(default_factory=list)
+    best: _BestAttempt
+    tried_keys: set[str]
+    history: list[ProposalOutcome] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
-    done: set[str] = field(default_factory=set)
-    """Policies that have given up for good."""
+    finished_policies: set[str] = field(default_factory=set)
+    """Names of policies whose last answer was final."""
     tokens: int = 0
     cost: float = 0.0
 
     @property
-    def built(self) -> int:
-        return sum(one.reason not in NOT_BUILT for one in self.attempts)
+    def build_count(self) -> int:
+        return sum(one.reason not in REASONS_WITHOUT_BUILD for one in self.attempts)
 
-    def spent(self) -> Spent:
+    def measure_usage(self) -> RepairUsage:
         seconds = time.monotonic() - self.started
-        return Spent(attempts=self.built, seconds=seconds, tokens=self.tokens, cost=self.cost)
+        return RepairUsage(attempts=self.build_count, seconds=seconds, tokens=self.tokens, cost=self.cost)
 
 
-def mend(case: Case, policies: Sequence[Policy], *, started: float) -> Mended:
+def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float) -> RepairResult:
     """Try the first draft, then what the policies propose, within the settings' budget.
 
     Args:
         case: the candidate and its first draft.
-        policies: asked in this order after each refusal.
+        policies: queried in this order after each rejection.
         started: monotonic seconds from which `budget_seconds` counts.
 
     Raises:
-        Transient, MachineError, IncompleteCloneError: as `builders.attempt.attempt`.
+        Transient, MachineError, IncompleteCloneError: as `builders.attempt.run_attempt`.
     """
     began = time.monotonic()
-    first = _built(case, case.first)
-    if isinstance(first, Built):
-        return Mended(result=first, attempts=(_first(ACCEPTED, "", began),), log="")
-    state = _State(started=started, best=_Snapshot(case.first, first, 1), seen={_key(case.first)})
-    state.attempts.append(_first(first.reason, first.detail, began))
-    _note(state, case, 1, first)
-    while proposal := _next(state, policies, case):
-        proposed, draft = proposal
-        number, began = state.built + 1, time.monotonic()
-        result = _built(case, draft)
-        steps = (*state.best.steps, (proposed, number))
-        if isinstance(result, Built):
-            state.attempts.append(_attempt(proposed, number, ACCEPTED, "", began))
-            return Mended(result=result, attempts=tuple(state.attempts), log="".join(state.logs), steps=steps)
-        undone = result.progress() < state.best.refused.progress()
-        _remember(state, proposed, draft, result, began, undone=undone)
-        _note(state, case, number, result)
-        if not undone:
-            state.best = _Snapshot(draft, result, number, steps)
-    return Mended(result=state.best.refused, attempts=tuple(state.attempts), log="".join(state.logs))
+    first = _build_draft(case, case.first_draft)
+    if isinstance(first, AcceptedBuild):
+        return RepairResult(result=first, attempts=(_create_first_attempt(ACCEPTED, "", began),), log="")
+    state = _RepairState(
+        started=started,
+        best=_BestAttempt(case.first_draft, first, 1),
+        tried_keys={_compute_draft_key(case.first_draft)},
+    )
+    state.attempts.append(_create_first_attempt(first.reason, first.detail, began))
+    _append_log(state, case, 1, first)
+    while following := _find_next_draft(state, policies, case):
+        proposal, draft = following
+        number, began = state.build_count + 1, time.monotonic()
+        result = _build_draft(case, draft)
+        steps = (*state.best.steps, (proposal, number))
+        if isinstance(result, AcceptedBuild):
+            state.attempts.append(_create_attempt(proposal, number, ACCEPTED, "", began))
+            return RepairResult(result=result, attempts=tuple(state.attempts), log="".join(state.logs), steps=steps)
+        rolled_back = result.measure_progress() < state.best.rejection.measure_progress()
+        _record_outcome(state, proposal, draft, result, began, rolled_back=rolled_back)
+        _append_log(state, case, number, result)
+        if not rolled_back:
+            state.best = _BestAttempt(draft, result, number, steps)
+    return RepairResult(result=state.best.rejection, attempts=tuple(state.attempts), log="".join(state.logs))
 
 
-def _next(state: _State, policies: Sequence[Policy], case: Case) -> tuple[Proposal, Draft] | None:
-    """The next proposal that makes a new draft, or None: nobody knows more or the budget is spent."""
+def _find_next_draft(
+    state: _RepairState, policies: Sequence[Policy], case: RepairCase
+) -> tuple[Proposal, PlanDraft] | None:
+    """Return the next proposal that gives a new draft, or None: no policy has one or the budget is spent."""
     settings = case.services.settings
-    observed = observe(
-        state.best.draft, language(state.best.draft.language).render(state.best.draft), state.best.refused,
-        attempt=state.best.number, spent=state.spent(),
-    )  # fmt: skip
+    observation = build_observation(
+        state.best.draft,
+        get_language(state.best.draft.language).render_plan(state.best.draft),
+        state.best.rejection,
+        attempt=state.best.number,
+        usage=state.measure_usage(),
+    )
     for policy in policies:
-        if observed.hopeless and policy.name not in MENDS_HOPELESS:
+        if observation.is_unrepairable and policy.name not in POLICIES_FOR_UNREPAIRABLE:
             continue
-        for proposed in _asked(policy, observed, state, settings.max_attempts, settings.budget_seconds):
-            draft = _edited(state, proposed, case)
+        for proposal in _request_proposals(policy, observation, state, settings.max_attempts, settings.budget_seconds):
+            draft = _apply_proposal(state, proposal, case)
             if draft is not None:
-                return proposed, draft
+                return proposal, draft
     return None
 
 
-def _asked(
-    policy: Policy, observed: Observation, state: _State, max_attempts: int, budget_seconds: float
+def _request_proposals(
+    policy: Policy, observation: Observation, state: _RepairState, max_attempts: int, budget_seconds: float
 ) -> Iterator[Proposal]:
-    """A policy's proposals, one after the other as each turns out to be void."""
-    for _ in range(VOID):
-        spent = state.spent()
-        if policy.name in state.done or spent.attempts >= max_attempts or spent.seconds >= budget_seconds:
+    """Yield a policy's proposals until one gives a new draft, or the policy or the budget has no more."""
+    for _ in range(MAX_VOID_PROPOSALS):
+        usage = state.measure_usage()
+        if policy.name in state.finished_policies or usage.attempts >= max_attempts or usage.seconds >= budget_seconds:
             return
-        answer = policy.propose(replace(observed, spent=spent), tuple(state.history))
+        answer = policy.propose(replace(observation, usage=usage), tuple(state.history))
         state.tokens += answer.tokens
         state.cost += answer.cost
-        if isinstance(answer, GiveUp):
-            if answer.final:
-                state.done.add(policy.name)
+        if isinstance(answer, NoProposal):
+            if answer.is_final:
+                state.finished_policies.add(policy.name)
             if answer.tokens:
-                state.attempts.append(_gave_up(policy, answer, state))
+                state.attempts.append(_create_give_up_attempt(policy, answer, state))
             return
         yield answer
 
 
-def _edited(state: _State, proposed: Proposal, case: Case) -> Draft | None:
-    """The best draft with the proposal's edits; None, and a line in the history, when that is nothing to build."""
+def _apply_proposal(state: _RepairState, proposal: Proposal, case: RepairCase) -> PlanDraft | None:
+    """Return the best draft with the proposal's edits; record the outcome and return None if it must not be built."""
     began = time.monotonic()
     draft = state.best.draft
     try:
-        for at, edit in enumerate(proposed.edits):
-            draft = apply(draft, edit, proposed.places[at] if proposed.places else proposed.by)
-        why = objection(case, draft)
-    except RefusedEditError as error:
-        why = str(error)
-    if why or _key(draft) in state.seen:
-        reason = REFUSED_EDIT if why else SEEN_BEFORE
-        refused = replace(state.best.refused, detail=why or "this plan was tried before")
-        _remember(state, proposed, draft, refused, began, undone=True, reason=reason)
+        for at, edit in enumerate(proposal.edits):
+            draft = apply_edit(draft, edit, proposal.origins[at] if proposal.origins else proposal.proposed_by)
+        error = check_draft(case, draft)
+    except RejectedEditError as rejected:
+        error = str(rejected)
+    if error or _compute_draft_key(draft) in state.tried_keys:
+        reason = REJECTED_EDIT if error else DUPLICATE_PLAN
+        rejection = replace(state.best.rejection, detail=error or "this plan was tried before")
+        _record_outcome(state, proposal, draft, rejection, began, rolled_back=True, reason=reason)
         return None
-    state.seen.add(_key(draft))
+    state.tried_keys.add(_compute_draft_key(draft))
     return draft
 
 
-def _built(case: Case, draft: Draft) -> Built | Refused:
-    return attempt(language(draft.language).render(draft), case.tree, case.candidate, case.services)
+def _build_draft(case: RepairCase, draft: PlanDraft) -> AcceptedBuild | BuildRejection:
+    return run_attempt(get_language(draft.language).render_plan(draft), case.tree, case.candidate, case.services)
 
 
-def objection(case: Case, draft: Draft) -> str:
-    """Why a draft is not worth building: its tests are not the first draft's any more, or there is no such base."""
-    first, version = case.first, draft.versions[0].value
-    if version != first.versions[0].value and version not in bases.available(draft.language, case.services):
+def check_draft(case: RepairCase, draft: PlanDraft) -> str:
+    """Return why a draft must not be built (too few of the tests remain, or no base exists), or an empty string."""
+    first, version = case.first_draft, draft.versions[0].value
+    if version != first.versions[0].value and version not in bases.list_available_versions(
+        draft.language, case.services
+    ):
         return f"this machine has no base with {draft.language} {version}"
     if draft.test == first.test:
         return ""
-    known = language(draft.language)
-    before, after = (known.defining_files(case.tree, known.render(one)) for one in (first, draft))
-    return leaves_out(before, after, case.candidate.test_files, COLLECTED)
+    language = get_language(draft.language)
+    before, after = (language.find_test_files(case.tree, language.render_plan(one)) for one in (first, draft))
+    return check_kept_tests(before, after, case.candidate.test_files, MIN_COLLECTED)
 
 
-def _key(draft: Draft) -> str:
-    """What is built and run for a draft, whoever says why."""
-    return language(draft.language).render(draft).model_copy(update={"evidence": ()}).id
+def _compute_draft_key(draft: PlanDraft) -> str:
+    """Return the id of a draft's plan without its evidence; equal keys give equal builds."""
+    return get_language(draft.language).render_plan(draft).model_copy(update={"evidence": ()}).id
 
 
-def _remember(
-    state: _State, proposed: Proposal, draft: Draft, refused: Refused, began: float, *, undone: bool, reason: str = ""
-) -> None:  # fmt: skip
-    reason, number = reason or refused.reason, state.built + 1
+def _record_outcome(
+    state: _RepairState,
+    proposal: Proposal,
+    draft: PlanDraft,
+    rejection: BuildRejection,
+    began: float,
+    *,
+    rolled_back: bool,
+    reason: str = "",
+) -> None:
+    reason, number = reason or rejection.reason, state.build_count + 1
     seconds = time.monotonic() - began
-    state.history.append(Tried(
-        number=number, proposal=proposed, draft=draft, reason=reason, detail=refused.detail, undone=undone,
-        seconds=seconds,
-    ))  # fmt: skip
-    state.attempts.append(_attempt(proposed, number, reason, refused.detail, began, undone=undone))
+    state.history.append(
+        ProposalOutcome(
+            number=number,
+            proposal=proposal,
+            draft=draft,
+            reason=reason,
+            detail=rejection.detail,
+            rolled_back=rolled_back,
+            seconds=seconds,
+        )
+    )
+    state.attempts.append(_create_attempt(proposal, number, reason, rejection.detail, began, rolled_back=rolled_back))
 
 
-def _note(state: _State, case: Case, number: int, refused: Refused) -> None:
-    log.info("%s: attempt %d refused: %s: %s", case.candidate.name, number, refused.reason, refused.detail)
-    state.logs.append(f"===== attempt {number}: {refused.reason}: {refused.detail}\n{refused.log}\n")
+def _append_log(state: _RepairState, case: RepairCase, number: int, rejection: BuildRejection) -> None:
+    log.info("%s: attempt %d rejected: %s: %s", case.candidate.name, number, rejection.reason, rejection.detail)
+    state.logs.append(f"===== attempt {number}: {rejection.reason}: {rejection.detail}\n{rejection.log}\n")
 
 
-def _first(reason: str, detail: str, began: float) -> Attempt:
+def _create_first_attempt(reason: str, detail: str, began: float) -> Attempt:
     seconds = time.monotonic() - began
-    return Attempt(number=1, by=FIRST, why="", edits=(), reason=reason, detail=detail, seconds=seconds)
+    return Attempt(
+        number=1, proposed_by=FIRST_DRAFT, rationale="", edits=(), reason=reason, detail=detail, seconds=seconds
+    )
 
 
-def _attempt(
-    proposed: Proposal, number: int, reason: str, detail: str, began: float, *, undone: bool = False
+def _create_attempt(
+    proposal: Proposal, number: int, reason: str, detail: str, began: float, *, rolled_back: bool = False
 ) -> Attempt:
     return Attempt(
-        number=number, by=proposed.by, why=proposed.why, edits=tuple(in_words(edit) for edit in proposed.edits),
-        reason=reason, detail=detail, undone=undone, seconds=time.monotonic() - began, tokens=proposed.tokens,
-        cost=proposed.cost, transcript=proposed.transcript or None,
-    )  # fmt: skip
+        number=number,
+        proposed_by=proposal.proposed_by,
+        rationale=proposal.rationale,
+        edits=tuple(format_edit(edit) for edit in proposal.edits),
+        reason=reason,
+        detail=detail,
+        rolled_back=rolled_back,
+        seconds=time.monotonic() - began,
+        tokens=proposal.tokens,
+        cost=proposal.cost,
+        transcript=proposal.transcript or None,
+    )
 
 
-def _gave_up(policy: Policy, answer: GiveUp, state: _State) -> Attempt:
-    """What thinking cost is told, also where nothing came of it."""
+def _create_give_up_attempt(policy: Policy, answer: NoProposal, state: _RepairState) -> Attempt:
+    """Return an attempt that records the cost of an answer without edits."""
     return Attempt(
-        number=state.built + 1, by=policy.name, why=answer.why, edits=(), reason=GAVE_UP, detail=answer.why,
-        undone=True, tokens=answer.tokens, cost=answer.cost, transcript=answer.transcript or None,
-    )  # fmt: skip
+        number=state.build_count + 1,
+        proposed_by=policy.name,
+        rationale=answer.rationale,
+        edits=(),
+        reason=GAVE_UP,
+        detail=answer.rationale,
+        rolled_back=True,
+        tokens=answer.tokens,
+        cost=answer.cost,
+        transcript=answer.transcript or None,
+    )

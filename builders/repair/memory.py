@@ -1,6 +1,6 @@
-"""What mended a repository's other commits, remembered in the store: the nearest by date is tried first.
+"""Store of the edits that repaired a repository's commits; those of the commit nearest in time are tried first.
 
-One small file for each commit. It only shortens the way: what it proposes is built and judged like anything else.
+One small file for each commit. The stored edits save attempts: they are built and accepted like any other proposal.
 """
 
 from __future__ import annotations
@@ -16,73 +16,74 @@ from typing import Any
 from pydantic import ValidationError
 
 from backends.services import Services
-from builders.repair.edits import Edit, edit_of, to_data
-from builders.repair.policy import Case, GiveUp, History, Observation, Proposal
+from builders.repair.edits import DraftEdit, dump_edit, parse_edit
+from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 
-FOLDER = "mended"
-PLACE = "(nearest)"
+FOLDER = "repairs"
+NEAREST_ORIGIN = "(nearest)"
 
 
 @dataclass
-class Nearest:
-    """The policy: once, what mended the nearest verified environment of the same repository and language."""
+class NearestRepairPolicy:
+    """Policy `nearest`: propose once the edits of the nearest repaired commit of the same repository and language."""
 
-    case: Case
+    case: RepairCase
     name: str = "nearest"
-    _asked: bool = field(default=False)
+    _was_queried: bool = field(default=False)
 
-    def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
-        """The edits of the nearest, all at once."""
+    def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
+        """Return all edits of the nearest repair."""
         del observation, history
-        found = None if self._asked else recall(self.case)
-        self._asked = True
-        if found is None:
-            return GiveUp(why="no other commit of this repository was mended", final=True)
-        commit, edits, places = found
-        return Proposal(edits=edits, places=places, by=PLACE, why=f"it mended {commit[:12]} of the same repository")
+        repair = None if self._was_queried else load_nearest_repair(self.case)
+        self._was_queried = True
+        if repair is None:
+            return NoProposal(rationale="no other commit of this repository was repaired", is_final=True)
+        commit, edits, origins = repair
+        rationale = f"it repaired {commit[:12]} of the same repository"
+        return Proposal(edits=edits, origins=origins, proposed_by=NEAREST_ORIGIN, rationale=rationale)
 
 
-def remember(case: Case, proposals: Sequence[Proposal]) -> None:
-    """Keep the edits that an accepted draft is made of, with who proposed each."""
+def save_repair(case: RepairCase, proposals: Sequence[Proposal]) -> None:
+    """Store the edits of an accepted draft, each with its origin."""
     edits = [
-        {"edit": to_data(edit), "place": proposal.places[at] if proposal.places else proposal.by}
+        {"edit": dump_edit(edit), "origin": proposal.origins[at] if proposal.origins else proposal.proposed_by}
         for proposal in proposals
         for at, edit in enumerate(proposal.edits)
     ]
     if not edits:
         return
-    folder = _folder(case)
+    folder = _get_repair_folder(case)
     folder.mkdir(parents=True, exist_ok=True)
     commit = case.candidate.base_commit
-    said = {"repo": case.candidate.repo, "commit": commit, "day": case.first.day.isoformat(), "edits": edits}
+    repair = {"repo": case.candidate.repo, "commit": commit, "day": case.first_draft.day.isoformat(), "edits": edits}
     scratch = folder / f"{commit}.new"
-    scratch.write_text(json.dumps(said), encoding="utf-8")
+    scratch.write_text(json.dumps(repair), encoding="utf-8")
     scratch.replace(folder / f"{commit}.json")
 
 
-def recall(case: Case) -> tuple[str, tuple[Edit, ...], tuple[str, ...]] | None:
-    """(commit, edits, places) of the commit nearest in time that was mended, None when there is none."""
-    known = [said for file in sorted(_folder(case).glob("*.json")) if (said := _read(file))]
-    if not known:
+def load_nearest_repair(case: RepairCase) -> tuple[str, tuple[DraftEdit, ...], tuple[str, ...]] | None:
+    """Return (commit, edits, origins) of the repaired commit that is nearest in time, None when there is none."""
+    repairs = [repair for file in sorted(_get_repair_folder(case).glob("*.json")) if (repair := _read_repair(file))]
+    if not repairs:
         return None
-    day = case.first.day
-    said = min(known, key=lambda one: (abs((date.fromisoformat(one["day"]) - day).days), one["commit"]))
+    day = case.first_draft.day
+    nearest = min(repairs, key=lambda one: (abs((date.fromisoformat(one["day"]) - day).days), one["commit"]))
     try:
-        edits = tuple(edit_of(one["edit"]) for one in said["edits"])
+        edits = tuple(parse_edit(one["edit"]) for one in nearest["edits"])
     except ValidationError:  # of another version of mergemill
         return None
-    return said["commit"], edits, tuple(one["place"] for one in said["edits"])
+    return nearest["commit"], edits, tuple(one["origin"] for one in nearest["edits"])
 
 
-def _read(file: Path) -> dict[str, Any] | None:
+def _read_repair(file: Path) -> dict[str, Any] | None:
     try:
-        said = json.loads(file.read_text(encoding="utf-8"))
+        repair = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return said if isinstance(said, dict) and {"day", "commit", "edits"} <= said.keys() else None
+    return repair if isinstance(repair, dict) and {"day", "commit", "edits"} <= repair.keys() else None
 
 
-def _folder(case: Case) -> Path:
+def _get_repair_folder(case: RepairCase) -> Path:
     services: Services = case.services
-    key = hashlib.sha256(f"{case.candidate.repo}\n{case.first.language}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{case.candidate.repo}\n{case.first_draft.language}".encode()).hexdigest()[:16]
     return services.settings.store_dir / FOLDER / key

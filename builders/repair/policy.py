@@ -1,4 +1,4 @@
-"""Who proposes edits, and on what they decide: the same for rules and models."""
+"""Interface of repair policies, the same for rules and models: what they receive and what they return."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from backends.services import Services
-from backends.testing.outcomes import Report
-from backends.tree import Tree
-from builders.accept import Reason
-from builders.repair.edits import Edit
-from languages.draft import Draft
+from backends.tree import CommitTree
+from builders.acceptance import Reason
+from builders.repair.edits import DraftEdit
+from evaluation.reports.outcomes import EvaluationReport
+from languages.draft import PlanDraft
 from taskdb.records import BuildPlan, Candidate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What the repair of one candidate has cost so far."""
+class RepairUsage:
+    """Resources that the repair of one candidate has used so far; `cost` in the currency of the price settings."""
 
     attempts: int = 0
     seconds: float = 0.0
@@ -27,99 +27,99 @@ class Spent:
 
 @dataclass(frozen=True, kw_only=True)
 class Observation:
-    """An attempt that was refused: the one that came furthest so far, not always the last."""
+    """The rejected attempt that came furthest so far, which is not always the last one."""
 
-    draft: Draft
+    draft: PlanDraft
     plan: BuildPlan
     reason: Reason
     detail: str
-    """A line for people."""
+    """The failure in one line."""
     log: str
-    """All that the failed step or the tests printed."""
+    """Output of the failed step or of the tests."""
     tail: str
-    """The log's end, at most TAIL characters."""
+    """The log's end, at most TAIL_CHARS characters."""
     lines: tuple[str, ...]
-    """Lines of the log, and messages of failed tests with how often each came, that seem to say most."""
-    report: Report | None
-    """Of the tests, where they ran."""
-    discovered: tuple[str, ...]
-    """Test files that should have been collected, where the tests ran."""
+    """Error lines of the log, and messages of failed tests with their counts."""
+    report: EvaluationReport | None
+    """Report of the tests, if they ran."""
+    expected_files: tuple[str, ...]
+    """Test files that should have been collected, if the tests ran."""
     attempt: int
-    """The number of that attempt, 1 for the first draft."""
-    spent: Spent
-    hopeless: bool = False
-    """Whether the reason is one that other versions do not mend; only what knows the very case proposes then."""
+    """Number of the attempt, 1 for the first draft."""
+    usage: RepairUsage
+    is_unrepairable: bool = False
+    """Whether no change of versions repairs the reason; then only skills that list the reason apply."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
     """Edits to try together."""
 
-    edits: tuple[Edit, ...]
-    why: str
-    """A line for people."""
-    by: str
-    """The edits' place in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(fallback)`."""
-    places: tuple[str, ...] = ()
-    """Who first proposed each edit, where that is not `by` (what mended another commit)."""
+    edits: tuple[DraftEdit, ...]
+    rationale: str
+    """The reason for the edits in one line."""
+    proposed_by: str
+    """Origin of the edits in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(fallback)`."""
+    origins: tuple[str, ...] = ()
+    """Origin of each edit where it differs from `proposed_by`, as for the repair of another commit."""
     tokens: int = 0
-    """What thinking about it cost."""
+    """Tokens used for this proposal."""
     cost: float = 0.0
     transcript: str = ""
-    """Artifact hash of a model's conversation up to here."""
+    """Artifact hash of the model's conversation so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GiveUp:
-    """Nothing to propose."""
+class NoProposal:
+    """A policy's answer without edits."""
 
-    why: str
-    final: bool = False
-    """Whether asking again, after another's attempt, is useless."""
+    rationale: str
+    is_final: bool = False
+    """Whether the policy has no proposal after later attempts either."""
     tokens: int = 0
     cost: float = 0.0
     transcript: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
-    """A proposal and what came of it."""
+class ProposalOutcome:
+    """A proposal with the outcome of its attempt."""
 
     number: int
-    """Of the attempt; 1 is the first draft, which nobody proposed."""
+    """Number of the attempt; 1 is the first draft, which has no proposal."""
     proposal: Proposal
-    draft: Draft
+    draft: PlanDraft
     reason: str
-    """A `Reason`, `refused-edit` when it was not built at all (`detail` says why), or `seen-before`."""
+    """A `Reason`, or `rejected-edit` or `duplicate-plan` when the draft was not built (`detail` gives the cause)."""
     detail: str
-    undone: bool
-    """Whether it came less far than what was before it, so that its edits are not there any more."""
+    rolled_back: bool
+    """Whether the attempt came less far than the best one, so that its edits were removed from the draft."""
     seconds: float = 0.0
 
 
-History = Sequence[Tried]
+ProposalHistory = Sequence[ProposalOutcome]
 """All proposals so far, oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
-    """What is to be mended, for who makes policies."""
+class RepairCase:
+    """A candidate whose build is repaired, with all that policies need."""
 
     candidate: Candidate
-    tree: Tree
-    first: Draft
-    """Before any edit."""
+    tree: CommitTree
+    first_draft: PlanDraft
+    """Draft without edits."""
     services: Services
 
 
 class Policy(Protocol):
-    """Proposes what to try next."""
+    """Proposes edits of a rejected draft."""
 
     name: str
     """`nearest`, `rules` or `llm`."""
 
-    def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
-        """Edits of `observation.draft`, or why there are none.
+    def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
+        """Return edits of `observation.draft`, or the reason for none.
 
         Raises:
             Transient: the engine or a model's endpoint failed.

@@ -1,74 +1,82 @@
-"""The policy that needs no model: skills that match, then what the language itself gives up."""
+"""Policy `rules`, which needs no model: skills that match, then the fallbacks of the language."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from builders.repair.edits import Edit, TakeFallback, apply_all, skill_place
-from builders.repair.policy import Case, GiveUp, History, Observation, Proposal
-from builders.repair.refusals import RefusedEditError
-from builders.repair.skills import Match, Skill, matching
-from languages.draft import Draft
-from languages.registry import language
+from builders.repair.edit_application import apply_edits
+from builders.repair.edit_checks import RejectedEditError
+from builders.repair.edits import DraftEdit, UseFallback, format_skill_origin
+from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
+from builders.repair.skills import Skill, SkillMatch, find_matches
+from languages.draft import PlanDraft
+from languages.registry import get_language
 
-FALLBACK = "(fallback)"
+FALLBACK_ORIGIN = "(fallback)"
 
 
 @dataclass
-class Rules:
-    """The policy."""
+class RulePolicy:
+    """Policy that proposes edits of matching skills, then the language's fallbacks."""
 
-    case: Case
+    case: RepairCase
     skills: Sequence[Skill]
     name: str = "rules"
 
-    def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
-        """What skills say of single packages is tried together, what changes a choice alone, what gives one up last."""
+    def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
+        """Return combined edits of packages and variables first, then other edits one at a time, then fallbacks."""
         tried = {edit for one in history for edit in one.proposal.edits}
-        alone = {(one.proposal.by, one.proposal.edits) for one in history}
-        matches = [_untried(match, alone) for match in matching(self.skills, observation, self.case.tree)]
-        matches = [match for match in matches if match.edits and _changes(observation.draft, match)]
-        adding = [match for match in matches if match.skill.goes_together and not set(match.edits) <= tried]
-        if adding:
-            return _together(adding)
+        alone = {(one.proposal.proposed_by, one.proposal.edits) for one in history}
+        matches = [_drop_tried_edits(match, alone) for match in find_matches(self.skills, observation, self.case.tree)]
+        matches = [match for match in matches if match.edits and _changes_draft(observation.draft, match)]
+        combinable = [match for match in matches if match.skill.is_combinable and not set(match.edits) <= tried]
+        if combinable:
+            return _combine_matches(combinable)
         if matches:
             best = matches[0]
-            return Proposal(edits=best.edits, by=skill_place(best.skill.name), why=best.why)
-        if not observation.hopeless:
-            for fallback in language(observation.draft.language).FALLBACKS:
-                edit = TakeFallback(name=fallback.__name__)
+            return Proposal(
+                edits=best.edits, proposed_by=format_skill_origin(best.skill.name), rationale=best.rationale
+            )
+        if not observation.is_unrepairable:
+            for fallback in get_language(observation.draft.language).fallbacks:
+                edit = UseFallback(name=fallback.__name__)
                 if edit not in tried and fallback(observation.draft) != observation.draft:
-                    return Proposal(edits=(edit,), by=FALLBACK, why=_first_line(fallback.__doc__))
-        return GiveUp(why="no skill matches, and there is nothing left to give up")
+                    return Proposal(
+                        edits=(edit,), proposed_by=FALLBACK_ORIGIN, rationale=_get_first_line(fallback.__doc__)
+                    )
+        return NoProposal(rationale="no skill matches, and no fallback is left")
 
 
-def _changes(draft: Draft, match: Match) -> bool:
-    """Whether the edits would make another draft: what is there already is not proposed again."""
+def _changes_draft(draft: PlanDraft, match: SkillMatch) -> bool:
+    """Return whether the edits change the draft and are allowed."""
     try:
-        edited = apply_all(draft, match.edits, skill_place(match.skill.name))
-    except RefusedEditError:
+        edited = apply_edits(draft, match.edits, format_skill_origin(match.skill.name))
+    except RejectedEditError:
         return False
     return edited != draft
 
 
-def _untried(match: Match, alone: set[tuple[str, tuple[Edit, ...]]]) -> Match:
-    """The match without edits that were tried as they are."""
-    tried = (skill_place(match.skill.name), match.edits) in alone
-    return Match(skill=match.skill, edits=() if tried else match.edits, why=match.why)
+def _drop_tried_edits(match: SkillMatch, alone: set[tuple[str, tuple[DraftEdit, ...]]]) -> SkillMatch:
+    """Return the match without its edits if they were tried in the same form."""
+    tried = (format_skill_origin(match.skill.name), match.edits) in alone
+    return SkillMatch(skill=match.skill, edits=() if tried else match.edits, rationale=match.rationale)
 
 
-def _together(matches: Sequence[Match]) -> Proposal:
-    edits: dict[Edit, str] = {}
+def _combine_matches(matches: Sequence[SkillMatch]) -> Proposal:
+    edits: dict[DraftEdit, str] = {}
     for match in matches:
         for edit in match.edits:
-            edits.setdefault(edit, skill_place(match.skill.name))
+            edits.setdefault(edit, format_skill_origin(match.skill.name))
     names = list(dict.fromkeys(match.skill.name for match in matches))
-    by = skill_place(names[0]) if len(names) == 1 else f"(skills {', '.join(names)})"
+    origin = format_skill_origin(names[0]) if len(names) == 1 else f"(skills {', '.join(names)})"
     return Proposal(
-        edits=tuple(edits), places=tuple(edits.values()), by=by, why="; ".join(match.why for match in matches)
+        edits=tuple(edits),
+        origins=tuple(edits.values()),
+        proposed_by=origin,
+        rationale="; ".join(match.rationale for match in matches),
     )
 
 
-def _first_line(doc: str | None) -> str:
+def _get_first_line(doc: str | None) -> str:
     return (doc or "").strip().partition("\n")[0]

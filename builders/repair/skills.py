@@ -1,6 +1,6 @@
-"""Skills: expert knowledge as files, of when it applies, which edits it makes, and what it tells a model.
+"""Skills: known build failures as data. A skill has conditions, edits that repair the build, and a text for models.
 
-A file `NAME.md` is YAML between two lines `---`, then text for people and models. docs/skills.md teaches to write them.
+docs/skills.md describes the files; `builders.repair.skill_files` reads them.
 """
 
 from __future__ import annotations
@@ -8,71 +8,97 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from backends.tree import Tree
-from builders.accept import Reason
-from builders.repair import edits as known_edits
-from builders.repair.edits import AddDependency, AddService, AddSystemPackage, Edit, PinDependency, SetEnv, edits_of
+from backends.tree import CommitTree
+from builders.acceptance import Reason
+from builders.repair.edits import (
+    AddDependency,
+    AddService,
+    AddSystemPackage,
+    DraftEdit,
+    PinDependency,
+    SetEnv,
+    parse_edit,
+    parse_edits,
+)
 from builders.repair.policy import Observation
-from languages.facts import distribution
-from languages.registry import all_languages
-from mergemill.errors import InputError
+from languages.facts import parse_distribution_name
+from languages.registry import LANGUAGES
 
-OURS = Path(__file__).parent.parent / "skills"
-LOOKED_AT = 1_000_000
-"""Characters of a log in which patterns are looked for: a fifth from its head, the rest from its end."""
-MOST = 12
-"""Matches of one skill's pattern in a log that are looked at: a log may name a hundred missing modules."""
+MAX_LOG_CHARS = 1_000_000
+"""Characters of a log that patterns are applied to: one fifth from its start, the rest from its end."""
+MAX_MATCHES = 12
+"""Limit of edits from one skill's matches in a log, since a log may list a hundred missing modules."""
 _FIELD = re.compile(r"\{(\w+)(?:\|(\w+))?\}")
-_TOGETHER = (AddDependency, AddSystemPackage, AddService, PinDependency, SetEnv)
+_COMBINABLE_EDITS = (AddDependency, AddSystemPackage, AddService, PinDependency, SetEnv)
+OTHER_LANGUAGES = frozenset(
+    {
+        "javascript",
+        "typescript",
+        "go",
+        "rust",
+        "java",
+        "kotlin",
+        "scala",
+        "c",
+        "c++",
+        "cpp",
+        "ruby",
+        "php",
+        "csharp",
+        "elixir",
+        "perl",
+    }
+)
+"""Languages that a skill may list although this installation has no module for them."""
 
 
-class _Part(BaseModel):
+class SkillModel(BaseModel):
+    """Base of the parts of a skill file: immutable, without unknown keys."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
-class When(_Part):
-    """When a skill applies: everything that is said must hold."""
+class SkillCondition(SkillModel):
+    """Conditions of a skill; all of them must hold."""
 
     languages: tuple[str, ...] = ()
-    """Of the plan; none: any."""
+    """Languages of the plan; empty: any."""
     reasons: tuple[Reason, ...] = ()
-    """Why the attempt was refused; none: any that is not hopeless (`timeout` and its like must be named)."""
+    """Reasons of the rejected attempt; empty: every repairable one (`timeout` and similar ones must be listed)."""
     log: tuple[str, ...] = ()
-    """Regular expressions (Python's, over lines); one must be found in the log or in a failed test's message. Named
-    groups are for the edits."""
+    """Regular expressions (Python syntax, multi-line mode); one must match the log or a failed test's message. Edits
+    refer to their named groups."""
     packages: tuple[str, ...] = ()
-    """One of these is among the draft's dependencies."""
+    """Packages of which the draft's dependencies contain at least one."""
     files: tuple[str, ...] = ()
-    """One path of the tree matches one of these shell patterns."""
+    """Shell patterns of which one must match a path of the tree."""
     versions: tuple[str, ...] = ()
-    """Versions of the language for which it holds, such as `3.12`."""
+    """Versions of the language, such as `3.12`; empty: any."""
     without_env: str = ""
-    """A variable that is not set."""
+    """A variable that must not be set."""
 
     @field_validator("languages", "reasons", "log", "packages", "files", "versions", mode="before")
     @classmethod
-    def _listed(cls, value: object) -> object:
+    def _wrap_in_tuple(cls, value: object) -> object:
         return (value,) if isinstance(value, str) else value
 
     @field_validator("languages")
     @classmethod
-    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        unknown = [name for name in value if name not in all_languages() and name not in PLANNED]
+    def _check_languages(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [name for name in value if name not in LANGUAGES and name not in OTHER_LANGUAGES]
         if unknown:
-            raise ValueError(f"{unknown[0]!r} is no language; known: {', '.join(all_languages())}")
+            raise ValueError(f"{unknown[0]!r} is no language; available: {', '.join(LANGUAGES)}")
         return value
 
     @field_validator("log")
     @classmethod
-    def _compiles(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_patterns(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for pattern in value:
             try:
                 re.compile(pattern, re.MULTILINE)
@@ -81,67 +107,63 @@ class When(_Part):
         return value
 
 
-PLANNED = frozenset({"javascript", "typescript", "go", "rust", "java", "kotlin", "scala", "c", "c++", "cpp", "ruby",
-                     "php", "csharp", "elixir", "perl"})  # fmt: skip
-"""Languages that a skill may name though this installation has no module for them."""
+class SkillHeader(SkillModel):
+    """The YAML part of a skill, between the lines `---`."""
 
-
-class Header(_Part):
-    """What stands between the lines `---`."""
-
-    when: When
+    when: SkillCondition
     do: tuple[dict[str, Any], ...] = ()
-    """Edits; `{group}` is what the pattern's group found, `{group|table}` what the table has for it. None: the skill
-    only tells."""
+    """Edits as plain data; `{group}` is replaced by the match of the pattern's group, `{group|table}` by its entry in
+    the table. Empty: the skill only provides its text."""
     table: dict[str, str | list[str]] = Field(default_factory=dict)
-    """What a group found -> what an edit says; a list makes an edit of each. What the table lacks does not match."""
+    """Matched text of a group -> value for an edit; a list makes one edit of each element. A text without an entry
+    does not match."""
     order: int = 50
-    """Of several that match, the lowest first."""
+    """Of several matching skills the lowest comes first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Skill:
-    """One file."""
+    """One skill: a file, or a row of a table."""
 
     name: str
     path: Path
-    header: Header
+    header: SkillHeader
     body: str
 
     @property
-    def goes_together(self) -> bool:
-        """Whether its edits are about single packages and variables, so that they can be tried with others'."""
-        return all(issubclass(_kind(one), _TOGETHER) for one in self.header.do)
+    def is_combinable(self) -> bool:
+        """Whether all edits concern single packages and variables, so that they can be tried with other skills'."""
+        return all(isinstance(parse_edit(fill_with_placeholder(one)), _COMBINABLE_EDITS) for one in self.header.do)
 
     def __hash__(self) -> int:
         return hash((self.name, self.path))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match:
-    """A skill that applies: its edits, filled in, and the text that says so. No edits: it only tells."""
+class SkillMatch:
+    """A skill that matches, with its completed edits (possibly none) and the matched text."""
 
     skill: Skill
-    edits: tuple[Edit, ...]
-    why: str
+    edits: tuple[DraftEdit, ...]
+    rationale: str
 
 
-def matching(skills: Sequence[Skill], observation: Observation, tree: Tree) -> list[Match]:
-    """The skills that apply to a refused attempt, best first; those with edits before those that only tell."""
+def find_matches(skills: Sequence[Skill], observation: Observation, tree: CommitTree) -> list[SkillMatch]:
+    """Return the skills that match a rejected attempt, best first; those with edits come before those without."""
     log = observation.log
-    if len(log) > LOOKED_AT:
-        log = log[: LOOKED_AT // 5] + "\n" + log[-LOOKED_AT * 4 // 5 :]
+    if len(log) > MAX_LOG_CHARS:
+        log = log[: MAX_LOG_CHARS // 5] + "\n" + log[-MAX_LOG_CHARS * 4 // 5 :]
     text = "\n".join((log, *observation.lines, observation.detail))
-    found = [match for skill in skills if (match := _match(skill, observation, tree, text))]
-    return sorted(found, key=lambda match: (not match.edits, match.skill.header.order, match.skill.name))
+    matches = [match for skill in skills if (match := _match_skill(skill, observation, tree, text))]
+    return sorted(matches, key=lambda match: (not match.edits, match.skill.header.order, match.skill.name))
 
 
-def _applies(when: When, observation: Observation, tree: Tree) -> bool:
-    """Whether all that a skill says beside its patterns holds."""
+def _applies(when: SkillCondition, observation: Observation, tree: CommitTree) -> bool:
+    """Return whether all conditions but the patterns hold."""
     draft = observation.draft
     return (
         (not when.languages or draft.language in when.languages)
-        and observation.reason in (when.reasons or [r for r in Reason if not observation.hopeless])
+        and observation.reason in (when.reasons or [r for r in Reason if not observation.is_unrepairable])
         and (not when.versions or draft.versions[0].value in when.versions)
         and (not when.without_env or when.without_env not in dict(draft.env))
         and (not when.packages or _has_package(when.packages, observation))
@@ -149,160 +171,69 @@ def _applies(when: When, observation: Observation, tree: Tree) -> bool:
     )
 
 
-def _match(skill: Skill, observation: Observation, tree: Tree, text: str) -> Match | None:
+def _match_skill(skill: Skill, observation: Observation, tree: CommitTree, text: str) -> SkillMatch | None:
     when = skill.header.when
     if not _applies(when, observation, tree):
         return None
     if not when.log:
-        return Match(skill=skill, edits=tuple(_filled(skill, {})), why=skill.name)
+        return SkillMatch(skill=skill, edits=tuple(_fill_edits(skill, {})), rationale=skill.name)
     hits = [hit for pattern in when.log for hit in re.finditer(pattern, text, re.MULTILINE)]
-    edits: list[Edit] = []
-    told = None
+    edits: list[DraftEdit] = []
+    first_hit = None
     seen: set[tuple[tuple[str, str], ...]] = set()
     for hit in hits:
         groups = {name: value for name, value in hit.groupdict().items() if value}
         key = tuple(sorted(groups.items()))
-        made = [] if key in seen else list(_filled(skill, groups))
+        filled = [] if key in seen else list(_fill_edits(skill, groups))
         seen.add(key)
-        if made or not skill.header.do:
-            told = told or hit.group().strip()
-            edits += [edit for edit in made if edit not in edits]
-        if len(seen) >= MOST * 10 or len(edits) >= MOST:
+        if filled or not skill.header.do:
+            first_hit = first_hit or hit.group().strip()
+            edits += [edit for edit in filled if edit not in edits]
+        if len(seen) >= MAX_MATCHES * 10 or len(edits) >= MAX_MATCHES:
             break
-    return Match(skill=skill, edits=tuple(edits), why=" ".join(told.split())[:200]) if told else None
+    return (
+        SkillMatch(skill=skill, edits=tuple(edits), rationale=" ".join(first_hit.split())[:200]) if first_hit else None
+    )
 
 
-def _has_package(wanted: Sequence[str], observation: Observation) -> bool:
-    have = {canonicalize_name(distribution(d.wanted.text)) for d in observation.draft.dependencies}
-    return any(canonicalize_name(name) in have for name in wanted)
+def _has_package(names: Sequence[str], observation: Observation) -> bool:
+    installed = {canonicalize_name(parse_distribution_name(d.source.text)) for d in observation.draft.dependencies}
+    return any(canonicalize_name(name) in installed for name in names)
 
 
-def _filled(skill: Skill, groups: Mapping[str, str]) -> Iterator[Edit]:
-    """The skill's edits with the groups filled in; none where the table has nothing for a group."""
-    found: list[dict[str, Any]] = []
+def _fill_edits(skill: Skill, groups: Mapping[str, str]) -> Iterator[DraftEdit]:
+    """Yield the skill's edits with the groups filled in; none where the table has no entry for a group."""
+    filled: list[dict[str, Any]] = []
     for one in skill.header.do:
-        words = set(_fields(one))
-        looked_up = {name: skill.header.table.get(groups.get(name, "")) for name, table in words if table}
-        if any(value is None for value in looked_up.values()) or any(n not in groups for n, t in words if not t):
+        fields = set(find_fields(one))
+        entries = {name: skill.header.table.get(groups.get(name, "")) for name, table in fields if table}
+        if any(value is None for value in entries.values()) or any(n not in groups for n, t in fields if not t):
             return
-        lists = [value for value in looked_up.values() if isinstance(value, list)]
+        lists = [value for value in entries.values() if isinstance(value, list)]
         for at in range(len(lists[0]) if lists else 1):
-            chosen = {name: value[at] if isinstance(value, list) else value for name, value in looked_up.items()}
-            found.append({key: _put(value, groups, chosen) for key, value in one.items()})
+            chosen = {name: value[at] if isinstance(value, list) else value for name, value in entries.items()}
+            filled.append({key: _fill_value(value, groups, chosen) for key, value in one.items()})
     try:
-        yield from edits_of(found)
-    except ValidationError:  # what stood in the log is no name of a package
+        yield from parse_edits(filled)
+    except ValidationError:  # the matched text is no name of a package
         return
 
 
-def _put(value: Any, groups: Mapping[str, str], looked_up: Mapping[str, Any]) -> Any:
+def _fill_value(value: Any, groups: Mapping[str, str], entries: Mapping[str, Any]) -> Any:
     if isinstance(value, list):
-        return [_put(each, groups, looked_up) for each in value]
+        return [_fill_value(each, groups, entries) for each in value]
     if not isinstance(value, str):
         return value
-    return _FIELD.sub(lambda match: str(looked_up[match[1]] if match[2] else groups[match[1]]), value)
+    return _FIELD.sub(lambda match: str(entries[match[1]] if match[2] else groups[match[1]]), value)
 
 
-# --------------------------------------------------------------------------------------------------- reading
-
-
-@cache
-def load(*folders: Path) -> tuple[Skill, ...]:
-    """All skills of the folders, by name; of two of one name the later folder's counts.
-
-    Raises:
-        InputError: a file is no skill; the error names file and line.
-    """
-    found: dict[str, Skill] = {}
-    for folder in folders:
-        if not folder.is_dir():
-            raise InputError(f"{folder} is no folder of skills", advice="--skills names a folder of files NAME.md")
-        for path in sorted(folder.glob("*.md")):
-            if path.name != "README.md":
-                found[path.stem] = read(path)
-    return tuple(found[name] for name in sorted(found))
-
-
-def read(path: Path) -> Skill:
-    """The skill in a file.
-
-    Raises:
-        InputError: it is none; the error names file and line.
-    """
-    text = _text(path)
-    match = re.match(r"---\n(.*?)\n---\n?(.*)", text, re.DOTALL)
-    if not match:
-        raise InputError(f"{path}:1: a skill begins with YAML between two lines ---")
-    if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", path.stem):
-        raise InputError(f"{path}: a skill's name is lowercase letters, digits and dashes")
-    header = _header(path, match[1])
-    if not match[2].strip():
-        raise InputError(f"{path}: there is no text for people and models below the second ---")
-    return Skill(name=path.stem, path=path, header=header, body=match[2].strip())
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-
-
-def _header(path: Path, text: str) -> Header:
-    try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 2 if mark else 1
-        raise InputError(f"{path}:{line}: {getattr(error, 'problem', None) or 'not YAML'}") from None
-    try:
-        header = Header.model_validate(data)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = [str(part) for part in first["loc"]]
-        raise InputError(f"{path}:{_line(text, where)}: {'.'.join(where) or 'the header'}: {first['msg']}") from None
-    _check_edits(path, text, header)
-    return header
-
-
-def _check_edits(path: Path, text: str, header: Header) -> None:
-    """Whether each edit is one when its fields are filled in, and all fields are groups of every pattern."""
-    groups = [set(re.compile(pattern).groupindex) for pattern in header.when.log]
-    for one in header.do:
-        line = _line(text, ["do", str(one.get("edit", ""))])
-        for name, table in _fields(one):
-            if not any(name in group for group in groups):
-                raise InputError(f"{path}:{line}: {{{name}}} is no group of a pattern in `log`")
-            if table and not header.table:
-                raise InputError(f"{path}:{line}: {{{name}|{table}}} asks for a `table`, and there is none")
-        try:
-            known_edits.edit_of(_with_any(one))
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise InputError(f"{path}:{line}: do: {'.'.join(map(str, first['loc']))} {first['msg']}") from None
-
-
-def _kind(one: Mapping[str, Any]) -> type[Any]:
-    return type(known_edits.edit_of(_with_any(one)))
-
-
-def _fields(one: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(group, `table` or empty) of all fields in an edit's texts."""
+def find_fields(one: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return (group, `table` or empty) of each field in the texts of an edit."""
     texts = [text for value in one.values() for text in (value if isinstance(value, list) else [value])]
     return [match for text in texts if isinstance(text, str) for match in _FIELD.findall(text)]
 
 
-def _with_any(one: Mapping[str, Any]) -> dict[str, Any]:
-    """An edit with something in place of its fields."""
-    anything = dict.fromkeys((name for name, _ in _fields(one)), "x1")
-    return {key: _put(value, anything, anything) for key, value in one.items()}
-
-
-def _line(text: str, where: Sequence[str]) -> int:
-    """The file's line (1-based) in which the last of the words in `where` that the header has stands."""
-    lines = text.splitlines()
-    for word in reversed(where):
-        for number, line in enumerate(lines, 2):
-            if word and re.search(rf"(^|[\s\-:]){re.escape(word)}\b", line):
-                return number
-    return 2
+def fill_with_placeholder(one: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an edit with a placeholder in each field."""
+    placeholders = dict.fromkeys((name for name, _ in find_fields(one)), "x1")
+    return {key: _fill_value(value, placeholders, placeholders) for key, value in one.items()}

@@ -5,49 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from backends.git import Repository
+from backends.git import GitRepository
 from backends.index import ScratchIndex
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patches:
-    """`setup` makes the agent's tree of the base commit; `gold` and `tests` apply to that tree, in any order."""
+class InjectionPatches:
+    """`setup_patch` turns the base commit into the agent's tree, to which the other two apply in any order."""
 
-    setup: bytes
-    """The bugs, without the test files that show them."""
-    gold: bytes
-    """Takes the bugs back."""
-    tests: bytes
-    """Brings the test files back."""
+    setup_patch: bytes
+    """Adds the bugs and removes the test files that fail with them."""
+    gold_patch: bytes
+    """Removes the bugs."""
+    test_patch: bytes
+    """Restores the test files."""
 
 
-def patches(tree: Repository, base: str, bugs: Sequence[bytes], hidden: Sequence[str]) -> Patches:
-    """The patches of bugs that are put in together.
+def build_injection_patches(
+    repository: GitRepository, base: str, bugs: Sequence[bytes], hidden: Sequence[str]
+) -> InjectionPatches:
+    """Return the patches of bugs that are injected together.
 
     Args:
-        tree: the history that holds `base`.
+        repository: contains `base`.
         base: the base commit.
         bugs: a patch of each bug, against `base`.
-        hidden: test files to be taken out of the agent's tree.
+        hidden: test files to remove from the agent's tree.
 
     Raises:
-        GitError: the bugs do not go together.
+        GitError: the bugs conflict with each other.
     """
-    with ScratchIndex(tree, base) as index:
+    with ScratchIndex(repository, base) as index:
         for bug in bugs:
             index.apply(bug, "-C1")  # another bug may be two lines away
-        wrong = index.tree()
-        _remove(index, hidden)
-        setup, given = index.diff(), index.tree()
-        index.git("read-tree", wrong)
-        tests = index.diff(given)
-        index.git("read-tree", base)
-        _remove(index, hidden)
-        return Patches(setup=setup, gold=index.diff(given), tests=tests)
+        buggy_tree = index.write_tree()
+        _remove_files(index, hidden)
+        setup_patch, agent_tree = index.diff(), index.write_tree()
+        index.run_git("read-tree", buggy_tree)
+        test_patch = index.diff(agent_tree)
+        index.run_git("read-tree", base)
+        _remove_files(index, hidden)
+        return InjectionPatches(setup_patch=setup_patch, gold_patch=index.diff(agent_tree), test_patch=test_patch)
 
 
-def _remove(index: ScratchIndex, paths: Sequence[str]) -> None:
-    """Take files out; by rows of the index, which needs no work tree."""
+def _remove_files(index: ScratchIndex, paths: Sequence[str]) -> None:
+    """Remove files by rows of the index, which needs no work tree."""
     rows = b"".join(b"0 %b\t%b\0" % (b"0" * 40, path.encode(errors="surrogateescape")) for path in paths)
     if rows:
-        index.git("update-index", "-z", "--index-info", data=rows)
+        index.run_git("update-index", "-z", "--index-info", data=rows)

@@ -1,14 +1,14 @@
-"""Small changes of program text: mutants, which have one thing wrong, and variants, which behave as before.
+"""Small changes of program text: mutants, which contain one fault, and variants, which preserve behaviour.
 
-Nothing is run here and nothing is drawn by lot: the same file gives the same changes in the same order. Whether a
-mutant is wrong and a variant is right, tests must say.
+Nothing is executed and nothing is random: the same file yields the same mutations in the same order. Whether a mutant
+is really faulty and a variant really equivalent is decided by tests.
 """
 
 from __future__ import annotations
 
-from derivers.mutation.change import Change
-from derivers.mutation.choice import spread
-from derivers.mutation.engine import is_program, mutants, variants
-from derivers.mutation.patch import patch_of
+from derivers.mutation.engine import generate_mutants, generate_variants, is_program
+from derivers.mutation.mutation import Mutation
+from derivers.mutation.patch import build_patch
+from derivers.mutation.selection import select_diverse
 
-__all__ = ["Change", "is_program", "mutants", "patch_of", "spread", "variants"]
+__all__ = ["Mutation", "build_patch", "generate_mutants", "generate_variants", "is_program", "select_diverse"]

@@ -1,55 +1,50 @@
-"""Which rules a file is changed by: those of the language its name tells."""
+"""Generation of mutants and variants of one file, in every language that has a grammar."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from derivers.mutation import python, trees
-from derivers.mutation.change import Change, Part, changes
+from derivers.mutation.grammars import find_grammar
+from derivers.mutation.mutation import Mutation, TextEdit, build_mutations
+from derivers.mutation.operators import MUTANT_OPERATORS, VARIANT_OPERATORS
+from derivers.mutation.source_file import SourceFile, SyntaxOperator
 
 
-def mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Change]:
-    """The file with one thing wrong in it, each time another: by line, then by place, then by operator.
+def generate_mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Mutation]:
+    """Yield the file with one fault, each time another: by line, then by position, then by operator.
 
     Args:
-        path: of the file; the end of its name tells the language. Files of other languages have none.
-        source: its text.
+        path: of the file; its suffix selects the language. Files of other languages have no mutants.
+        source: the content of the file.
         lines: lines (1-based) of which a mutant must change one; None for all.
     """
-    yield from _changes(path, source, lines, python.MUTANTS, trees.MUTANTS)
+    yield from _generate(path, source, lines, MUTANT_OPERATORS)
 
 
-def variants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Change]:
-    """The file written otherwise, with the behaviour it had; arguments and order as `mutants`."""
-    yield from _changes(path, source, lines, python.VARIANTS, trees.VARIANTS)
+def generate_variants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Mutation]:
+    """Yield the file rewritten without a change of behaviour; arguments and order as `generate_mutants`."""
+    yield from _generate(path, source, lines, VARIANT_OPERATORS)
 
 
 def is_program(path: str, before: bytes, after: bytes) -> bool:
-    """Whether a text made of a file can be read as well as the file; False for languages that are not known here."""
-    if path.endswith(".py"):
-        return python.parser(before)(after, ())
-    if (grammar := trees.grammar_of(path)) is None:
+    """Return whether a new text of a file parses as well as the file does; False for languages without a grammar."""
+    grammar = find_grammar(path)
+    if grammar is None:
         return False
-    return trees.Source(before, grammar).parses(after, (Part(0, len(before), after),))
+    return SourceFile(before, grammar).parses(after, (TextEdit(0, len(before), after),))
 
 
-def _changes(
-    path: str,
-    source: bytes,
-    lines: Collection[int] | None,
-    of_python: Iterable[python.Rule],
-    of_others: Iterable[trees.Rule],
-) -> Iterator[Change]:
-    if path.endswith(".py"):
-        try:
-            module = python.Source(source)
-        except python.UnreadableError:
-            return
-        in_module = (
-            (rule.name, one) for node in module.nodes() for rule in of_python for one in rule.find(module, node)
-        )
-        yield from changes(path, source, in_module, lines, python.parser(source))
-    elif (grammar := trees.grammar_of(path)) is not None:
-        at = trees.Source(source, grammar)
-        in_tree = ((rule.name, one) for node in at.nodes() for rule in of_others for one in rule.find(at, node))
-        yield from changes(path, source, in_tree, lines, at.parses)
+def _generate(
+    path: str, source: bytes, lines: Collection[int] | None, operators: Iterable[SyntaxOperator]
+) -> Iterator[Mutation]:
+    grammar = find_grammar(path)
+    if grammar is None:
+        return
+    file = SourceFile(source, grammar)
+    sites = (
+        (operator.name, site)
+        for node in file.iterate_mutable_nodes()
+        for operator in operators
+        for site in operator.find(file, node)
+    )
+    yield from build_mutations(path, source, sites, lines, file.parses)

@@ -1,25 +1,25 @@
-"""Texts as lines, and what two of them have in common at their ends."""
+"""Texts as lists of lines, and what two of them have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-MANY_PAIRS = 250_000
-"""Old lines times new lines, from which on the commonest lines are not looked at."""
+MAX_EXACT_PAIRS = 250_000
+"""Old lines times new lines up to which the most frequent lines are compared, too."""
 
 
-def by_line_feed(text: bytes) -> list[bytes]:
-    """Lines with their ends, as git counts them: a lone carriage return ends none."""
+def split_lines(text: bytes) -> list[bytes]:
+    """Return the lines with their ends, as git counts them: a lone carriage return ends none."""
     lines = [line + b"\n" for line in text.split(b"\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
-def alike(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
-    """How many lines are the same before the first difference, and how many behind the last; no line counts twice.
+def count_common_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
+    """Return how many lines are equal before the first difference, and after the last; no line counts twice.
 
-    What lies between is all that has to be compared in full.
+    Only the lines in between have to be compared in full.
     """
     shorter = min(len(old), len(new))
     head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
@@ -27,9 +27,9 @@ def alike(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int, int]:
     return head, tail
 
 
-def matcher(old: Sequence[bytes], new: Sequence[bytes]) -> SequenceMatcher[bytes]:
-    """What two texts of lines have in common; in long ones their commonest lines, such as blank ones, are left aside.
+def build_matcher(old: Sequence[bytes], new: Sequence[bytes]) -> SequenceMatcher[bytes]:
+    """Return a matcher of two texts; in long ones the most frequent lines, such as blank ones, are ignored.
 
-    Comparing goes with the pairs of lines alike: thousands of blank lines are millions of pairs, and minutes.
+    The cost grows with the pairs of equal lines: thousands of blank lines are millions of pairs, and minutes.
     """
-    return SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MANY_PAIRS)
+    return SequenceMatcher(None, old, new, autojunk=len(old) * len(new) > MAX_EXACT_PAIRS)

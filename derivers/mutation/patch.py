@@ -1,61 +1,61 @@
-"""The change of one file as a patch that `git apply` takes."""
+"""The change of one file as a patch that `git apply` accepts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from derivers.mutation.lines import alike, by_line_feed, matcher
+from derivers.mutation.lines import build_matcher, count_common_ends, split_lines
 
 CONTEXT = 3
-"""Lines around a change."""
+"""Context lines around a change."""
 _ESCAPES = {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 
 
-def patch_of(path: str, before: bytes, after: bytes) -> bytes:
-    """A git-style patch that turns one text of a file into another; empty when they are the same.
+def build_patch(path: str, before: bytes, after: bytes) -> bytes:
+    """Return a git patch that turns one text of a file into another; empty when they are equal.
 
     Args:
         path: of the file, posix, from the repository's root; it exists before and after.
-        before: its whole text.
-        after: its whole new text.
+        before: its content.
+        after: its new content.
     """
-    old, new = by_line_feed(before), by_line_feed(after)
+    old, new = split_lines(before), split_lines(after)
     if old == new:
         return b""
-    names = [_name(f"{side}/{path}") for side in "ab"]
+    names = [_quote_name(f"{side}/{path}") for side in "ab"]
     tab = b"\t" if " " in path else b""
     head = b"diff --git %b %b\n--- %b%b\n+++ %b%b\n" % (*names, names[0], tab, names[1], tab)
-    return head + b"".join(_hunks(old, new))
+    return head + b"".join(_render_hunks(old, new))
 
 
-def _name(path: str) -> bytes:
-    """As git quotes names of files."""
+def _quote_name(path: str) -> bytes:
+    """Return a file name, quoted as git does where it contains special characters."""
     raw = path.encode(errors="surrogateescape")
     if all(32 <= byte < 127 and byte not in _ESCAPES for byte in raw):
         return raw
-    word = "".join(_ESCAPES.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
-    return f'"{word}"'.encode()
+    name = "".join(_ESCAPES.get(byte) or (chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}") for byte in raw)
+    return f'"{name}"'.encode()
 
 
-def _hunks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[bytes]:
-    """The hunks; only what lies between the first and the last difference is compared in full."""
-    head, tail = (max(0, same - CONTEXT) for same in alike(old, new))
+def _render_hunks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield the hunks; only the lines between the first and the last difference are compared in full."""
+    head, tail = (max(0, same - CONTEXT) for same in count_common_ends(old, new))
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
-    for group in matcher(a, b).get_grouped_opcodes(CONTEXT):
+    for group in build_matcher(a, b).get_grouped_opcodes(CONTEXT):
         (_, i1, _, j1, _), (_, _, i2, _, j2) = group[0], group[-1]
-        yield b"@@ -%b +%b @@\n" % (_range(head + i1, i2 - i1), _range(head + j1, j2 - j1))
-        for word, a1, a2, b1, b2 in group:
-            if word == "equal":
-                yield from (_line(b" ", line) for line in a[a1:a2])
+        yield b"@@ -%b +%b @@\n" % (_format_range(head + i1, i2 - i1), _format_range(head + j1, j2 - j1))
+        for tag, a1, a2, b1, b2 in group:
+            if tag == "equal":
+                yield from (_format_line(b" ", line) for line in a[a1:a2])
             else:
-                yield from (_line(b"-", line) for line in a[a1:a2])
-                yield from (_line(b"+", line) for line in b[b1:b2])
+                yield from (_format_line(b"-", line) for line in a[a1:a2])
+                yield from (_format_line(b"+", line) for line in b[b1:b2])
 
 
-def _range(start: int, length: int) -> bytes:
+def _format_range(start: int, length: int) -> bytes:
     first = start + 1 if length else start
     return b"%d,%d" % (first, length)
 
 
-def _line(sign: bytes, line: bytes) -> bytes:
+def _format_line(sign: bytes, line: bytes) -> bytes:
     return sign + line if line.endswith(b"\n") else sign + line + b"\n\\ No newline at end of file\n"

@@ -1,6 +1,6 @@
-"""Review: somebody reads code or a diff and says what is wrong where. No environment is needed, nothing is run.
+"""Review tasks: a submission lists the defects of given code or of a diff. No environment is needed.
 
-Four forms of one change, each a task or a reason why not; reading FORMS is reading what there is.
+A change gives up to four tasks, one for each form in `FORMS`.
 """
 
 from __future__ import annotations
@@ -8,64 +8,70 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from backends.services import Services
-from derivers.base import Refusal, task_of
-from derivers.review.change import Under
-from derivers.review.control import clean
-from derivers.review.fixes import before_fix, origin
-from derivers.review.history import History
-from derivers.review.material import Unfit, count_changed, count_lines, diff_review, file_review
-from derivers.review.threads import threads
-from derivers.statements import filled
+from derivers.base import KindRejection, build_task
+from derivers.review.clean import review_clean_change
+from derivers.review.fixes import review_before_fix, review_origin
+from derivers.review.history import ReviewHistory
+from derivers.review.material import (
+    NotReviewableError,
+    build_diff_review,
+    build_file_review,
+    count_changed_lines,
+    count_lines,
+)
+from derivers.review.subject import ReviewSubject
+from derivers.review.threads import review_threads
+from derivers.statements import render_template
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
-from taskdb.oracles import Review
+from taskdb.oracles import ReviewOracle
 from taskdb.records import Candidate, Kind, Task
 
-__all__ = ["FORMS", "Unfit", "diff_review", "file_review", "review", "statement_of"]
+__all__ = ["FORMS", "NotReviewableError", "build_diff_review", "build_file_review", "derive_review", "write_statement"]
 
-FORMS: dict[str, Callable[[Under], Review]] = {
-    "before-fix": before_fix,
-    "diff": origin,
-    "clean": clean,
-    "threads": threads,
+FORMS: dict[str, Callable[[ReviewSubject], ReviewOracle]] = {
+    "before-fix": review_before_fix,
+    "diff": review_origin,
+    "clean": review_clean_change,
+    "threads": review_threads,
 }
-"""`Review.target` -> what makes it of a change, or raises `Unfit`."""
+"""`ReviewOracle.target` -> function that builds the review, or raises `NotReviewableError`."""
 
 
-def review(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The review tasks of a change; needs its candidate only, whether or not it was ever built.
+def derive_review(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the review tasks of a change. Only its candidate is needed.
 
-    Their numbers follow the change's name, so that no number means a form.
+    The tasks' numbers depend on the change's name, so that a number does not reveal the form.
 
     Raises:
-        InputError: the clone is gone or lacks objects.
+        InputError: the clone is missing or lacks objects.
     """
     candidate = lineage.candidate
-    history = History(services.clones.open(candidate.source, candidate.repo))
-    under = Under(candidate, history, services.artifacts)
-    tasks, unfit = list[Task](), dict[str, Unfit]()
-    for number, form in enumerate(under.shuffled(FORMS), 1):
+    history = ReviewHistory(services.clones.open(candidate.source, candidate.repo))
+    subject = ReviewSubject(candidate, history, services.artifacts)
+    tasks, errors = list[Task](), dict[str, NotReviewableError]()
+    for number, form in enumerate(subject.shuffle(FORMS), 1):
         try:
-            found = FORMS[form](under)
-        except Unfit as why:
-            unfit[form] = why
+            found = FORMS[form](subject)
+        except NotReviewableError as error:
+            errors[form] = error
             continue
-        tasks.append(_task(candidate, found, number, services.artifacts))
+        tasks.append(_build_task(candidate, found, number, services.artifacts))
     if tasks:
         return tasks
-    first = unfit[next(iter(FORMS))]
-    return Refusal(first.reason, "; ".join(f"{form}: {unfit[form]}" for form in FORMS))
+    first = errors[next(iter(FORMS))]
+    return KindRejection(first.reason, "; ".join(f"{form}: {errors[form]}" for form in FORMS))
 
 
-def statement_of(found: Review, repo: str, artifacts: Artifacts) -> str:
-    """What the reviewer is told. It says nothing of whether anything is wrong, nor what."""
-    diff = artifacts.text(found.diff) if found.diff else ""
-    files = [(path, count_lines(text)) for path, text in found.texts(artifacts).items()]
-    changed = count_changed(diff) if diff else 0
-    return filled("review/statement.md.j2", repo=repo, diff=diff, files=files, changed=changed)
+def write_statement(found: ReviewOracle, repo: str, artifacts: Artifacts) -> str:
+    """Return the instructions for the reviewer. They do not reveal whether there is a defect."""
+    diff = artifacts.get_text(found.diff) if found.diff else ""
+    files = [(path, count_lines(text)) for path, text in found.load_files(artifacts).items()]
+    changed = count_changed_lines(diff) if diff else 0
+    return render_template("review/statement.md.j2", repo=repo, diff=diff, files=files, changed=changed)
 
 
-def _task(candidate: Candidate, found: Review, number: int, artifacts: Artifacts) -> Task:
-    alone = Lineage(candidate=candidate)  # whatever became of the change, no environment is needed
-    statement = statement_of(found, candidate.repo, artifacts)
-    return task_of(alone, Kind.REVIEW, number, oracle=found, hints="", problem_statement=statement)
+def _build_task(candidate: Candidate, found: ReviewOracle, number: int, artifacts: Artifacts) -> Task:
+    alone = Lineage(candidate=candidate)  # without environment and verification, even where they exist
+    statement = write_statement(found, candidate.repo, artifacts)
+    return build_task(alone, Kind.REVIEW, number, oracle=found, hints="", problem_statement=statement)

@@ -1,14 +1,14 @@
-"""What is wrong, in the words of those who said so: a sentence of theirs, cut, never one of ours."""
+"""Claims of defects: a sentence quoted from a problem statement or a comment, shortened but never invented."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-LONGEST = 300
+MAX_CLAIM_CHARS = 300
 """Characters of a claim."""
-FEWEST = 2
-"""Words of two letters or more that a claim has, numbers and references aside."""
+MIN_CLAIM_WORDS = 2
+"""Words with at least two letters in a claim, without numbers and references."""
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!--.*?(-->|\Z)", re.DOTALL)
 _IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>", re.IGNORECASE)
@@ -21,23 +21,23 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])")
 _WORD = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]|[^\W\d_]{2,}")
 
 
-def claim_of(text: str, sentences: int = 1) -> str:
-    """The first line of a text that says something, or its first sentences; empty when none does.
+def extract_claim(text: str, sentences: int = 1) -> str:
+    """Return the first sentences of the first line with enough words; empty where no line has enough.
 
     Args:
-        text: markdown, such as a problem statement whose first line is the title.
-        sentences: at most so many of that line.
+        text: Markdown, such as a problem statement whose first line is the title.
+        sentences: maximum number of sentences of that line.
     """
-    for line in _prose(text):
-        told = " ".join(_SENTENCE.split(line)[:sentences])
-        if len(_WORD.findall(told)) >= FEWEST:
-            return told if len(told) <= LONGEST else told[:LONGEST].rsplit(" ", 1)[0] + " ..."
+    for line in _iterate_prose(text):
+        claim = " ".join(_SENTENCE.split(line)[:sentences])
+        if len(_WORD.findall(claim)) >= MIN_CLAIM_WORDS:
+            return claim if len(claim) <= MAX_CLAIM_CHARS else claim[:MAX_CLAIM_CHARS].rsplit(" ", 1)[0] + " ..."
     return ""
 
 
-def _prose(text: str) -> Iterator[str]:
+def _iterate_prose(text: str) -> Iterator[str]:
     for pattern in (_FENCE, _COMMENT, _IMAGE):
         text = pattern.sub(" ", text)
     for line in _LINK.sub(r"\1", text).splitlines():
-        if told := " ".join(_REFERENCE.sub(" ", _HEAD.sub("", line)).split()).strip(" -:,"):
-            yield told
+        if claim := " ".join(_REFERENCE.sub(" ", _HEAD.sub("", line)).split()).strip(" -:,"):
+            yield claim

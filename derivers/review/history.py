@@ -1,4 +1,4 @@
-"""A repository as reviews need it: texts of files, diffs of source, and who wrote a line first."""
+"""Read access to a repository for reviews: texts of files, diffs of source files, and blame."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from backends.git import EMPTY_TREE, GitError, Repository, TreeEntry
-from derivers.review.material import without_hashes
+from backends.git import EMPTY_TREE, GitError, GitRepository, TreeEntry
+from derivers.review.material import strip_index_lines
 from languages.paths import is_source
 
-MAX_FILE = 1024 * 1024
-"""Bytes of a file that is read."""
+MAX_FILE_BYTES = 1024 * 1024
+"""Larger files are not read."""
 
 
-class Changed(NamedTuple):
-    """A file of a diff: old and new name (the same, unless it was renamed) and how many lines changed."""
+class SourceChange(NamedTuple):
+    """A file of a diff: old and new path (equal unless renamed) and its number of changed lines."""
 
     old: str
     new: str
     lines: int
 
 
-class Blamed(NamedTuple):
-    """Who brought a line: the commit, and the line's file and number after it."""
+class BlamedLine(NamedTuple):
+    """Origin of a line: the commit that introduced it, and the line's path and number in that commit."""
 
     commit: str
     path: str
@@ -31,14 +31,14 @@ class Blamed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class History:
-    """Read-only questions to one repository."""
+class ReviewHistory:
+    """Read-only queries of one repository."""
 
-    repository: Repository
+    repository: GitRepository
     _trees: dict[str, dict[str, TreeEntry]] = field(default_factory=dict)
 
-    def tree(self, commit: str) -> dict[str, TreeEntry]:
-        """The regular files of a commit whose names are text, by path."""
+    def list_files(self, commit: str) -> dict[str, TreeEntry]:
+        """Return the regular files of a commit with UTF-8 paths, by path."""
         if commit not in self._trees:
             self._trees[commit] = {
                 entry.path: entry
@@ -47,19 +47,19 @@ class History:
             }
         return self._trees[commit]
 
-    def texts(self, commit: str, paths: Iterable[str]) -> dict[str, str]:
-        """Contents of those of `paths` that are regular files of a commit, not too large, and UTF-8."""
-        tree = self.tree(commit)
-        entries = [tree[path] for path in dict.fromkeys(paths) if path in tree and tree[path].size <= MAX_FILE]
+    def read_texts(self, commit: str, paths: Iterable[str]) -> dict[str, str]:
+        """Return the contents of those `paths` that are regular files of a commit, not too large, and UTF-8."""
+        tree = self.list_files(commit)
+        entries = [tree[path] for path in dict.fromkeys(paths) if path in tree and tree[path].size <= MAX_FILE_BYTES]
         found = {}
-        for entry, content in zip(entries, self.repository.blobs(entry.oid for entry in entries), strict=True):
-            text = decoded(content)
+        for entry, content in zip(entries, self.repository.read_blobs(entry.oid for entry in entries), strict=True):
+            text = decode_text(content)
             if text is not None:
                 found[entry.path] = text
         return found
 
-    def changed_source(self, old: str, new: str) -> list[Changed]:
-        """The source files in which two commits differ, deleted ones among them; binary files count no lines."""
+    def list_changed_sources(self, old: str, new: str) -> list[SourceChange]:
+        """Return the source files in which two commits differ, including deleted ones; binary files have 0 lines."""
         fields = iter(self._diff(old, new, "--numstat", "-z").decode(errors="surrogateescape").split("\0"))
         found = []
         for row in fields:
@@ -69,51 +69,53 @@ class History:
             before, after = (path, path) if path else (next(fields), next(fields))
             lines = 0 if added == "-" else int(added) + int(removed)
             if is_source(after) and is_text(before) and is_text(after):
-                found.append(Changed(before, after, lines))
+                found.append(SourceChange(before, after, lines))
         return found
 
-    def diff(self, old: str, new: str, files: Sequence[Changed], context: int = 3) -> str:
-        """The diff of these files between two commits, without hashes."""
+    def diff(self, old: str, new: str, files: Sequence[SourceChange], context: int = 3) -> str:
+        """Return the diff of some files between two commits, without `index` lines."""
         paths = sorted({path for file in files for path in (file.old, file.new)})
         if not paths:
             return ""
         raw = self._diff(old, new, "-p", f"--unified={context}", "--", *paths)
-        return without_hashes(raw.decode(errors="replace"))
+        return strip_index_lines(raw.decode(errors="replace"))
 
-    def blame(self, commit: str, path: str, lines: Collection[int]) -> list[Blamed]:
-        """Who brought these lines of a file; white space and moves within the file aside. Empty for no lines."""
+    def blame(self, commit: str, path: str, lines: Collection[int]) -> list[BlamedLine]:
+        """Return the origins of some lines of a file, ignoring white space and moves within the file."""
         if not lines:
             return []
         wanted = [f"-L{line},{line}" for line in sorted(set(lines))]
-        raw = self.repository.git("blame", "--porcelain", "-w", "-M", *wanted, commit, "--", path)
-        return list(_blamed(raw.decode(errors="replace")))
+        raw = self.repository.run_git("blame", "--porcelain", "-w", "-M", *wanted, commit, "--", path)
+        return list(_parse_blame(raw.decode(errors="replace")))
 
-    def parents(self, commit: str) -> list[str]:
-        """The parents of a commit; the empty tree for the first one."""
-        return self.repository.git("rev-list", "--parents", "-n1", commit).decode().split()[1:] or [EMPTY_TREE]
+    def list_parents(self, commit: str) -> list[str]:
+        """Return the parents of a commit; the empty tree for the root commit."""
+        return self.repository.run_git("rev-list", "--parents", "-n1", commit).decode().split()[1:] or [EMPTY_TREE]
 
-    def has(self, commit: str) -> bool:
-        """Whether the clone holds a commit; a branch that was rewritten may have lost it."""
+    def has_commit(self, commit: str) -> bool:
+        """Return whether the clone contains a commit; a rewritten branch may have lost it."""
         return self.repository.has_commit(commit)
 
-    def fork(self, one: str, other: str) -> str | None:
-        """Where two histories part; None where they have nothing in common."""
+    def find_merge_base(self, one: str, other: str) -> str | None:
+        """Return the merge base of two commits; None where their histories are unrelated."""
         try:
-            return self.repository.git("merge-base", one, other).decode().split()[0]
+            return self.repository.run_git("merge-base", one, other).decode().split()[0]
         except GitError:
             return None
 
-    def committed(self, commit: str) -> int:
-        """When a commit was made, in seconds since 1970."""
-        return int(self.repository.git("show", "-s", "--format=%ct", commit).split()[-1])
+    def read_commit_time(self, commit: str) -> int:
+        """Return the commit time in seconds since 1970."""
+        return int(self.repository.run_git("show", "-s", "--format=%ct", commit).split()[-1])
 
-    def last_before(self, when: int) -> str:
-        """The last commit of the default line that was made until a time (seconds since 1970)."""
-        return self.repository.git("rev-list", "--first-parent", "-n1", f"--before={when}", "HEAD").decode().strip()
+    def find_last_commit_before(self, when: int) -> str:
+        """Return the last first-parent commit of the default branch until a time (seconds since 1970)."""
+        return self.repository.run_git("rev-list", "--first-parent", "-n1", f"--before={when}", "HEAD").decode().strip()
 
-    def on_line(self, commit: str, end: str) -> bool:
-        """Whether one reaches a commit from `end` by first parents alone."""
-        rows = self.repository.git("rev-list", "--first-parent", "--parents", f"{commit}..{end}").decode().splitlines()
+    def is_on_first_parent_line(self, commit: str, end: str) -> bool:
+        """Return whether a commit is a first-parent ancestor of `end`."""
+        rows = (
+            self.repository.run_git("rev-list", "--first-parent", "--parents", f"{commit}..{end}").decode().splitlines()
+        )
         return rows[-1].split()[1:2] == [commit] if rows else self.repository.resolve(end) == commit
 
     def _diff(self, old: str, new: str, *rest: str) -> bytes:
@@ -121,14 +123,28 @@ class History:
         if "--" in rest:
             at = rest.index("--")
             options, paths = rest[:at], rest[at:]
-        return self.repository.git(
-            "-c", "core.quotepath=false", "--literal-pathspecs", "diff-tree", "-r", "-M", "-l400", "--src-prefix=a/",
-            "--dst-prefix=b/", "--no-textconv", "--no-ext-diff", "--diff-algorithm=myers", *options, old, new, *paths,
-        )  # fmt: skip
+        return self.repository.run_git(
+            "-c",
+            "core.quotepath=false",
+            "--literal-pathspecs",
+            "diff-tree",
+            "-r",
+            "-M",
+            "-l400",
+            "--src-prefix=a/",
+            "--dst-prefix=b/",
+            "--no-textconv",
+            "--no-ext-diff",
+            "--diff-algorithm=myers",
+            *options,
+            old,
+            new,
+            *paths,
+        )
 
 
 def is_text(path: str) -> bool:
-    """Whether a path is UTF-8 and can stand in JSON."""
+    """Return whether a path is UTF-8, and so can be written as JSON."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -136,8 +152,8 @@ def is_text(path: str) -> bool:
     return True
 
 
-def decoded(content: bytes) -> str | None:
-    """A file's text; None when it is no text that JSON could carry."""
+def decode_text(content: bytes) -> str | None:
+    """Return the text of a file; None for binary files and other encodings."""
     if b"\0" in content:
         return None
     try:
@@ -146,13 +162,13 @@ def decoded(content: bytes) -> str | None:
         return None
 
 
-def _blamed(porcelain: str) -> Iterable[Blamed]:
-    """Rows of `git blame --porcelain`: a head per line, details of a commit only once, the line after a tab."""
+def _parse_blame(porcelain: str) -> Iterable[BlamedLine]:
+    """Yield the rows of `git blame --porcelain`, which gives the details of each commit only once."""
     commit, line, path = "", 0, ""
     paths: dict[str, str] = {}
     for row in porcelain.split("\n"):
         if row.startswith("\t"):
-            yield Blamed(commit, paths[commit], line)
+            yield BlamedLine(commit, paths[commit], line)
             commit = ""
         elif not commit and row:
             commit, number = row.split(" ")[:2]

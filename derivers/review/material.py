@@ -1,7 +1,4 @@
-"""What a reviewer is given, in bounds, and what is to be found in it: the last step of every form of review.
-
-Others that make diffs with a known defect (an injected one, say) end here as well: `diff_review`.
-"""
+"""Size limits and construction of reviews, for every form and for other sources of diffs with a known defect."""
 
 from __future__ import annotations
 
@@ -14,25 +11,24 @@ from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
 from taskdb.artifacts import Artifacts
-from taskdb.oracles import Defect, Review
+from taskdb.oracles import Defect, ReviewOracle
 
 MAX_LINES, MAX_CHARS = 6_000, 400_000
-"""Lines and characters of all files that are read as a whole."""
-BESIDE_LINES, BESIDE_CHARS = 15_000, 600_000
-"""The same of files that lie beside a diff, to be looked into."""
+"""Lines and characters of all files of a review without a diff."""
+MAX_DIFF_FILE_LINES, MAX_DIFF_FILE_CHARS = 15_000, 600_000
+"""The same for the files of a review with a diff."""
 MAX_CHANGED = 1_000
-"""Added and removed lines of a diff under review."""
-MAX_PLACES = 6
-"""Places of defects in one review: what is spread wider is a change of mind, not a defect somewhere."""
-WIDEST = 30
-"""Lines of one place."""
-BLIND = 0.5
-"""Share of what is to be searched (lines of the files, added lines of a diff) that may be defective: where it is more,
-any guess is right."""
+"""Added and removed lines of a reviewed diff."""
+MAX_DEFECTS = 6
+"""Defects in one review; changes in more locations are rarely one defect."""
+MAX_DEFECT_LINES = 30
+"""Lines of one defect."""
+MAX_DEFECTIVE_SHARE = 0.5
+"""Share of the lines under review that may be defective; if it were larger, guesses would succeed."""
 
 
 class Reason(StrEnum):
-    """Why a change gives no review task of some form."""
+    """Why a change gives no review task of a form."""
 
     NOT_A_FIX = "not-a-fix"
     NO_SOURCE_LINES = "no-source-lines"
@@ -47,87 +43,87 @@ class Reason(StrEnum):
     NO_THREADS = "no-threads"
 
 
-class Unfit(Exception):  # noqa: N818 - a finding on a change, turned into a refusal by the deriver
-    """A change gives no review task of some form; the text says why."""
+class NotReviewableError(Exception):
+    """A change gives no review task of a form; the message is the detail of the rejection."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
 
 
-def file_review(files: Mapping[str, str], defects: Sequence[Defect], artifacts: Artifacts) -> Review:
-    """A review of files as they are.
+def build_file_review(files: Mapping[str, str], defects: Sequence[Defect], artifacts: Artifacts) -> ReviewOracle:
+    """Return a review of complete files.
 
     Args:
         files: path -> text.
         defects: by the lines of `files`; at least one.
-        artifacts: where the material is kept.
+        artifacts: store for the files.
 
     Raises:
-        Unfit: it is too much, too little, or the defects are everywhere.
+        NotReviewableError: the files are too large, or the defects too many, too long or too large a share.
     """
-    _bounded(files, "")
-    _local(defects)
-    _searchable(defects, sum(map(count_lines, files.values())))
-    return Review(target="before-fix", files=_kept(files, artifacts), diff=None, defects=tuple(defects))
+    _check_size(files, "")
+    _check_locality(defects)
+    _check_defective_share(defects, sum(map(count_lines, files.values())))
+    return ReviewOracle(target="before-fix", files=_store_files(files, artifacts), diff=None, defects=tuple(defects))
 
 
-def diff_review(
+def build_diff_review(
     files: Mapping[str, str],
     diff: str,
     defects: Sequence[Defect],
     artifacts: Artifacts,
     *,
     target: Literal["diff", "clean", "threads"] = "diff",
-) -> Review:
-    """A review of a diff.
+) -> ReviewOracle:
+    """Return a review of a diff.
 
     Args:
-        files: path -> text of every file that the diff leaves behind, as it is after it.
-        diff: a git diff; `index` lines tell hashes of the future and should be left out (`without_hashes`).
-        defects: by the lines of `files`; empty for a control, and for a control only.
-        artifacts: where the material is kept.
-        target: what kind of diff it is.
+        files: path -> text of every file of the diff that still exists, after the diff.
+        diff: a git diff, without `index` lines (`strip_index_lines`), which contain hashes of later contents.
+        defects: by the lines of `files`; empty for a clean diff, and only for that.
+        artifacts: store for files and diff.
+        target: form of the review.
 
     Raises:
-        Unfit: it is too much, too little, or the defects are everywhere.
+        NotReviewableError: the diff is too large or empty, or the defects too many, too long or too large a share.
     """
     if bool(defects) == (target == "clean"):
         raise ValueError(f"a {target} review with {len(defects)} defects")
-    added = {name: set(lines) for name, lines in added_lines(diff).items()}
-    changed = count_changed(diff)
+    added = {name: set(lines) for name, lines in list_added_lines(diff).items()}
+    changed = count_changed_lines(diff)
     if not any(added.values()):
-        raise Unfit(Reason.NO_SOURCE_LINES, "the diff adds no line of source")
+        raise NotReviewableError(Reason.NO_SOURCE_LINES, "the diff adds no line of source")
     if changed > MAX_CHANGED:
-        raise Unfit(Reason.TOO_LARGE, f"a diff of {changed} lines, {MAX_CHANGED} allowed")
-    _bounded(files, diff)
+        raise NotReviewableError(Reason.TOO_LARGE, f"a diff of {changed} lines, {MAX_CHANGED} allowed")
+    _check_size(files, diff)
     if defects:
-        _local(defects)
-        _searchable(defects, sum(map(len, added.values())), added)
-    return Review(
-        target=target, files=_kept(files, artifacts), diff=artifacts.put_text(diff), defects=tuple(defects)
-    )  # fmt: skip
+        _check_locality(defects)
+        _check_defective_share(defects, sum(map(len, added.values())), added)
+    return ReviewOracle(
+        target=target, files=_store_files(files, artifacts), diff=artifacts.put_text(diff), defects=tuple(defects)
+    )
 
 
 def count_lines(text: str) -> int:
-    """Lines of a text as git counts them: only a line feed ends one."""
+    """Return the number of lines as git counts them: only a line feed ends one."""
     return text.count("\n") + (not text.endswith("\n") and text != "")
 
 
-def parsed(diff: str) -> PatchSet:
-    """A git diff, read by unidiff.
+def parse_diff(diff: str) -> PatchSet:
+    """Parse a git diff.
 
     Raises:
-        Unfit: it cannot be read.
+        NotReviewableError: the diff is malformed.
     """
     try:
         return PatchSet(diff)
     except UnidiffParseError as error:
-        raise Unfit(Reason.UNREADABLE, f"the diff cannot be read: {error}".splitlines()[0]) from error
+        raise NotReviewableError(Reason.UNREADABLE, f"the diff cannot be parsed: {error}".splitlines()[0]) from error
 
 
-def name_of(side: str | None) -> str | None:
-    """A file's name from its side of a diff (`a/...`, `b/...`), out of git's quotes; None where there is no file."""
+def parse_file_name(side: str | None) -> str | None:
+    """Return the path from one side of a diff (`a/...`, `b/...`), unquoted; None for `/dev/null`."""
     if side is None or side == "/dev/null":
         return None
     if side.startswith('"'):
@@ -136,50 +132,54 @@ def name_of(side: str | None) -> str | None:
     return side[2:]
 
 
-def added_lines(diff: str) -> dict[str, list[int]]:
-    """Numbers of the lines that a diff adds, by the new names of its files."""
+def list_added_lines(diff: str) -> dict[str, list[int]]:
+    """Return the numbers of the lines that a diff adds, by new path."""
     return {
         name: [line.target_line_no for hunk in file for line in hunk if line.is_added and line.target_line_no]
-        for file in parsed(diff)
-        if (name := name_of(file.target_file))
+        for file in parse_diff(diff)
+        if (name := parse_file_name(file.target_file))
     }
 
 
-def count_changed(diff: str) -> int:
-    """Added and removed lines of a diff."""
-    return sum(file.added + file.removed for file in parsed(diff))
+def count_changed_lines(diff: str) -> int:
+    """Return the number of added and removed lines of a diff."""
+    return sum(file.added + file.removed for file in parse_diff(diff))
 
 
-def without_hashes(diff: str) -> str:
-    """A git diff without its `index` lines, which name what files will be and nobody reads."""
+def strip_index_lines(diff: str) -> str:
+    """Return a git diff without its `index` lines, which contain hashes of the new contents."""
     lines = diff.split("\n")
     return "\n".join(line for line in lines if not line.startswith("index "))
 
 
-def _bounded(files: Mapping[str, str], diff: str) -> None:
+def _check_size(files: Mapping[str, str], diff: str) -> None:
     lines = sum(map(count_lines, files.values()))
     chars = sum(map(len, files.values())) + len(diff)
-    most = (BESIDE_LINES, BESIDE_CHARS) if diff else (MAX_LINES, MAX_CHARS)
+    most = (MAX_DIFF_FILE_LINES, MAX_DIFF_FILE_CHARS) if diff else (MAX_LINES, MAX_CHARS)
     if lines > most[0] or chars > most[1]:
-        raise Unfit(Reason.TOO_LARGE, f"{lines} lines and {chars} characters, {most[0]} and {most[1]} allowed")
+        raise NotReviewableError(
+            Reason.TOO_LARGE, f"{lines} lines and {chars} characters, {most[0]} and {most[1]} allowed"
+        )
 
 
-def _local(defects: Sequence[Defect]) -> None:
-    if len(defects) > MAX_PLACES:
-        raise Unfit(Reason.TOO_SCATTERED, f"{len(defects)} places, {MAX_PLACES} allowed")
-    widest = max(one.last_line - one.first_line + 1 for one in defects)
-    if widest > WIDEST:
-        raise Unfit(Reason.TOO_SCATTERED, f"a place of {widest} lines, {WIDEST} allowed")
+def _check_locality(defects: Sequence[Defect]) -> None:
+    if len(defects) > MAX_DEFECTS:
+        raise NotReviewableError(Reason.TOO_SCATTERED, f"{len(defects)} locations, {MAX_DEFECTS} allowed")
+    longest = max(one.last_line - one.first_line + 1 for one in defects)
+    if longest > MAX_DEFECT_LINES:
+        raise NotReviewableError(Reason.TOO_SCATTERED, f"a location of {longest} lines, {MAX_DEFECT_LINES} allowed")
 
 
-def _searchable(defects: Iterable[Defect], lines: int, among: Mapping[str, set[int]] | None = None) -> None:
-    """There is more that is right than wrong; `among`: lines that count, else all do."""
+def _check_defective_share(defects: Iterable[Defect], lines: int, among: Mapping[str, set[int]] | None = None) -> None:
+    """Raise unless most lines are free of defects; `among`: the lines under review, None for all."""
     wrong = {(one.path, line) for one in defects for line in range(one.first_line, one.last_line + 1)}
     if among is not None:
         wrong = {(path, line) for path, line in wrong if line in among.get(path, ())}
-    if len(wrong) > BLIND * lines:
-        raise Unfit(Reason.TOO_LITTLE, f"{len(wrong)} of {lines} lines are at fault: any guess would be right")
+    if len(wrong) > MAX_DEFECTIVE_SHARE * lines:
+        raise NotReviewableError(
+            Reason.TOO_LITTLE, f"{len(wrong)} of {lines} lines are defective, at most half is allowed"
+        )
 
 
-def _kept(files: Mapping[str, str], artifacts: Artifacts) -> str:
+def _store_files(files: Mapping[str, str], artifacts: Artifacts) -> str:
     return artifacts.put_text(json.dumps(dict(files), sort_keys=True, ensure_ascii=False))

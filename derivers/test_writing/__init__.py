@@ -1,6 +1,6 @@
-"""Test-writing: the fix is withheld and so are its tests; what is asked for are tests that notice the fault.
+"""Test-writing tasks: fix and tests are withheld; a submission is tests that detect the fault.
 
-The change's own tests are the measure (`derivers.test_writing.measure`), so they are worth 1 by construction.
+The oracle is built from the change's own tests (`derivers.test_writing.oracle_builder`), so their score is 1.
 """
 
 from __future__ import annotations
@@ -8,47 +8,49 @@ from __future__ import annotations
 import shlex
 
 from backends.services import Services
-from backends.testing.written import NotScoredError
-from derivers.base import Refusal, set_aside, task_of
-from derivers.bugfix import is_bugfix
-from derivers.statements import filled
-from derivers.test_writing.measure import Measure, Reason
+from derivers.base import KindRejection, build_task, check_statement
+from derivers.bugfix import check_bugfix
+from derivers.statements import render_template
+from derivers.test_writing.oracle_builder import Reason, WritingOracleBuilder
+from evaluation.submitted_tests.runner import NotScoredError
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
 
-__all__ = ["Reason", "test_writing"]
+__all__ = ["Reason", "derive_test_writing"]
 
 
-def test_writing(lineage: Lineage, services: Services) -> list[Task] | Refusal:
-    """The task of writing tests for a verified fix.
+def derive_test_writing(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
+    """Return the test-writing task of a verified fix.
 
     Args:
-        lineage: up to the verification, and the verdict where there is one.
+        lineage: with a verification, and the verdict where one exists.
         services: sandbox, clones, artifacts and settings.
 
     Raises:
         Transient: engine, disk or network failed.
     """
-    if why_not := is_bugfix(lineage.the_verification):
-        return Refusal(Reason.NO_BEHAVIOURAL_FAILURE, why_not)
-    if refusal := set_aside(lineage):
-        return refusal
+    if detail := check_bugfix(lineage.require_verification()):
+        return KindRejection(Reason.NO_BEHAVIOURAL_FAILURE, detail)
+    if rejection := check_statement(lineage):
+        return rejection
     try:
-        oracle = Measure(lineage=lineage, services=services).oracle()
+        oracle = WritingOracleBuilder(lineage=lineage, services=services).build()
     except NotScoredError as error:
-        return Refusal(Reason.TESTS_DO_NOT_HOLD, str(error))
-    if isinstance(oracle, Refusal):
+        return KindRejection(Reason.TESTS_DO_NOT_HOLD, str(error))
+    if isinstance(oracle, KindRejection):
         return oracle
-    plain = task_of(lineage, Kind.TEST_WRITING)
-    changes = {"problem_statement": statement(lineage, plain.problem_statement), "twin_patch": None, "twins": ()}
-    return [plain.model_copy(update={"oracle": oracle, **changes})]
+    task = build_task(lineage, Kind.TEST_WRITING, oracle=oracle, control_patch=None, controls=())
+    return [task.model_copy(update={"problem_statement": write_statement(lineage, task.problem_statement)})]
 
 
-def statement(lineage: Lineage, problem: str) -> str:
-    """What is asked for, with what the change's own statement says of the fault; of the fix it says nothing."""
-    test = lineage.the_environment.plan.test
+def write_statement(lineage: Lineage, problem: str) -> str:
+    """Return the instructions, followed by the change's own statement, which describes the fault but not the fix."""
+    test = lineage.require_environment().plan.test
     command = shlex.join([*test.argv, *test.paths])
-    return filled(
-        "test_writing/statement.md.j2", problem=problem.strip(), framework=test.framework, command=command,
+    return render_template(
+        "test_writing/statement.md.j2",
+        problem=problem.strip(),
+        framework=test.framework,
+        command=command,
         folder=test.folder,
-    ).removesuffix("\n")  # fmt: skip
+    ).removesuffix("\n")

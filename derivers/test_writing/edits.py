@@ -1,6 +1,7 @@
-"""What tests of a fix are tried on: the fixed tree with something wrong, written otherwise, or with the fault back.
+"""Edits of the fixed tree on which submitted tests are run: mutants, variants, and the fault in another form.
 
-All are patches on the fixed tree. Which of them count, the change's own tests decide, in boxes; nothing is run here.
+All are patches to the gold tree. Nothing is executed here: which of them become part of a task is decided from runs of
+the mutation's own tests (`derivers.test_writing.oracle_builder`).
 """
 
 from __future__ import annotations
@@ -10,36 +11,36 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from backends.index import ScratchIndex
-from backends.testing.written import FAULT, LEFT_OUT
-from derivers.mutation import Change, mutants, patch_of, spread, variants
-from derivers.mutation.lines import alike, by_line_feed, matcher
-from derivers.test_writing.encoded import ENCODED, encoded
-from derivers.test_writing.respaced import respaced
+from derivers.mutation import Mutation, build_patch, generate_mutants, generate_variants, select_diverse
+from derivers.mutation.lines import build_matcher, count_common_ends, split_lines
+from derivers.test_writing.encode import ENCODED, encode_program
+from derivers.test_writing.whitespace import respace
+from evaluation.submitted_tests.runner import OMITTED_HUNK, REWRITTEN_FAULT
 from languages.paths import is_source
-from taskdb.oracles import Span
+from taskdb.oracles import LineSpan
 
 RESPACED = "respaced"
-ONLY_LINES = ("remark-added", "blank-line-added", "step-added")
-"""Rewrites that leave the lines of the fault as they were."""
-MAX_LEFT_OUT = 4
-"""Hunks of the fix that are left out, one at a time."""
+LINE_ONLY_OPERATORS = ("remark-added", "blank-line-added", "step-added")
+"""Rewrites that leave the lines of the fault unchanged."""
+MAX_OMITTED_HUNKS = 4
+"""Mutants that omit one hunk of the fix."""
 NEAR = 3
-"""How far beside the fix something may be wrong where its own lines give few mutants."""
+"""Lines around the fix that are mutated where its own lines give few mutants."""
 MAX_FILE_BYTES = 2_000_000
 
-_WHOLE: tuple[tuple[str, str, Callable[[str, bytes], bytes | None]], ...] = (
-    (ENCODED, "its text is encoded", encoded),
-    (RESPACED, "other white space", respaced),
+_FILE_REWRITES: tuple[tuple[str, str, Callable[[str, bytes], bytes | None]], ...] = (
+    (ENCODED, "its text is encoded", encode_program),
+    (RESPACED, "white space differs", respace),
 )
-"""Rewrites of whole files: operator, in words, and what makes them."""
+"""Rewrites of whole files: operator, detail, function."""
 
 Block = tuple[int, int, int, int]
-"""Lines [i1, i2) of the file before became [j1, j2) of the file after, from 0."""
+"""Lines [i1, i2) of the old file are replaced by lines [j1, j2) of the new one, 0-based."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
-    """An edit of the fixed tree that has not been tried yet; fields as in `taskdb.oracles.Edit`."""
+class EditDraft:
+    """An edit of the gold tree that has not been evaluated; fields as in `taskdb.oracles.CodeEdit`."""
 
     operator: str
     path: str
@@ -49,8 +50,8 @@ class Draft:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fixed:
-    """A source file that the fix leaves. `before` is None for a new one."""
+class FixedFile:
+    """A source file before and after the fix. `before` is None for a new one."""
 
     path: str
     before: bytes | None
@@ -58,143 +59,167 @@ class Fixed:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """What was changed; blocks with one line between them are one."""
-        return list(_blocks(self.before or b"", self.after))
+        """Changed blocks; two with at most one line between them are merged."""
+        return list(_diff_blocks(self.before or b"", self.after))
 
     @cached_property
     def lines(self) -> list[int]:
-        """Lines of the file after that the fix added or changed, and those beside what it only took away; from 1."""
+        """Lines (1-based) of the new file that the fix adds or changes, and those next to what it only removes."""
         count = self.after.count(b"\n") + 1
         found = {line for _, _, j1, j2 in self.blocks for line in (range(j1 + 1, j2 + 1) if j2 > j1 else (j1, j1 + 1))}
         return sorted(line for line in found if 1 <= line <= count)
 
-    def around(self, near: int) -> set[int]:
-        """The lines, and those at most so many before or behind them."""
+    def list_lines_near(self, near: int) -> set[int]:
+        """Return `lines`, and the lines at most `near` before or after them."""
         return {other for line in self.lines for other in range(line - near, line + near + 1)}
 
     @cached_property
     def old_lines(self) -> list[int]:
-        """The same of the file before: where the fault is."""
+        """Lines (1-based) of the old file that contain the fault."""
         return sorted({line for i1, i2, _, _ in self.blocks for line in range(max(i1, 1), max(i2, i1 + 1) + 1)})
 
 
-def fixed_files(index: ScratchIndex, paths: Iterable[str], gold: bytes) -> list[Fixed]:
-    """The source files that a fix adds or changes and that can be read as text, by path.
+def read_fixed_files(index: ScratchIndex, paths: Iterable[str], gold: bytes) -> list[FixedFile]:
+    """Return the source files that a fix adds or changes and that are text, by path.
 
     Args:
-        index: over the base tree; the fix is laid over it.
-        paths: that the fix touches.
+        index: of the base tree; the fix is applied to it.
+        paths: of the files that the fix touches.
         gold: the fix.
     """
     named = sorted(path for path in paths if is_source(path))
-    before = {path: index.read(path) for path in named}
+    before = {path: index.read_file(path) for path in named}
     index.apply(gold)
-    found = [Fixed(path=path, before=before[path], after=after) for path in named if (after := index.read(path))]
-    return [one for one in found if len(one.after) <= MAX_FILE_BYTES and b"\0" not in one.after]
+    found = [
+        FixedFile(path=path, before=before[path], after=after) for path in named if (after := index.read_file(path))
+    ]
+    return [file for file in found if len(file.after) <= MAX_FILE_BYTES and b"\0" not in file.after]
 
 
-def spans(files: Iterable[Fixed]) -> list[Span]:
-    """The lines that the fix added or changed, in the fixed tree."""
+def list_fix_spans(files: Iterable[FixedFile]) -> list[LineSpan]:
+    """Return the lines of the gold tree that the fix adds or changes."""
     return [
-        Span(path=one.path, first_line=j1 + 1, last_line=j2) for one in files for _, _, j1, j2 in one.blocks if j2 > j1
+        LineSpan(path=file.path, first_line=j1 + 1, last_line=j2)
+        for file in files
+        for _, _, j1, j2 in file.blocks
+        if j2 > j1
     ]
 
 
-# ------------------------------------------------------------------------------------------------ kinds of edits
+# ---------------------------------------------------------------------------------------------------------- drafts
 
 
-def wrong(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """Mutants: hunks of the fix left out, then one thing wrong on its lines, then beside them; at most `limit`.
+def draft_mutants(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
+    """Return at most `limit` mutants: omitted hunks, then faults on the fix's lines, then faults on lines near them.
 
-    They are spread over lines and rules. A fix of one line alone would often give but one or two.
+    They are selected for diversity. A fix of one line alone often gives only one or two.
     """
-    found = {draft.patch: draft for draft in _left_out(files)[:MAX_LEFT_OUT]}
+    found = {draft.patch: draft for draft in _omit_hunks(files)[:MAX_OMITTED_HUNKS]}
     for near in (0, NEAR):
-        changes = [change for one in files for change in mutants(one.path, one.after, one.around(near))]
-        for draft in (_of_change(files, change) for change in spread(changes, limit)):
+        mutations = [
+            mutation
+            for file in files
+            for mutation in generate_mutants(file.path, file.after, file.list_lines_near(near))
+        ]
+        for draft in (_draft_from_mutation(files, mutation) for mutation in select_diverse(mutations, limit)):
             found.setdefault(draft.patch, draft)
     return list(found.values())[:limit]
 
 
-def otherwise(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """Variants: the fixed files encoded, with other white space, then rewrites of the fix's lines by several rules."""
-    found = [change for one in files for change in variants(one.path, one.after, one.lines)]
+def draft_variants(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
+    """Return at most `limit` variants: files encoded, with other white space, then rewrites of the fix's lines."""
+    found = [mutation for file in files for mutation in generate_variants(file.path, file.after, file.lines)]
     first = [
-        _of_texts(name, files, texts, detail)
-        for name, detail, rewrite in _WHOLE
-        if (texts := {one.path: text for one in files if (text := rewrite(one.path, one.after))})
+        _draft_from_texts(name, files, texts, detail)
+        for name, detail, rewrite in _FILE_REWRITES
+        if (texts := {file.path: text for file in files if (text := rewrite(file.path, file.after))})
     ]
-    return (first + [_of_change(files, change) for change in spread(found, limit)])[:limit]
+    return (first + [_draft_from_mutation(files, mutation) for mutation in select_diverse(found, limit)])[:limit]
 
 
-def fault_again(files: Sequence[Fixed], limit: int) -> list[Draft]:
-    """The fault back in all files, encoded, or its lines written otherwise; new files of the fix stay."""
-    old = {one.path: one.before for one in files if one.before is not None}
+def draft_faults(files: Sequence[FixedFile], limit: int) -> list[EditDraft]:
+    """Return at most `limit` drafts that restore the fault in another form; new files of the fix are kept."""
+    old = {file.path: file.before for file in files if file.before is not None}
     hidden, spaced = (
-        {path: text for path, before in old.items() if (text := rewrite(path, before))} for _, _, rewrite in _WHOLE
+        {path: text for path, before in old.items() if (text := rewrite(path, before))}
+        for _, _, rewrite in _FILE_REWRITES
     )
     found = [
-        change for one in files if one.before is not None
-        for change in variants(one.path, one.before, one.old_lines) if change.operator not in ONLY_LINES
-    ]  # fmt: skip
-    told = [("its text is encoded", hidden)] if hidden else []
-    told += [(change.operator, spaced | _texts(change)) for change in spread(found, limit)]
-    told += [("other white space", spaced)] if spaced else []
-    drafts = [_of_texts(FAULT, files, old | texts, f"the fault is back: {how}") for how, texts in told]
+        mutation
+        for file in files
+        if file.before is not None
+        for mutation in generate_variants(file.path, file.before, file.old_lines)
+        if mutation.operator not in LINE_ONLY_OPERATORS
+    ]
+    faults = [("its text is encoded", hidden)] if hidden else []
+    faults += [(mutation.operator, spaced | _respace_mutation(mutation)) for mutation in select_diverse(found, limit)]
+    faults += [("white space differs", spaced)] if spaced else []
+    drafts = [
+        _draft_from_texts(REWRITTEN_FAULT, files, old | texts, f"the fault is restored: {how}") for how, texts in faults
+    ]
     return [draft for draft in drafts if draft.patch][:limit]
 
 
-def _texts(change: Change) -> dict[str, bytes]:
-    """The file of a rewrite, with other white space on top where that can be had."""
-    return {change.path: respaced(change.path, change.after) or change.after}
+def _respace_mutation(mutation: Mutation) -> dict[str, bytes]:
+    """Return the file of a rewrite, also with other white space where that is possible."""
+    return {mutation.path: respace(mutation.path, mutation.after) or mutation.after}
 
 
-def _left_out(files: Sequence[Fixed]) -> list[Draft]:
-    """Each hunk left out in turn; none where there is but one."""
-    blocks = [(one, block) for one in files if one.before is not None for block in one.blocks]
+def _omit_hunks(files: Sequence[FixedFile]) -> list[EditDraft]:
+    """Return one draft for each omitted hunk; none where the fix has only one hunk."""
+    blocks = [(file, block) for file in files if file.before is not None for block in file.blocks]
     if len(blocks) < 2:
         return []
     return [
-        Draft(
-            operator=LEFT_OUT, path=one.path, line=max(1, block[2] + 1), detail="a part of the fix is left out",
-            patch=patch_of(one.path, one.after, _without(one, block)),
+        EditDraft(
+            operator=OMITTED_HUNK,
+            path=file.path,
+            line=max(1, block[2] + 1),
+            detail="one hunk of the fix is omitted",
+            patch=build_patch(file.path, file.after, _revert_block(file, block)),
         )
-        for one, block in blocks
-    ]  # fmt: skip
+        for file, block in blocks
+    ]
 
 
-def _without(one: Fixed, block: Block) -> bytes:
+def _revert_block(file: FixedFile, block: Block) -> bytes:
     i1, i2, j1, j2 = block
-    old, new = by_line_feed(one.before or b""), by_line_feed(one.after)
+    old, new = split_lines(file.before or b""), split_lines(file.after)
     return b"".join([*new[:j1], *old[i1:i2], *new[j2:]])
 
 
-def _of_change(files: Sequence[Fixed], change: Change) -> Draft:
-    one = next(one for one in files if one.path == change.path)
-    return Draft(
-        operator=change.operator, path=change.path, line=change.line, detail=change.detail,
-        patch=patch_of(one.path, one.after, change.after),
-    )  # fmt: skip
+def _draft_from_mutation(files: Sequence[FixedFile], mutation: Mutation) -> EditDraft:
+    file = next(file for file in files if file.path == mutation.path)
+    return EditDraft(
+        operator=mutation.operator,
+        path=mutation.path,
+        line=mutation.line,
+        detail=mutation.detail,
+        patch=build_patch(file.path, file.after, mutation.after),
+    )
 
 
-def _of_texts(operator: str, files: Sequence[Fixed], texts: Mapping[str, bytes], detail: str) -> Draft:
-    """Several files with other texts, as one edit."""
-    changed = [one for one in files if one.path in texts and texts[one.path] != one.after]
-    line = next((one.lines[0] for one in changed if one.lines), 1)
-    return Draft(
-        operator=operator, path=changed[0].path if changed else "", line=line, detail=detail,
-        patch=b"".join(patch_of(one.path, one.after, texts[one.path]) for one in changed),
-    )  # fmt: skip
+def _draft_from_texts(operator: str, files: Sequence[FixedFile], texts: Mapping[str, bytes], detail: str) -> EditDraft:
+    """Return one draft that replaces the content of several files."""
+    changed = [file for file in files if file.path in texts and texts[file.path] != file.after]
+    line = next((file.lines[0] for file in changed if file.lines), 1)
+    return EditDraft(
+        operator=operator,
+        path=changed[0].path if changed else "",
+        line=line,
+        detail=detail,
+        patch=b"".join(build_patch(file.path, file.after, texts[file.path]) for file in changed),
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- lines
 
 
-def _blocks(before: bytes, after: bytes) -> Iterator[Block]:
-    """What differs, in order; only what lies between the first and the last difference is compared in full."""
-    old, new = by_line_feed(before), by_line_feed(after)
-    head, tail = alike(old, new)
-    found = matcher(old[head : len(old) - tail], new[head : len(new) - tail]).get_opcodes()
+def _diff_blocks(before: bytes, after: bytes) -> Iterator[Block]:
+    """Yield the differing blocks in order; only the lines between the first and the last difference are compared."""
+    old, new = split_lines(before), split_lines(after)
+    head, tail = count_common_ends(old, new)
+    found = build_matcher(old[head : len(old) - tail], new[head : len(new) - tail]).get_opcodes()
     last: Block | None = None
     for word, i1, i2, j1, j2 in found:
         if word == "equal":

@@ -1,67 +1,56 @@
-"""Elixir: ExUnit by mix; packages from Hex as the lock file has them."""
+"""Elixir: ExUnit by mix; packages from Hex as pinned by the lock file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
 
-from languages.base import Canary, Fallback, Framework
-from languages.elixir.plan import COMPILE, TEST_FILE, draft, render, test_files, without_compile
+from languages.base import Canary, Framework, Language
+from languages.elixir.plan import COMPILE, TEST_FILE, create_draft, drop_compile, list_test_files, render_plan
 from languages.elixir.releases import DEFAULT, RELEASES
-from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH, debian_packages
-from languages.scripting.versions import next_version
-from languages.tree import Tree
+from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
+from languages.scripting.versions import select_next_version
+from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
-__all__ = [
-    "CONFIG_PATTERNS",
-    "DEFAULT",
-    "FALLBACKS",
-    "FRAMEWORKS",
-    "KEPT_FOLDERS",
-    "NAME",
-    "PATH",
-    "RELEASES",
-    "RUNNER_PATTERNS",
-    "SUFFIXES",
-    "SWITCHES",
-    "TEST_FILE",
-    "TEST_PATTERNS",
-    "TITLE",
-    "defining_files",
-    "draft",
-    "render",
-]  # fmt: skip
 
-NAME, TITLE = "elixir", "Elixir"
-SUFFIXES = (".ex", ".exs")
-TEST_PATTERNS = (r"(^|/)test/.*\.(exs?|eex|heex|json|txt)$", TEST_FILE)
-RUNNER_PATTERNS = (r"(^|/)test_helper\.exs$",)
-CONFIG_PATTERNS: tuple[str, ...] = ()
-KEPT_FOLDERS = ("deps", "_build")
-PATH: tuple[str, ...] = ()
-SWITCHES = {DEBIAN_PACKAGES: SWITCH, COMPILE: "the project is compiled before the tests, so that a run starts warm"}
-FALLBACKS: tuple[Fallback, ...] = (next_version, without_compile, debian_packages)
-
-
-def _name(_files: Sequence[str]) -> str:
+def _name_canary(_files: Sequence[str]) -> str:
     return '"of_${word}_test.exs"'
 
 
-FRAMEWORKS = (
-    Framework(
-        name="exunit",
-        shell=resources.files("languages.elixir").joinpath("exunit.sh.j2").read_text(encoding="utf-8"),
-        report="exunit",
-        canary=Canary(
-            name=_name,
-            body=r"""printf 'defmodule Of%sTest do\n  use ExUnit.Case\n  test "is %s" do\n    assert 3 * 4 == %s\n"""
-            r"""  end\nend\n' "$word" "$word" "$sum" """.rstrip(),
+def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return files `*_test.exs`; with a plan those of its project."""
+    return list_test_files(tree, plan.test.folder if plan else "")
+
+
+ELIXIR = Language(
+    name="elixir",
+    title="Elixir",
+    suffixes=(".ex", ".exs"),
+    test_patterns=(r"(^|/)test/.*\.(exs?|eex|heex|json|txt)$", TEST_FILE),
+    runner_patterns=(r"(^|/)test_helper\.exs$",),
+    test_file_pattern=TEST_FILE,
+    kept_folders=("deps", "_build"),
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=(
+        Framework(
+            name="exunit",
+            shell=resources.files("languages.elixir").joinpath("exunit.sh.j2").read_text(encoding="utf-8"),
+            report="exunit",
+            canary=Canary(
+                name=_name_canary,
+                body=r"""printf 'defmodule Of%sTest do\n  use ExUnit.Case\n  test "is %s" do\n"""
+                r"""    assert 3 * 4 == %s\n  end\nend\n' "$word" "$word" "$sum" """.rstrip(),
+            ),
         ),
     ),
+    switches={
+        DEBIAN_PACKAGES: SWITCH_DESCRIPTION,
+        COMPILE: "the project is compiled before the tests",
+    },
+    fallbacks=(select_next_version, drop_compile, use_debian_packages),
+    create_draft=create_draft,
+    render_plan=render_plan,
+    find_test_files=find_test_files,
 )
-
-
-def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-    """Files `*_test.exs`; with a plan those of its project."""
-    return test_files(tree, plan.test.folder if plan else "")

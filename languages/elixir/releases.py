@@ -1,32 +1,36 @@
-"""Releases of Elixir and where each can come from."""
+"""Elixir releases and their base images."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from languages.base import Release
-from languages.scripting.debian import toolchain
+from languages.scripting.debian import render_toolchain
 
-_DEBIAN = toolchain("elixir", "erlang-dev", "erlang-parsetools", "erlang-xmerl", "erlang-inets", "erlang-ssl")
+_DEBIAN = render_toolchain("elixir", "erlang-dev", "erlang-parsetools", "erlang-xmerl", "erlang-inets", "erlang-ssl")
 _PROBE = "mix --version > /dev/null"
 
 
-def _release(version: str, released: date, suite: str | None = None) -> Release:
+def _make_release(version: str, released: date, suite: str | None = None) -> Release:
     return Release(
-        version=version, official=f"elixir:{version}-slim", released=released, suite=suite,
-        toolchain=_DEBIAN if suite else "", probe=_PROBE,
-    )  # fmt: skip
+        version=version,
+        official=f"elixir:{version}-slim",
+        released=released,
+        suite=suite,
+        toolchain=_DEBIAN if suite else "",
+        probe=_PROBE,
+    )
 
 
 RELEASES = (
-    _release("1.10", date(2020, 1, 27), "bullseye"),
-    _release("1.11", date(2020, 10, 6)),
-    _release("1.12", date(2021, 5, 19)),
-    _release("1.13", date(2021, 12, 3)),
-    _release("1.14", date(2022, 9, 1), "bookworm"),
-    _release("1.15", date(2023, 6, 19)),
-    _release("1.16", date(2023, 12, 22)),
-    _release("1.17", date(2024, 6, 12)),
-    _release("1.18", date(2024, 12, 19), "trixie"),
+    _make_release("1.10", date(2020, 1, 27), "bullseye"),
+    _make_release("1.11", date(2020, 10, 6)),
+    _make_release("1.12", date(2021, 5, 19)),
+    _make_release("1.13", date(2021, 12, 3)),
+    _make_release("1.14", date(2022, 9, 1), "bookworm"),
+    _make_release("1.15", date(2023, 6, 19)),
+    _make_release("1.16", date(2023, 12, 22)),
+    _make_release("1.17", date(2024, 6, 12)),
+    _make_release("1.18", date(2024, 12, 19), "trixie"),
 )
 DEFAULT = "1.14"

@@ -1,47 +1,13 @@
-"""Go: `go test`, modules as go.mod and go.sum pin them, the toolchain by CI, go.mod or the day."""
+"""Go: `go test`, modules pinned by go.mod and go.sum, toolchain version from CI, go.mod or the change's date."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import resources
 
-from languages.base import Canary, Framework
-from languages.go.plan import FALLBACKS, SWITCHES, defining_files, draft, render
+from languages.base import Canary, Framework, Language
+from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
-
-__all__ = [
-    "CONFIG_PATTERNS",
-    "DEFAULT",
-    "FALLBACKS",
-    "FRAMEWORKS",
-    "KEPT_FOLDERS",
-    "NAME",
-    "PATH",
-    "RELEASES",
-    "RUNNER_PATTERNS",
-    "SUFFIXES",
-    "SWITCHES",
-    "TEST_FILE",
-    "TEST_PATTERNS",
-    "TITLE",
-    "defining_files",
-    "draft",
-    "render",
-]  # fmt: skip
-
-NAME, TITLE = "go", "Go"
-SUFFIXES = (".go",)
-TEST_PATTERNS = (
-    r"_test\.go$",
-    r"(^|/)testdata/",
-    r"^test/.*\.go$",  # deeper down it is often a package that others import
-)
-RUNNER_PATTERNS: tuple[str, ...] = ()
-CONFIG_PATTERNS: tuple[str, ...] = ()
-TEST_FILE = r"_test\.go$"
-KEPT_FOLDERS: tuple[str, ...] = ()
-PATH = (f"{ROOT}/bin",)
-
 
 _CANARY = r"""
     package="$(sed -n 's/^package \([A-Za-z0-9_]*\).*/\1/p' "$folder"/{*_test,*}.go 2>/dev/null | head -n 1)"
@@ -50,18 +16,37 @@ _CANARY = r"""
 """.strip()
 
 
-def _canary_name(_files: Sequence[str]) -> str:
+def _name_canary(_files: Sequence[str]) -> str:
     return '"zz_${word}_test.go"'
 
 
-FRAMEWORKS = (
-    Framework(
-        name="go-test",
-        shell=resources.files("languages.go").joinpath("gotest.sh.j2").read_text(encoding="utf-8"),
-        report="gojson",
-        canary=Canary(
-            name=_canary_name,
-            body=_CANARY,
+GO = Language(
+    name="go",
+    title="Go",
+    suffixes=(".go",),
+    test_patterns=(
+        r"_test\.go$",
+        r"(^|/)testdata/",
+        r"^test/.*\.go$",  # below the top level often a package that others import
+    ),
+    test_file_pattern=r"_test\.go$",
+    bin_folders=(f"{ROOT}/bin",),
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=(
+        Framework(
+            name="go-test",
+            shell=resources.files("languages.go").joinpath("gotest.sh.j2").read_text(encoding="utf-8"),
+            report="gojson",
+            canary=Canary(
+                name=_name_canary,
+                body=_CANARY,
+            ),
         ),
     ),
+    switches=SWITCHES,
+    fallbacks=FALLBACKS,
+    create_draft=create_draft,
+    render_plan=render_plan,
+    find_test_files=find_test_files,
 )

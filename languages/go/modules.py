@@ -1,4 +1,4 @@
-"""The modules of a tree: their names, versions and folders, and which one a change is about."""
+"""Go modules of a tree: names, versions, folders, and the module that a change belongs to."""
 
 from __future__ import annotations
 
@@ -8,90 +8,92 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from languages.facts import Wanted, line_of
-from languages.go.sources import imports, is_ignored
-from languages.tree import Tree
+from languages.facts import SourcedValue, find_line
+from languages.go.sources import is_ignored, parse_imports
+from languages.source_tree import SourceTree
 
 
 @dataclass(frozen=True, kw_only=True)
-class Module:
-    """A module. `has_file` is False for a tree of the days before modules."""
+class GoModule:
+    """A Go module. `has_file` is False for a tree that predates go.mod."""
 
     name: str
     """Import path."""
     folder: str = ""
-    go: str = ""
-    """What its go.mod asks for at least, such as `1.21.3`."""
+    go_version: str = ""
+    """Minimum Go version declared in go.mod, such as `1.21.3`."""
     toolchain: str = ""
     vendored: bool = False
     has_file: bool = True
 
     @property
-    def file(self) -> str:
-        """Path of its go.mod."""
+    def go_mod_path(self) -> str:
+        """Path of the module's go.mod."""
         return posixpath.join(self.folder, "go.mod")
 
 
-def read_modules(tree: Tree) -> list[Module]:
-    """All modules that have a go.mod, by folder."""
+def read_modules(tree: SourceTree) -> list[GoModule]:
+    """Return all modules that have a go.mod, ordered by folder."""
     paths = [path for path in tree.glob("*go.mod") if path.rpartition("/")[2] == "go.mod" and not is_ignored(path)]
     texts = tree.read_many(paths)
-    found = []
+    modules = []
     for path in paths:
         folder = path.rpartition("/")[0]
         name = re.search(r'^\s*module\s+"?([^\s"]+)', texts[path], re.MULTILINE)
-        found.append(
-            Module(
-                name=name[1] if name else "", folder=folder, go=directive(texts[path], "go"),
-                toolchain=directive(texts[path], "toolchain").removeprefix("go"),
+        modules.append(
+            GoModule(
+                name=name[1] if name else "",
+                folder=folder,
+                go_version=read_directive(texts[path], "go"),
+                toolchain=read_directive(texts[path], "toolchain").removeprefix("go"),
                 vendored=tree.is_file(posixpath.join(folder, "vendor/modules.txt")),
             )
-        )  # fmt: skip
-    return found
+        )
+    return modules
 
 
-def directive(text: str, word: str) -> str:
-    """The word after a directive of a go.mod or go.work, empty when it is not there."""
+def read_directive(text: str, word: str) -> str:
+    """Return the argument of a directive in a go.mod or go.work; empty if it is missing."""
     match = re.search(rf"^{word}\s+(\S+)", text, re.MULTILINE)
     return match[1] if match else ""
 
 
-def directive_place(tree: Tree, module: Module, word: str) -> Wanted:
-    """Where the directive stands."""
-    text = tree.read(module.file)
+def locate_directive(tree: SourceTree, module: GoModule, word: str) -> SourcedValue:
+    """Return a directive of the module's go.mod with its line."""
+    text = tree.read(module.go_mod_path)
     match = re.search(rf"^{word}\s+\S+", text, re.MULTILINE)
-    line = line_of(text, match[0], match.start()) if match else 0
-    return Wanted(text=match[0] if match else "", path=module.file, line=line)
+    line = find_line(text, match[0], match.start()) if match else 0
+    return SourcedValue(text=match[0] if match else "", path=module.go_mod_path, line=line)
 
 
-def innermost(folders: Sequence[str], path: str) -> str | None:
-    """The deepest of the folders that holds `path`; None when none does."""
-    holding = [folder for folder in folders if not folder or path.startswith(f"{folder}/")]
-    return max(holding, key=len, default=None)
+def find_innermost(folders: Sequence[str], path: str) -> str | None:
+    """Return the deepest folder that contains `path`; None if no folder does."""
+    containing = [folder for folder in folders if not folder or path.startswith(f"{folder}/")]
+    return max(containing, key=len, default=None)
 
 
-def of_change(modules: Sequence[Module], touched: Sequence[str], tests: Sequence[str]) -> Module:
-    """The module that most of the change's files lie in, else the root's, else the one with the most tests."""
+def select_module(modules: Sequence[GoModule], changed_paths: Sequence[str], tests: Sequence[str]) -> GoModule:
+    """Return the module with most files of the change, else the root module, else the module with the most tests."""
     folders = [module.folder for module in modules]
-    for files in ([path for path in touched if path.endswith(".go")], () if "" in folders else tests):
-        counted = Counter(folder for path in files if (folder := innermost(folders, path)) is not None)
-        if counted:
-            chosen = min(counted, key=lambda folder: (-counted[folder], folder))
-            return next(module for module in modules if module.folder == chosen)
+    for files in ([path for path in changed_paths if path.endswith(".go")], () if "" in folders else tests):
+        counts = Counter(folder for path in files if (folder := find_innermost(folders, path)) is not None)
+        if counts:
+            selected = min(counts, key=lambda folder: (-counts[folder], folder))
+            return next(module for module in modules if module.folder == selected)
     return next((module for module in modules if not module.folder), modules[0])
 
 
-def old_name(tree: Tree, files: Sequence[str]) -> str:
-    """Import path of a tree without go.mod: what its files call each other by, else empty.
+def infer_module_name(tree: SourceTree, files: Sequence[str]) -> str:
+    """Return the import path of a tree without go.mod, inferred from its imports; empty if unknown.
 
-    A path is the tree's own when what follows some head of it is a folder of the tree.
+    An import belongs to the tree if the part after its first three components is a folder of the tree.
     """
-    heads: Counter[str] = Counter()
+    prefixes: Counter[str] = Counter()
     for path, text in tree.read_many(list(files)).items():
         if own := re.search(r'^package \w+ // import "([^"]+)"', text, re.MULTILINE):
-            heads[own[1].removesuffix("/" + posixpath.dirname(path)) if "/" in path else own[1]] += 1000
-        for wanted in imports(path, text):
-            parts = wanted.text.split("/")
+            prefixes[own[1].removesuffix("/" + posixpath.dirname(path)) if "/" in path else own[1]] += 1000
+        for imported in parse_imports(path, text):
+            parts = imported.text.split("/")
             if "." in parts[0] and len(parts) > 3 and "/".join(parts[3:]) in tree.folders:
-                heads["/".join(parts[:3])] += 1
-    return min(heads, key=lambda name: (-heads[name], name), default="")
+                prefixes["/".join(parts[:3])] += 1
+    return min(prefixes, key=lambda name: (-prefixes[name], name), default="")

@@ -1,4 +1,4 @@
-"""From what a Go repository says to a draft, and from a draft to the plan; both pure."""
+"""Create a plan draft from a Go repository and render it as a build plan. Both are pure functions."""
 
 from __future__ import annotations
 
@@ -6,102 +6,108 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from languages.base import Fallback
-from languages.draft import Context, Dependency, Draft, NoPlanError, Role
-from languages.facts import Wanted
+from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
+from languages.facts import SourcedValue
 from languages.go import ci, versions
-from languages.go.modules import Module, innermost, of_change, old_name, read_modules
-from languages.go.releases import parts
-from languages.go.sources import applies, defines_tests, foreign, is_ignored
-from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted, read_manifests
-from languages.services import with_services
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.go.modules import GoModule, find_innermost, infer_module_name, read_modules, select_module
+from languages.go.releases import parse_version
+from languages.go.sources import defines_tests, find_external_imports, is_compiled, is_ignored
+from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words, read_manifests
+from languages.services import add_ci_services
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 GOPATH = "/opt/go"
-"""Modules and compiled packages; the tests' user may write there."""
+"""Downloaded modules and compiled packages; writable for the tests' user."""
 
 ALL_MODULES, VENDORED, WORKSPACE, BELOW_GOPATH = "all-modules", "vendored", "workspace", "below-gopath"
 SWITCHES = {
-    VENDORED: "packages of others are taken from the tree's vendor folder",
-    WORKSPACE: "go.work says which modules of the tree belong together",
-    BELOW_GOPATH: "there is no go.mod: the tree stands where its import path says, below GOPATH",
-    ALL_MODULES: "every module that go.mod names is downloaded, not only those whose packages the tree imports",
+    VENDORED: "external packages are taken from the tree's vendor folder",
+    WORKSPACE: "go.work connects several modules of the tree",
+    BELOW_GOPATH: "there is no go.mod: the tree is placed below GOPATH, at its import path",
+    ALL_MODULES: "all modules in go.mod are downloaded, not only those whose packages the tree imports",
 }
 MANIFESTS = ("go.mod", "go.sum", "go.work", "go.work.sum")
 _MOST_MANIFESTS = 400
 
 
-def draft(tree: Tree, context: Context) -> Draft:
-    """All choices for the tree.
+def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
+    """Return a draft of the build plan.
 
     Raises:
-        NoPlanError: there are no Go tests, no version for them, or nothing says which modules they need.
+        NoPlanError: there are no Go tests, no suitable Go version, or the versions of dependencies are not pinned.
     """
-    tests = defining_files(tree)
+    tests = find_test_files(tree)
     if not tests:
         raise NoPlanError("no Go file in the tree defines tests")
-    module, modules = _module(tree, context.touched, tests)
-    found = jobs(tree)
-    chosen = versions.candidates(tree, module, found, context.available(), context.day)
-    if not chosen:
-        raise NoPlanError(f"this machine has no Go that fits ({module.file} asks for {module.go or 'none'})")
-    run = ci.test_run(tree, found, module)
-    minor = parts(chosen[0].value)[1]
+    module, modules = _find_module(tree, context.changed_paths, tests)
+    jobs = read_jobs(tree)
+    version_evidence = versions.rank_versions(tree, module, jobs, context.list_available(), context.day)
+    if not version_evidence:
+        raise NoPlanError(
+            f"no suitable Go version is available ({module.go_mod_path} requires {module.go_version or 'none'})"
+        )
+    command = ci.find_test_command(tree, jobs, module)
+    minor = parse_version(version_evidence[0].value)[1]
     own = [one.name for one in modules if one.name] or [module.name]
     sources = [path for path in tree.entries if path.endswith(".go") and not is_ignored(path)]
-    needed = [] if module.vendored else foreign(tree, sources, own, ci.tags(run.argv), minor)
-    if needed and not module.has_file:
-        raise NoPlanError(f"no go.mod and no vendored packages: nothing says which {needed[0].text} is meant")
-    made = Draft(
+    external = (
+        [] if module.vendored else find_external_imports(tree, sources, own, ci.parse_build_tags(command.argv), minor)
+    )
+    if external and not module.has_file:
+        raise NoPlanError(f"no go.mod and no vendored packages: the version of {external[0].text} is not pinned")
+    draft = PlanDraft(
         language="go",
         name=module.name,
-        versions=tuple(chosen),
+        versions=tuple(version_evidence),
         day=context.day,
         exclude_newer=context.day.replace(day=1),
-        dependencies=tuple(Dependency(role=Role.BUILD, wanted=wanted) for wanted in needed),
-        manifests=_manifests(tree) if needed else (),
-        system_packages=ci.system_packages(found),
-        switches=_switches(tree, module),
-        env=(*LOCAL_SETTINGS, *ci.environment(run)),
-        test=TestCommand(framework="go-test", argv=run.argv, paths=run.paths, folder=module.folder),
-        evidence=(*_evidence(module, run), *elsewhere_evidence(tree)),
+        dependencies=tuple(Dependency(role=Role.BUILD, source=package) for package in external),
+        manifests=_list_manifests(tree) if external else (),
+        system_packages=ci.find_system_packages(jobs),
+        switches=_detect_switches(tree, module),
+        env=(*LOCAL_SETTINGS, *ci.get_environment(command)),
+        test=TestCommand(framework="go-test", argv=command.argv, paths=command.paths, folder=module.folder),
+        evidence=(*_build_evidence(module, command), *list_external_content(tree)),
     )
-    return with_services(made, [job for job in found if ci.tests_here(job)])
+    return add_ci_services(draft, [job for job in jobs if ci.runs_go_tests(job)])
 
 
-def _module(tree: Tree, touched: Sequence[str], tests: Sequence[str]) -> tuple[Module, list[Module]]:
-    """The module that is tested, and all."""
+def _find_module(
+    tree: SourceTree, changed_paths: Sequence[str], tests: Sequence[str]
+) -> tuple[GoModule, list[GoModule]]:
+    """Return the module under test, and all modules."""
     modules = read_modules(tree)
     if modules:
-        return of_change(modules, touched, tests), modules
+        return select_module(modules, changed_paths, tests), modules
     vendored = any(path.startswith("vendor/") for path in tree.entries)
-    name = old_name(tree, tests) or "testbed"
-    return Module(name=name, vendored=vendored, has_file=False), []
+    name = infer_module_name(tree, tests) or "testbed"
+    return GoModule(name=name, vendored=vendored, has_file=False), []
 
 
-def _manifests(tree: Tree) -> tuple[tuple[str, str], ...]:
-    """What the go command reads of all modules: one may stand in for another (`replace`)."""
+def _list_manifests(tree: SourceTree) -> tuple[tuple[str, str], ...]:
+    """Return the go.mod, go.sum and go.work files of all modules: a `replace` may refer to another module."""
     paths = [p for p in tree.entries if p.rpartition("/")[2] in MANIFESTS and not is_ignored(p)]
     return read_manifests(tree, sorted(paths, key=lambda path: (path.count("/"), path))[:_MOST_MANIFESTS])
 
 
-def _switches(tree: Tree, module: Module) -> frozenset[str]:
-    """How the module's packages are found."""
-    known = ((VENDORED, module.vendored), (WORKSPACE, tree.is_file("go.work")), (BELOW_GOPATH, not module.has_file))
-    return frozenset(name for name, is_so in known if is_so)
+def _detect_switches(tree: SourceTree, module: GoModule) -> frozenset[str]:
+    """Return the switches that describe how the module's packages are found."""
+    switches = ((VENDORED, module.vendored), (WORKSPACE, tree.is_file("go.work")), (BELOW_GOPATH, not module.has_file))
+    return frozenset(name for name, is_set in switches if is_set)
 
 
-def _evidence(module: Module, run: ci.TestRun) -> list[Evidence]:
-    def line(choice: str, value: str, place: Wanted, note: str = "") -> Evidence:
-        return Evidence(choice=choice, value=value, path=place.path, line=place.line, note=note)
+def _build_evidence(module: GoModule, command: ci.GoTestCommand) -> list[Evidence]:
+    def line(choice: str, value: str, origin: SourcedValue, note: str = "") -> Evidence:
+        return Evidence(choice=choice, value=value, path=origin.path, line=origin.line, note=note)
 
-    source = Wanted(text="", path=module.file if module.has_file else "(default)")
+    source = SourcedValue(text="", path=module.go_mod_path if module.has_file else "(default)")
     pins = "vendored" if module.vendored else "go.mod and go.sum"
     return [
         line("test.framework", "go-test", source),
-        line("test.argv", " ".join(run.argv), run.place, "without race detector, coverage and vet"),
-        line("test.paths", " ".join(run.paths) or "./...", run.place),
+        line("test.argv", " ".join(command.argv), command.source, "without race detector, coverage and vet"),
+        line("test.paths", " ".join(command.paths) or "./...", command.source),
         line("dependencies", pins, source, "versions are pinned by the repository"),
     ]
 
@@ -109,76 +115,78 @@ def _evidence(module: Module, run: ci.TestRun) -> list[Evidence]:
 # ------------------------------------------------------------------------------------------------ rendering
 
 
-def render(made: Draft) -> BuildPlan:
-    """The plan of a draft."""
-    made = replace(made, env=(*made.env, *_environment(made)))
-    return plan_of(made, _dependency_steps(made), _source_steps(made))
+def render_plan(draft: PlanDraft) -> BuildPlan:
+    """Return the build plan of a draft."""
+    draft = replace(draft, env=(*draft.env, *_build_environment(draft)))
+    return build_plan(draft, _render_dependency_steps(draft), _render_source_steps(draft))
 
 
-def _environment(made: Draft) -> list[tuple[str, str]]:
-    """Where things lie, and flags that the version knows: a wrong one ends every go command."""
-    minor, flags = parts(made.versions[0].value)[1], []
-    if VENDORED in made.switches:
+def _build_environment(draft: PlanDraft) -> list[tuple[str, str]]:
+    """Return variables for folders and flags; an unknown flag would make every go command fail."""
+    minor, flags = parse_version(draft.versions[0].value)[1], []
+    if VENDORED in draft.switches:
         flags.append("-mod=vendor")
-    elif minor >= 14 and WORKSPACE not in made.switches:  # a workspace takes none, and before 1.14 it is so anyway
+    elif minor >= 14 and WORKSPACE not in draft.switches:  # not accepted in a workspace; the default before 1.14
         flags.append("-mod=mod")
     if minor >= 18:
         flags.append("-buildvcs=false")
-    found = {"GOPATH": GOPATH, "GOCACHE": f"{GOPATH}/cache", "GOTOOLCHAIN": "local"}
-    found |= {"GO111MODULE": "off"} if BELOW_GOPATH in made.switches else {"GOFLAGS": " ".join(flags)}
-    have = {name for name, _ in made.env}
-    return [(name, value) for name, value in found.items() if name not in have]
+    variables = {"GOPATH": GOPATH, "GOCACHE": f"{GOPATH}/cache", "GOTOOLCHAIN": "local"}
+    variables |= {"GO111MODULE": "off"} if BELOW_GOPATH in draft.switches else {"GOFLAGS": " ".join(flags)}
+    existing = {name for name, _ in draft.env}
+    return [(name, value) for name, value in variables.items() if name not in existing]
 
 
-def _dependency_steps(made: Draft) -> tuple[str, ...]:
-    """Modules are downloaded and their packages compiled, so that a test run compiles the project's own alone."""
-    wanted = sorted(dependency.wanted.text for dependency in made.dependencies)
-    if not wanted:
+def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
+    """Return steps that download and compile external packages, so that a test run compiles only the project's."""
+    packages = sorted(dependency.source.text for dependency in draft.dependencies)
+    if not packages:
         return ()
-    listed = "/tmp/packages"  # noqa: S108 - in the box
-    usable = "'{{if not .Error}}{{if or .GoFiles .CgoFiles}}{{.ImportPath}}{{end}}{{end}}'"
-    steps = [f"cd {quoted([made.test.folder])}"] if made.test.folder else []
-    if ALL_MODULES in made.switches:
+    list_file = "/tmp/packages"  # noqa: S108 - in the container
+    template = "'{{if not .Error}}{{if or .GoFiles .CgoFiles}}{{.ImportPath}}{{end}}{{end}}'"
+    steps = [f"cd {quote_words([draft.test.folder])}"] if draft.test.folder else []
+    if ALL_MODULES in draft.switches:
         steps.append("go mod download")
     steps += [
-        f"printf '%s\\n' {quoted(wanted)} > {listed}",
-        # -e: what cannot be had is told by the tests; it must not keep the others away.
-        f"xargs go list -e -deps -f {usable} < {listed} > /dev/null",
-        f"xargs go list -e -f {usable} < {listed} | xargs -r go build -p 2 || echo 'some packages do not compile'",
-        f"rm -f {listed} && find {GOPATH}/pkg/mod/cache/download -name '*.zip' -delete 2>/dev/null || true",
+        f"printf '%s\\n' {quote_words(packages)} > {list_file}",
+        # -e: a package that cannot be loaded must not prevent the others from being compiled; its tests will fail.
+        f"xargs go list -e -deps -f {template} < {list_file} > /dev/null",
+        f"xargs go list -e -f {template} < {list_file} | xargs -r go build -p 2 || echo 'some packages do not compile'",
+        f"rm -f {list_file} && find {GOPATH}/pkg/mod/cache/download -name '*.zip' -delete 2>/dev/null || true",
         f"chown -R --from=0 1000:1000 {GOPATH}",
     ]
     return tuple(steps)
 
 
-def _source_steps(made: Draft) -> tuple[str, ...]:
-    if BELOW_GOPATH not in made.switches:
+def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
+    if BELOW_GOPATH not in draft.switches:
         return ()
-    place = f"{GOPATH}/src/{made.name}"
-    return (f': --offline ; mkdir -p {quoted([place.rpartition("/")[0]])} && ln -sfn "$PWD" {quoted([place])}',)
+    link = f"{GOPATH}/src/{draft.name}"
+    return (f': --offline ; mkdir -p {quote_words([link.rpartition("/")[0]])} && ln -sfn "$PWD" {quote_words([link])}',)
 
 
 # ------------------------------------------------------------------------------------------------ tests
 
 
-def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-    """Files with functions that `go test` runs; with a plan those of its module that its tags and version take in."""
+def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return files with test functions; with a plan those of its module that match build tags and version."""
     paths = [path for path in tree.entries if path.endswith("_test.go") and not is_ignored(path)]
     texts = tree.read_many(paths)
-    found = sorted(path for path in paths if defines_tests(texts[path]))
+    test_files = sorted(path for path in paths if defines_tests(texts[path]))
     if plan is None:
-        return found
-    tags, minor = ci.tags(plan.test.argv), parts(plan.language_version)[1]
+        return test_files
+    tags, minor = ci.parse_build_tags(plan.test.argv), parse_version(plan.language_version)[1]
     folders = [module.folder for module in read_modules(tree)] or [""]
     return [
-        path for path in found
-        if innermost(folders, path) == plan.test.folder and applies(path, texts[path], tags, minor)
-        and _below(path, plan)
-    ]  # fmt: skip
+        path
+        for path in test_files
+        if find_innermost(folders, path) == plan.test.folder
+        and is_compiled(path, texts[path], tags, minor)
+        and _is_selected(path, plan)
+    ]
 
 
-def _below(path: str, plan: BuildPlan) -> bool:
-    """Whether one of the plan's package patterns takes the file's folder in."""
+def _is_selected(path: str, plan: BuildPlan) -> bool:
+    """Return whether a package pattern of the plan matches the file's folder."""
     inside = "./" + path.removeprefix(f"{plan.test.folder}/" if plan.test.folder else "")
     folder = inside.rpartition("/")[0]
     return not plan.test.paths or any(
@@ -190,19 +198,19 @@ def _below(path: str, plan: BuildPlan) -> bool:
 # ------------------------------------------------------------------------------------------------ fallbacks
 
 
-def without_system_packages(made: Draft) -> Draft:
-    """Debian may not have what CI's own system calls so."""
-    return replace(made, system_packages=())
+def drop_system_packages(draft: PlanDraft) -> PlanDraft:
+    """Install no system packages: Debian may not have the packages of CI's operating system."""
+    return replace(draft, system_packages=())
 
 
-def all_modules(made: Draft) -> Draft:
-    """Everything go.mod names: what the imports did not tell is there, too."""
-    return replace(made, switches=made.switches | {ALL_MODULES}) if made.dependencies else made
+def download_all_modules(draft: PlanDraft) -> PlanDraft:
+    """Download all modules of go.mod, including those that the imports do not show."""
+    return replace(draft, switches=draft.switches | {ALL_MODULES}) if draft.dependencies else draft
 
 
-def next_version(made: Draft) -> Draft:
-    """The next Go of the evidence."""
-    return replace(made, versions=made.versions[1:] or made.versions)
+def select_next_version(draft: PlanDraft) -> PlanDraft:
+    """Select the next Go version of the evidence."""
+    return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
-FALLBACKS: tuple[Fallback, ...] = (all_modules, without_system_packages, next_version)
+FALLBACKS: tuple[Fallback, ...] = (download_all_modules, drop_system_packages, select_next_version)

@@ -1,4 +1,4 @@
-"""Go's releases: every one since modules came, its newest patch, by Go's own toolchain switching."""
+"""Go releases: the newest patch of every minor version since modules, installed by Go's toolchain switching."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATCHES = {
     "1.25": ("1.25.14", date(2025, 8, 12)),
     "1.26": ("1.26.11", date(2026, 2, 10)),
 }
-"""Version -> its newest patch release, and the day of its first."""
+"""Version -> its newest patch release, and the date of its first release."""
 
 _TOOLCHAIN = f"""set -e
 # A Go of the package index fetches the one wanted from the module proxy, as a project's go.mod would have it.
@@ -42,8 +42,8 @@ GOTOOLCHAIN=local {ROOT}/bin/go build std
 chown -R 1000:1000 /opt/go"""
 
 
-def _official(version: str) -> str:
-    """The tag of Docker Hub's image; bookworm exists since 1.19."""
+def _official_image(version: str) -> str:
+    """Return the tag of the official image; bookworm images exist since 1.19."""
     suites = {"1.11": "stretch", "1.12": "buster", "1.13": "buster", "1.14": "buster", "1.15": "buster"}
     minor = int(version.partition(".")[2])
     return f"golang:{version}-{suites.get(version, 'bullseye' if minor < 19 else 'bookworm')}"
@@ -51,20 +51,23 @@ def _official(version: str) -> str:
 
 RELEASES = tuple(
     Release(
-        version=version, official=_official(version), released=day, suite="bookworm",
+        version=version,
+        official=_official_image(version),
+        released=day,
+        suite="bookworm",
         toolchain=_TOOLCHAIN.replace("PATCH", patch),
         probe=f"{ROOT}/bin/go version",
     )
     for version, (patch, day) in _PATCHES.items()
-)  # fmt: skip
+)
 
 
-def parts(version: str) -> tuple[int, int]:
-    """Sorts `1.9` before `1.10`."""
+def parse_version(version: str) -> tuple[int, int]:
+    """Return (major, minor); sorts `1.9` before `1.10`."""
     major, minor, *_ = (*version.split("."), "0")
     return int(major), int(minor)
 
 
-def released_by(day: date) -> tuple[str, ...]:
-    """Versions that were out on a day, oldest first."""
+def list_released_versions(day: date) -> tuple[str, ...]:
+    """Return the versions released by a date, oldest first."""
     return tuple(version for version, (_, first) in _PATCHES.items() if first <= day)

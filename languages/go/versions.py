@@ -1,4 +1,4 @@
-"""Which Go a commit is built with: what CI runs, else what go.mod asks for, else the newest of its day."""
+"""Selection of the Go version: from CI, else from go.mod, else the newest at the change's date."""
 
 from __future__ import annotations
 
@@ -6,67 +6,71 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
-from languages.facts import Wanted
-from languages.go.ci import tests_here
-from languages.go.modules import Module, directive_place
-from languages.go.releases import parts, released_by
-from languages.tree import Tree
+from languages.facts import SourcedValue
+from languages.go.ci import runs_go_tests
+from languages.go.modules import GoModule, locate_directive
+from languages.go.releases import list_released_versions, parse_version
+from languages.source_tree import SourceTree
 from languages.workflows import Job
 from taskdb.records import Evidence
 
 KEYS = ("go-version", "go", "go_version", "go-versions", "goversion", "golang", "version", "gover")
-SETTLED = timedelta(days=60)
-"""A Go that nobody asked for is taken once it is this old."""
+MINIMUM_AGE = timedelta(days=60)
+"""Minimum age of a version that is selected by date."""
 
 
-def candidates(tree: Tree, module: Module, found: Sequence[Job], available: Sequence[str], day: date) -> list[Evidence]:
-    """The versions worth trying, best first: of CI's the newest that was out, then go.mod's, then the day's."""
-    least = parts(module.go) if re.fullmatch(r"\d+\.\d+([.\w]*)?", module.go) else (0, 0)
-    fitting = [version for version in available if parts(version) >= least[:2]]
-    out = [version for version in fitting if version in released_by(day)]
-    chosen: dict[str, Evidence] = {}
-    listed = sorted(_listed(found), key=lambda wanted: parts(wanted.text), reverse=True)
-    for wanted in listed:
-        if wanted.text in out:
-            chosen.setdefault(wanted.text, _evidence(wanted.text, wanted))
+def rank_versions(
+    tree: SourceTree, module: GoModule, jobs: Sequence[Job], available: Sequence[str], day: date
+) -> list[Evidence]:
+    """Return the versions to try, best first: from CI the newest released, then from go.mod, then by date."""
+    minimum = parse_version(module.go_version) if re.fullmatch(r"\d+\.\d+([.\w]*)?", module.go_version) else (0, 0)
+    suitable = [version for version in available if parse_version(version) >= minimum[:2]]
+    existing = [version for version in suitable if version in list_released_versions(day)]
+    ranked: dict[str, Evidence] = {}
+    ci_versions = sorted(
+        _read_ci_versions(jobs), key=lambda version_source: parse_version(version_source.text), reverse=True
+    )
+    for version_source in ci_versions:
+        if version_source.text in existing:
+            ranked.setdefault(version_source.text, _build_evidence(version_source.text, version_source))
     pinned = tree.read(".go-version").strip()
-    if (version := short(pinned)) in fitting and not chosen:
-        chosen[version] = _evidence(version, Wanted(text=pinned, path=".go-version", line=1))
-    toolchain = short(module.toolchain)
-    if toolchain in fitting and not chosen:
-        chosen[toolchain] = _evidence(toolchain, directive_place(tree, module, "toolchain"))
-    settled = [version for version in out if version in released_by(day - SETTLED)]
-    for version in (settled or out or fitting[:1])[-1:]:
-        note = f"newest that was settled on {day}" if settled else "the oldest that go.mod allows"
-        chosen.setdefault(version, _evidence(version, Wanted(text="", path="(date)"), note))
-    if (own := short(module.go)) in fitting:
-        # It is the least that the module needs and may be years old: not a choice of its own, as CI's are.
-        place = directive_place(tree, module, "go")
-        note = f"{place.path}:{place.line} asks for it at least"
-        chosen.setdefault(own, _evidence(own, Wanted(text="", path="(date)"), note))
-    return list(chosen.values())
+    if (version := parse_minor_version(pinned)) in suitable and not ranked:
+        ranked[version] = _build_evidence(version, SourcedValue(text=pinned, path=".go-version", line=1))
+    toolchain = parse_minor_version(module.toolchain)
+    if toolchain in suitable and not ranked:
+        ranked[toolchain] = _build_evidence(toolchain, locate_directive(tree, module, "toolchain"))
+    mature = [version for version in existing if version in list_released_versions(day - MINIMUM_AGE)]
+    for version in (mature or existing or suitable[:1])[-1:]:
+        note = f"newest at least {MINIMUM_AGE.days} days old on {day}" if mature else "the oldest that go.mod allows"
+        ranked.setdefault(version, _build_evidence(version, SourcedValue(text="", path="(date)"), note))
+    if (minimum_version := parse_minor_version(module.go_version)) in suitable:
+        # The directive is a minimum and may be years old, so it does not take precedence as CI's versions do.
+        directive = locate_directive(tree, module, "go")
+        note = f"{directive.path}:{directive.line} requires at least this version"
+        ranked.setdefault(minimum_version, _build_evidence(minimum_version, SourcedValue(text="", path="(date)"), note))
+    return list(ranked.values())
 
 
-def short(version: str) -> str:
-    """`1.21` of `go1.21.3`."""
+def parse_minor_version(version: str) -> str:
+    """Return `1.21` for `go1.21.3`; empty if the version is not of that form."""
     match = re.match(r"(?:go)?(1\.\d+)", version)
     return match[1] if match else ""
 
 
-def _listed(found: Sequence[Job]) -> Iterator[Wanted]:
-    """Versions in the jobs that run tests, else in all that are not beside them."""
-    gating = [job for job in found if tests_here(job) and not job.is_beside]
-    for job in gating or [job for job in found if not job.is_beside]:
+def _read_ci_versions(jobs: Sequence[Job]) -> Iterator[SourcedValue]:
+    """Yield the versions of jobs that run tests; if there are none, of all jobs that are not auxiliary."""
+    test_jobs = [job for job in jobs if runs_go_tests(job) and not job.is_auxiliary]
+    for job in test_jobs or [job for job in jobs if not job.is_auxiliary]:
         for key in KEYS:
             for value in job.values.get(key, ()):
-                # `^1.16` and `>=1.16` are the newest of their day.
-                if version := short(value.text.lstrip("~= v")):
-                    yield Wanted(text=version, path=job.path, line=value.line)
+                # `^1.16` and `>=1.16` resolve to the newest version at the date of the run.
+                if version := parse_minor_version(value.text.lstrip("~= v")):
+                    yield SourcedValue(text=version, path=job.path, line=value.line)
         for image in job.uses:
-            version = short(image.text.rpartition(":")[2])
+            version = parse_minor_version(image.text.rpartition(":")[2])
             if version and re.search(r"(^|/)(golang|go):", image.text):
-                yield Wanted(text=version, path=image.path, line=image.line)
+                yield SourcedValue(text=version, path=image.path, line=image.line)
 
 
-def _evidence(version: str, place: Wanted, note: str = "") -> Evidence:
-    return Evidence(choice="language_version", value=version, path=place.path, line=place.line, note=note)
+def _build_evidence(version: str, source: SourcedValue, note: str = "") -> Evidence:
+    return Evidence(choice="language_version", value=version, path=source.path, line=source.line, note=note)

@@ -1,1 +1,1 @@
-"""What the languages of the Java virtual machine share: JDKs, Maven, its poms, and where tests are."""
+"""Code shared by the languages of the Java virtual machine: JDKs, Maven, Gradle, and detection of tests."""

@@ -1,9 +1,9 @@
-# Prints a class in the package of its neighbours, with the test framework that most of them use.
-local suffix="${file##*.}" class beside package kind known
+# Prints a class in the package of the neighbouring files, with the test framework that most of them use.
+local suffix="${file##*.}" class neighbour package kind known
 class="${file##*/}" class="${class%.*}"
 known='org\.junit\.jupiter|org\.testng|org\.junit\.(Test|Assert|\*)|junit\.framework|kotlin\.test'
-beside=$(grep -lsE '^ *package ' "$folder"/*."$suffix" | head -n 1)
-package=$([ -z "$beside" ] || grep -m 1 -E '^ *package ' "$beside" | tr -d ';\r')
+neighbour=$(grep -lsE '^ *package ' "$folder"/*."$suffix" | head -n 1)
+package=$([ -z "$neighbour" ] || grep -m 1 -E '^ *package ' "$neighbour" | tr -d ';\r')
 kind=$(cat "$folder"/*."$suffix" 2> /dev/null | grep -oE "$known" | sort | uniq -c | sort -rn | awk 'NR == 1 {print $2}')
 case "$kind" in
     org.junit.jupiter) kind=org.junit.jupiter.api.Test ;;

@@ -1,4 +1,4 @@
-"""How the tests of JVM projects are started."""
+"""Test frameworks of JVM projects."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from languages.jvm.tests import CANARY
 
 FRAMEWORKS = (
     Framework(
-        name="gradle", report="jvm", canary=CANARY,
+        name="gradle",
+        report="jvm",
+        canary=CANARY,
         shell=resources.files("languages.jvm").joinpath("gradle.sh.j2").read_text(encoding="utf-8"),
     ),
     Framework(
-        name="maven", report="jvm", canary=CANARY,
+        name="maven",
+        report="jvm",
+        canary=CANARY,
         shell=resources.files("languages.jvm").joinpath("maven.sh.j2").read_text(encoding="utf-8"),
     ),
-)  # fmt: skip
+)

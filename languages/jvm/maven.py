@@ -1,4 +1,4 @@
-"""Maven's settings and steps: everything a build needs into one local repository, then the tree compiled offline."""
+"""Maven: steps that download everything a build needs into one local repository and compile the tree offline."""
 
 from __future__ import annotations
 
@@ -7,23 +7,58 @@ import re
 from collections.abc import Sequence
 
 from languages.jvm.poms import Reactor
-from languages.jvm.tests import stub_folders
-from languages.rendering import quoted
-from languages.tree import Tree
+from languages.jvm.tests import list_stub_folders
+from languages.rendering import quote_words
+from languages.source_tree import SourceTree
 
 REPOSITORY = "/opt/m2"
-"""Maven's local repository: filled in the dependency layer, owned by the tests' user, for Maven notes things in it."""
+"""Local repository: filled in the dependency layer and owned by the tests' user, because Maven writes metadata into it.
+"""
 
 SKIPPED = (
-    "checkstyle.skip", "enforcer.skip", "license.skip", "rat.skip", "apache.rat.skip", "jacoco.skip",
-    "maven.javadoc.skip", "maven.source.skip", "spotbugs.skip", "findbugs.skip", "pmd.skip", "cpd.skip",
-    "animal.sniffer.skip", "spotless.check.skip", "spotless.apply.skip", "fmt.skip", "formatter.skip", "impsort.skip",
-    "sort.skip", "gpg.skip", "japicmp.skip", "revapi.skip", "clirr.skip", "cyclonedx.skip", "mdep.analyze.skip",
-    "forbiddenapis.skip", "dependency-check.skip", "ossindex.skip", "maven.gitcommitid.skip", "xml.skip",
-    "detekt.skip", "ktlint.skip", "scalastyle.skip", "editorconfig.skip", "pgpverify.skip", "basepom.check.skip-all",
-    "maven.plugin.skipErrorNoDescriptorsFound", "skipITs", "sonar.skip", "docker.skip", "frontend.skip",
-)  # fmt: skip
-"""Properties that turn off what says nothing of the tests: style, licences, coverage, signatures, documents."""
+    "checkstyle.skip",
+    "enforcer.skip",
+    "license.skip",
+    "rat.skip",
+    "apache.rat.skip",
+    "jacoco.skip",
+    "maven.javadoc.skip",
+    "maven.source.skip",
+    "spotbugs.skip",
+    "findbugs.skip",
+    "pmd.skip",
+    "cpd.skip",
+    "animal.sniffer.skip",
+    "spotless.check.skip",
+    "spotless.apply.skip",
+    "fmt.skip",
+    "formatter.skip",
+    "impsort.skip",
+    "sort.skip",
+    "gpg.skip",
+    "japicmp.skip",
+    "revapi.skip",
+    "clirr.skip",
+    "cyclonedx.skip",
+    "mdep.analyze.skip",
+    "forbiddenapis.skip",
+    "dependency-check.skip",
+    "ossindex.skip",
+    "maven.gitcommitid.skip",
+    "xml.skip",
+    "detekt.skip",
+    "ktlint.skip",
+    "scalastyle.skip",
+    "editorconfig.skip",
+    "pgpverify.skip",
+    "basepom.check.skip-all",
+    "maven.plugin.skipErrorNoDescriptorsFound",
+    "skipITs",
+    "sonar.skip",
+    "docker.skip",
+    "frontend.skip",
+)
+"""Properties that disable plug-ins unrelated to tests: style, licences, coverage, signatures, documentation."""
 
 OPTIONS = " ".join(
     [
@@ -32,51 +67,53 @@ OPTIONS = " ".join(
         *(f"-D{name}=true" for name in SKIPPED),
     ]
 )
-"""Of Maven's own machine, which lives for seconds: little compiling of itself. Tests run in others."""
+"""JVM options of Maven's own process, tuned for a short run. Tests run in separate JVMs."""
 
 MVN = ("mvn", "-B", "-ntp")
 STUB = "MergemillStubTest"
-"""Name of an empty test class: with it Surefire fetches what runs the real ones."""
+"""Name of an empty test class, which makes Surefire download its test providers."""
 _NO_TESTS = f"-Dtest={STUB} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false"
 _FETCH = "mvn -B -q org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get -Dtransitive=false"
 
 ONLINE = '[ "$(ls /sys/class/net)" != lo ]'
-"""Without network Maven would wait long for each thing it cannot have."""
+"""True if there is a network; without one, Maven waits for a long time for each missing file."""
 
 _READ_BY_POMS = re.compile(r"(^|/)(\.mvn/[^/]+|pom\.xml)$")
 
 
-def manifests(tree: Tree, reactor: Reactor) -> list[str]:
-    """The poms and Maven's own settings in the tree."""
+def list_manifests(tree: SourceTree, reactor: Reactor) -> list[str]:
+    """Return the poms and Maven settings of the tree."""
     settings = [path for path in tree.glob("*.mvn/*") if _READ_BY_POMS.search(path) and not path.endswith(".jar")]
     return sorted({*settings, *(pom.path for pom in reactor.poms.values())})
 
 
-def dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> list[str]:
-    """Fill the local repository by building an empty class and running an empty test in each module.
+def render_dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> list[str]:
+    """Return steps that fill the local repository by building an empty class and running an empty test in each module.
 
-    What is only resolved where sources are (generators, say) may be missing afterwards: the source step fetches it.
+    Dependencies that resolve only in the presence of sources (generators) may be missing afterwards; the source step
+    downloads them.
 
     Args:
         reactor: all poms.
-        modules: folders of those to be built (with what they need), none for all.
-        suffix: of the language's files.
+        modules: folders of the modules to build (with their dependencies); empty for all.
+        suffix: suffix of the language's files.
     """
-    folders = list(stub_folders(reactor, reactor.modules()))
-    main, test = [one for one, _ in folders], [one for _, one in folders]
+    folders = list(list_stub_folders(reactor, reactor.list_code_modules()))
+    main, test = [snapshot for snapshot, _ in folders], [snapshot for _, snapshot in folders]
     kinds = {"java"} | {suffix}
     stubs = "".join(
-        f'for folder in {quoted(_of_kind(places, kind))}; do mkdir -p "$folder"'
-        f" && echo '{_stub(name, kind)}' > \"$folder/{name}.{kind}\" || exit 1; done\n"
-        for places, name in ((main, "MergemillStub"), (test, STUB))
+        f'for folder in {quote_words(_list_source_folders(folders_of_kind, kind))}; do mkdir -p "$folder"'
+        f" && echo '{_render_stub(name, kind)}' > \"$folder/{name}.{kind}\" || exit 1; done\n"
+        for folders_of_kind, name in ((main, "MergemillStub"), (test, STUB))
         for kind in sorted(kinds)
     )
-    build = f"{' '.join(MVN)} -fae -Dmaven.test.failure.ignore=true test {_NO_TESTS}{_chosen(reactor, modules)}"
+    selection = _format_module_selection(reactor, modules)
+    build = f"{' '.join(MVN)} -fae -Dmaven.test.failure.ignore=true test {_NO_TESTS}{selection}"
     return [
         f"mkdir -p {REPOSITORY}",
-        *(_released(*one[:3]) for one in reactor.snapshots()),
-        stubs + f"{_into(reactor)}{build} || echo 'the poms alone were not enough for every module'",
-        # Without these notes Maven does not ask which server a file once came from.
+        *(_render_snapshot_alias(*snapshot[:3]) for snapshot in reactor.list_snapshots()),
+        stubs + f"{_enter_folder(reactor)}{build} || echo 'the poms alone were not enough for every module'",
+        # Without these files Maven does not check from which server an artifact came.
         f"find {REPOSITORY} \\( -name _remote.repositories -o -name '*.lastUpdated' \\) -delete",
         f"test -n \"$(find {REPOSITORY} -name '*.jar' -print -quit)\"",
         'find . -mindepth 1 -delete && rm -rf "$HOME/.m2"',
@@ -84,54 +121,55 @@ def dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> l
     ]
 
 
-def _of_kind(folders: Sequence[str], kind: str) -> list[str]:
-    """The folders where files of this kind lie: `src/main/kotlin` for `src/main/java`."""
+def _list_source_folders(folders: Sequence[str], kind: str) -> list[str]:
+    """Return the source folders for a kind of file: `src/main/kotlin` for `src/main/java`."""
     return [re.sub(r"(^|/)java$", rf"\1{_LANGUAGES.get(kind, kind)}", folder) for folder in folders]
 
 
 _LANGUAGES = {"kt": "kotlin"}
 
 
-def _stub(name: str, kind: str) -> str:
+def _render_stub(name: str, kind: str) -> str:
     return f"public class {name} {{ }}" if kind == "java" else f"class {name}{kind.capitalize()}"
 
 
-def _released(group: str, artifact: str, version: str) -> str:
-    """What a snapshot became once it was released, under the snapshot's name; servers forget snapshots."""
+def _render_snapshot_alias(group: str, artifact: str, version: str) -> str:
+    """Return a step that installs the release of a snapshot under the snapshot's name: servers delete snapshots."""
     final = version.removesuffix("-SNAPSHOT")
-    place = f"{REPOSITORY}/{group.replace('.', '/')}/{artifact}"
+    folder = f"{REPOSITORY}/{group.replace('.', '/')}/{artifact}"
     copies = " && ".join(
-        f"{{ ! [ -f {place}/{final}/{artifact}-{final}.{end} ]"
-        f" || cp {place}/{final}/{artifact}-{final}.{end} {place}/{version}/{artifact}-{version}.{end}; }}"
-        for end in ("pom", "jar")
+        f"{{ ! [ -f {folder}/{final}/{artifact}-{final}.{suffix} ]"
+        f" || cp {folder}/{final}/{artifact}-{final}.{suffix} {folder}/{version}/{artifact}-{version}.{suffix}; }}"
+        for suffix in ("pom", "jar")
     )
-    got = f"{_FETCH} -Dartifact={group}:{artifact}:{final}"
-    return f"(cd / && {{ {got}:pom; {got}:jar; }}; mkdir -p {place}/{version} && {copies})"
+    fetch = f"{_FETCH} -Dartifact={group}:{artifact}:{final}"
+    return f"(cd / && {{ {fetch}:pom; {fetch}:jar; }}; mkdir -p {folder}/{version} && {copies})"
 
 
-def source_steps(reactor: Reactor, modules: Sequence[str]) -> list[str]:
-    """Compile tree and tests, offline when the dependency layer has everything, else with network."""
-    holders = [f"{folder}/" if folder else "" for folder in modules or reactor.modules()]
-    places = quoted([f"{folder}target/test-classes" for folder in holders])
-    made = f"echo 'public class {STUB} {{ }}' > /tmp/{STUB}.java && javac -d /tmp /tmp/{STUB}.java"
-    each = f'for folder in {places}; do mkdir -p "$folder" && cp /tmp/{STUB}.class "$folder/"; done'
-    left = f"-name '{STUB}*' -o -path '*/target/surefire-reports/*'"
-    after = [
-        f"find . -path ./.git -prune -o \\( {left} \\) -type f -exec rm {{}} +",
+def render_source_steps(reactor: Reactor, modules: Sequence[str]) -> list[str]:
+    """Return the steps that compile sources and tests, offline if possible, else with network."""
+    prefixes = [f"{folder}/" if folder else "" for folder in modules or reactor.list_code_modules()]
+    class_folders = quote_words([f"{folder}target/test-classes" for folder in prefixes])
+    compile_stub = f"echo 'public class {STUB} {{ }}' > /tmp/{STUB}.java && javac -d /tmp /tmp/{STUB}.java"
+    copy_stub = f'for folder in {class_folders}; do mkdir -p "$folder" && cp /tmp/{STUB}.class "$folder/"; done'
+    leftovers = f"-name '{STUB}*' -o -path '*/target/surefire-reports/*'"
+    cleanup = [
+        f"find . -path ./.git -prune -o \\( {leftovers} \\) -type f -exec rm {{}} +",
         f'rm -rf "$HOME/.m2" && chown -R -h --from=0 1000:1000 {REPOSITORY}',
     ]
-    build = f'{_into(reactor)}{" ".join(MVN)} "$@" test {_NO_TESTS}{_chosen(reactor, modules)}'
-    # One step, so that it can be tried without network (builders.layers.offline_first).
-    compiled = (
-        f"compiled() {{ ({build}); }}\n{made} && {each} && {{ compiled --offline -q || {{ {ONLINE} && compiled; }}; }}"
+    build = f'{_enter_folder(reactor)}{" ".join(MVN)} "$@" test {_NO_TESTS}{_format_module_selection(reactor, modules)}'
+    # A single step, so that it can be tried without network (builders.layers.offline_first).
+    compile_step = (
+        f"compiled() {{ ({build}); }}\n{compile_stub} && {copy_stub}"
+        f" && {{ compiled --offline -q || {{ {ONLINE} && compiled; }}; }}"
     )
-    return [" && ".join([compiled, *after])]
+    return [" && ".join([compile_step, *cleanup])]
 
 
-def _into(reactor: Reactor) -> str:
-    return f"cd {quoted([reactor.top])} && " if reactor.top else ""
+def _enter_folder(reactor: Reactor) -> str:
+    return f"cd {quote_words([reactor.top])} && " if reactor.top else ""
 
 
-def _chosen(reactor: Reactor, modules: Sequence[str]) -> str:
-    inside = [posixpath.relpath(module or ".", reactor.top or ".") for module in modules]
-    return f" -pl {quoted([','.join(inside)])} -am" if modules else ""
+def _format_module_selection(reactor: Reactor, modules: Sequence[str]) -> str:
+    relative = [posixpath.relpath(module or ".", reactor.top or ".") for module in modules]
+    return f" -pl {quote_words([','.join(relative)])} -am" if modules else ""

@@ -1,4 +1,4 @@
-"""From what a repository of a JVM language says to a draft, and from a draft to the plan; both pure."""
+"""Create a plan draft from a repository of a JVM language and render it as a build plan. Both are pure functions."""
 
 from __future__ import annotations
 
@@ -6,150 +6,171 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from languages.draft import Context, Draft, NoPlanError
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.jvm import gradle, maven, tests, versions
-from languages.jvm.gradle import Gradle, read_gradle
+from languages.jvm.gradle import GradleBuild, read_gradle
 from languages.jvm.poms import Reactor, read_reactor
-from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
+from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
 from languages.scripting.debian import DEBIAN_PACKAGES
-from languages.services import with_services
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.services import add_ci_services
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
-WHOLE = "whole"
+WHOLE_REACTOR = "whole"
 SWITCHES = {
-    WHOLE: "all modules are built and tested, not only those of the change",
-    DEBIAN_PACKAGES: f"a Gradle build runs on Debian's Gradle {gradle.DEBIANS}, not on the one that it names",
+    WHOLE_REACTOR: "all modules are built and tested, not only those of the change",
+    DEBIAN_PACKAGES: f"the build uses Debian's Gradle {gradle.DEBIAN_GRADLE} instead of its wrapper's distribution",
 }
 
-MANY = 8
-"""Modules up to which all are built and tested."""
+MANY_MODULES = 8
+"""Maximum number of modules that are all built and tested."""
 
 DEBIAN_JDK = 17
-"""The newest JDK that Debian's Gradle is known to run on."""
-OTHERS = {"build.sbt": "sbt", "build.xml": "Ant", "WORKSPACE": "Bazel", "MODULE.bazel": "Bazel", "BUILD": "Bazel"}
+"""The newest JDK on which Debian's Gradle is known to run."""
+OTHER_BUILD_FILES = {
+    "build.sbt": "sbt",
+    "build.xml": "Ant",
+    "WORKSPACE": "Bazel",
+    "MODULE.bazel": "Bazel",
+    "BUILD": "Bazel",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
-class GradleDraft(Draft):
-    """Of a Gradle build, whose steps depend on where Gradle comes from."""
+class GradleDraft(PlanDraft):
+    """Draft of a Gradle build; its steps are rendered late because they depend on the source of Gradle."""
 
-    recipe: gradle.Recipe
+    recipe: gradle.GradleRecipe
 
 
-def draft(language: str, suffix: str, tree: Tree, context: Context) -> Draft:
-    """All choices for the tree.
+def create_draft(language: str, suffix: str, tree: SourceTree, context: PlanningContext) -> PlanDraft:
+    """Return a draft of the build plan.
 
     Raises:
-        NoPlanError: there is no Maven or Gradle project with tests, or no JDK for it.
+        NoPlanError: there is no Maven or Gradle project with tests, or no suitable JDK.
     """
     if not any(path.endswith(f".{suffix}") for path in tree.entries):
         raise NoPlanError(f"no {language} file in the tree")
-    if not tests.defining_files(tree, suffix):
+    if not tests.find_test_files(suffix, tree):
         raise NoPlanError("no file in the tree defines tests")
-    reactor = read_reactor(tree, context.touched)
+    reactor = read_reactor(tree, context.changed_paths)
     if reactor is not None:
-        return _of_maven(language, suffix, tree, reactor, context)
-    build = read_gradle(tree, context.touched)
+        return _create_maven_draft(language, suffix, tree, reactor, context)
+    build = read_gradle(tree, context.changed_paths)
     if build is not None:
-        return _of_gradle(language, tree, build, context)
-    raise NoPlanError(f"there is no pom.xml, {_built_by(tree)}")
+        return _create_gradle_draft(language, tree, build, context)
+    raise NoPlanError(f"there is no pom.xml, {_detect_other_build(tree)}")
 
 
-def _of_maven(language: str, suffix: str, tree: Tree, reactor: Reactor, context: Context) -> Draft:
-    jdks = _jdks(tree, versions.levels(reactor), context.available(), context)
-    touched = _touched(reactor, context.touched)
-    whole = len(reactor.modules()) <= MANY or not touched
-    made = Draft(
+def _create_maven_draft(
+    language: str, suffix: str, tree: SourceTree, reactor: Reactor, context: PlanningContext
+) -> PlanDraft:
+    jdks = _rank_jdks(tree, versions.read_language_levels(reactor), context.list_available(), context)
+    changed_modules = _find_changed_modules(reactor, context.changed_paths)
+    builds_all = len(reactor.list_code_modules()) <= MANY_MODULES or not changed_modules
+    draft = PlanDraft(
         language=language,
-        name=reactor.poms[reactor.top].value("artifactId"),
+        name=reactor.poms[reactor.top].find_text("artifactId"),
         versions=jdks,
         day=context.day,
-        exclude_newer=date(context.day.year + 1, 1, 1),  # nothing depends on it; commits of a year share layers
-        test=TestCommand(framework="maven", argv=(*maven.MVN, "test"), paths=touched, folder=reactor.top),
-        manifests=read_manifests(tree, maven.manifests(tree, reactor)),
+        exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
+        test=TestCommand(framework="maven", argv=(*maven.MVN, "test"), paths=changed_modules, folder=reactor.top),
+        manifests=read_manifests(tree, maven.list_manifests(tree, reactor)),
         env=(*LOCAL_SETTINGS, ("MAVEN_OPTS", maven.OPTIONS)),
-        switches=frozenset({WHOLE} if whole else ()),
-        dependency_steps=tuple(maven.dependency_steps(reactor, () if whole else touched, suffix)),
-        source_steps=tuple(maven.source_steps(reactor, () if whole else touched)),
-        evidence=(*_evidence(reactor), *elsewhere_evidence(tree)),
+        switches=frozenset({WHOLE_REACTOR} if builds_all else ()),
+        dependency_steps=tuple(maven.render_dependency_steps(reactor, () if builds_all else changed_modules, suffix)),
+        source_steps=tuple(maven.render_source_steps(reactor, () if builds_all else changed_modules)),
+        evidence=(*_build_evidence(reactor), *list_external_content(tree)),
     )
-    return with_services(made, jobs(tree))
+    return add_ci_services(draft, read_jobs(tree))
 
 
-def _of_gradle(language: str, tree: Tree, build: Gradle, context: Context) -> Draft:
-    newest = gradle.newest_jdk(build.version) if build.url else DEBIAN_JDK
-    fitting = [version for version in context.available() if int(version) <= newest]
-    modules = sorted({module for path in context.touched if (module := build.module_of(path)) is not None})
-    touched = tuple(module for module in modules if module not in ("", build.folder))
-    said = Evidence(
-        choice="test", value=f"gradle {build.version}", path=build.properties if build.url else build.scripts()[0],
-        line=0, note="" if build.url else "Debian's, for none is named",
-    )  # fmt: skip
-    made = GradleDraft(
+def _create_gradle_draft(language: str, tree: SourceTree, build: GradleBuild, context: PlanningContext) -> PlanDraft:
+    newest = gradle.select_newest_jdk(build.version) if build.url else DEBIAN_JDK
+    suitable = [version for version in context.list_available() if int(version) <= newest]
+    modules = sorted({module for path in context.changed_paths if (module := build.find_module(path)) is not None})
+    changed_modules = tuple(module for module in modules if module not in ("", build.folder))
+    distribution = Evidence(
+        choice="test",
+        value=f"gradle {build.version}",
+        path=build.properties_path if build.url else build.list_build_scripts()[0],
+        line=0,
+        note="" if build.url else "Debian's Gradle, because there is no wrapper",
+    )
+    draft = GradleDraft(
         language=language,
         name="",
-        versions=_jdks(tree, gradle.levels(build), fitting, context),
+        versions=_rank_jdks(tree, gradle.read_language_levels(build), suitable, context),
         day=context.day,
-        exclude_newer=date(context.day.year + 1, 1, 1),  # nothing depends on it; commits of a year share layers
-        test=TestCommand(framework="gradle", argv=(gradle.program(debian=False),), paths=touched, folder=build.folder),
-        manifests=read_manifests(tree, gradle.manifests(build)),
+        exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
+        test=TestCommand(
+            framework="gradle", argv=(gradle.gradle_command(debian=False),), paths=changed_modules, folder=build.folder
+        ),
+        manifests=read_manifests(tree, gradle.list_manifests(build)),
         env=(*LOCAL_SETTINGS, ("GRADLE_USER_HOME", gradle.HOME), ("GRADLE_OPTS", gradle.OPTIONS)),
         switches=frozenset(
-            ({WHOLE} if len(build.modules) <= MANY or not touched else set())
+            ({WHOLE_REACTOR} if len(build.modules) <= MANY_MODULES or not changed_modules else set())
             | (set() if build.url else {DEBIAN_PACKAGES})
         ),
-        evidence=(said, *elsewhere_evidence(tree)),
-        recipe=build.recipe(),
+        evidence=(distribution, *list_external_content(tree)),
+        recipe=build.read_recipe(),
     )
-    return with_services(made, jobs(tree))
+    return add_ci_services(draft, read_jobs(tree))
 
 
-def _jdks(tree: Tree, levels: list[Evidence], available: Sequence[str], context: Context) -> tuple[Evidence, ...]:
-    found = versions.candidates(list(versions.ci_versions(tree)), levels, available, context.day) if available else []
-    if not found:
-        raise NoPlanError("this machine has no JDK that fits")
-    return tuple(found)
+def _rank_jdks(
+    tree: SourceTree, levels: list[Evidence], available: Sequence[str], context: PlanningContext
+) -> tuple[Evidence, ...]:
+    jdks = (
+        versions.rank_versions(list(versions.read_ci_versions(tree)), levels, available, context.day)
+        if available
+        else []
+    )
+    if not jdks:
+        raise NoPlanError("no suitable JDK is available")
+    return tuple(jdks)
 
 
-def render(made: Draft) -> BuildPlan:
-    """The plan of a draft. Maven's registries have no dates: builds name versions, and nothing newer comes in."""
-    test = replace_paths(made.test) if WHOLE in made.switches else made.test
-    if not isinstance(made, GradleDraft):
-        return plan_of(replace(made, test=test), (), ())
-    debian = DEBIAN_PACKAGES in made.switches
-    test = test.model_copy(update={"argv": (gradle.program(debian=debian),)})
-    steps = tuple(gradle.dependency_steps(made.recipe, debian=debian))
-    return plan_of(replace(made, test=test), steps, gradle.source_steps(made.recipe, debian=debian))
+def render_plan(draft: PlanDraft) -> BuildPlan:
+    """Return the build plan of a draft. Maven repositories have no upload dates; builds pin their versions."""
+    test = select_all_modules(draft.test) if WHOLE_REACTOR in draft.switches else draft.test
+    if not isinstance(draft, GradleDraft):
+        return build_plan(replace(draft, test=test), (), ())
+    uses_debian = DEBIAN_PACKAGES in draft.switches
+    test = test.model_copy(update={"argv": (gradle.gradle_command(debian=uses_debian),)})
+    steps = tuple(gradle.render_dependency_steps(draft.recipe, debian=uses_debian))
+    return build_plan(replace(draft, test=test), steps, gradle.render_source_steps(draft.recipe, debian=uses_debian))
 
 
-def replace_paths(test: TestCommand) -> TestCommand:
-    """The command over all modules."""
+def select_all_modules(test: TestCommand) -> TestCommand:
+    """Return the test command for all modules."""
     return test.model_copy(update={"paths": ()})
 
 
-def next_jdk(made: Draft) -> Draft:
-    """The next JDK of the evidence: code may use what a later one took away."""
-    return replace(made, versions=made.versions[1:] or made.versions)
+def select_next_jdk(draft: PlanDraft) -> PlanDraft:
+    """Select the next JDK of the evidence: the code may use an API that later JDKs removed."""
+    return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
-def _touched(reactor: Reactor, paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Modules of the change's files."""
-    found = {module for path in paths if (module := reactor.module_of(path)) is not None}
-    return tuple(sorted(module for module in found if module and module in reactor.modules()))
+def _find_changed_modules(reactor: Reactor, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the modules that contain changed files."""
+    modules = {module for path in paths if (module := reactor.find_module(path)) is not None}
+    return tuple(sorted(module for module in modules if module and module in reactor.list_code_modules()))
 
 
-def _built_by(tree: Tree) -> str:
-    path = next((path for path in OTHERS if tree.is_file(path)), "")
-    return f"and {OTHERS[path]} ({path}) is not supported" if path else "and no other known build file"
+def _detect_other_build(tree: SourceTree) -> str:
+    path = next((path for path in OTHER_BUILD_FILES if tree.is_file(path)), "")
+    return f"and {OTHER_BUILD_FILES[path]} ({path}) is not supported" if path else "and no other known build file"
 
 
-def _evidence(reactor: Reactor) -> list[Evidence]:
+def _build_evidence(reactor: Reactor) -> list[Evidence]:
     top = reactor.poms[reactor.top]
-    found = [Evidence(choice="test", value="maven", path=top.path, line=1, note=f"{len(reactor.poms)} poms")]
-    for group, artifact, version, pom in reactor.snapshots():
-        note = "taken as it was released: servers forget snapshots"
+    evidence = [Evidence(choice="test", value="maven", path=top.path, line=1, note=f"{len(reactor.poms)} poms")]
+    for group, artifact, version, pom in reactor.list_snapshots():
+        note = "replaced by its release: servers delete snapshots"
         value = f"{group}:{artifact}:{version.removesuffix('-SNAPSHOT')}"
-        found.append(Evidence(choice="dependency_steps", value=value, path=pom.path, line=pom.line(version), note=note))
-    return found
+        evidence.append(
+            Evidence(choice="dependency_steps", value=value, path=pom.path, line=pom.find_line(version), note=note)
+        )
+    return evidence

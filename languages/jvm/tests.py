@@ -1,4 +1,4 @@
-"""Where the tests of JVM projects are: source sets, names that Surefire takes in, and the canary beside them."""
+"""Detection of tests in JVM projects: source sets, Surefire's file patterns, and the canary."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import PurePosixPath
 
 from languages.base import Canary
 from languages.jvm.poms import Reactor, read_reactor
-from languages.tree import Tree
+from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
-SURE_NAMES = ("**/Test*", "**/*Test", "**/*Tests", "**/*TestCase")
-"""What Surefire takes in when a pom says nothing."""
+TEST_CLASS_NAMES = ("**/Test*", "**/*Test", "**/*Tests", "**/*TestCase")
+"""Surefire's default includes."""
 
 _DEFINES = re.compile(
     r"^\s*@(?:org\.[\w.]+\.)?(Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|RunWith|Property|Theory|Suite\w*"
@@ -23,16 +23,16 @@ _DEFINES = re.compile(
     re.MULTILINE,
 )
 _UNIT = re.compile(r"(^|/)src/test/")
-"""What Gradle's task `test` runs."""
+"""Matches what Gradle's task `test` runs."""
 _SUITE = re.compile(r"\bSuite\.class|@(\w*SuiteClasses|Suite|Select\w+)\b|\bstatic\s+([\w.]*\.)?Test\s+suite\(")
-"""Files that only name the classes that hold tests."""
+"""Matches suites, which only list classes with tests."""
 _ABSTRACT = re.compile(
     r"^(public\s+|sealed\s+)?abstract\s+(public\s+)?class\s+(\w+)|^(public\s+)?interface\s", re.MULTILINE
 )
 
 
-def in_test_folder(suffix: str) -> tuple[str, ...]:
-    """Patterns of a language's tests and what lies beside them: source sets whose name speaks of tests."""
+def test_source_patterns(suffix: str) -> tuple[str, ...]:
+    """Return the patterns of a language's tests and fixtures: source sets with `test` in their name."""
     return (
         r"(^|/)src/(test|it|[a-z][a-zA-Z]*Test|test[A-Z][a-zA-Z]*|[a-z]+-tests?)/",
         rf"^([^/]+/)?test/.*\.{suffix}$",
@@ -40,63 +40,65 @@ def in_test_folder(suffix: str) -> tuple[str, ...]:
     )
 
 
-def test_file(suffix: str) -> str:
-    """Regex of files in which tests are looked for."""
+def test_file_pattern(suffix: str) -> str:
+    """Return the regex of files that may define tests."""
     return rf"^(?!(?:.*/)?src/main/)(?=.*(?:^|/)(?:src/(?:[\w-]*[tT]est[\w-]*|it)|tests?|javatests)/).*\.{suffix}$"
 
 
-def defining_files(tree: Tree, suffix: str, plan: BuildPlan | None = None) -> list[str]:
-    """Files that define tests; with a plan those of its modules that Surefire takes in."""
-    pattern = re.compile(test_file(suffix))
+def find_test_files(suffix: str, tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return files that define tests; with a plan those of its modules that Surefire includes."""
+    pattern = re.compile(test_file_pattern(suffix))
     paths = sorted(path for path in tree.entries if pattern.search(path) and tree.is_file(path))
-    found = [path for path, text in tree.read_many(paths).items() if _holds_tests(path, text)]
+    test_files = [path for path, text in tree.read_many(paths).items() if _holds_tests(path, text)]
     if plan is None:
-        return found
+        return test_files
     if plan.test.framework == "gradle":
-        starts = tuple(f"{one}/" if one else "" for one in plan.test.paths or (plan.test.folder,))
-        return [path for path in found if _UNIT.search(path) and path.startswith(starts)]
+        prefixes = tuple(f"{folder}/" if folder else "" for folder in plan.test.paths or (plan.test.folder,))
+        return [path for path in test_files if _UNIT.search(path) and path.startswith(prefixes)]
     reactor = read_reactor(tree, tuple(plan.test.paths))
     if reactor is None:
-        return found
-    return [path for path in found if _takes_in(reactor, path, plan.test.paths)]
+        return test_files
+    return [path for path in test_files if _is_included(reactor, path, plan.test.paths)]
 
 
 def _holds_tests(path: str, text: str) -> bool:
-    """Whether the file defines tests in a class that can be run itself."""
+    """Return whether the file defines tests in a concrete class."""
     match = _ABSTRACT.search(text)
     abstract = match is not None and match[3] in (PurePosixPath(path).stem, None)
     return _DEFINES.search(text) is not None and not abstract and not _SUITE.search(text)
 
 
-def _takes_in(reactor: Reactor, path: str, modules: Sequence[str]) -> bool:
-    module = reactor.module_of(path)
+def _is_included(reactor: Reactor, path: str, modules: Sequence[str]) -> bool:
+    module = reactor.find_module(path)
     if module is None or (modules and module not in modules):
         return False
-    inside = posixpath.relpath(path, module or ".")
-    source = reactor.setting(module, "testSourceDirectory").rstrip("/")
-    if not inside.startswith((f"{source}/",) if source else ("src/test/",)):
+    relative = posixpath.relpath(path, module or ".")
+    source = reactor.find_setting(module, "testSourceDirectory").rstrip("/")
+    if not relative.startswith((f"{source}/",) if source else ("src/test/",)):
         return False
-    inside = inside.rpartition(".")[0]
-    included = _patterns(reactor, module, "include") or list(SURE_NAMES)
-    excluded = _patterns(reactor, module, "exclude")
-    return any(_matches(p, inside) for p in included) and not any(_matches(p, inside) for p in excluded)
+    relative = relative.rpartition(".")[0]
+    included = _read_surefire_patterns(reactor, module, "include") or list(TEST_CLASS_NAMES)
+    excluded = _read_surefire_patterns(reactor, module, "exclude")
+    return any(_matches_ant_pattern(p, relative) for p in included) and not any(
+        _matches_ant_pattern(p, relative) for p in excluded
+    )
 
 
-def _patterns(reactor: Reactor, module: str, kind: str) -> list[str]:
-    """Surefire's includes or excludes of the nearest pom that has any, without ends of names."""
-    for pom in reactor.lineage(module):
-        found = [
+def _read_surefire_patterns(reactor: Reactor, module: str, kind: str) -> list[str]:
+    """Return Surefire's includes or excludes of the nearest pom that has any, without suffixes."""
+    for pom in reactor.list_ancestors(module):
+        patterns = [
             re.sub(r"\.(java|kt|scala|class|groovy)$", "", pom.expand((node.text or "").strip()))
-            for plugin in pom.plugins("maven-surefire-plugin")
+            for plugin in pom.find_plugins("maven-surefire-plugin")
             for node in plugin.findall(f"configuration/{kind}s/{kind}")
         ]
-        if found:
-            return [part.strip() for one in found for part in one.split(",")]
+        if patterns:
+            return [part.strip() for pattern in patterns for part in pattern.split(",")]
     return []
 
 
-def _matches(pattern: str, path: str) -> bool:
-    """Ant's patterns: `**/` is any folders, `*` anything but a slash; the source root does not count."""
+def _matches_ant_pattern(pattern: str, path: str) -> bool:
+    """Return whether an Ant pattern matches: `**/` any folders, `*` anything but a slash, relative to any folder."""
     pattern = pattern.removeprefix("%regex[").removesuffix("]")
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
@@ -104,28 +106,28 @@ def _matches(pattern: str, path: str) -> bool:
     return re.search(rf"(?:^|/){regex}$", path) is not None
 
 
-def stub_folders(reactor: Reactor, modules: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(folder of sources, folder of tests) of each module, from the tree's root."""
+def list_stub_folders(reactor: Reactor, modules: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (source folder, test folder) of each module, relative to the root of the tree."""
     for module in modules:
-        main = reactor.setting(module, "sourceDirectory") or "src/main/java"
-        test = reactor.setting(module, "testSourceDirectory") or "src/test/java"
+        main = reactor.find_setting(module, "sourceDirectory") or "src/main/java"
+        test = reactor.find_setting(module, "testSourceDirectory") or "src/test/java"
         yield posixpath.normpath(posixpath.join(module, main)), posixpath.normpath(posixpath.join(module, test))
 
 
-def _canary_name(files: Sequence[str]) -> str:
-    named = [PurePosixPath(file) for file in files if file.endswith((".java", ".kt", ".scala"))]
-    suffix = named[0].suffix if named else ".java"
-    stems = [name.stem for name in named]
-    for end in ("Test", "Tests", "TestCase", "IT", "Spec", "Suite"):
-        if stems and all(stem.endswith(end) for stem in stems):
-            return f'"Canary${{word}}{end}{suffix}"'
+def _name_canary(files: Sequence[str]) -> str:
+    sources = [PurePosixPath(file) for file in files if file.endswith((".java", ".kt", ".scala"))]
+    suffix = sources[0].suffix if sources else ".java"
+    stems = [name.stem for name in sources]
+    for ending in ("Test", "Tests", "TestCase", "IT", "Spec", "Suite"):
+        if stems and all(stem.endswith(ending) for stem in stems):
+            return f'"Canary${{word}}{ending}{suffix}"'
     if stems and all(stem.startswith("Test") for stem in stems):
         return f'"TestCanary${{word}}{suffix}"'
     return f'"Canary${{word}}Test{suffix}"'
 
 
 CANARY = Canary(
-    name=_canary_name,
+    name=_name_canary,
     body=resources.files("languages.jvm").joinpath("canary.sh").read_text(encoding="utf-8"),
 )
-"""A class in the package and with the framework of its neighbours."""
+"""A test class in the package and framework of its neighbours."""

@@ -1,4 +1,4 @@
-"""Which JDK a project wants: what its CI tests with, what its poms compile for, what was usual on the day."""
+"""Selection of the JDK: from CI, else from the poms' language level, else by date."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from datetime import date, timedelta
 
 from languages.jvm.poms import Reactor
 from languages.jvm.releases import RELEASED, SOURCE_UNTIL
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import Evidence
 
 CI_KEYS = re.compile(r"^(java|jdk)([-_]?(version|ver)s?)?$")
-"""Keys of workflows whose values are JDKs."""
+"""Matches keys of workflows whose values are JDK versions."""
 
 _NUMBER = re.compile(r"(?<![\d.])(?:1\.)?(\d{1,2})(?![\d])(?:[.+-].*)?$")
 _LEVELS = re.compile(
@@ -21,60 +21,62 @@ _LEVELS = re.compile(
     r"|(?:javac|java)\.(?:src|target)\.version|javaVersion|jdkVersion|source|target|release|testSource|testTarget|testRelease)>"
     r"\s*(?:1\.)?(\d{1,2})\s*<"
 )
-"""Where poms say what they compile for."""
+"""Matches declarations of the language level in poms."""
 
-SETTLED = timedelta(days=365)
-"""How old a JDK must be before projects that say nothing can be trusted to build with it."""
+MINIMUM_AGE = timedelta(days=365)
+"""Minimum age of a JDK that is selected by date."""
 
 
-def ci_versions(tree: Tree) -> Iterator[Evidence]:
-    """The JDKs of CI's jobs, those of jobs about tests first."""
-    for job in sorted(jobs(tree), key=lambda job: job.is_beside):
+def read_ci_versions(tree: SourceTree) -> Iterator[Evidence]:
+    """Yield the JDKs of CI jobs; jobs that run tests first."""
+    for job in sorted(read_jobs(tree), key=lambda job: job.is_auxiliary):
         for key, values in job.values.items():
             for value in values if CI_KEYS.match(key) else ():
                 for part in value.text.splitlines():
                     if match := _NUMBER.search(part.strip().lower().removesuffix("-ea")):
-                        yield _evidence(match[1], job.path, value.line, "of the CI's matrix")
+                        yield _build_evidence(match[1], job.path, value.line, "in CI's matrix")
 
 
-def levels(reactor: Reactor) -> list[Evidence]:
-    """The language levels of the poms, the highest first."""
-    found = [
-        _evidence(match[2], pom.path, pom.text.count("\n", 0, match.start()) + 1, f"<{match[1]}>")
+def read_language_levels(reactor: Reactor) -> list[Evidence]:
+    """Return the language levels in the poms, highest first."""
+    levels = [
+        _build_evidence(match[2], pom.path, pom.text.count("\n", 0, match.start()) + 1, f"<{match[1]}>")
         for pom in reactor.poms.values()
         for match in _LEVELS.finditer(pom.text)
     ]
-    return sorted(found, key=lambda one: -int(one.value))
+    return sorted(levels, key=lambda evidence: -int(evidence.value))
 
 
-def candidates(
-    said: Sequence[Evidence], wanted: Sequence[Evidence], available: Sequence[str], day: date
+def rank_versions(
+    ci: Sequence[Evidence], levels: Sequence[Evidence], available: Sequence[str], day: date
 ) -> list[Evidence]:
-    """The JDKs worth trying, best first.
+    """Return the JDKs to try, best first.
 
     Args:
-        said: those CI tests with.
-        wanted: language levels, the highest first.
-        available: versions this machine has or can make.
-        day: the change's date.
+        ci: versions that CI tests with.
+        levels: language levels, highest first.
+        available: versions with a base image.
+        day: date of the change.
     """
-    need = int(wanted[0].value) if wanted else 0
-    until = SOURCE_UNTIL.get(need, 99) if need else 99
-    fit = [v for v in available if need <= int(v) <= until] or [v for v in available if int(v) <= max(until, 11)]
-    born = {v: released for v, released in RELEASED.items() if v in fit}
-    settled = [v for v in fit if born[v] + SETTLED <= day] or fit[:1]
-    named = {one.value: one for one in reversed(said)}
-    tested = [named[v] for v in reversed(settled) if v in named]
-    found = {one.value: one for one in tested}
-    if wanted and not tested:
-        # What only compiles for a level is safest with the JDK of that level.
-        nearest = next((v for v in fit if int(v) >= need), None)
-        if nearest and (nearest == wanted[0].value or int(nearest) > 8):
-            found[nearest] = wanted[0].model_copy(update={"value": nearest})
-    for version in [*reversed(settled), *(v for v in fit if v not in settled)]:
-        found.setdefault(version, _evidence(version, "(date)", 0, f"settled on {day}"))
+    level = int(levels[0].value) if levels else 0
+    newest = SOURCE_UNTIL.get(level, 99) if level else 99
+    suitable = [v for v in available if level <= int(v) <= newest] or [
+        v for v in available if int(v) <= max(newest, 11)
+    ]
+    release_dates = {v: released for v, released in RELEASED.items() if v in suitable}
+    mature = [v for v in suitable if release_dates[v] + MINIMUM_AGE <= day] or suitable[:1]
+    by_version = {evidence.value: evidence for evidence in reversed(ci)}
+    tested = [by_version[v] for v in reversed(mature) if v in by_version]
+    found = {evidence.value: evidence for evidence in tested}
+    if levels and not tested:
+        # The JDK of the language level itself is the safest choice if CI tests with none.
+        nearest = next((v for v in suitable if int(v) >= level), None)
+        if nearest and (nearest == levels[0].value or int(nearest) > 8):
+            found[nearest] = levels[0].model_copy(update={"value": nearest})
+    for version in [*reversed(mature), *(v for v in suitable if v not in mature)]:
+        found.setdefault(version, _build_evidence(version, "(date)", 0, f"at least a year old on {day}"))
     return list(found.values())
 
 
-def _evidence(version: str, path: str, line: int, note: str) -> Evidence:
+def _build_evidence(version: str, path: str, line: int, note: str) -> Evidence:
     return Evidence(choice="language_version", value=version, path=path, line=line, note=note)

@@ -1,1 +1,1 @@
-"""What C and C++ share: compilers by Debian release, CMake, Meson and Autotools, Debian's libraries."""
+"""Code shared by C and C++: compilers by Debian release, CMake, Meson and Autotools, libraries of Debian."""

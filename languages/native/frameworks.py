@@ -1,4 +1,4 @@
-"""How the tests of C and C++ projects are started."""
+"""Test frameworks of C and C++ projects."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from importlib import resources
 from languages.base import Framework
 
 
-def _shell(name: str) -> str:
+def _read_template(name: str) -> str:
     return resources.files("languages.native").joinpath(name).read_text(encoding="utf-8")
 
 
 FRAMEWORKS = (
-    Framework(name="ctest", shell=_shell("ctest.sh.j2"), report="ctest"),
-    Framework(name="googletest", shell=_shell("ctest.sh.j2"), report="googletest"),
-    Framework(name="meson", shell=_shell("meson.sh.j2"), report="junit"),
-    Framework(name="automake", shell=_shell("automake.sh.j2"), report="lines"),
+    Framework(name="ctest", shell=_read_template("ctest.sh.j2"), report="ctest"),
+    Framework(name="googletest", shell=_read_template("ctest.sh.j2"), report="googletest"),
+    Framework(name="meson", shell=_read_template("meson.sh.j2"), report="junit"),
+    Framework(name="automake", shell=_read_template("automake.sh.j2"), report="lines"),
 )
-"""Canaries there are none: a build takes in no file that it does not name."""
+"""None of them supports canaries: a build compiles only files that it lists."""

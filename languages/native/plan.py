@@ -1,4 +1,4 @@
-"""From what a C or C++ repository says to a draft, and from a draft to the plan; both pure."""
+"""Create a plan draft from a C or C++ repository and render it as a build plan. Both are pure functions."""
 
 from __future__ import annotations
 
@@ -8,118 +8,140 @@ from dataclasses import replace
 from datetime import date
 
 from languages import apt
-from languages.draft import Context, Draft, NoPlanError
-from languages.facts import Wanted
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
+from languages.facts import SourcedValue
 from languages.native import packages, tests
-from languages.native.cmake import CMake, read_cmake
+from languages.native.cmake import CMakeProject, read_cmake
 from languages.native.releases import CMAKE, RELEASED, TOOLS
-from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted
-from languages.services import with_services
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
+from languages.services import add_ci_services
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 CI_PACKAGES = "ci-packages"
-SWITCHES = {CI_PACKAGES: "libraries that CI installs are there, as far as Debian has them"}
+SWITCHES = {CI_PACKAGES: "libraries that CI installs are installed too, as far as Debian has them"}
 
 BUILD = "/opt/build"
-"""The build folder: outside the tree, so that no test of a clean tree sees it; the tests' user builds in it again."""
+"""The build folder. It is outside the tree, so that the tree stays clean; the tests' user builds in it again."""
 
 CONFIGURE = (
-    "cmake", "-S", ".", "-B", BUILD, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O2",
-    "-DCMAKE_CXX_FLAGS_DEBUG=-O0", "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF",
-)  # fmt: skip
-"""Assertions on, no debug information: objects stay in the source layer."""
+    "cmake",
+    "-S",
+    ".",
+    "-B",
+    BUILD,
+    "-G",
+    "Ninja",
+    "-DCMAKE_BUILD_TYPE=Debug",
+    "-DCMAKE_C_FLAGS_DEBUG=-O2",
+    "-DCMAKE_CXX_FLAGS_DEBUG=-O0",
+    "-DCMAKE_COMPILE_WARNING_AS_ERROR=OFF",
+)
+"""Assertions enabled, no debug information, because objects stay in the source layer."""
 
 GOOGLE_SOURCE = "/usr/src/googletest"
 _GOOGLE_MODULE = re.compile(r"(^|/)(googletest|gtest|google-?test)$", re.IGNORECASE)
-"""Submodules that Debian's package can stand in for."""
+"""Matches submodules that Debian's package can replace."""
 
 
-def draft(language: str, tree: Tree, context: Context) -> Draft:
-    """All choices for the tree.
+def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> PlanDraft:
+    """Return a draft of the build plan.
 
     Raises:
-        NoPlanError: there is no project with tests that this knows to build.
+        NoPlanError: there is no project with tests and a supported build system.
     """
     if not any(re.search(tests.SOURCES, path) for path in tree.entries):
         raise NoPlanError("no C or C++ file in the tree")
     cmake = read_cmake(tree)
     if cmake is not None:
-        made = _with_cmake(tree, cmake)
-    elif tree.is_file("meson.build") and "test(" in _all_meson(tree):
-        made = _with_meson()
-    elif _checked_by_make(tree):
-        made = _with_autotools(tree)
+        build = _create_cmake_steps(tree, cmake)
+    elif tree.is_file("meson.build") and "test(" in _uses_only_meson(tree):
+        build = _create_meson_steps()
+    elif _has_make_check(tree):
+        build = _create_autotools_steps(tree)
     else:
-        raise NoPlanError("neither CMake, Meson nor Autotools knows tests here")
-    test, source_steps, evidence = made
-    compilers = _compilers(context, cmake.minimum() if cmake else (0, 0))
+        raise NoPlanError("neither CMake, Meson nor Autotools declares tests")
+    test, source_steps, evidence = build
+    compilers = _rank_compilers(context, cmake.minimum_version() if cmake else (0, 0))
     if not compilers:
-        raise NoPlanError("this machine has no compiler that fits")
-    libraries = _libraries(tree, cmake)
-    until = date(context.day.year + 1, 1, 1)  # nothing depends on it; commits of a year share layers
-    drafted = Draft(
-        language=language, name="", versions=tuple(compilers), day=context.day, exclude_newer=until, test=test,
+        raise NoPlanError("no suitable compiler is available")
+    libraries = _find_libraries(tree, cmake)
+    until = date(context.day.year + 1, 1, 1)  # has no effect; commits of one year share layers
+    draft = PlanDraft(
+        language=language,
+        name="",
+        versions=tuple(compilers),
+        day=context.day,
+        exclude_newer=until,
+        test=test,
         system_packages=libraries,
-        env=LOCAL_SETTINGS, switches=frozenset({CI_PACKAGES}),
-        dependency_steps=_optional(tree, libraries),
-        source_steps=tuple(source_steps), evidence=(*evidence, *_submodules(tree)),
-    )  # fmt: skip
-    return with_services(drafted, jobs(tree))
+        env=LOCAL_SETTINGS,
+        switches=frozenset({CI_PACKAGES}),
+        dependency_steps=_render_optional_packages(tree, libraries),
+        source_steps=tuple(source_steps),
+        evidence=(*evidence, *_list_submodule_evidence(tree)),
+    )
+    return add_ci_services(draft, read_jobs(tree))
 
 
-def render(made: Draft) -> BuildPlan:
-    """The plan of a draft."""
-    tools = f"command -v cmake ninja meson autoreconf > /dev/null || {{ {apt.install(TOOLS)}; }}"
-    steps = made.dependency_steps if CI_PACKAGES in made.switches else ()
-    return plan_of(replace(made, dependency_steps=steps), (tools,), ())
+def render_plan(draft: PlanDraft) -> BuildPlan:
+    """Return the build plan of a draft."""
+    tools = f"command -v cmake ninja meson autoreconf > /dev/null || {{ {apt.render_install(TOOLS)}; }}"
+    steps = draft.dependency_steps if CI_PACKAGES in draft.switches else ()
+    return build_plan(replace(draft, dependency_steps=steps), (tools,), ())
 
 
-def without_ci_packages(made: Draft) -> Draft:
-    """Only the libraries that build files name."""
-    return replace(made, switches=made.switches - {CI_PACKAGES})
+def drop_ci_packages(draft: PlanDraft) -> PlanDraft:
+    """Install only the libraries named in build files."""
+    return replace(draft, switches=draft.switches - {CI_PACKAGES})
 
 
-def next_compiler(made: Draft) -> Draft:
-    """The next compiler of the evidence."""
-    return replace(made, versions=made.versions[1:] or made.versions)
+def select_next_compiler(draft: PlanDraft) -> PlanDraft:
+    """Select the next compiler of the evidence."""
+    return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
-def _with_cmake(tree: Tree, cmake: CMake) -> tuple[TestCommand, list[str], list[Evidence]]:
-    said = {one.value.partition("=")[0]: one for one in [*cmake.given_by_ci(), *cmake.switches()]}
-    fetched = list(cmake.fetched())
-    options = [f"-D{one.value}" for _, one in sorted(said.items())]
+def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestCommand, list[str], list[Evidence]]:
+    settings = {
+        setting.value.partition("=")[0]: setting for setting in [*cmake.read_ci_options(), *cmake.detect_options()]
+    }
+    fetched = list(cmake.list_fetched_content())
+    options = [f"-D{setting.value}" for _, setting in sorted(settings.items())]
     if fetched:
         options.append("-DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=ALWAYS")
-        if any(_GOOGLE_MODULE.search(one.value) for one in fetched):
+        if any(_GOOGLE_MODULE.search(setting.value) for setting in fetched):
             options.append(f"-DFETCHCONTENT_SOURCE_DIR_GOOGLETEST={GOOGLE_SOURCE}")
-    framework = "googletest" if tests.uses_google(tree) and cmake.one_big_test() else "ctest"
+    framework = "googletest" if tests.uses_google(tree) and cmake.has_single_test_executable() else "ctest"
     test = TestCommand(framework=framework, argv=(*CONFIGURE, *options), folder=cmake.folder)
-    go = f"cd {quoted([cmake.folder])} && " if cmake.folder else ""
-    configure = quoted(test.argv)
-    steps = [*_google_modules(tree), f"({go}{configure} && cmake --build {BUILD} --parallel $(nproc))", *_given_away()]
-    return test, steps, [*said.values(), *fetched]
+    enter = f"cd {quote_words([cmake.folder])} && " if cmake.folder else ""
+    configure = quote_words(test.argv)
+    steps = [
+        *_find_googletest_submodules(tree),
+        f"({enter}{configure} && cmake --build {BUILD} --parallel $(nproc))",
+        *_drop_ownership(),
+    ]
+    return test, steps, [*settings.values(), *fetched]
 
 
-def _with_meson() -> tuple[TestCommand, list[str], list[Evidence]]:
+def _create_meson_steps() -> tuple[TestCommand, list[str], list[Evidence]]:
     test = TestCommand(framework="meson", argv=("meson", "test"))
     steps = [f"meson setup {BUILD} --wrap-mode=nodownload -Dbuildtype=debug -Ddebug=false", f"ninja -C {BUILD}"]
-    return test, [*steps, *_given_away()], [Evidence(choice="test", value="meson test", path="meson.build", line=0)]
+    return test, [*steps, *_drop_ownership()], [Evidence(choice="test", value="meson test", path="meson.build", line=0)]
 
 
-def _checked_by_make(tree: Tree) -> bool:
-    """Whether there is a configure script, or what makes one, and `make check` would run something."""
+def _has_make_check(tree: SourceTree) -> bool:
+    """Return whether there is a configure script (or its source) and `make check` has something to run."""
     if not any(tree.is_file(path) for path in ("configure.ac", "configure.in", "configure")):
         return False
     makefiles = tree.read_many([*tree.glob("*Makefile.am"), *tree.glob("*Makefile.in")]).values()
     return any(re.search(r"^\s*(TESTS|check_\w+)\s*\+?=|^check\b.*:", text, re.MULTILINE) for text in makefiles)
 
 
-def _with_autotools(tree: Tree) -> tuple[TestCommand, list[str], list[Evidence]]:
+def _create_autotools_steps(tree: SourceTree) -> tuple[TestCommand, list[str], list[Evidence]]:
     source = next(path for path in ("configure.ac", "configure.in", "configure") if tree.is_file(path))
     prepare = "./autogen.sh --no-configure || autoreconf -fi" if tree.is_file("autogen.sh") else "autoreconf -fi"
-    prepare = "true" if source == "configure" else f"NOCONFIGURE=1 sh -c {quoted([prepare])}"
+    prepare = "true" if source == "configure" else f"NOCONFIGURE=1 sh -c {quote_words([prepare])}"
     options = "--disable-docs --enable-maintainer-mode=no" if source != "configure" else ""
     if "oniguruma" in " ".join(tree.submodules()):
         options += " --with-oniguruma=yes"
@@ -129,44 +151,48 @@ def _with_autotools(tree: Tree) -> tuple[TestCommand, list[str], list[Evidence]]
     return test, [prepare, configure, "make -j$(nproc)"], evidence
 
 
-def _all_meson(tree: Tree) -> str:
+def _uses_only_meson(tree: SourceTree) -> str:
     paths = [path for path in tree.glob("*meson.build") if not path.startswith("subprojects/")]
     return "\n".join(tree.read_many(paths).values())
 
 
-def _given_away() -> list[str]:
+def _drop_ownership() -> list[str]:
     return [f"chown -R 1000:1000 {BUILD}"]
 
 
-def _google_modules(tree: Tree) -> list[str]:
-    """Debian's GoogleTest where a submodule of it stays empty."""
-    found = [path for path in tree.submodules() if _GOOGLE_MODULE.search(path)]
-    return [f"mkdir -p {quoted([p])} && cp -r {GOOGLE_SOURCE}/. {quoted([p])}" for p in found]
+def _find_googletest_submodules(tree: SourceTree) -> list[str]:
+    """Return steps that fill empty GoogleTest submodules with Debian's package."""
+    paths = [path for path in tree.submodules() if _GOOGLE_MODULE.search(path)]
+    return [f"mkdir -p {quote_words([p])} && cp -r {GOOGLE_SOURCE}/. {quote_words([p])}" for p in paths]
 
 
-def _submodules(tree: Tree) -> Iterator[Evidence]:
-    for one in elsewhere_evidence(tree):
-        stands_in = _GOOGLE_MODULE.search(one.value) is not None
-        yield one.model_copy(update={"note": "Debian's googletest stands in for it"}) if stands_in else one
+def _list_submodule_evidence(tree: SourceTree) -> Iterator[Evidence]:
+    for evidence in list_external_content(tree):
+        is_googletest = _GOOGLE_MODULE.search(evidence.value) is not None
+        yield evidence.model_copy(update={"note": "replaced by Debian's googletest"}) if is_googletest else evidence
 
 
-def _libraries(tree: Tree, cmake: CMake | None) -> tuple[Wanted, ...]:
-    own = {name for key in cmake.names() for name in packages.DEBIAN.get(key, "").split()} if cmake else set()
-    found = [wanted for wanted in packages.libraries(tree) if wanted.text not in own]
-    google = [p for p in tree.submodules() if _GOOGLE_MODULE.search(p)]
-    places = [Wanted(text="googletest", path=".gitmodules")] if google else []
-    for one in cmake.fetched() if cmake else ():
-        names = packages.DEBIAN.get(one.value.lower(), "").split()
-        names += ["googletest"] if _GOOGLE_MODULE.search(one.value) else []
-        places += [Wanted(text=name, path=one.path, line=one.line) for name in names]
-    known = {wanted.text for wanted in found}
-    return (*found, *{wanted.text: wanted for wanted in places if wanted.text not in known}.values())
+def _find_libraries(tree: SourceTree, cmake: CMakeProject | None) -> tuple[SourcedValue, ...]:
+    own = (
+        {name for key in cmake.list_project_names() for name in packages.DEBIAN.get(key, "").split()}
+        if cmake
+        else set()
+    )
+    libraries = [library for library in packages.find_libraries(tree) if library.text not in own]
+    googletest_modules = [p for p in tree.submodules() if _GOOGLE_MODULE.search(p)]
+    more = [SourcedValue(text="googletest", path=".gitmodules")] if googletest_modules else []
+    for fetched in cmake.list_fetched_content() if cmake else ():
+        names = packages.DEBIAN.get(fetched.value.lower(), "").split()
+        names += ["googletest"] if _GOOGLE_MODULE.search(fetched.value) else []
+        more += [SourcedValue(text=name, path=fetched.path, line=fetched.line) for name in names]
+    names_found = {library.text for library in libraries}
+    return (*libraries, *{library.text: library for library in more if library.text not in names_found}.values())
 
 
-def _optional(tree: Tree, libraries: tuple[Wanted, ...]) -> tuple[str, ...]:
-    """The step that installs what CI installs beside the libraries, as far as the suite has it."""
-    known = {wanted.text for wanted in libraries}
-    names = quoted([wanted.text for wanted in packages.of_ci(tree) if wanted.text not in known])
+def _render_optional_packages(tree: SourceTree, libraries: tuple[SourcedValue, ...]) -> tuple[str, ...]:
+    """Return the step that installs CI's other packages, as far as the Debian release has them."""
+    installed = {package.text for package in libraries}
+    names = quote_words([package.text for package in packages.find_ci_packages(tree) if package.text not in installed])
     step = (
         f"{apt.UPDATE} && known=$(for name in {names}; do"
         ' [ -z "$(apt-cache madison $name)" ] || echo $name; done)'
@@ -175,13 +201,15 @@ def _optional(tree: Tree, libraries: tuple[Wanted, ...]) -> tuple[str, ...]:
     return (step,) if names else ()
 
 
-def _compilers(context: Context, minimum: tuple[int, int]) -> list[Evidence]:
-    """The compilers worth trying: of the newest Debian on the day, then the others, the nearer first."""
-    available = context.available()
-    fit = [version for version in available if CMAKE[version] >= minimum] or list(available)[-1:]
-    old = [version for version in fit if RELEASED[version] <= context.day]
-    order = [*reversed(old), *(version for version in fit if version not in old)]
+def _rank_compilers(context: PlanningContext, minimum: tuple[int, int]) -> list[Evidence]:
+    """Return the compilers to try: the newest Debian release on the day first, then the others, nearest first."""
+    available = context.list_available()
+    suitable = [version for version in available if CMAKE[version] >= minimum] or list(available)[-1:]
+    released = [version for version in suitable if RELEASED[version] <= context.day]
+    order = [*reversed(released), *(version for version in suitable if version not in released)]
     return [
-        Evidence(choice="language_version", value=v, path="(date)", line=0, note=f"of the Debian of {context.day}")
+        Evidence(
+            choice="language_version", value=v, path="(date)", line=0, note=f"Debian release current on {context.day}"
+        )
         for v in order
     ]

@@ -1,4 +1,4 @@
-"""The compilers: each Debian release's own GCC with the build tools of its time."""
+"""Compilers: the GCC of each Debian release, with the build tools of the same release."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from languages.base import Release
 DEFAULT = "12"
 
 TOOLS = ("cmake", "ninja-build", "meson", "autoconf", "automake", "libtool", "bison", "flex", "gettext", "autopoint")
-"""Build tools of every base; in an image of a registry the dependency step adds what is missing."""
+"""Build tools of every base; in an official image the dependency step installs the missing ones."""
 
 SUITES = {"10": "bullseye", "12": "bookworm", "14": "trixie"}
 """GCC -> the Debian release that has it."""
 CMAKE = {"10": (3, 18), "12": (3, 25), "14": (3, 31)}
-"""GCC -> the CMake beside it."""
+"""GCC -> CMake version of the same release."""
 RELEASED = {"10": date(2021, 8, 14), "12": date(2023, 6, 10), "14": date(2025, 8, 9)}
-"""GCC -> when its Debian release came out."""
+"""GCC -> release date of its Debian release."""
 
 
 RELEASES = tuple(
@@ -26,7 +26,7 @@ RELEASES = tuple(
         official=f"buildpack-deps:{suite}",
         released=RELEASED[version],
         suite=suite,
-        toolchain=apt.install(TOOLS),
+        toolchain=apt.render_install(TOOLS),
         probe="gcc --version && g++ --version && make --version",
     )
     for version, suite in SUITES.items()

@@ -1,11 +1,11 @@
-"""Where the tests of C and C++ projects are."""
+"""Detection of tests in C and C++ projects."""
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
 
-from languages.tree import Tree
+from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
 SOURCES = r"\.(c|cc|cpp|cxx|c\+\+|h|hh|hpp|hxx|inc|ipp)$"
@@ -34,38 +34,37 @@ RUNNER_PATTERNS = (r"(^|/)CTestConfig\.cmake$", r"(^|/)CTestTestfile\.cmake$")
 TEST_FILE = r"(?i)(^|/)((tests?|unit_?tests?|t)/.*|[^/]*[_-]?tests?|tests?[_-][^/]*)\.(c|cc|cpp|cxx|c\+\+)$"
 
 
-def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-    """Files that define tests; with a plan only those that reports can name.
+def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return files that define tests; with a plan only those that reports can name.
 
-    That is each file with GoogleTest's macros, or for ctest each that is a program of its own, named where tests are
-    added.
+    For GoogleTest these are files with its macros; for ctest, programs whose name is registered as a test.
     """
     pattern = re.compile(TEST_FILE)
     paths = sorted(p for p in tree.entries if pattern.search(p) and not _BUNDLED.search(p) and tree.is_file(p))
     framework = plan.test.framework if plan else ""
     if framework in ("meson", "automake"):
         return []
-    wanted = {"googletest": _GOOGLE, "ctest": _PROGRAM}.get(framework, _MACROS)
-    found = [path for path, text in tree.read_many(paths).items() if wanted.search(text)]
+    definition = {"googletest": _GOOGLE, "ctest": _PROGRAM}.get(framework, _MACROS)
+    test_files = [path for path, text in tree.read_many(paths).items() if definition.search(text)]
     if framework != "ctest":
-        return found
-    added = _names_of_tests(tree)
-    return [path for path in found if PurePosixPath(path).stem in added]
+        return test_files
+    registered = _read_test_names(tree)
+    return [path for path in test_files if PurePosixPath(path).stem in registered]
 
 
-def _names_of_tests(tree: Tree) -> set[str]:
-    """The names that CMake files give to tests, and the words of loops that add one for each."""
+def _read_test_names(tree: SourceTree) -> set[str]:
+    """Return the names that CMake files register as tests, including the words of loops that register one each."""
     texts = tree.read_many([path for path in tree.glob("*CMakeLists.txt") if not _BUNDLED.search(path)]).values()
-    found: set[str] = set()
+    registered: set[str] = set()
     for text in (re.sub(r"#.*", "", text) for text in texts):
         names = [match[1] for match in _ADDED.finditer(text)]
-        found.update(names)
+        registered.update(names)
         if any(name.startswith("$") for name in names):
-            found.update(word for match in _LOOP.finditer(text) for word in match[1].split())
-    return found
+            registered.update(word for match in _LOOP.finditer(text) for word in match[1].split())
+    return registered
 
 
-def uses_google(tree: Tree) -> bool:
-    """Whether most files that define tests do it with GoogleTest."""
-    found = defining_files(tree)
-    return 2 * sum(_GOOGLE.search(text) is not None for text in tree.read_many(found).values()) > len(found)
+def uses_google(tree: SourceTree) -> bool:
+    """Return whether most files that define tests use GoogleTest."""
+    test_files = find_test_files(tree)
+    return 2 * sum(_GOOGLE.search(text) is not None for text in tree.read_many(test_files).values()) > len(test_files)

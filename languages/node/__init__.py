@@ -1,1 +1,1 @@
-"""Node.js: what JavaScript and TypeScript have in common. Plans of both are alike, in the same boxes."""
+"""Node.js: code shared by JavaScript and TypeScript. Both have the same plans and share images."""

@@ -1,4 +1,4 @@
-"""Which of a draft's choices are given up, in which order, when nothing else is known to mend its build or tests."""
+"""Fallbacks of Node drafts, in the order in which repair tries them if nothing else is known to help."""
 
 from __future__ import annotations
 
@@ -6,37 +6,43 @@ from dataclasses import replace
 from datetime import timedelta
 
 from languages.base import Fallback
-from languages.draft import Draft
-from languages.node.switches import BUILD, FORGIVING, IGNORE_SCRIPTS
+from languages.draft import PlanDraft
+from languages.node.switches import BUILD, IGNORE_SCRIPTS, RELAXED_PEERS
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
 
 
-def exact_date(draft: Draft) -> Draft:
-    """Without a lock file: packages up to the change's own day."""
+def use_exact_date(draft: PlanDraft) -> PlanDraft:
+    """Allow packages up to the change's own date if there is no lock file."""
     if any(path.rpartition("/")[2] in LOCKS for path, _ in draft.manifests):
         return draft
     return replace(draft, exclude_newer=draft.day + timedelta(days=1))
 
 
-def forgiving(draft: Draft) -> Draft:
-    """Peer dependencies need not fit, and the lock file may be older than package.json."""
-    return replace(draft, switches=draft.switches | {FORGIVING})
+def relax_peer_dependencies(draft: PlanDraft) -> PlanDraft:
+    """Accept unmet peer dependencies and a lock file older than package.json."""
+    return replace(draft, switches=draft.switches | {RELAXED_PEERS})
 
 
-def without_scripts(draft: Draft) -> Draft:
-    """No install scripts of packages."""
+def drop_install_scripts(draft: PlanDraft) -> PlanDraft:
+    """Run no install scripts of packages."""
     return replace(draft, switches=draft.switches | {IGNORE_SCRIPTS})
 
 
-def without_build(draft: Draft) -> Draft:
-    """Tests that need nothing built run all the same."""
+def drop_build(draft: PlanDraft) -> PlanDraft:
+    """Run no build: tests that need no generated files still run."""
     return replace(draft, switches=draft.switches - {BUILD})
 
 
-def next_node(draft: Draft) -> Draft:
-    """The next Node of the evidence."""
+def select_next_node(draft: PlanDraft) -> PlanDraft:
+    """Select the next Node version of the evidence."""
     return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
-FALLBACKS: tuple[Fallback, ...] = (exact_date, forgiving, without_scripts, next_node, without_build)
+FALLBACKS: tuple[Fallback, ...] = (
+    use_exact_date,
+    relax_peer_dependencies,
+    drop_install_scripts,
+    select_next_node,
+    drop_build,
+)

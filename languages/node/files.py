@@ -1,4 +1,4 @@
-"""Which files define tests, and which of them a run takes in: by the runner's configuration where it can be read."""
+"""Detection of test files, and of those that a runner collects according to its configuration."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from languages import marked
+from languages import yaml_nodes
 from languages.node import jest
-from languages.node.package import glob_regex, read_package
-from languages.node.quoted import quoted
-from languages.tree import Tree
-from taskdb.records import BuildPlan
+from languages.node.js_words import parse_quoted_words
+from languages.node.package import convert_glob, read_package
+from languages.source_tree import SourceTree
+from taskdb.records import BuildPlan, TestCommand
 
 _END = r"\.[cm]?[jt]sx?$"
 TEST_FILE = (
@@ -23,108 +23,128 @@ TEST_FILE = (
     rf"(.*/)?((__tests__|tests?|specs?)/(.*/)?[^/]+|[^/]*[._-](test|tests|spec|specs)|tests?([-_.][^/]*)?){_END}"
 )
 
+_NO_TESTS = re.compile(r"(^|/)(node_modules|fixtures?|__fixtures__)/|\.d\.[cm]?ts$")
 _DEFINES = re.compile(
     r"(?:^|[^.\w$])(?:test|it|describe|suite|specify|tap|t|tape|QUnit)\s*(?:\.\w+\s*)*(?:<[^>\n]*>)?[(`]"
 )
 
 VITEST = (f"(.*/)?[^/]*\\.(test|spec){_END}",)
 AVA = (
-    r"test\.[cm]?js", r"(src|source)/test\.[cm]?js", r"(.*/)?test-[^/]*\.[cm]?js", r"(.*/)?[^/]*\.(test|spec)\.[cm]?js",
+    r"test\.[cm]?js",
+    r"(src|source)/test\.[cm]?js",
+    r"(.*/)?test-[^/]*\.[cm]?js",
+    r"(.*/)?[^/]*\.(test|spec)\.[cm]?js",
     r"(.*/)?(tests?|__tests__)/(?!(.*/)?(_|helpers?/|fixtures?/)).*\.[cm]?js",
-)  # fmt: skip
+)
 NODE = (
-    rf"(.*/)?[^/]*[._-]test{_END}", rf"(.*/)?test-[^/]*{_END}", rf"(.*/)?test{_END}", rf"(.*/)?test/.*{_END}",
-)  # fmt: skip
+    rf"(.*/)?[^/]*[._-]test{_END}",
+    rf"(.*/)?test-[^/]*{_END}",
+    rf"(.*/)?test{_END}",
+    rf"(.*/)?test/.*{_END}",
+)
 _DEFAULTS: Mapping[str, Sequence[str]] = {
-    "vitest": VITEST, "ava": AVA, "node:test": NODE, "mocha": (r"test/[^/]*\.[cm]?js",),
-    "borp": (rf"(.*/)?[^/]*\.test{_END}",), "tap": (r"(tests?/.*|test)\.[cm]?[jt]s",),
-}  # fmt: skip
-"""What runners take in unless they are told, below the folder in which they run."""
+    "vitest": VITEST,
+    "ava": AVA,
+    "node:test": NODE,
+    "mocha": (r"test/[^/]*\.[cm]?js",),
+    "borp": (rf"(.*/)?[^/]*\.test{_END}",),
+    "tap": (r"(tests?/.*|test)\.[cm]?[jt]s",),
+}
+"""Default patterns of each runner, relative to the folder in which it runs."""
 
 
-def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-    """Files that define tests, sorted; with a plan those that its runner takes in, as far as that can be read."""
-    wanted = re.compile(TEST_FILE)
+def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return files that define tests, sorted; with a plan those that its runner collects."""
     if plan is None:
-        return _with_tests(tree, [path for path in tree.entries if wanted.search(path)])
+        pattern = re.compile(TEST_FILE)
+        return _filter_test_files(tree, [path for path in tree.entries if pattern.search(path)])
     folder, test = plan.test.folder, plan.test
-    below = [p for p in tree.entries if (not folder or p.startswith(f"{folder}/")) and re.search(_END, p)]
-    below = [p for p in below if not re.search(r"(^|/)(node_modules|fixtures?|__fixtures__)/|\.d\.[cm]?ts$", p)]
-    inside = {p: p[len(folder) :].lstrip("/") for p in below}
-    # A runner's word in paths is a part of names for jest and vitest, a file, folder or pattern for all others.
+    candidates = [p for p in tree.entries if (not folder or p.startswith(f"{folder}/")) and re.search(_END, p)]
+    candidates = [p for p in candidates if not _NO_TESTS.search(p)]
+    relative = {p: p[len(folder) :].lstrip("/") for p in candidates}
     if test.framework == "jest":
-        known = jest.configs(tree, folder, test.argv)
-        if any(one.is_computed for one in known):
+        configs = jest.read_configs(tree, folder, test.argv)
+        if any(config.is_computed for config in configs):
             return []
-        found = [path for path in below if any(one.takes(path) for one in known)]
-        found = [p for p in found if not test.paths or any(_in_name(word, inside[p]) for word in test.paths)]
+        collected = [p for p in candidates if any(config.includes_path(p) for config in configs)]
     elif test.framework == "vitest":
-        kept, ignored = _vitest(tree, folder, test.argv)
-        found = [p for p, name in inside.items() if _any(kept, name) and not _any(ignored, name)]
-        found = [p for p in found if not test.paths or any(_in_name(word, inside[p]) for word in test.paths)]
+        included, excluded = _read_vitest_patterns(tree, folder, test.argv)
+        collected = [p for p, name in relative.items() if _is_selected(name, included, excluded)]
     else:
-        patterns = [
-            one
-            for path in test.paths or _own_patterns(tree, folder, test.framework)
-            for one in _spread(tree, folder, path)
-        ]
-        left_out = [pattern[1:] for pattern in patterns if pattern.startswith("!")]
-        taken = [glob_regex(pattern) for pattern in patterns if not pattern.startswith("!")]
-        found = [p for p, name in inside.items() if _any(taken or _DEFAULTS[test.framework], name)]
-        found = [p for p in found if not _any([glob_regex(one) for one in left_out], inside[p])]
-        if test.framework == "ava":
-            found = [p for p in found if not re.search(r"(^|/)(_|helpers?/)", inside[p])]
-    return _with_tests(tree, found)
+        return _filter_test_files(tree, _find_glob_matches(tree, test, relative))
+    # Paths on the command line are substrings for jest and vitest, and files, folders or globs for all other runners.
+    is_unfiltered = not test.paths
+    return _filter_test_files(
+        tree, [p for p in collected if is_unfiltered or any(_contains_word(word, relative[p]) for word in test.paths)]
+    )
 
 
-def _with_tests(tree: Tree, paths: Sequence[str]) -> list[str]:
+def _find_glob_matches(tree: SourceTree, test: TestCommand, relative: Mapping[str, str]) -> list[str]:
+    patterns = [
+        pattern
+        for path in test.paths or _read_own_patterns(tree, test.folder, test.framework)
+        for pattern in _expand_folder(tree, test.folder, path)
+    ]
+    excluded = [convert_glob(pattern[1:]) for pattern in patterns if pattern.startswith("!")]
+    included = [convert_glob(pattern) for pattern in patterns if not pattern.startswith("!")]
+    if test.framework == "ava":
+        excluded.append(r"(.*/)?(_|helpers?/).*")
+    included_or_default = included or _DEFAULTS[test.framework]
+    return [p for p, name in relative.items() if _is_selected(name, included_or_default, excluded)]
+
+
+def _is_selected(name: str, included: Sequence[str], excluded: Sequence[str]) -> bool:
+    return _matches_any(included, name) and not _matches_any(excluded, name)
+
+
+def _filter_test_files(tree: SourceTree, paths: Sequence[str]) -> list[str]:
     return [path for path, text in tree.read_many(sorted(paths)).items() if _DEFINES.search(text)]
 
 
-def _any(patterns: Sequence[str], name: str) -> bool:
+def _matches_any(patterns: Sequence[str], name: str) -> bool:
     return any(re.fullmatch(pattern, name) for pattern in patterns)
 
 
-def _in_name(word: str, name: str) -> bool:
+def _contains_word(word: str, name: str) -> bool:
     try:
         return re.search(word, name) is not None or word.removeprefix("./").strip("/") in name
     except re.error:
         return word in name
 
 
-def _spread(tree: Tree, folder: str, path: str) -> Iterator[str]:
-    """A folder stands for the files below."""
+def _expand_folder(tree: SourceTree, folder: str, path: str) -> Iterator[str]:
+    """Yield the glob for the files below a folder, or the path itself."""
     path = path.removeprefix("./").rstrip("/")
     yield f"{path}/**/*.?([cm])[jt]s?(x)" if posixpath.join(folder, path) in tree.folders else path
 
 
-def _own_patterns(tree: Tree, folder: str, framework: str) -> list[str]:
-    """Patterns in the configuration of ava, mocha and borp."""
+def _read_own_patterns(tree: SourceTree, folder: str, framework: str) -> list[str]:
+    """Return the patterns in the configuration of ava, mocha or borp."""
     package = read_package(tree, folder)
     data: Any = package.data.get(framework)
     if framework == "borp":
-        rows = marked.load(tree.read(posixpath.join(folder, ".borp.yaml")))["files"].values()
+        rows = yaml_nodes.load_yaml(tree.read(posixpath.join(folder, ".borp.yaml")))["files"].values()
         return [row.text for row in rows]
     key = "spec" if framework == "mocha" else "files"
     if framework == "mocha":
         for name in (".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs"):
             if text := tree.read(posixpath.join(folder, name)):
-                data = _mapping(text) if name.endswith(".json") else {key: quoted(text, key)}
+                data = _parse_mapping(text) if name.endswith(".json") else {key: parse_quoted_words(text, key)}
                 if name.endswith(("ml",)):
-                    row = marked.load(text)[key]
-                    data = {key: [one.text for one in row.values()] or row.text}
+                    row = yaml_nodes.load_yaml(text)[key]
+                    data = {key: [entry.text for entry in row.values()] or row.text}
         if not isinstance(data, dict) or not data.get(key):
             recursive = "--recursive" in tree.read(posixpath.join(folder, "test/mocha.opts"))
             return ["test"] if recursive else []
     elif framework == "ava":
         for name in ("ava.config.js", "ava.config.cjs", "ava.config.mjs"):
             if text := tree.read(posixpath.join(folder, name)):
-                data = {key: quoted(text, key)}
+                data = {key: parse_quoted_words(text, key)}
     value = data.get(key) if isinstance(data, dict) else None
     return [value] if isinstance(value, str) else [v for v in value or () if isinstance(v, str)]
 
 
-def _mapping(text: str) -> dict[str, Any]:
+def _parse_mapping(text: str) -> dict[str, Any]:
     try:
         data = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.MULTILINE))
     except ValueError:
@@ -135,15 +155,17 @@ def _mapping(text: str) -> dict[str, Any]:
 _VITEST = [f"{name}.config.{end}" for name in ("vitest", "vite") for end in ("ts", "mts", "js", "mjs", "cjs")]
 
 
-def _vitest(tree: Tree, folder: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(regexes of names that are taken in, regexes of what is not), from vitest's configuration."""
-    named = [word for flag, word in pairwise(argv) if flag in ("-c", "--config")]
-    named += [word.partition("=")[2] for word in argv if word.startswith("--config=")]
-    paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*named, *_VITEST)]
-    inside = next((text for path in paths if (text := tree.read(path))), "").partition("test:")[2]
-    kept = [f"(.*/)?{glob_regex(_bare(one))}" for one in quoted(inside, "include")]
-    return kept or list(VITEST), [f"(.*/)?{glob_regex(_bare(one))}" for one in quoted(inside, "exclude")]
+def _read_vitest_patterns(tree: SourceTree, folder: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return (regexes of included names, regexes of excluded names) from vitest's configuration."""
+    config_names = [word for flag, word in pairwise(argv) if flag in ("-c", "--config")]
+    config_names += [word.partition("=")[2] for word in argv if word.startswith("--config=")]
+    paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*config_names, *_VITEST)]
+    settings = next((text for path in paths if (text := tree.read(path))), "").partition("test:")[2]
+    included = [f"(.*/)?{convert_glob(_strip_glob(pattern))}" for pattern in parse_quoted_words(settings, "include")]
+    return included or list(VITEST), [
+        f"(.*/)?{convert_glob(_strip_glob(pattern))}" for pattern in parse_quoted_words(settings, "exclude")
+    ]
 
 
-def _bare(pattern: str) -> str:
+def _strip_glob(pattern: str) -> str:
     return pattern.removeprefix("./").removeprefix("**/")

@@ -1,4 +1,4 @@
-"""How each test runner of Node is started so that it leaves a report, and how a canary is written for it."""
+"""Test frameworks of Node: shell templates that make each runner write a report, and canary templates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _START = """\
 command=(env "PATH=$workdir/{{ folder }}/node_modules/.bin:$workdir/node_modules/.bin:/opt/venv/bin:$PATH"@@
    {% for word in argv %} {{ word | sh }}{% endfor %})
 """
-_GIVEN = """\
+_ARGUMENTS = """\
 if [ ${#arguments[@]} -gt 0 ]; then
     for file in "${arguments[@]}"; do command+=("@@"); done
 else
@@ -23,40 +23,40 @@ _ASSET = """\
 "${reports[@]}" asset @ASSET@ > "$out/@FILE@" || fail "the reporter is damaged"
 """
 _RELATIVE = "${file#{{ folder ~ '/' if folder else '' }}}"
-"""A test file as seen from the folder in which the command runs."""
+"""Path of a test file relative to the folder in which the command runs."""
 
 
-def _put(template: str, text: str) -> str:
-    """A template with `text` in its open place."""
+def _fill_template(template: str, text: str) -> str:
+    """Return a template with its placeholder replaced by `text`."""
     return template.replace("@@", text)
 
 
-def _asset(file: str, name: str) -> str:
-    """A reporter of the harness, laid into $out."""
+def _render_asset(file: str, name: str) -> str:
+    """Return the shell line that writes a reporter of the harness to $out."""
     return _ASSET.replace("@FILE@", file).replace("@ASSET@", name)
 
 
 _JEST = (
-    _put(_START, "")
+    _fill_template(_START, "")
     + """\
 command+=(--ci --json "--outputFile=$out/jest.json" --forceExit)
 """
-    # A pattern, not --runTestsByPath: where there are several projects only those run it that take it in.
-    + _put(_GIVEN, """$(printf '%s' "$workdir/$file" | sed 's/[][().*+?^${}|\\\\]/\\\\&/g')\\$""")
+    # A pattern instead of --runTestsByPath: with several projects, only those that include the file run it.
+    + _fill_template(_ARGUMENTS, """$(printf '%s' "$workdir/$file" | sed 's/[][().*+?^${}|\\\\]/\\\\&/g')\\$""")
 )
 _VITEST = (
-    _put(_START, "")
+    _fill_template(_START, "")
     + 'command+=(--run --reporter=default --reporter=json "--outputFile.json=$out/vitest.json")\n'
-    + _put(_GIVEN, _RELATIVE)
+    + _fill_template(_ARGUMENTS, _RELATIVE)
 )
 _MOCHA = (
-    _asset("reporter.cjs", "mocha_reporter.cjs")
-    + _put(_START, ' "MERGEMILL_OUT=$out/tests.jsonl"')
+    _render_asset("reporter.cjs", "mocha_reporter.cjs")
+    + _fill_template(_START, ' "MERGEMILL_OUT=$out/tests.jsonl"')
     + 'command+=(--reporter "$out/reporter.cjs")\n'
-    + _put(_GIVEN, _RELATIVE)
+    + _fill_template(_ARGUMENTS, _RELATIVE)
 )
 _AVA = (
-    _put(_START, "")
+    _fill_template(_START, "")
     + """\
 command+=(--tap --timeout=10m)  # ava ends a run in which nothing happened for ten seconds, also while it starts
 tap="$out/out.tap"
@@ -70,7 +70,7 @@ if [ ${#tests[@]} -eq 1 ]; then
     mkdir -p "${tap%/*}" && chown -R {{ uid }} "$out"
 fi
 """
-    + _put(_GIVEN, _RELATIVE)
+    + _fill_template(_ARGUMENTS, _RELATIVE)
     + """command=(bash -c 'set -o pipefail; "$@" | tee "$0"' "$tap" "${command[@]}")\n"""
 )
 _SPREAD = """\
@@ -81,10 +81,10 @@ command=(bash -O globstar -O nullglob -O extglob -c '
     done
 @@' "$out" "${#start[@]}" "${start[@]}" "${command[@]}")
 """
-"""Patterns are spread out where the command runs, as a shell does it with those of a script."""
+"""Expands globs in the folder of the command, as a shell does for the globs of a script."""
 _NODE_TEST = (
-    _asset("reporter.mjs", "node_reporter.mjs")
-    + _put(_START, "")
+    _render_asset("reporter.mjs", "node_reporter.mjs")
+    + _fill_template(_START, "")
     + """\
 start=(
     "${command[@]}" --test "--test-reporter=$out/reporter.mjs" "--test-reporter-destination=$out/tests.jsonl"
@@ -92,12 +92,12 @@ start=(
 )
 command=()
 """
-    + _put(_GIVEN, _RELATIVE)
-    + _put(_SPREAD, '    exec "${start[@]}" "${files[@]}"')
+    + _fill_template(_ARGUMENTS, _RELATIVE)
+    + _fill_template(_SPREAD, '    exec "${start[@]}" "${files[@]}"')
 )
 _BORP = (
-    _asset("reporter.mjs", "node_reporter.mjs")
-    + _put(_START, "")
+    _render_asset("reporter.mjs", "node_reporter.mjs")
+    + _fill_template(_START, "")
     + """\
 if [ ${#arguments[@]} -gt 0 ]; then  # borp would run those of its configuration, too
     command=(
@@ -112,10 +112,10 @@ fi
 """.replace("@@", _RELATIVE)
 )
 _TAP = (
-    _put(_START, "")
+    _fill_template(_START, "")
     + 'start=("${command[@]}")\ncommand=()\n'
-    + _put(_GIVEN, _RELATIVE)
-    + _put(
+    + _fill_template(_ARGUMENTS, _RELATIVE)
+    + _fill_template(
         _SPREAD,
         """\
     code=0; set -o pipefail
@@ -135,21 +135,21 @@ _SUFFIX = re.compile(r"(?:[._-](?:test|spec|tests|specs|unit|node))?\.[cm]?[jt]s
 _PREFIX = re.compile(r"^tests?[-_.]")
 
 
-def canary_name(files: Sequence[str]) -> str:
-    """A name as the first test file has it: `word.spec.ts` beside `shop.spec.ts`."""
+def name_canary(files: Sequence[str]) -> str:
+    """Return a file name formed like the first test file: `word.spec.ts` beside `shop.spec.ts`."""
     name = next((PurePosixPath(file).name for file in files if _SUFFIX.search(file)), "shop.test.js")
     suffix = _SUFFIX.search(name)
     prefix = _PREFIX.search(name)
-    end = suffix.group() if suffix else ".js"
-    start = prefix.group() if prefix and len(prefix.group()) + len(end) < len(name) else ""
-    return f'"{start}${{word}}{end}"'
+    ending = suffix.group() if suffix else ".js"
+    beginning = prefix.group() if prefix and len(prefix.group()) + len(ending) < len(name) else ""
+    return f'"{beginning}${{word}}{ending}"'
 
 
-def _canary(body: str) -> Canary:
-    return Canary(name=canary_name, body=body)
+def _make_canary(body: str) -> Canary:
+    return Canary(name=name_canary, body=body)
 
 
-_FAILS = "if (3 * 4 !== %s) throw new Error('it is not');"
+_ASSERTION = "if (3 * 4 !== %s) throw new Error('it is not');"
 _AVA_CANARY = """\
 if grep -qs '"type": *"module"' package.json || [[ $file == *.ts || $file == *.mjs ]]; then
         printf "import test from 'ava';\\n"
@@ -159,39 +159,54 @@ if grep -qs '"type": *"module"' package.json || [[ $file == *.ts || $file == *.m
     printf "test('%s', t => { t.is(3 * 4, %s); });\\n" "$word" "$sum\""""
 
 
-def _body(before: str, define: str) -> str:
-    """Bash that prints `before` and a test: `define` has %s for its name and %s for what it does."""
-    inner = define.replace("DOES", _FAILS)
+def _render_body(before: str, define: str) -> str:
+    """Return Bash that prints `before` and a test. `define` has %s for the test's name and DOES for its body."""
+    inner = define.replace("DOES", _ASSERTION)
     return f"""printf "{before}{inner}\\n" "$word" "$sum" """.rstrip()
 
 
 FRAMEWORKS = (
-    Framework(name="jest", shell=_JEST, report="jest", canary=_canary(_body("", "test('%s', () => { DOES });"))),
     Framework(
-        name="vitest", shell=_VITEST, report="jest",
-        canary=_canary(_body("import { test } from 'vitest';\\n", "test('%s', () => { DOES });")),
+        name="jest", shell=_JEST, report="jest", canary=_make_canary(_render_body("", "test('%s', () => { DOES });"))
     ),
     Framework(
-        name="mocha", shell=_MOCHA, report="lines",
-        canary=_canary(_body("", "(typeof it === 'function' ? it : test)('%s', function () { DOES });")),
+        name="vitest",
+        shell=_VITEST,
+        report="jest",
+        canary=_make_canary(_render_body("import { test } from 'vitest';\\n", "test('%s', () => { DOES });")),
     ),
     Framework(
-        name="ava", shell=_AVA, report="ava", canary=_canary(_AVA_CANARY),
+        name="mocha",
+        shell=_MOCHA,
+        report="lines",
+        canary=_make_canary(_render_body("", "(typeof it === 'function' ? it : test)('%s', function () { DOES });")),
     ),
     Framework(
-        name="node:test", shell=_NODE_TEST, report="nodetest",
-        canary=_canary(_body("", "import('node:test').then(({ test }) => test('%s', () => { DOES }));")),
+        name="ava",
+        shell=_AVA,
+        report="ava",
+        canary=_make_canary(_AVA_CANARY),
     ),
     Framework(
-        name="borp", shell=_BORP, report="nodetest",
-        canary=_canary(_body("", "import('node:test').then(({ test }) => test('%s', () => { DOES }));")),
+        name="node:test",
+        shell=_NODE_TEST,
+        report="nodetest",
+        canary=_make_canary(_render_body("", "import('node:test').then(({ test }) => test('%s', () => { DOES }));")),
     ),
     Framework(
-        name="tap", shell=_TAP, report="tap",
-        canary=_canary(
-            _body("", "console.log((3 * 4 === %s ? '' : 'not ') + 'ok 1 - %s'); console.log('1..1');").replace(
+        name="borp",
+        shell=_BORP,
+        report="nodetest",
+        canary=_make_canary(_render_body("", "import('node:test').then(({ test }) => test('%s', () => { DOES }));")),
+    ),
+    Framework(
+        name="tap",
+        shell=_TAP,
+        report="tap",
+        canary=_make_canary(
+            _render_body("", "console.log((3 * 4 === %s ? '' : 'not ') + 'ok 1 - %s'); console.log('1..1');").replace(
                 '"$word" "$sum"', '"$sum" "$word"'
             )
         ),
     ),
-)  # fmt: skip
+)

@@ -1,4 +1,4 @@
-"""Which files jest takes in, as far as its configuration can be read without running it."""
+"""Detection of the files that jest includes, as far as its configuration is readable without running it."""
 
 from __future__ import annotations
 
@@ -8,56 +8,61 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from languages.node.package import glob_regex, read_package
-from languages.node.quoted import quoted
-from languages.tree import Tree
+from languages.node.js_words import parse_quoted_words
+from languages.node.package import convert_glob, read_package
+from languages.source_tree import SourceTree
 
 NAMES = ("jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json")
 _END = r"\.[cm]?[jt]sx?$"
 _DEFAULT = rf"(^|/)__tests__/.*{_END}|(^|/)([^/]*\.)?(spec|test){_END}"
 _ROOT = "/testbed"
-"""Where the tree lies: patterns may speak of whole paths."""
+"""Location of the tree in the container: patterns may match absolute paths."""
 
 
 @dataclass(frozen=True)
-class Config:
-    """One project's configuration. All paths are from the tree's root."""
+class JestConfig:
+    """Jest configuration of one project. Paths are relative to the root of the tree."""
 
     root: str
-    """Its rootDir."""
+    """The `rootDir`."""
     text: str
 
     @property
     def is_computed(self) -> bool:
-        """Whether what it takes in is told by code that is not a plain word."""
+        """Whether the included files are computed by code."""
         keys = ("testMatch", "testRegex")
-        return any(re.search(rf"\b{key}['\"]?\s*:", self.text) and not quoted(self.text, key) for key in keys)
+        return any(
+            re.search(rf"\b{key}['\"]?\s*:", self.text) and not parse_quoted_words(self.text, key) for key in keys
+        )
 
-    def takes(self, path: str) -> bool:
-        """Whether it takes the file in."""
+    def includes_path(self, path: str) -> bool:
+        """Return whether the configuration includes the file."""
         if self.root and not path.startswith(f"{self.root}/"):
             return False
-        whole = f"{_ROOT}/{path}"
-        roots = [self._placed(root).rstrip("/") for root in quoted(self.text, "roots")]
-        if roots and not any(whole.startswith(f"{root}/") for root in roots):
+        absolute = f"{_ROOT}/{path}"
+        roots = [self._resolve_root_dir(root).rstrip("/") for root in parse_quoted_words(self.text, "roots")]
+        if roots and not any(absolute.startswith(f"{root}/") for root in roots):
             return False
-        if any(_found(self._placed(one), whole) for one in quoted(self.text, "testPathIgnorePatterns")):
+        if any(
+            _match_pattern(self._resolve_root_dir(pattern), absolute)
+            for pattern in parse_quoted_words(self.text, "testPathIgnorePatterns")
+        ):
             return False
-        globs, regexes = quoted(self.text, "testMatch"), quoted(self.text, "testRegex")
+        globs, regexes = parse_quoted_words(self.text, "testMatch"), parse_quoted_words(self.text, "testRegex")
         if not globs and not regexes:
             return re.search(_DEFAULT, path) is not None
-        return any(_found(one, whole) for one in regexes) or self._matches(globs, whole)
+        return any(_match_pattern(pattern, absolute) for pattern in regexes) or self._matches_globs(globs, absolute)
 
-    def _matches(self, globs: Sequence[str], whole: str) -> bool:
-        kept = [one for one in globs if not one.startswith("!")]
-        left_out = [one[1:] for one in globs if one.startswith("!")]
-        return self._any(kept, whole) and not self._any(left_out, whole)
+    def _matches_globs(self, globs: Sequence[str], absolute: str) -> bool:
+        included = [glob for glob in globs if not glob.startswith("!")]
+        excluded = [glob[1:] for glob in globs if glob.startswith("!")]
+        return self._matches_any(included, absolute) and not self._matches_any(excluded, absolute)
 
-    def _any(self, globs: Sequence[str], whole: str) -> bool:
-        return any(re.fullmatch(glob_regex(self._placed(one)), whole) for one in globs)
+    def _matches_any(self, globs: Sequence[str], absolute: str) -> bool:
+        return any(re.fullmatch(convert_glob(self._resolve_root_dir(glob)), absolute) for glob in globs)
 
-    def _placed(self, pattern: str) -> str:
-        """With `<rootDir>` put in; relative folders are meant from there."""
+    def _resolve_root_dir(self, pattern: str) -> str:
+        """Return a pattern with `<rootDir>` substituted and relative folders resolved."""
         root = posixpath.join(_ROOT, self.root).rstrip("/")
         if pattern.startswith("<rootDir>"):
             return posixpath.normpath(pattern.replace("<rootDir>", root, 1))
@@ -68,69 +73,71 @@ class Config:
         )
 
 
-def configs(tree: Tree, folder: str, argv: Sequence[str]) -> list[Config]:
-    """The configurations of a command that runs in `folder`; at least one, whose text may be empty."""
-    named = list(_named(argv, ("-c", "--config")))
-    projects = list(_named(argv, ("--projects",)))
+def read_configs(tree: SourceTree, folder: str, argv: Sequence[str]) -> list[JestConfig]:
+    """Return the configurations of a command that runs in `folder`; at least one, possibly empty."""
+    paths = list(_read_option_values(argv, ("-c", "--config")))
+    projects = list(_read_option_values(argv, ("--projects",)))
     if not projects:
-        own = next(iter(_read(tree, folder, named or [""])), Config(folder, ""))
-        projects = [one.replace("<rootDir>", own.root or ".") for one in quoted(own.text, "projects")]
+        config = next(iter(_read_configs_at(tree, folder, paths or [""])), JestConfig(folder, ""))
+        projects = [
+            project.replace("<rootDir>", config.root or ".") for project in parse_quoted_words(config.text, "projects")
+        ]
         if not projects:
-            return [own]
-    return list(_read(tree, folder, projects)) or [Config(folder, "")]
+            return [config]
+    return list(_read_configs_at(tree, folder, projects)) or [JestConfig(folder, "")]
 
 
-def _named(argv: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
-    """The values of options, also several behind one."""
-    taking = False
+def _read_option_values(argv: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
+    """Yield the values of options, including several values of one option."""
+    is_value = False
     for word in argv:
         name, equals, value = word.partition("=")
         if word.startswith("-"):
-            taking = name in flags and not equals
+            is_value = name in flags and not equals
             if name in flags and equals:
                 yield value
-        elif taking:
+        elif is_value:
             yield word
 
 
-def _read(tree: Tree, folder: str, places: Sequence[str]) -> Iterator[Config]:
-    """The configurations at files or folders, which may be patterns."""
-    for place in places:
-        path = posixpath.normpath(posixpath.join(folder, place)) if place or folder else ""
+def _read_configs_at(tree: SourceTree, folder: str, patterns: Sequence[str]) -> Iterator[JestConfig]:
+    """Yield the configurations at files or folders, which may be globs."""
+    for pattern in patterns:
+        path = posixpath.normpath(posixpath.join(folder, pattern)) if pattern or folder else ""
         path = "" if path == "." else path
-        known = [*tree.entries, *tree.folders] if "*" in path else [path]
-        for one in known:
-            if "*" not in path or re.fullmatch(glob_regex(path), one):
-                yield from _at(tree, one)
+        paths = [*tree.entries, *tree.folders] if "*" in path else [path]
+        for candidate in paths:
+            if "*" not in path or re.fullmatch(convert_glob(path), candidate):
+                yield from _read_config_at(tree, candidate)
 
 
-def _at(tree: Tree, path: str) -> Iterator[Config]:
-    """The configuration that is the file, or lies in the folder."""
+def _read_config_at(tree: SourceTree, path: str) -> Iterator[JestConfig]:
+    """Yield the configuration in the file or folder."""
     if tree.is_file(path) and not path.endswith("package.json"):
-        yield _config(tree, path)
+        yield _parse_config(tree, path)
         return
     folder = posixpath.dirname(path) if path.endswith("package.json") else path
     for name in NAMES:
         if tree.is_file(file := posixpath.join(folder, name)):
-            yield _config(tree, file)
+            yield _parse_config(tree, file)
             return
     data = read_package(tree, folder).data.get("jest")
     if isinstance(data, dict):
-        yield _rooted(folder, json.dumps(data))
+        yield _resolve_root(folder, json.dumps(data))
 
 
-def _config(tree: Tree, path: str) -> Config:
-    return _rooted(posixpath.dirname(path), tree.read(path))
+def _parse_config(tree: SourceTree, path: str) -> JestConfig:
+    return _resolve_root(posixpath.dirname(path), tree.read(path))
 
 
-def _rooted(folder: str, text: str) -> Config:
-    root = next(iter(quoted(text, "rootDir")), "")
-    placed = posixpath.normpath(posixpath.join(folder, root)) if root and "<" not in root else folder
-    return Config("" if placed in (".", "/") or placed.startswith("..") else placed, text)
+def _resolve_root(folder: str, text: str) -> JestConfig:
+    root = next(iter(parse_quoted_words(text, "rootDir")), "")
+    resolved = posixpath.normpath(posixpath.join(folder, root)) if root and "<" not in root else folder
+    return JestConfig("" if resolved in (".", "/") or resolved.startswith("..") else resolved, text)
 
 
-def _found(pattern: str, whole: str) -> bool:
+def _match_pattern(pattern: str, absolute: str) -> bool:
     try:
-        return re.search(pattern, whole) is not None
+        return re.search(pattern, absolute) is not None
     except re.error:
         return False

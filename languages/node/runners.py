@@ -1,4 +1,4 @@
-"""The test runners: how their command lines read, and which options belong into a plan."""
+"""Test runners: parsing of their command lines, and the options that are kept in a plan."""
 
 from __future__ import annotations
 
@@ -6,139 +6,160 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from languages.node.scripts import Simple
+from languages.node.scripts import SimpleCommand
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runner:
-    """One test runner. Options are regexes on the whole name, without `=value`."""
+class NodeTestRunner:
+    """One test runner. Options are regexes that match the option name without `=value`."""
 
     framework: str
-    """Of `languages.node.frameworks`."""
+    """Name in `languages.node.frameworks`."""
     package: str
-    """In package.json; empty for Node itself."""
-    with_value: str = ""
-    """Options that take the next word, `=` aside."""
-    dropped: str = ""
-    """Options that report, watch, measure coverage or hurry: nothing of what a test says depends on them."""
-    words: tuple[str, ...] = ()
-    """Subcommands, such as `run`, that the framework's shell writes itself."""
+    """Name in package.json; empty for Node itself."""
+    value_options: str = ""
+    """Options that take the next word as value."""
+    dropped_options: str = ""
+    """Options for reporting, watching, coverage and concurrency, which do not change test results."""
+    subcommands: tuple[str, ...] = ()
+    """Subcommands, such as `run`, that the framework's shell template adds itself."""
 
 
-RUNNERS: dict[str, Runner] = {
-    "jest": Runner(
-        framework="jest", package="jest",
-        with_value=r"-c|--config|--projects|--selectProjects|--rootDir|--roots|-t|--testNamePattern|--testPathPatterns?"
-                   r"|--env|--testEnvironment|--maxWorkers|-w|--testTimeout|--preset|--shard|--coverageDirectory|--reporters"
-                   r"|--coverageReporters|--testPathIgnorePatterns|--modulePathIgnorePatterns|--outputFile|--runner"
-                   r"|--collectCoverageFrom|--setupFilesAfterEnv|--cacheDirectory|--logHeapUsage|--workerIdleMemoryLimit",
-        dropped=r"--coverage\w*|--collectCoverage\w*|--watch\w*|--ci|--silent|--verbose|--reporters|--json|--outputFile|-i"
-                r"|--bail|-b|--colors?|--no-coverage|--notify|--onlyChanged|-o|--changedSince|-u|--updateSnapshot|--forceExit"
-                r"|--maxWorkers|-w|--shard|--detectOpenHandles|--no-cache|--clearCache|--logHeapUsage|--passWithNoTests",
+RUNNERS: dict[str, NodeTestRunner] = {
+    "jest": NodeTestRunner(
+        framework="jest",
+        package="jest",
+        value_options=r"-c|--config|--projects|--selectProjects|--rootDir|--roots|-t|--testNamePattern|--testPathPatterns?"
+        r"|--env|--testEnvironment|--maxWorkers|-w|--testTimeout|--preset|--shard|--coverageDirectory|--reporters"
+        r"|--coverageReporters|--testPathIgnorePatterns|--modulePathIgnorePatterns|--outputFile|--runner"
+        r"|--collectCoverageFrom|--setupFilesAfterEnv|--cacheDirectory|--logHeapUsage|--workerIdleMemoryLimit",
+        dropped_options=r"--coverage\w*|--collectCoverage\w*|--watch\w*|--ci|--silent|--verbose|--reporters|--json|--outputFile|-i"
+        r"|--bail|-b|--colors?|--no-coverage|--notify|--onlyChanged|-o|--changedSince|-u|--updateSnapshot|--forceExit"
+        r"|--maxWorkers|-w|--shard|--detectOpenHandles|--no-cache|--clearCache|--logHeapUsage|--passWithNoTests",
     ),
-    "vitest": Runner(
-        framework="vitest", package="vitest", words=("run", "watch", "dev"),
-        with_value=r"-c|--config|-r|--root|--dir|--project|--environment|--mode|-t|--testNamePattern|--reporter|--outputFile"
-                   r"|--pool|--maxWorkers|--minWorkers|--testTimeout|--hookTimeout|--shard|--retry|--exclude|--workspace",
-        dropped=r"--coverage[\w.]*|--watch|-w|--run|--reporter|--outputFile|--ui|--open|--silent|--bail|--shard|-u|--update"
-                r"|--changed|--no-watch|--no-color|--color|--hideSkippedTests|--typecheck[\w.]*|--passWithNoTests|--no-coverage",
+    "vitest": NodeTestRunner(
+        framework="vitest",
+        package="vitest",
+        subcommands=("run", "watch", "dev"),
+        value_options=r"-c|--config|-r|--root|--dir|--project|--environment|--mode|-t|--testNamePattern|--reporter|--outputFile"
+        r"|--pool|--maxWorkers|--minWorkers|--testTimeout|--hookTimeout|--shard|--retry|--exclude|--workspace",
+        dropped_options=r"--coverage[\w.]*|--watch|-w|--run|--reporter|--outputFile|--ui|--open|--silent|--bail|--shard|-u|--update"
+        r"|--changed|--no-watch|--no-color|--color|--hideSkippedTests|--typecheck[\w.]*|--passWithNoTests|--no-coverage",
     ),
-    "mocha": Runner(
-        framework="mocha", package="mocha",
-        with_value=r"-r|--require|--import|-t|--timeout|--timeouts|-s|--slow|-u|--ui|--config|--opts|--spec|--file|--ignore"
-                   r"|--exclude|-R|--reporter|-O|--reporter-options?|-g|--grep|-f|--fgrep|--extension|--ext|--compilers|-j|--jobs"
-                   r"|--globals?|--watch-files|--retries|--loader|--experimental-loader|-n|--node-option|-C"
-                   r"|--package|--es-module.*",
-        dropped=r"-R|--reporter|-O|--reporter-options?|-w|--watch|--watch-files|--bail|-b|--colors?|-c|--no-colors?|-C"
-                r"|--parallel|-p|-j|--jobs|--growl|-G|--exit|--no-exit|--inspect.*|--forbid-only|--forbid-pending"
-                r"|--full-trace",
+    "mocha": NodeTestRunner(
+        framework="mocha",
+        package="mocha",
+        value_options=r"-r|--require|--import|-t|--timeout|--timeouts|-s|--slow|-u|--ui|--config|--opts|--spec|--file|--ignore"
+        r"|--exclude|-R|--reporter|-O|--reporter-options?|-g|--grep|-f|--fgrep|--extension|--ext|--compilers|-j|--jobs"
+        r"|--globals?|--watch-files|--retries|--loader|--experimental-loader|-n|--node-option|-C"
+        r"|--package|--es-module.*",
+        dropped_options=r"-R|--reporter|-O|--reporter-options?|-w|--watch|--watch-files|--bail|-b|--colors?|-c|--no-colors?|-C"
+        r"|--parallel|-p|-j|--jobs|--growl|-G|--exit|--no-exit|--inspect.*|--forbid-only|--forbid-pending"
+        r"|--full-trace",
     ),
-    "ava": Runner(
-        framework="ava", package="ava",
-        with_value=r"--config|--match|-m|--concurrency|-c|--timeout|-T|--node-arguments",
-        dropped=r"--tap|-t|--timeout|-T|--verbose|-v|--watch|-w|--fail-fast|--color|--no-color|--concurrency|-c|--serial|-s|-u"
-                r"|--update-snapshots",
+    "ava": NodeTestRunner(
+        framework="ava",
+        package="ava",
+        value_options=r"--config|--match|-m|--concurrency|-c|--timeout|-T|--node-arguments",
+        dropped_options=r"--tap|-t|--timeout|-T|--verbose|-v|--watch|-w|--fail-fast|--color|--no-color|--concurrency|-c|--serial|-s|-u"
+        r"|--update-snapshots",
     ),
-    "tape": Runner(framework="tap", package="tape", with_value=r"-r|--require|-i|--ignore", dropped=r"--no-only"),
-    "tap": Runner(
-        framework="tap", package="tap",
-        with_value=r"-R|--reporter|-j|--jobs|-t|--timeout|--node-arg|--test-arg|-T|--coverage-map",
-        dropped=r"-.*",
+    "tape": NodeTestRunner(
+        framework="tap", package="tape", value_options=r"-r|--require|-i|--ignore", dropped_options=r"--no-only"
     ),
-    "borp": Runner(
-        framework="borp", package="borp",
-        with_value=r"-r|--reporter|-c|--concurrency|-t|--timeout|-p|--pattern|--ignore|-i"
-                   r"|--lines|--branches|--functions|--statements|-X|--coverage-exclude|--config",
-        dropped=r"--reporter|-r|--coverage|-C|--check-coverage|--lines|--branches|--functions|--statements|-X"
-                r"|--coverage-exclude|--watch|-w|--concurrency|-c",
+    "tap": NodeTestRunner(
+        framework="tap",
+        package="tap",
+        value_options=r"-R|--reporter|-j|--jobs|-t|--timeout|--node-arg|--test-arg|-T|--coverage-map",
+        dropped_options=r"-.*",
     ),
-}  # fmt: skip
+    "borp": NodeTestRunner(
+        framework="borp",
+        package="borp",
+        value_options=r"-r|--reporter|-c|--concurrency|-t|--timeout|-p|--pattern|--ignore|-i"
+        r"|--lines|--branches|--functions|--statements|-X|--coverage-exclude|--config",
+        dropped_options=r"--reporter|-r|--coverage|-C|--check-coverage|--lines|--branches|--functions|--statements|-X"
+        r"|--coverage-exclude|--watch|-w|--concurrency|-c",
+    ),
+}
 """Name of the executable -> runner."""
 
-NODE_TEST = Runner(
-    framework="node:test", package="",
-    with_value=r"-r|--require|--import|--loader|--experimental-loader|--test-name-pattern|--test-reporter"
-               r"|--test-reporter-destination|--test-timeout|--test-concurrency|-C|--conditions|--env-file|--test-isolation"
-               r"|--test-skip-pattern|--test-shard",
-    dropped=r"--test-reporter(-destination)?|--experimental-test-coverage|--test-coverage.*|--watch|--test-only|--test-shard"
-            r"|--test-concurrency|--test-update-snapshots|--test",
-)  # fmt: skip
-PLAIN_NODE = Runner(
-    framework="tap", package="", with_value=r"-r|--require|--import|--loader|--experimental-loader|-C|--conditions"
+NODE_TEST = NodeTestRunner(
+    framework="node:test",
+    package="",
+    value_options=r"-r|--require|--import|--loader|--experimental-loader|--test-name-pattern|--test-reporter"
+    r"|--test-reporter-destination|--test-timeout|--test-concurrency|-C|--conditions|--env-file|--test-isolation"
+    r"|--test-skip-pattern|--test-shard",
+    dropped_options=r"--test-reporter(-destination)?|--experimental-test-coverage|--test-coverage.*|--watch|--test-only|--test-shard"
+    r"|--test-concurrency|--test-update-snapshots|--test",
+)
+PLAIN_NODE = NodeTestRunner(
+    framework="tap", package="", value_options=r"-r|--require|--import|--loader|--experimental-loader|-C|--conditions"
 )
 
 BROWSERS = frozenset(
-    (  # noqa: SIM905 - one word a line would hide the list
+    (  # noqa: SIM905 - one word per line would take fifteen lines
         "karma wtr web-test-runner testem cypress playwright wdio nightwatch testcafe protractor airtap zuul "
         "webpack-dev-server"
     ).split()
 )
 """Runners that need a browser."""
 
-_EQUIVALENTS = {"react-scripts": "test", "craco": "test", "kcd-scripts": "test", "tsdx": "test", "dts": "test",
-                "vue-cli-service": "test:unit", "wp-scripts": "test-unit-js", "kent": "test", "jest-cli": "",
-                "react-app-rewired": "test", "umi-test": "", "lerna-jest": ""}  # fmt: skip
-"""Commands that run jest with a configuration of their own -> their word for it."""
+_EQUIVALENTS = {
+    "react-scripts": "test",
+    "craco": "test",
+    "kcd-scripts": "test",
+    "tsdx": "test",
+    "dts": "test",
+    "vue-cli-service": "test:unit",
+    "wp-scripts": "test-unit-js",
+    "kent": "test",
+    "jest-cli": "",
+    "react-app-rewired": "test",
+    "umi-test": "",
+    "lerna-jest": "",
+}
+"""Commands that wrap jest -> their test subcommand."""
 _LOADERS = frozenset({"tsx", "ts-node", "ts-node-esm", "babel-node", "esmo", "tsm", "sucrase-node", "node"})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Call:
-    """A runner's command line, taken apart."""
+class RunnerCall:
+    """A parsed command line of a runner."""
 
-    runner: Runner
+    runner: NodeTestRunner
     argv: tuple[str, ...]
     paths: tuple[str, ...]
     script: str
 
     @property
-    def key(self) -> tuple[str, tuple[str, ...]]:
-        """Calls with the same key differ only in their files."""
+    def comparison_key(self) -> tuple[str, tuple[str, ...]]:
+        """Calls with equal keys differ only in their files."""
         return self.runner.framework, self.argv
 
 
-def read_call(simple: Simple) -> Call | None:
-    """The runner that a simple command starts; None when it starts none that is known."""
+def parse_call(simple: SimpleCommand) -> RunnerCall | None:
+    """Return the runner call of a simple command; None if it starts no known runner."""
     words = list(simple.words)
-    start = _start(words)
-    if start is None:
+    runner_start = _match_runner(words)
+    if runner_start is None:
         return None
-    runner, count = start
-    head, rest = words[:count], words[count:]
-    options, paths = _sorted_out(rest, runner)
+    runner, count = runner_start
+    program, arguments = words[:count], words[count:]
+    options, paths = _split_arguments(arguments, runner)
     env = [
         f"{name}={value}"
         for name, value in simple.env
         if name not in ("NODE_ENV", "CI", "FORCE_COLOR") and "$" not in value
     ]
     if words[0] in _EQUIVALENTS:
-        env.append("CI=true")  # else it waits for changes
+        env.append("CI=true")  # disables watch mode
     prefix = ["env", *env] if env else []
-    return Call(runner=runner, argv=(*prefix, *head, *options), paths=tuple(paths), script=simple.script)
+    return RunnerCall(runner=runner, argv=(*prefix, *program, *options), paths=tuple(paths), script=simple.script)
 
 
-def _start(words: Sequence[str]) -> tuple[Runner, int] | None:
-    """(runner, how many words start it)."""
+def _match_runner(words: Sequence[str]) -> tuple[NodeTestRunner, int] | None:
+    """Return (runner, number of words that start it)."""
     if words[0] in RUNNERS:
         return RUNNERS[words[0]], 1
     if words[0] in _EQUIVALENTS:
@@ -146,7 +167,7 @@ def _start(words: Sequence[str]) -> tuple[Runner, int] | None:
         count = words.index(word) + 1 if word in words else 0 if word else 1
         return (RUNNERS["jest"], count) if count else None
     if words[0] in _LOADERS:
-        return next((found for at in range(1, len(words)) if (found := _loaded(words, at))), None)
+        return next((match for position in range(1, len(words)) if (match := _match_loader(words, position))), None)
     return None
 
 
@@ -155,36 +176,38 @@ _EXECUTABLE = re.compile(
 )
 
 
-def _loaded(words: Sequence[str], at: int) -> tuple[Runner, int] | None:
-    """(runner, how many words start it), where node or a loader such as tsx starts it by its word `at`."""
-    word = words[at]
+def _match_loader(words: Sequence[str], position: int) -> tuple[NodeTestRunner, int] | None:
+    """Return (runner, number of words that start it) if node or a loader starts the word at `position`."""
+    word = words[position]
     name = _EXECUTABLE.search(word)
     if name and name[1] in RUNNERS and "node_modules" in word:
-        return RUNNERS[name[1]], at + 1
-    if word in RUNNERS and (words[0] != "node" or words[at - 1].endswith("js")):  # a script may start it, too
-        return RUNNERS[word], at + 1
+        return RUNNERS[name[1]], position + 1
+    if word in RUNNERS and (
+        words[0] != "node" or words[position - 1].endswith("js")
+    ):  # a script may start a runner, too
+        return RUNNERS[word], position + 1
     if word == "--test" or word.startswith("--test="):
         return NODE_TEST, 1
     is_test = not word.startswith("-") and re.search(r"(^|/)(_?tests?|spec)([/._-]|$)", word)
     return (PLAIN_NODE, 1) if is_test else None
 
 
-def _sorted_out(words: Sequence[str], runner: Runner) -> tuple[list[str], list[str]]:
-    """(options that are kept, files and patterns)."""
+def _split_arguments(words: Sequence[str], runner: NodeTestRunner) -> tuple[list[str], list[str]]:
+    """Return (kept options, files and patterns)."""
     options: list[str] = []
     paths: list[str] = []
-    waiting, kept = False, False
+    expects_value, is_kept = False, False
     for word in words:
-        if waiting:
-            waiting = False
-            if kept:
+        if expects_value:
+            expects_value = False
+            if is_kept:
                 options.append(word)
         elif word.startswith("-") and word != "-":
             name = word.partition("=")[0]
-            kept = not (runner.dropped and re.fullmatch(runner.dropped, name))
-            waiting = "=" not in word and bool(runner.with_value and re.fullmatch(runner.with_value, name))
-            if kept:
+            is_kept = not (runner.dropped_options and re.fullmatch(runner.dropped_options, name))
+            expects_value = "=" not in word and bool(runner.value_options and re.fullmatch(runner.value_options, name))
+            if is_kept:
                 options.append(word)
-        elif word not in runner.words and "$" not in word:
+        elif word not in runner.subcommands and "$" not in word:
             paths.append(word)
     return options, paths

@@ -1,4 +1,4 @@
-"""What a script of package.json runs in the end: simple commands, through `npm run`, wrappers and chains."""
+"""Expansion of package.json scripts to simple commands, through `npm run`, wrappers and chains."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 
 DEPTH = 6
-"""How far scripts may call each other."""
+"""Maximum nesting of script calls."""
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _MANAGERS = frozenset({"npm", "yarn", "pnpm", "bun"})
 _INSTALLER_WORDS = frozenset(
-    (  # noqa: SIM905 - one word a line would hide the list
+    (  # noqa: SIM905 - one word per line would take thirty lines
         "install i ci add remove exec dlx link pack publish audit version config cache why set import dedupe up "
         "upgrade npm workspace workspaces plugin init create outdated info list ls rebuild prune"
     ).split()
 )
-_ELSEWHERE = frozenset(
-    (  # noqa: SIM905 - one word a line would hide the list
+_OTHER_FOLDER = frozenset(
+    (  # noqa: SIM905 - one word per line would take ten lines
         "-r --recursive --workspaces -ws --filter -F --workspace -w --prefix -C --dir --cwd"
     ).split()
 )
-"""Flags by which a package manager runs scripts of other packages."""
+"""Package manager flags that run scripts of other packages."""
 _RUN_ALL = frozenset({"npm-run-all", "npm-run-all2", "run-s", "run-p", "run-z"})
 _COVERAGE = frozenset(
-    (  # noqa: SIM905 - one word a line would hide the list
+    (  # noqa: SIM905 - one word per line would take thirty lines
         "--reporter -r --require --include -n --exclude -x --temp-dir --temp-directory -t --report-dir --reports-dir "
         "-o --cwd -e --lines --branches --functions --statements --config -c"
     ).split()
@@ -41,87 +41,89 @@ _WRAPPERS: Mapping[str, frozenset[str]] = {
     "dotenv": frozenset({"-e"}),
     "nodemon": frozenset({"-w", "--watch", "-e", "--ext", "-x", "--exec"}),
 }
-"""Commands that run the command behind them -> their options that take a word."""
+"""Commands that run the command after them -> their options with a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Simple:
-    """One command: its words, and the variables set for it."""
+class SimpleCommand:
+    """A command: its words and environment variables."""
 
     words: tuple[str, ...]
     env: tuple[tuple[str, str], ...] = ()
     script: str = ""
-    """Name of the script it stands in."""
+    """Name of the script that contains it."""
 
 
-def expand(line: str, scripts: Mapping[str, str], *, script: str = "", depth: int = 0) -> Iterator[Simple]:
-    """The simple commands of a shell line in their order, calls of other scripts replaced by what these run."""
-    for words in _split(line):
-        yield from _simple(words, scripts, script, depth)
+def expand_scripts(
+    line: str, scripts: Mapping[str, str], *, script: str = "", depth: int = 0
+) -> Iterator[SimpleCommand]:
+    """Yield the simple commands of a shell line in order, calls of other scripts expanded."""
+    for words in _split_commands(line):
+        yield from _expand_simple(words, scripts, script, depth)
 
 
-def run_script(name: str, scripts: Mapping[str, str], *, depth: int = 0) -> Iterator[Simple]:
-    """What `npm run NAME` runs, its `pre` script first."""
-    for one in (f"pre{name}", name):
-        if one in scripts and depth < DEPTH:
-            yield from expand(scripts[one], scripts, script=one, depth=depth + 1)
+def expand_script(name: str, scripts: Mapping[str, str], *, depth: int = 0) -> Iterator[SimpleCommand]:
+    """Yield the commands of `npm run NAME`, its `pre` script first."""
+    for script_name in (f"pre{name}", name):
+        if script_name in scripts and depth < DEPTH:
+            yield from expand_scripts(scripts[script_name], scripts, script=script_name, depth=depth + 1)
 
 
-def called(words: list[str]) -> tuple[str, list[str]] | None:
-    """(script, further arguments) of a package manager's call such as `npm run X -- --y`; None of all others."""
-    if not words or words[0] not in _MANAGERS or _ELSEWHERE & set(words[1:]):
+def parse_script_call(words: list[str]) -> tuple[str, list[str]] | None:
+    """Return (script, arguments) of a package manager call such as `npm run X -- --y`; None for other commands."""
+    if not words or words[0] not in _MANAGERS or _OTHER_FOLDER & set(words[1:]):
         return None
     rest = [word for word in words[1:] if word not in ("--silent", "-s", "--if-present")]
-    named = rest[:1] in (["run"], ["run-script"])
-    rest = rest[1:] if named else rest
-    if not rest or rest[0].startswith("-") or (rest[0] in _INSTALLER_WORDS and not named):
+    is_run = rest[:1] in (["run"], ["run-script"])
+    rest = rest[1:] if is_run else rest
+    if not rest or rest[0].startswith("-") or (rest[0] in _INSTALLER_WORDS and not is_run):
         return None
     name = "test" if rest[0] in ("t", "tst") else rest[0]
-    return (name, _arguments(rest[1:])) if named or words[0] != "npm" or name in ("test", "start") else None
+    return (name, _script_arguments(rest[1:])) if is_run or words[0] != "npm" or name in ("test", "start") else None
 
 
-def _arguments(rest: list[str]) -> list[str]:
-    """What a call gives to its script; flags of the package manager itself are left out."""
+def _script_arguments(rest: list[str]) -> list[str]:
+    """Return the arguments for the script, without flags of the package manager."""
     return [word for word in rest if word not in ("--", "--if-present", "--silent", "-s")]
 
 
-def _simple(words: list[str], scripts: Mapping[str, str], script: str, depth: int) -> Iterator[Simple]:
-    env, words = _unwrapped(words)
+def _expand_simple(words: list[str], scripts: Mapping[str, str], script: str, depth: int) -> Iterator[SimpleCommand]:
+    env, words = _strip_wrappers(words)
     if not words:
         return
-    if depth < DEPTH and (names := _listed(words, scripts)) is not None:
+    if depth < DEPTH and (names := _list_run_all_scripts(words, scripts)) is not None:
         for name in names:
-            yield from (_with(one, env, []) for one in run_script(name, scripts, depth=depth))
+            yield from (_add_arguments(command, env, []) for command in expand_script(name, scripts, depth=depth))
         return
-    call = called(words)
+    call = parse_script_call(words)
     if call and call[0] in scripts and depth < DEPTH:
-        inner = list(run_script(call[0], scripts, depth=depth))
-        for at, one in enumerate(inner):
-            yield _with(one, env, call[1] if at == len(inner) - 1 else [])
+        inner = list(expand_script(call[0], scripts, depth=depth))
+        for position, command in enumerate(inner):
+            yield _add_arguments(command, env, call[1] if position == len(inner) - 1 else [])
     elif call and words[0] != "npm" and call[0] not in scripts:
-        yield from _simple([call[0], *call[1]], scripts, script, depth + 1) if depth < DEPTH else ()
+        yield from _expand_simple([call[0], *call[1]], scripts, script, depth + 1) if depth < DEPTH else ()
     else:
-        yield Simple(words=tuple(words), env=tuple(env), script=script)
+        yield SimpleCommand(words=tuple(words), env=tuple(env), script=script)
 
 
-def _with(one: Simple, env: list[tuple[str, str]], arguments: list[str]) -> Simple:
-    return Simple(words=(*one.words, *arguments), env=(*env, *one.env), script=one.script)
+def _add_arguments(command: SimpleCommand, env: list[tuple[str, str]], arguments: list[str]) -> SimpleCommand:
+    return SimpleCommand(words=(*command.words, *arguments), env=(*env, *command.env), script=command.script)
 
 
-def _listed(words: list[str], scripts: Mapping[str, str]) -> list[str] | None:
-    """The scripts that npm-run-all and its kin run; None of other commands."""
+def _list_run_all_scripts(words: list[str], scripts: Mapping[str, str]) -> list[str] | None:
+    """Return the scripts that npm-run-all and similar tools run; None for other commands."""
     if words[0] not in _RUN_ALL:
         return None
     names = [word for word in words[1:] if not word.startswith("-")]
-    found: list[str] = []
+    matches: list[str] = []
     for name in names:
         pattern = name.replace("**", "*")
-        found += [script for script in scripts if script == name or ("*" in name and fnmatch(script, pattern))]
-    return found
+        matches += [script for script in scripts if script == name or ("*" in name and fnmatch(script, pattern))]
+    return matches
 
 
-def _unwrapped(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
-    """(variables, command) without wrappers around it."""
+def _strip_wrappers(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return (variables, command) without wrappers."""
     env: list[tuple[str, str]] = []
     while words:
         word = words[0]
@@ -129,7 +131,9 @@ def _unwrapped(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
             env.append((word.partition("=")[0], word.partition("=")[2]))
             words = words[1:]
         elif word in _WRAPPERS or (word == "istanbul" and words[1:2] == ["cover"]):
-            words = _behind(words[1 + (word == "istanbul") :], _WRAPPERS.get(word, frozenset({"--report", "--dir"})))
+            words = _skip_wrapper_options(
+                words[1 + (word == "istanbul") :], _WRAPPERS.get(word, frozenset({"--report", "--dir"}))
+            )
         elif word.startswith(("./node_modules/.bin/", "node_modules/.bin/")):
             words = [word.rpartition("/")[2], *words[1:]]
         elif word == "_mocha":
@@ -139,23 +143,23 @@ def _unwrapped(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
     return env, [word for word in words if word != "--"] if words[:1] != ["node"] else words
 
 
-def _behind(words: list[str], with_value: frozenset[str]) -> list[str]:
-    """The command behind a wrapper's options."""
-    at = 0
-    while at < len(words) and (words[at].startswith("-") or _ASSIGNMENT.fullmatch(words[at])):
-        if _ASSIGNMENT.fullmatch(words[at]):
+def _skip_wrapper_options(words: list[str], with_value: frozenset[str]) -> list[str]:
+    """Return the command after a wrapper's options."""
+    position = 0
+    while position < len(words) and (words[position].startswith("-") or _ASSIGNMENT.fullmatch(words[position])):
+        if _ASSIGNMENT.fullmatch(words[position]):
             break
-        if words[at] == "--":
-            return words[at + 1 :]
-        at += 2 if words[at] in with_value else 1
-    return words[at:]
+        if words[position] == "--":
+            return words[position + 1 :]
+        position += 2 if words[position] in with_value else 1
+    return words[position:]
 
 
 _OPERATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")"})
 
 
-def _split(line: str) -> Iterator[list[str]]:
-    """The words of each simple command; redirections are left out. What cannot be read is split at blanks."""
+def _split_commands(line: str) -> Iterator[list[str]]:
+    """Yield the words of each simple command without redirections; invalid quoting is split at whitespace."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="();<>|&")
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -163,20 +167,20 @@ def _split(line: str) -> Iterator[list[str]]:
         tokens = list(lexer)
     except ValueError:
         tokens = line.split()
-    held: list[str] = []
-    skip = False
+    command: list[str] = []
+    is_target = False
     for word in tokens:
-        if skip:
-            skip = False
+        if is_target:
+            is_target = False
         elif word in _OPERATORS or word == "\n":
-            if held:
-                yield held
-            held = []
+            if command:
+                yield command
+            command = []
         elif word and set(word) <= set("<>&"):
-            skip = True
-            if held and held[-1].isdigit():
-                held.pop()
+            is_target = True
+            if command and command[-1].isdigit():
+                command.pop()
         else:
-            held.append(word)
-    if held:
-        yield held
+            command.append(word)
+    if command:
+        yield command

@@ -1,15 +1,15 @@
-"""The named ways in which a draft for Node is rendered."""
+"""Switches of Node drafts."""
 
 from __future__ import annotations
 
 BUILD = "build"
 IGNORE_SCRIPTS = "ignore-scripts"
-FORGIVING = "forgiving"
+RELAXED_PEERS = "forgiving"
 NEWER_GYP = "newer-gyp"
 
 SWITCHES = {
     BUILD: "what CI builds before the tests is built with the tree",
-    IGNORE_SCRIPTS: "packages' install scripts are not run: what they would fetch or compile is missing",
-    NEWER_GYP: "addons are compiled by node-gyp 8, for Pythons that npm 6 knows nothing of",
-    FORGIVING: "peer dependencies need not fit, and the lock file may be older than package.json",
+    IGNORE_SCRIPTS: "install scripts of packages are not run: what they would download or compile is missing",
+    NEWER_GYP: "addons are compiled by node-gyp 8, because npm 6 does not support newer Python versions",
+    RELAXED_PEERS: "unmet peer dependencies and a lock file older than package.json are accepted",
 }

@@ -1,4 +1,4 @@
-"""Perl: test files that print TAP, run by prove; modules from CPAN by cpanm, or Debian's packages of them."""
+"""Perl: test files that print TAP, run by prove; modules from CPAN by cpanm or from Debian packages."""
 
 from __future__ import annotations
 
@@ -6,75 +6,58 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib import resources
 
-from languages.base import Canary, Fallback, Framework
-from languages.draft import Draft
-from languages.perl.plan import COMPILE, TEST_FILE, draft, render, test_files
+from languages.base import Canary, Framework, Language
+from languages.draft import PlanDraft
+from languages.perl.plan import COMPILE, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.perl.releases import DEFAULT, RELEASES
-from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH, debian_packages
-from languages.scripting.versions import next_version
-from languages.tree import Tree
+from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
+from languages.scripting.versions import select_next_version
+from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
-__all__ = [
-    "CONFIG_PATTERNS",
-    "DEFAULT",
-    "FALLBACKS",
-    "FRAMEWORKS",
-    "KEPT_FOLDERS",
-    "NAME",
-    "PATH",
-    "RELEASES",
-    "RUNNER_PATTERNS",
-    "SUFFIXES",
-    "SWITCHES",
-    "TEST_FILE",
-    "TEST_PATTERNS",
-    "TITLE",
-    "defining_files",
-    "draft",
-    "render",
-]  # fmt: skip
 
-NAME, TITLE = "perl", "Perl"
-SUFFIXES = (".pm", ".pl", ".t", ".xs", ".psgi")
-TEST_PATTERNS = (r"^x?t/", r"(^|/)t/.*\.(t|pm|pl)$")
-RUNNER_PATTERNS = (r"(^|/)\.proverc$",)
-CONFIG_PATTERNS: tuple[str, ...] = ()
-KEPT_FOLDERS: tuple[str, ...] = ()
-PATH: tuple[str, ...] = ()
-SWITCHES = {
-    DEBIAN_PACKAGES: SWITCH,
-    COMPILE: "Makefile.PL or Build.PL builds the C parts in the tree, and again before a run",
-}
-
-
-def without_compile(draft: Draft) -> Draft:
-    """The C parts are not built: the project may do without them."""
+def drop_compile(draft: PlanDraft) -> PlanDraft:
+    """Do not build the XS code: the project may work without it."""
     return replace(draft, switches=draft.switches - {COMPILE})
 
 
-FALLBACKS: tuple[Fallback, ...] = (debian_packages, next_version, without_compile)
-
-
-def _name(_files: Sequence[str]) -> str:
+def _name_canary(_files: Sequence[str]) -> str:
     return '"$word.t"'
 
 
-FRAMEWORKS = (
-    Framework(
-        name="prove",
-        shell=resources.files("languages.perl").joinpath("prove.sh.j2").read_text(encoding="utf-8"),
-        report="tap",
-        canary=Canary(
-            name=_name,
-            body=r"""printf 'use Test::More tests => 1;\nis(3 * 4, %s, "is %s");\n' "$sum" "$word" """.rstrip(),
-        ),
-    ),
-)
-
-
-def defining_files(tree: Tree, plan: BuildPlan | None = None) -> list[str]:
-    """Files `t/**/*.t`; with a plan those of its project."""
+def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return files `t/**/*.t`; with a plan those of its project."""
     if plan is None:
         return sorted(path for path in tree.entries if f"/{path}".find("/t/") >= 0 and path.endswith(".t"))
-    return test_files(tree, plan.test.folder)
+    return list_test_files(tree, plan.test.folder)
+
+
+PERL = Language(
+    name="perl",
+    title="Perl",
+    suffixes=(".pm", ".pl", ".t", ".xs", ".psgi"),
+    test_patterns=(r"^x?t/", r"(^|/)t/.*\.(t|pm|pl)$"),
+    runner_patterns=(r"(^|/)\.proverc$",),
+    test_file_pattern=TEST_FILE,
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=(
+        Framework(
+            name="prove",
+            shell=resources.files("languages.perl").joinpath("prove.sh.j2").read_text(encoding="utf-8"),
+            report="tap",
+            canary=Canary(
+                name=_name_canary,
+                body=r"""printf 'use Test::More tests => 1;\nis(3 * 4, %s, "is %s");\n' "$sum" "$word" """.rstrip(),
+            ),
+        ),
+    ),
+    switches={
+        DEBIAN_PACKAGES: SWITCH_DESCRIPTION,
+        COMPILE: "Makefile.PL or Build.PL builds the XS code in the tree, and again before a run",
+    },
+    fallbacks=(use_debian_packages, select_next_version, drop_compile),
+    create_draft=create_draft,
+    render_plan=render_plan,
+    find_test_files=find_test_files,
+)

@@ -1,4 +1,4 @@
-"""Perl: from a tree to a draft, and from a draft to a plan."""
+"""Create a plan draft from a Perl repository and render it as a build plan."""
 
 from __future__ import annotations
 
@@ -8,145 +8,156 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
-from languages.draft import Context, Dependency, Draft, NoPlanError, Role
-from languages.facts import Wanted
+from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
+from languages.facts import SourcedValue
 from languages.perl import modules
 from languages.perl.releases import RELEASES
-from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of
-from languages.scripting.ci import system_packages
-from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
-from languages.scripting.versions import Bounds, candidates, key
-from languages.services import with_services
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content
+from languages.scripting.ci import find_system_packages
+from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.versions import VersionBounds, rank_versions, version_key
+from languages.services import add_ci_services
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 COMPILE = "compile"
 TEST_FILE = r"(^|/)t/.*\.t$"
 INSTALLED = "/opt/perl5"
-"""Where modules of CPAN are installed, beside the interpreter."""
+"""Folder of installed CPAN modules, separate from the interpreter's."""
 _KNOWN = "Try::Tiny"
-"""A module that CPAN has: when it cannot be found, CPAN cannot be reached."""
-_NO_DATES = "cpanm takes what is newest: the versions that the project names are the least"
+"""A module that CPAN certainly has: if it is not found, CPAN is unreachable."""
+_NO_DATES = "cpanm installs the newest versions: those that the project requires are minimums"
 
 
-def draft(tree: Tree, context: Context) -> Draft:
-    """As `languages.base.Language.draft`."""
-    folder = project_folder(tree, context.touched)
-    tests = test_files(tree, folder)
+def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
+    """Return a draft of the build plan; see `languages.base.Language.create_draft`."""
+    folder = find_project_folder(tree, context.changed_paths)
+    tests = list_test_files(tree, folder)
     if not tests:
         raise NoPlanError("no file t/*.t")
-    at = f"{folder}/" if folder else ""
-    named = modules.named(tree, folder)
-    seen = modules.used(tree, folder)
-    known = {wanted.text.partition("~")[0] for wanted in named}
-    versions = candidates(RELEASES, context, list(_named_versions(tree)), list(_bounds(tree, at)))
-    made = Draft(
+    prefix = f"{folder}/" if folder else ""
+    required = modules.find_named_modules(tree, folder)
+    used = modules.find_used_modules(tree, folder)
+    required_names = {module.text.partition("~")[0] for module in required}
+    versions = rank_versions(RELEASES, context, list(_read_named_versions(tree)), list(_read_bounds(tree, prefix)))
+    draft = PlanDraft(
         language="perl",
-        name=_name(tree, at),
+        name=_read_project_name(tree, prefix),
         versions=versions,
         day=context.day,
         exclude_newer=context.day + timedelta(days=1),
-        test=TestCommand(framework="prove", argv=("prove",), paths=(f"{at}t",), folder=folder),
+        test=TestCommand(framework="prove", argv=("prove",), paths=(f"{prefix}t",), folder=folder),
         dependencies=(
-            *(Dependency(role=Role.RUNTIME, wanted=wanted) for wanted in named),
-            *(Dependency(role=Role.OPTIONAL, wanted=wanted) for wanted in seen if wanted.text not in known),
+            *(Dependency(role=Role.RUNTIME, source=module) for module in required),
+            *(Dependency(role=Role.OPTIONAL, source=module) for module in used if module.text not in required_names),
         ),
-        system_packages=tuple(system_packages(tree).values()),
+        system_packages=tuple(find_system_packages(tree).values()),
         env=(*LOCAL_SETTINGS, ("PERL_USE_UNSAFE_INC", "1"), ("NONINTERACTIVE_TESTING", "1")),
-        switches=frozenset({COMPILE} if tree.glob(f"{at}*.xs") else ()),
+        switches=frozenset({COMPILE} if tree.glob(f"{prefix}*.xs") else ()),
         evidence=(
-            Evidence(choice="test.paths", value=f"{at}t", path=tests[0], line=0),
+            Evidence(choice="test.paths", value=f"{prefix}t", path=tests[0], line=0),
             Evidence(choice="pin", value="ranges", path="(registry)", line=0, note=_NO_DATES),
-            *elsewhere_evidence(tree),
+            *list_external_content(tree),
         ),
     )
-    return with_services(made, jobs(tree))
+    return add_ci_services(draft, read_jobs(tree))
 
 
-def test_files(tree: Tree, folder: str) -> list[str]:
-    """Files `t/**/*.t` of the project in `folder`, sorted."""
-    at = f"{folder}/" if folder else ""
-    return sorted(path for path in tree.entries if path.startswith(f"{at}t/") and path.endswith(".t"))
+def list_test_files(tree: SourceTree, folder: str) -> list[str]:
+    """Return files `t/**/*.t` of the project in `folder`, sorted."""
+    prefix = f"{folder}/" if folder else ""
+    return sorted(path for path in tree.entries if path.startswith(f"{prefix}t/") and path.endswith(".t"))
 
 
-def project_folder(tree: Tree, touched: Sequence[str]) -> str:
-    """The folder above the `t` that the touched tests lie in, or the root, or the only one that has a `t`."""
-    tests = [path for path in touched if re.search(TEST_FILE, path)]
-    above = {re.sub(r"(^|/)t/.*", "", path) for path in tests}
-    if len(above) == 1:
-        return above.pop()
+def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
+    """Return the folder above the `t` with the changed tests, else the root, else the only folder that has a `t`."""
+    tests = [path for path in changed_paths if re.search(TEST_FILE, path)]
+    parents = {re.sub(r"(^|/)t/.*", "", path) for path in tests}
+    if len(parents) == 1:
+        return parents.pop()
     if tree.exists("t"):
         return ""
-    found = {posixpath.dirname(folder) for folder in tree.folders if posixpath.basename(folder) == "t"}
-    return found.pop() if len(found) == 1 else ""
+    folders = {posixpath.dirname(folder) for folder in tree.folders if posixpath.basename(folder) == "t"}
+    return folders.pop() if len(folders) == 1 else ""
 
 
-def _name(tree: Tree, at: str) -> str:
-    text = tree.read(f"{at}Makefile.PL") + tree.read(f"{at}Build.PL") + tree.read(f"{at}dist.ini")
+def _read_project_name(tree: SourceTree, prefix: str) -> str:
+    text = tree.read(f"{prefix}Makefile.PL") + tree.read(f"{prefix}Build.PL") + tree.read(f"{prefix}dist.ini")
     match = re.search(r"""(?:\bNAME|\bmodule_name|^name)\W+(?:=>\s*)?["']?([A-Z][\w:-]*)""", text, re.MULTILINE)
     return match[1].replace("::", "-") if match else ""
 
 
-def _named_versions(tree: Tree) -> Iterator[Wanted]:
+def _read_named_versions(tree: SourceTree) -> Iterator[SourcedValue]:
     for path in (".perl-version", ".tool-versions"):
         for number, line in enumerate(tree.read(path).splitlines(), 1):
             if path == ".perl-version" or line.startswith("perl "):
-                yield Wanted(text=line, path=path, line=number)
-    for job in jobs(tree):
+                yield SourcedValue(text=line, path=path, line=number)
+    for job in read_jobs(tree):
         values = [value for name in ("perl-version", "perl", "perl_version") for value in job.values.get(name, ())]
-        found = [(value.text, value.line) for value in values]
-        found += [(use.text, use.line) for use in job.uses if re.search(r"(^|/)(perl|perl-tester):\d", use.text)]
-        yield from (Wanted(text=text, path=job.path, line=line) for text, line in found if not job.is_beside)
+        versions = [(value.text, value.line) for value in values]
+        versions += [(use.text, use.line) for use in job.uses if re.search(r"(^|/)(perl|perl-tester):\d", use.text)]
+        yield from (
+            SourcedValue(text=text, path=job.path, line=line) for text, line in versions if not job.is_auxiliary
+        )
 
 
-def _bounds(tree: Tree, at: str) -> Iterator[Bounds]:
+def _read_bounds(tree: SourceTree, prefix: str) -> Iterator[VersionBounds]:
     pattern = r"""(?:MIN_PERL_VERSION|requires?\s*\(?\s*["']perl["']|["']?perl["']?)\s*(?:=>|,|=)\s*["']?v?(5[\d._]*)"""
     for name in ("Makefile.PL", "Build.PL", "cpanfile", "dist.ini"):
-        for number, line in enumerate(tree.read(f"{at}{name}").splitlines(), 1):
+        for number, line in enumerate(tree.read(f"{prefix}{name}").splitlines(), 1):
             if match := re.search(pattern, line):
-                least = _plain(match[1])
-                wanted = Wanted(text=match[1], path=f"{at}{name}", line=number)
-                yield Bounds(allows=lambda version, least=least: key(version) >= key(least), wanted=wanted)  # type: ignore[misc]
+                minimum = _normalize_version(match[1])
+                source = SourcedValue(text=match[1], path=f"{prefix}{name}", line=number)
+                yield VersionBounds(allows=partial(_is_at_least, minimum), source=source)
 
 
-def _plain(version: str) -> str:
-    """`5.10` of `5.010001`, `5.10.1` and `5.010`."""
-    whole, _, rest = version.partition(".")
+def _is_at_least(least: str, version: str) -> bool:
+    return version_key(version) >= version_key(least)
+
+
+def _normalize_version(version: str) -> str:
+    """Return `5.10` for `5.010001`, `5.10.1` and `5.010`."""
+    major, _, rest = version.partition(".")
     number = rest[:3] if re.fullmatch(r"0\d\d.*|\d{6}", rest) else rest.partition(".")[0]
-    return f"{whole}.{int(number.rstrip('_') or 0)}"
+    return f"{major}.{int(number.rstrip('_') or 0)}"
 
 
 # ------------------------------------------------------------------------------------------------ rendering
 
 
-def render(made: Draft) -> BuildPlan:
-    """As `languages.base.Language.render`."""
-    if DEBIAN_PACKAGES in made.switches:
-        names = dict.fromkeys(d.wanted.text.partition("~")[0] for d in made.dependencies)
-        steps: tuple[str, ...] = (from_debian([(name, modules.debian_names(name)) for name in names]),)
+def render_plan(draft: PlanDraft) -> BuildPlan:
+    """Return the build plan of a draft; see `languages.base.Language.render_plan`."""
+    if DEBIAN_PACKAGES in draft.switches:
+        names = dict.fromkeys(d.source.text.partition("~")[0] for d in draft.dependencies)
+        steps: tuple[str, ...] = (render_debian_install([(name, modules.list_debian_names(name)) for name in names]),)
         extra: tuple[tuple[str, str], ...] = ()
     else:
-        steps, extra = tuple(_registry_steps(made)), (("PERL5LIB", f"{INSTALLED}/lib/perl5"),)
+        steps, extra = tuple(_render_registry_steps(draft)), (("PERL5LIB", f"{INSTALLED}/lib/perl5"),)
     build = (
         "if [ -f Build.PL ]; then perl Build.PL && ./Build; else perl Makefile.PL && make -s; fi"
-        if COMPILE in made.switches
+        if COMPILE in draft.switches
         else ""
     )
-    if build and made.test.folder:
-        build = f"(cd {shlex.quote(made.test.folder)} && {build})"
-    return plan_of(replace(made, env=(*made.env, *extra)), steps, (build,) if build else ())
+    if build and draft.test.folder:
+        build = f"(cd {shlex.quote(draft.test.folder)} && {build})"
+    return build_plan(replace(draft, env=(*draft.env, *extra)), steps, (build,) if build else ())
 
 
-def _registry_steps(made: Draft) -> Iterator[str]:
+def _render_registry_steps(draft: PlanDraft) -> Iterator[str]:
     cpanm = f"cpanm --quiet --notest --local-lib-contained {INSTALLED}"
-    wanted = [d.wanted.text for d in made.dependencies if d.role is not Role.OPTIONAL]
-    optional = [d.wanted.text for d in made.dependencies if d.role is Role.OPTIONAL]
-    told = f"{{ cpanm --info {_KNOWN} > /dev/null 2>&1 || echo 'CPAN: could not reach host'; false; }}"
-    if wanted:
-        yield from_registry("CPAN", f"{cpanm} {' '.join(shlex.quote(one) for one in wanted)} || {told}")
+    required = [d.source.text for d in draft.dependencies if d.role is not Role.OPTIONAL]
+    optional = [d.source.text for d in draft.dependencies if d.role is Role.OPTIONAL]
+    report_unreachable = f"{{ cpanm --info {_KNOWN} > /dev/null 2>&1 || echo 'CPAN: could not reach host'; false; }}"
+    if required:
+        yield render_registry_install(
+            "CPAN", f"{cpanm} {' '.join(shlex.quote(module) for module in required)} || {report_unreachable}"
+        )
     if optional:
-        words = " ".join(shlex.quote(one) for one in optional)
-        each = f'for one in {words}; do {cpanm} $one || echo "$one cannot be installed"; done'
-        yield from_registry("CPAN", f"{{ cpanm --info {_KNOWN} > /dev/null || {told}; }} && {{ {each}; }}")
+        words = " ".join(shlex.quote(module) for module in optional)
+        install_each = f'for one in {words}; do {cpanm} $one || echo "$one cannot be installed"; done'
+        yield render_registry_install(
+            "CPAN", f"{{ cpanm --info {_KNOWN} > /dev/null || {report_unreachable}; }} && {{ {install_each}; }}"
+        )

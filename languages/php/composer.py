@@ -1,4 +1,4 @@
-"""What composer.json says: packages, the range of PHP, and where tests lie. Read as JSON, never executed."""
+"""Parser of composer.json: packages, PHP range and autoloaded folders. Read as JSON, never executed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from languages.draft import Dependency, Role
-from languages.facts import Wanted, line_of
-from languages.tree import Tree
+from languages.facts import SourcedValue, find_line
+from languages.source_tree import SourceTree
 
 _FRAMEWORK = "phpunit/phpunit"
 _OTHERS = {
@@ -19,23 +19,23 @@ _OTHERS = {
     "mikey179/vfsstream": ("php-vfsstream",),
     "nesbot/carbon": ("php-nesbot-carbon", "php-carbon"),
 }
-"""Package -> Debian packages, where the rule does not lead to them."""
+"""Package -> Debian packages, where the naming rule does not apply."""
 
 
-class Project:
-    """A composer.json; empty when there is none or it cannot be read."""
+class ComposerProject:
+    """A composer.json; empty if it is missing or invalid."""
 
-    def __init__(self, tree: Tree, folder: str) -> None:
+    def __init__(self, tree: SourceTree, folder: str) -> None:
         self.path = f"{folder}/composer.json" if folder else "composer.json"
         self.text = tree.read(self.path)
         try:
-            read = json.loads(self.text or "{}")
+            content = json.loads(self.text or "{}")
         except ValueError:
-            read = {}
-        self.data: dict[str, Any] = read if isinstance(read, dict) else {}
+            content = {}
+        self.data: dict[str, Any] = content if isinstance(content, dict) else {}
 
-    def table(self, *keys: str) -> dict[str, Any]:
-        """A nested object; empty when there is none."""
+    def get_table(self, *keys: str) -> dict[str, Any]:
+        """Return a nested object; empty if it is missing."""
         value: Any = self.data
         for key in keys:
             value = value.get(key, {}) if isinstance(value, dict) else {}
@@ -43,41 +43,41 @@ class Project:
 
     @property
     def name(self) -> str:
-        """Such as `monolog/monolog`; empty when it has none."""
+        """Such as `monolog/monolog`; empty if it has none."""
         return str(self.data.get("name", ""))
 
     @property
-    def php(self) -> Wanted | None:
-        """The range of PHP it asks for."""
-        asked = self.table("require").get("php")
-        if not isinstance(asked, str):
+    def php_constraint(self) -> SourcedValue | None:
+        """The PHP range that the project requires."""
+        constraint = self.get_table("require").get("php")
+        if not isinstance(constraint, str):
             return None
-        return Wanted(text=asked, path=self.path, line=line_of(self.text, '"php"'))
+        return SourcedValue(text=constraint, path=self.path, line=find_line(self.text, '"php"'))
 
     @property
-    def platform(self) -> Wanted | None:
-        """The PHP that its own resolution is for."""
-        asked = self.table("config", "platform").get("php")
-        if not isinstance(asked, str):
+    def platform_php(self) -> SourcedValue | None:
+        """The PHP version for which Composer resolves."""
+        version = self.get_table("config", "platform").get("php")
+        if not isinstance(version, str):
             return None
-        return Wanted(text=asked, path=self.path, line=line_of(self.text, f'"{asked}"'))
+        return SourcedValue(text=version, path=self.path, line=find_line(self.text, f'"{version}"'))
 
     @property
-    def brings_phpunit(self) -> bool:
-        """Whether PHPUnit is among its packages."""
-        return any(_FRAMEWORK in self.table(key) for key in ("require", "require-dev"))
+    def has_phpunit(self) -> bool:
+        """Whether PHPUnit is among the packages."""
+        return any(_FRAMEWORK in self.get_table(key) for key in ("require", "require-dev"))
 
-    def dependencies(self) -> Iterator[Dependency]:
-        """Packages and extensions that it names; PHP itself left out."""
+    def list_dependencies(self) -> Iterator[Dependency]:
+        """Yield the required packages and extensions; PHP itself is skipped."""
         for key, role in (("require", Role.RUNTIME), ("require-dev", Role.TEST)):
-            for name in self.table(key):
+            for name in self.get_table(key):
                 if name != "php" and re.fullmatch(r"[a-z0-9_.-]+/[a-z0-9_.-]+|ext-[\w-]+", name):
-                    wanted = Wanted(text=name, path=self.path, line=line_of(self.text, f'"{name}"'))
-                    yield Dependency(role=role, wanted=wanted)
+                    source = SourcedValue(text=name, path=self.path, line=find_line(self.text, f'"{name}"'))
+                    yield Dependency(role=role, source=source)
 
 
-def debian_names(package: str) -> tuple[str, ...]:
-    """Debian packages that may carry a package of Packagist or an extension, likeliest first."""
+def list_debian_names(package: str) -> tuple[str, ...]:
+    """Return the Debian packages that may contain a Packagist package or an extension, most likely first."""
     if package in _OTHERS:
         return _OTHERS[package]
     if package.removeprefix("ext-") in ("dom", "simplexml", "xml", "xmlreader", "xmlwriter", "xsl"):

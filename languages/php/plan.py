@@ -1,4 +1,4 @@
-"""PHP: from a tree to a draft, and from a draft to a plan."""
+"""Create a plan draft from a PHP repository and render it as a build plan."""
 
 from __future__ import annotations
 
@@ -9,164 +9,172 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from languages.draft import Context, Draft, NoPlanError
-from languages.facts import Wanted
-from languages.php.composer import Project, debian_names
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
+from languages.facts import SourcedValue
+from languages.php.composer import ComposerProject, list_debian_names
 from languages.php.releases import RELEASES
-from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, read_manifests
-from languages.scripting.ci import system_packages
-from languages.scripting.debian import DEBIAN_PACKAGES, from_debian, from_registry
-from languages.scripting.versions import Bounds, bound, candidates
-from languages.services import with_services
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
+from languages.scripting.ci import find_system_packages
+from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.versions import VersionBounds, parse_constraint, rank_versions
+from languages.services import add_ci_services
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 TEST_FILE = r"(^|/)[^/]*Test\.php$"
 CONFIGURATIONS = ("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
 TOOLS = "/opt/composer"
-"""Where PHPUnit is when the project does not name it."""
+"""Folder of PHPUnit if the project does not require it."""
 PREPEND = "/opt/debian-php/prepend.php"
-"""Loads the tree's classes before Debian's, which are those of PHPUnit itself, too."""
-_NO_DATES = "Packagist can only be asked for what is newest: the lock file pins, else the ranges alone"
+"""Loads the tree's classes before Debian's, which include those of PHPUnit."""
+_NO_DATES = "Packagist cannot resolve by date: versions come from the lock file, else from the ranges alone"
 _SETTINGS = (("COMPOSER_ALLOW_SUPERUSER", "1"), ("COMPOSER_NO_AUDIT", "1"), ("COMPOSER_DISABLE_XDEBUG_WARN", "1"))
 
 
-def draft(tree: Tree, context: Context) -> Draft:
-    """As `languages.base.Language.draft`."""
-    folder = project_folder(tree, context.touched)
-    at = f"{folder}/" if folder else ""
-    project = Project(tree, folder)
+def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
+    """Return a draft of the build plan; see `languages.base.Language.create_draft`."""
+    folder = find_project_folder(tree, context.changed_paths)
+    prefix = f"{folder}/" if folder else ""
+    project = ComposerProject(tree, folder)
     if not project.data:
         raise NoPlanError("there is no composer.json")
-    files = test_files(tree, folder)
+    files = list_test_files(tree, folder)
     if not files:
         raise NoPlanError("no file *Test.php")
-    paths = paths_of(tree, folder, files)
-    limits = [Bounds(allows=bound(asked.text), wanted=asked)] if (asked := project.php) else []
-    lock = f"{at}composer.lock"
+    paths = list_test_folders(tree, folder, files)
+    bounds = (
+        [VersionBounds(allows=parse_constraint(constraint.text), source=constraint)]
+        if (constraint := project.php_constraint)
+        else []
+    )
+    lock = f"{prefix}composer.lock"
     version = context.version.removeprefix("v")
     root_version = (("COMPOSER_ROOT_VERSION", version),) if re.fullmatch(r"\d+(\.\d+){1,3}", version) else ()
-    configured = next((f"{at}{name}" for name in CONFIGURATIONS if tree.is_file(f"{at}{name}")), files[0])
-    made = Draft(
+    configuration = next((f"{prefix}{name}" for name in CONFIGURATIONS if tree.is_file(f"{prefix}{name}")), files[0])
+    draft = PlanDraft(
         language="php",
         name=project.name,
-        versions=candidates(RELEASES, context, list(_named_versions(tree, project)), limits),
+        versions=rank_versions(RELEASES, context, list(_read_named_versions(tree, project)), bounds),
         day=context.day,
         exclude_newer=context.day + timedelta(days=1),
-        test=TestCommand(framework="phpunit", argv=_argv(project), paths=paths, folder=folder),
-        dependencies=tuple(project.dependencies()),
-        manifests=read_manifests(tree, [f"{at}composer.json", lock]),
-        system_packages=tuple(system_packages(tree).values()),
+        test=TestCommand(framework="phpunit", argv=_build_argv(project), paths=paths, folder=folder),
+        dependencies=tuple(project.list_dependencies()),
+        manifests=read_manifests(tree, [f"{prefix}composer.json", lock]),
+        system_packages=tuple(find_system_packages(tree).values()),
         env=(*LOCAL_SETTINGS, *_SETTINGS, *root_version),
         evidence=(
-            Evidence(choice="test.framework", value="phpunit", path=configured, line=0),
+            Evidence(choice="test.framework", value="phpunit", path=configuration, line=0),
             Evidence(choice="test.paths", value=" ".join(paths), path=files[0], line=0),
             Evidence(choice="pin", value="lock file", path=lock, line=0)
             if tree.is_file(lock)
             else Evidence(choice="pin", value="ranges", path="(registry)", line=0, note=_NO_DATES),
-            *elsewhere_evidence(tree),
+            *list_external_content(tree),
         ),
     )
-    return with_services(made, jobs(tree))
+    return add_ci_services(draft, read_jobs(tree))
 
 
-def project_folder(tree: Tree, touched: Sequence[str]) -> str:
-    """The deepest folder with a composer.json and PHPUnit's configuration that all touched tests lie in; else ``."""
-    tests = [path for path in touched if re.search(TEST_FILE, path)]
+def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
+    """Return the deepest folder with composer.json and PHPUnit configuration above all changed tests; else ``."""
+    tests = [path for path in changed_paths if re.search(TEST_FILE, path)]
     roots = {posixpath.dirname(path) for path in tree.glob("*composer.json")}
-    own = [r for r in roots if r and any(tree.is_file(f"{r}/{name}") for name in CONFIGURATIONS)]
-    holding = [root for root in own if tests and all(path.startswith(f"{root}/") for path in tests)]
-    return max(holding, key=len, default="")
+    configured = [r for r in roots if r and any(tree.is_file(f"{r}/{name}") for name in CONFIGURATIONS)]
+    containing = [root for root in configured if tests and all(path.startswith(f"{root}/") for path in tests)]
+    return max(containing, key=len, default="")
 
 
-def test_files(tree: Tree, folder: str) -> list[str]:
-    """Files `*Test.php` of the project that PHPUnit's configuration takes in, sorted."""
-    at = f"{folder}/" if folder else ""
-    found = sorted(p for p in tree.entries if p.startswith(at) and re.search(TEST_FILE, p))
+def list_test_files(tree: SourceTree, folder: str) -> list[str]:
+    """Return files `*Test.php` of the project that PHPUnit's configuration includes, sorted."""
+    prefix = f"{folder}/" if folder else ""
+    found = sorted(p for p in tree.entries if p.startswith(prefix) and re.search(TEST_FILE, p))
     found = [path for path in found if not re.search(r"(^|/)(vendor|_?fixtures?|stubs?)/", path, re.IGNORECASE)]
-    configured = _configured(tree, folder)
-    inside = [p for p in found if any(p == one or p.startswith(f"{one}/") for one in configured)]
-    texts = tree.read_many(inside or found)
+    configured = _read_configured_paths(tree, folder)
+    included = [p for p in found if any(p == entry or p.startswith(f"{entry}/") for entry in configured)]
+    texts = tree.read_many(included or found)
     return [path for path, text in texts.items() if not re.search(r"^\s*abstract\s+class", text, re.MULTILINE)]
 
 
-def _configured(tree: Tree, folder: str) -> list[str]:
-    """Folders and files of the suites of PHPUnit's configuration, from the tree's root."""
-    at = f"{folder}/" if folder else ""
-    text = next((tree.read(f"{at}{name}") for name in CONFIGURATIONS if tree.is_file(f"{at}{name}")), "")
+def _read_configured_paths(tree: SourceTree, folder: str) -> list[str]:
+    """Return the folders and files of the suites in PHPUnit's configuration, relative to the root of the tree."""
+    prefix = f"{folder}/" if folder else ""
+    text = next((tree.read(f"{prefix}{name}") for name in CONFIGURATIONS if tree.is_file(f"{prefix}{name}")), "")
     suites = "".join(
         re.findall(r"<testsuites?\b.*?</testsuites?>", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL), re.DOTALL)
     )
-    named = re.findall(r"<(?:directory|file)\b[^>]*>\s*([^<*]+?)(?:/\*[^<]*)?\s*</", suites)
-    return [path for name in named if (path := posixpath.normpath(posixpath.join(folder, name.strip()))) != "."]
+    names = re.findall(r"<(?:directory|file)\b[^>]*>\s*([^<*]+?)(?:/\*[^<]*)?\s*</", suites)
+    return [path for name in names if (path := posixpath.normpath(posixpath.join(folder, name.strip()))) != "."]
 
 
-def paths_of(tree: Tree, folder: str, files: Sequence[str]) -> tuple[str, ...]:
-    """Folders of the suites, or the top folders that hold the tests; from the tree's root."""
-    at = f"{folder}/" if folder else ""
-    configured = [path for path in _configured(tree, folder) if tree.exists(path)]
-    tops = {at + path.removeprefix(at).partition("/")[0] for path in files}
-    return tuple(sorted(set(configured) or tops))
+def list_test_folders(tree: SourceTree, folder: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders of the suites, else the top folders with tests, relative to the root of the tree."""
+    prefix = f"{folder}/" if folder else ""
+    configured = [path for path in _read_configured_paths(tree, folder) if tree.exists(path)]
+    top_folders = {prefix + path.removeprefix(prefix).partition("/")[0] for path in files}
+    return tuple(sorted(set(configured) or top_folders))
 
 
-def _argv(project: Project) -> tuple[str, ...]:
-    return ("vendor/bin/phpunit",) if project.brings_phpunit else (f"{TOOLS}/vendor/bin/phpunit",)
+def _build_argv(project: ComposerProject) -> tuple[str, ...]:
+    return ("vendor/bin/phpunit",) if project.has_phpunit else (f"{TOOLS}/vendor/bin/phpunit",)
 
 
-def _named_versions(tree: Tree, project: Project) -> Iterator[Wanted]:
-    if platform := project.platform:
+def _read_named_versions(tree: SourceTree, project: ComposerProject) -> Iterator[SourcedValue]:
+    if platform := project.platform_php:
         yield platform
-    for job in jobs(tree):
+    for job in read_jobs(tree):
         keys = ("php-version", "php-versions", "php", "php_version")
-        found = [(value.text, value.line) for name in keys for value in job.values.get(name, ())]
-        found += [(use.text, use.line) for use in job.uses if re.search(r"(^|/)php:\d", use.text)]
-        yield from (Wanted(text=text, path=job.path, line=line) for text, line in found if not job.is_beside)
+        versions = [(value.text, value.line) for name in keys for value in job.values.get(name, ())]
+        versions += [(use.text, use.line) for use in job.uses if re.search(r"(^|/)php:\d", use.text)]
+        yield from (
+            SourcedValue(text=text, path=job.path, line=line) for text, line in versions if not job.is_auxiliary
+        )
 
 
 # ------------------------------------------------------------------------------------------------ rendering
 
 
-def render(made: Draft) -> BuildPlan:
-    """As `languages.base.Language.render`."""
-    inside = posixpath.join("/testbed", made.test.folder).rstrip("/")
+def render_plan(draft: PlanDraft) -> BuildPlan:
+    """Return the build plan of a draft; see `languages.base.Language.render_plan`."""
+    inside = posixpath.join("/testbed", draft.test.folder).rstrip("/")
     enter = f"cd {shlex.quote(inside)}"
     dump = "composer dump-autoload --no-interaction --no-scripts --no-plugins"
-    dump = f"({enter} && {{ {dump} --dev || {dump}; }})"  # before Composer 2.1 there was no --dev
-    if DEBIAN_PACKAGES in made.switches:
-        test = made.test.model_copy(update={"argv": ("php", "-d", f"auto_prepend_file={PREPEND}", "/usr/bin/phpunit")})
-        steps = _debian_steps(made, inside)
-        return plan_of(replace(made, test=test), steps, (dump,), kept_folders=(_vendor(made),))
-    return plan_of(made, tuple(_registry_steps(made, enter)), (dump,), kept_folders=(_vendor(made),))
+    dump = f"({enter} && {{ {dump} --dev || {dump}; }})"  # Composer before 2.1 has no --dev
+    if DEBIAN_PACKAGES in draft.switches:
+        test = draft.test.model_copy(update={"argv": ("php", "-d", f"auto_prepend_file={PREPEND}", "/usr/bin/phpunit")})
+        steps = _render_debian_steps(draft, inside)
+        return build_plan(replace(draft, test=test), steps, (dump,), kept_folders=(_vendor_folder(draft),))
+    return build_plan(
+        draft, tuple(_render_registry_steps(draft, enter)), (dump,), kept_folders=(_vendor_folder(draft),)
+    )
 
 
-def _vendor(made: Draft) -> str:
-    return posixpath.join(made.test.folder, "vendor")
+def _vendor_folder(draft: PlanDraft) -> str:
+    return posixpath.join(draft.test.folder, "vendor")
 
 
-def _registry_steps(made: Draft, enter: str) -> Iterator[str]:
+def _render_registry_steps(draft: PlanDraft, enter: str) -> Iterator[str]:
     yield (
         "command -v composer > /dev/null || { apt-get update -qq && apt-get install -y -qq --no-install-recommends "
         "composer unzip > /dev/null; }"
     )
     options = "--no-interaction --no-progress --no-scripts --no-plugins --prefer-dist --ignore-platform-req='ext-*'"
-    yield from_registry("Packagist", f"{enter} && composer install {options} --no-autoloader")
-    if made.test.argv[0].startswith(TOOLS):
-        yield from_registry(
+    yield render_registry_install("Packagist", f"{enter} && composer install {options} --no-autoloader")
+    if draft.test.argv[0].startswith(TOOLS):
+        yield render_registry_install(
             "Packagist", f"export COMPOSER_HOME={TOOLS} && composer global require {options} phpunit/phpunit"
-        )  # fmt: skip
+        )
 
 
-def _debian_steps(made: Draft, inside: str) -> tuple[str, ...]:
-    """Debian's packages, and a file that loads the tree's classes first and then those that are beside it."""
-    names = [d.wanted.text for d in made.dependencies if d.wanted.text not in ("phpunit/phpunit", made.name)]
-    wanted = [(name, debian_names(name)) for name in dict.fromkeys(names)]
-    candidates_of = " ".join(package for _, packages in wanted for package in packages)
+def _render_debian_steps(draft: PlanDraft, inside: str) -> tuple[str, ...]:
+    """Return steps that install Debian packages, and write a file that loads the tree's classes before Debian's."""
+    names = [d.source.text for d in draft.dependencies if d.source.text not in ("phpunit/phpunit", draft.name)]
+    packages_by_name = [(name, list_debian_names(name)) for name in dict.fromkeys(names)]
+    all_packages = " ".join(package for _, packages in packages_by_name for package in packages)
     lines = (
         f"{{ printf '<?php\\nrequire_once \"{inside}/vendor/autoload.php\";\\n'; "
-        f"for one in {candidates_of}; do dpkg -L $one 2> /dev/null | "
+        f"for one in {all_packages}; do dpkg -L $one 2> /dev/null | "
         "grep -iE '^/usr/share/php/.*/autoload\\.php$' || true; done | sort -u | "
         f"sed 's|.*|require_once \"&\";|'; }} > {PREPEND}"
     )
     write = f"mkdir -p {posixpath.dirname(PREPEND)} {inside}/vendor && {lines}"
-    return (from_debian(wanted, always=("phpunit",)), write)
+    return (render_debian_install(packages_by_name, always=("phpunit",)), write)

@@ -1,32 +1,30 @@
-"""Releases of PHP and where each can come from."""
+"""PHP releases and their base images."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from languages.base import Release
-from languages.scripting.debian import toolchain
+from languages.scripting.debian import render_toolchain
 
 _EXTENSIONS = ("xml", "mbstring", "curl", "intl", "zip", "sqlite3", "gd", "bcmath", "gmp")
-_DEBIAN = toolchain("php-cli", *(f"php-{name}" for name in _EXTENSIONS), "composer", "unzip")
+_DEBIAN = render_toolchain("php-cli", *(f"php-{name}" for name in _EXTENSIONS), "composer", "unzip")
 _PROBE = "php -r 'exit(class_exists(%q) ? 0 : 1);'".replace("%q", '"DOMDocument"')
 
 
-def _release(version: str, released: date, suite: str | None = None) -> Release:
+def _make_release(version: str, released: date, suite: str | None = None) -> Release:
     debian = _DEBIAN if suite else ""
     official = f"php:{version}-cli-bookworm" if version >= "8" else f"php:{version}-cli-bullseye"
-    return Release(
-        version=version, official=official, released=released, suite=suite, toolchain=debian, probe=_PROBE
-    )  # fmt: skip
+    return Release(version=version, official=official, released=released, suite=suite, toolchain=debian, probe=_PROBE)
 
 
 RELEASES = (
-    _release("7.3", date(2018, 12, 6)),
-    _release("7.4", date(2019, 11, 28), "bullseye"),
-    _release("8.0", date(2020, 11, 26)),
-    _release("8.1", date(2021, 11, 25)),
-    _release("8.2", date(2022, 12, 8), "bookworm"),
-    _release("8.3", date(2023, 11, 23)),
-    _release("8.4", date(2024, 11, 21), "trixie"),
+    _make_release("7.3", date(2018, 12, 6)),
+    _make_release("7.4", date(2019, 11, 28), "bullseye"),
+    _make_release("8.0", date(2020, 11, 26)),
+    _make_release("8.1", date(2021, 11, 25)),
+    _make_release("8.2", date(2022, 12, 8), "bookworm"),
+    _make_release("8.3", date(2023, 11, 23)),
+    _make_release("8.4", date(2024, 11, 21), "trixie"),
 )
 DEFAULT = "8.2"

@@ -1,4 +1,4 @@
-"""Facts in shell lines: what CI, tox, nox and Makefiles install and how they run the tests. Nothing is executed."""
+"""Facts from shell lines of CI, tox, nox and Makefiles: installed packages and test commands. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shlex
 from collections.abc import Iterator
 from itertools import pairwise
 
-from languages.facts import Fact, Kind, requirement
+from languages.facts import Fact, FactKind, parse_requirement
 
 TEST_RUNNERS = re.compile(
     r"\b(pytest|py\.test|tox|nox|unittest|nosetests?|trial|coverage run|setup\.py test|make (test|check))\b"
 )
-"""A line that speaks of one of these belongs to the tests."""
+"""Matches lines that belong to the tests."""
 
 NOT_FOR_TESTS = frozenset(
-    (  # noqa: SIM905 - one word a line would hide the list
+    (  # noqa: SIM905 - one word per line would take sixty lines
         "pip setuptools wheel virtualenv tox tox-gh-actions tox-travis tox-uv nox uv codecov coveralls codacy-coverage "
         "python-coveralls twine build pre-commit flake8 black mypy isort pylint ruff pyright check-manifest invoke "
         "conda mamba pipenv poetry pdm hatch zest-releaser bumpversion coverage cibuildwheel pytest-cov "
@@ -23,7 +23,7 @@ NOT_FOR_TESTS = frozenset(
         "flit pep8 pep8-naming bindep pycodestyle"
     ).split()
 )
-"""Tools beside the tests: installing them only adds ways to fail. What the tests import stays."""
+"""Development tools unrelated to tests: installing them may fail. Those that the tests import are kept."""
 
 _WITH_VALUE = frozenset(
     (  # noqa: SIM905
@@ -33,69 +33,75 @@ _WITH_VALUE = frozenset(
 )
 _PIP = re.compile(r"(?:\bpip[0-9.]*|\$\{?PIP\}?)\s+install\s+(.*)")
 _APT = re.compile(r"\bapt(?:-get)?\b.*?\binstall\b(.*)")
-# A second `pip install` on a line is a command of its own: YAML folds lines that a `|` is missing for.
+# YAML folds lines if a `|` is missing, so a second `pip install` in a line starts a new command.
 _SPLIT = re.compile(r"&&|\|\|?|;|\n|(?<=\s)(?=pip[0-9.]*\s+install\b)")
 _VARIABLE = re.compile(r"\$\{\{.*?\}\}|\$\{[^}]*\}|\$\w+|\{posargs[^}]*\}|\{\w+[^}]*\}|\[\]")
 
 
-def read_line(line: str, path: str, number: int) -> Iterator[Fact]:
-    """The facts of one shell line (continuations joined by the caller)."""
+def parse_line(line: str, path: str, number: int) -> Iterator[Fact]:
+    """Yield the facts of one shell line (continuations joined by the caller)."""
     for part in _SPLIT.split(line):
         if match := _PIP.search(part):
-            yield from read_pip(_tokens(match.group(1)), path, number)
+            yield from parse_pip(_split_tokens(match.group(1)), path, number)
         elif match := _APT.search(part):
-            for token in _tokens(match.group(1)):
+            for token in _split_tokens(match.group(1)):
                 if re.fullmatch(r"[a-z0-9][a-z0-9.+-]+", token):
-                    yield Fact(kind=Kind.SYSTEM, value=token, path=path, line=number)
+                    yield Fact(kind=FactKind.SYSTEM, value=token, path=path, line=number)
         elif re.search(r"\b(pytest|py\.test|unittest|nosetests?|setup\.py test|runtests?\.py)\b", part):
-            yield Fact(kind=Kind.TEST_LINE, value=part.strip(), path=path, line=number)
+            yield Fact(kind=FactKind.TEST_LINE, value=part.strip(), path=path, line=number)
         else:
-            yield from _other_installers(part, path, number)
+            yield from _parse_other_installers(part, path, number)
 
 
-def read_pip(tokens: list[str], path: str, number: int) -> Iterator[Fact]:
-    """The facts in the arguments of `pip install`."""
-    waiting = ""
+def parse_pip(tokens: list[str], path: str, number: int) -> Iterator[Fact]:
+    """Yield the facts in the arguments of `pip install`."""
+    option = ""
     for token in tokens:
-        if waiting:
-            if waiting in ("-r", "--requirement"):
-                yield Fact(kind=Kind.REQUIREMENTS_FILE, value=token, path=path, line=number)
-            elif waiting in ("-e", "--editable"):
-                yield from _project(token, path, number)
-            elif waiting == "--group":
-                yield Fact(kind=Kind.GROUP, value=token, path=path, line=number)
-            waiting = ""
+        if option:
+            if option in ("-r", "--requirement"):
+                yield Fact(kind=FactKind.REQUIREMENTS_FILE, value=token, path=path, line=number)
+            elif option in ("-e", "--editable"):
+                yield from _parse_project(token, path, number)
+            elif option == "--group":
+                yield Fact(kind=FactKind.GROUP, value=token, path=path, line=number)
+            option = ""
         elif token in ("-r", "--requirement", "-e", "--editable", "--group") or token in _WITH_VALUE:
-            waiting = token
+            option = token
         elif token.startswith("-r") and not token.startswith("--"):
-            yield Fact(kind=Kind.REQUIREMENTS_FILE, value=token[2:], path=path, line=number)
+            yield Fact(kind=FactKind.REQUIREMENTS_FILE, value=token[2:], path=path, line=number)
         elif token.startswith("."):
-            yield from _project(token, path, number)
-        elif not token.startswith("-") and not re.search(r"/|\.whl$", token) and (text := requirement(token)):
-            yield Fact(kind=Kind.REQUIREMENT, value=text, path=path, line=number)
+            yield from _parse_project(token, path, number)
+        elif not token.startswith("-") and not re.search(r"/|\.whl$", token) and (text := parse_requirement(token)):
+            yield Fact(kind=FactKind.REQUIREMENT, value=text, path=path, line=number)
 
 
-def _project(token: str, path: str, number: int) -> Iterator[Fact]:
+def _parse_project(token: str, path: str, number: int) -> Iterator[Fact]:
     match = re.search(r"\[([^\]]*)\]", token)
     for extra in match.group(1).split(",") if match else ():
         if extra.strip():
-            yield Fact(kind=Kind.EXTRA, value=extra.strip(), path=path, line=number)
+            yield Fact(kind=FactKind.EXTRA, value=extra.strip(), path=path, line=number)
 
 
-def _other_installers(part: str, path: str, number: int) -> Iterator[Fact]:
-    tokens = _tokens(part)
+def _parse_other_installers(part: str, path: str, number: int) -> Iterator[Fact]:
+    tokens = _split_tokens(part)
     if not ({"uv", "poetry", "pdm"} & set(tokens) and {"sync", "install", "run"} & set(tokens)):
         return
-    kinds = {"--extra": Kind.EXTRA, "-E": Kind.EXTRA, "--extras": Kind.EXTRA,
-             "--group": Kind.GROUP, "-G": Kind.GROUP, "--with": Kind.GROUP}  # fmt: skip
+    kinds = {
+        "--extra": FactKind.EXTRA,
+        "-E": FactKind.EXTRA,
+        "--extras": FactKind.EXTRA,
+        "--group": FactKind.GROUP,
+        "-G": FactKind.GROUP,
+        "--with": FactKind.GROUP,
+    }
     for flag, value in pairwise(tokens):
         if flag in kinds:
             for name in re.split(r"[,\s]+", value):
                 yield Fact(kind=kinds[flag], value=name, path=path, line=number)
 
 
-def _tokens(text: str) -> list[str]:
-    """Words of a shell line without variables; an unbalanced quote leaves plain splitting."""
+def _split_tokens(text: str) -> list[str]:
+    """Return the words of a shell line without variables; a line with invalid quoting is split at whitespace."""
     text = _VARIABLE.sub("", text)
     try:
         return shlex.split(text, comments=True)
@@ -103,15 +109,15 @@ def _tokens(text: str) -> list[str]:
         return text.split()
 
 
-def joined_lines(text: str) -> Iterator[tuple[int, str]]:
-    """(line number, line) of a script, lines that end in a backslash joined."""
-    start, held = 0, ""
+def join_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Yield (line number, line) of a script, lines that end in a backslash joined."""
+    start, pending = 0, ""
     for number, line in enumerate(text.splitlines(), 1):
-        start = start if held else number
+        start = start if pending else number
         if line.rstrip().endswith("\\"):
-            held += line.rstrip()[:-1] + " "
+            pending += line.rstrip()[:-1] + " "
             continue
-        yield start, held + line
-        held = ""
-    if held:
-        yield start, held
+        yield start, pending + line
+        pending = ""
+    if pending:
+        yield start, pending

@@ -1,130 +1,154 @@
-"""Which requirements a commit's box gets, and for the sake of which line of which file."""
+"""Selection of the requirements of an environment, each with the line that requires it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from languages.draft import Dependency, Role
-from languages.facts import Fact, Kind, Wanted
+from languages.facts import Fact, FactKind, SourcedValue
 from languages.python import imports, requirements
 from languages.python.commands import NOT_FOR_TESTS
-from languages.python.project import Project, self_references
-from languages.tree import Tree
+from languages.python.project import PythonProject, find_self_references
+from languages.source_tree import SourceTree
 
 TEST_SETS = re.compile(
     r"^(all[-_])?(unit)?tests?(ing)?([-_](base|core|deps|requires?|dependencies|requirements))?$|^pytest$",
     re.IGNORECASE,
 )
-"""Names of extras and groups that hold what the tests need."""
+"""Matches names of extras and groups that contain test requirements."""
 DEV_SETS = re.compile(r"^(dev|develop|development|dev[-_]deps|all)$", re.IGNORECASE)
-"""Asked when no other place names pytest."""
+"""Matches names of extras and groups for developers; used if no other place requires pytest."""
 OTHER_SETS = re.compile(r"doc|lint|typ|mypy|style|bench|release|publish|profil|gui|cuda|gpu", re.IGNORECASE)
-"""Never worth installing for the tests, whoever asks."""
+"""Matches names of sets that are never installed for the tests."""
 
 
-def collect(
-    tree: Tree, project: Project, facts: Sequence[Fact], *, pytest: bool, configured: Sequence[Wanted] = ()
+def collect_requirements(
+    tree: SourceTree,
+    project: PythonProject,
+    facts: Sequence[Fact],
+    *,
+    pytest: bool,
+    configured: Sequence[SourcedValue] = (),
 ) -> list[Dependency]:
-    """All requirements, best evidence first, each distribution and role once.
+    """Return all requirements, best evidence first, without duplicates.
 
-    `configured`: modules that the runner's configuration imports (`testing.configured_modules`).
+    `configured`: modules that the runner's configuration imports (`testing.find_configured_modules`).
     """
-    needed = imports.needed(tree, configured)
+    needed = imports.find_needed_distributions(tree, configured)
 
-    def useful(wanted: Wanted) -> bool:
-        return wanted.name in needed or not beside_the_tests(wanted)
+    def is_useful(requirement: SourcedValue) -> bool:
+        return requirement.distribution_name in needed or not is_unrelated_tool(requirement)
 
-    found = [Dependency(role=Role.RUNTIME, wanted=w) for w in project.requires]
-    found += [Dependency(role=Role.BUILD, wanted=w) for w in _build(project)]
-    test = _unconflicted(w for w in _test(tree, project, facts) if useful(w))
-    found += [Dependency(role=Role.TEST, wanted=w) for w in test]
-    names = {d.wanted.name for d in found}
-    if pytest and "pytest" not in names:
-        developers = _unconflicted(w for w in _developers(tree, project) if useful(w))
-        found += [Dependency(role=Role.OPTIONAL, wanted=w) for w in developers if w.name not in names]
-    names = {d.wanted.name for d in found}
-    found += [Dependency(role=Role.OPTIONAL, wanted=w) for w in _imported_conda(tree) if w.name not in names]
-    have = sorted({d.wanted.name for d in found})
-    known = everything(tree, project, facts)
-    for place, text in imports.missing(tree, canonicalize_name(project.name), have, known, configured):
-        found.append(Dependency(role=Role.OPTIONAL, wanted=Wanted(text=text, path=place.path, line=place.line)))
-    return [d for d in _once(found) if d.wanted.name != canonicalize_name(project.name or "-")]
-
-
-def beside_the_tests(wanted: Wanted) -> bool:
-    """Whether a requirement of the tests' set-up is a tool that the tests themselves hardly need."""
-    return wanted.name in NOT_FOR_TESTS or bool(re.match(r"types-|.*-stubs$|flake8-|sphinx-.*-theme", wanted.name))
+    found = _make_dependencies(Role.RUNTIME, project.requirements)
+    found += _make_dependencies(Role.BUILD, _build_requirements(project))
+    found += _make_dependencies(
+        Role.TEST, _resolve_conflicts(w for w in _test_requirements(tree, project, facts) if is_useful(w))
+    )
+    if pytest and "pytest" not in _list_names(found):
+        developer_tools = _resolve_conflicts(w for w in _developer_requirements(tree, project) if is_useful(w))
+        found += _make_dependencies(Role.OPTIONAL, developer_tools, besides=_list_names(found))
+    found += _make_dependencies(Role.OPTIONAL, _find_imported_conda_packages(tree), besides=_list_names(found))
+    own_name = canonicalize_name(project.name)
+    missing = imports.find_missing_requirements(
+        tree, own_name, sorted(_list_names(found)), collect_all_requirements(tree, project, facts), configured
+    )
+    found += _make_dependencies(Role.OPTIONAL, (replace(source, text=text) for source, text in missing))
+    return [item for item in _deduplicate(found) if item.source.distribution_name != (own_name or "-")]
 
 
-def everything(tree: Tree, project: Project, facts: Sequence[Fact]) -> list[Wanted]:
-    """Every requirement that any file names, also of sets that are not installed."""
+def _list_names(dependencies: Iterable[Dependency]) -> frozenset[str]:
+    return frozenset(dependency.source.distribution_name for dependency in dependencies)
+
+
+def _make_dependencies(
+    role: Role, requirements: Iterable[SourcedValue], *, besides: frozenset[str] = frozenset()
+) -> list[Dependency]:
+    return [Dependency(role=role, source=item) for item in requirements if item.distribution_name not in besides]
+
+
+def is_unrelated_tool(requirement: SourcedValue) -> bool:
+    """Return whether a requirement of the test set-up is a tool that the tests themselves do not need."""
+    return requirement.distribution_name in NOT_FOR_TESTS or bool(
+        re.match(r"types-|.*-stubs$|flake8-|sphinx-.*-theme", requirement.distribution_name)
+    )
+
+
+def collect_all_requirements(tree: SourceTree, project: PythonProject, facts: Sequence[Fact]) -> list[SourcedValue]:
+    """Return every requirement in any file, including sets that are not installed."""
     sets = [*project.extras.values(), *project.groups.values()]
-    found = [*project.requires, *project.test_requires, *(w for items in sets for w in items)]
-    found += [Wanted(text=f.value, path=f.path, line=f.line) for f in facts if f.kind is Kind.REQUIREMENT]
+    requirements_found = [
+        *project.requirements,
+        *project.test_requirements,
+        *(requirement for items in sets for requirement in items),
+    ]
+    requirements_found += [
+        SourcedValue(text=f.value, path=f.path, line=f.line) for f in facts if f.kind is FactKind.REQUIREMENT
+    ]
     for path in tree.glob("*req*.txt") + tree.glob("requirements/*"):
         if path.count("/") <= 1 and not OTHER_SETS.search(path):
-            found += requirements.requirements_file(tree, path)
-    return found + list(requirements.pipfile(tree))
+            requirements_found += requirements.read_requirements_file(tree, path)
+    return requirements_found + list(requirements.read_pipfile(tree))
 
 
-def _build(project: Project) -> Iterator[Wanted]:
-    """What an editable install without build isolation needs; setuptools for all that name no other backend."""
-    yield from project.build_requires
+def _build_requirements(project: PythonProject) -> Iterator[SourcedValue]:
+    """Yield the requirements of an editable install without build isolation; setuptools by default."""
+    yield from project.build_requirements
     if not project.backend or project.backend.startswith("setuptools"):
-        yield Wanted(text="setuptools", path="(default)")
-        yield Wanted(text="wheel", path="(default)")
+        yield SourcedValue(text="setuptools", path="(default)")
+        yield SourcedValue(text="wheel", path="(default)")
     if project.backend.startswith("hatchling"):
-        yield Wanted(text="editables", path="(default)")
+        yield SourcedValue(text="editables", path="(default)")
 
 
-def _test(tree: Tree, project: Project, facts: Sequence[Fact]) -> Iterator[Wanted]:
-    """What CI and local runners install for the tests, then what is named as such and nobody asked for."""
-    asked_sets: set[str] = set()
+def _test_requirements(tree: SourceTree, project: PythonProject, facts: Sequence[Fact]) -> Iterator[SourcedValue]:
+    """Yield the requirements that CI and local runners install, then those of files and sets named after tests."""
+    requested_sets: set[str] = set()
     for fact in facts:
-        if fact.kind is Kind.REQUIREMENT:
-            yield Wanted(text=fact.value, path=fact.path, line=fact.line)
-        elif fact.kind is Kind.REQUIREMENTS_FILE and not OTHER_SETS.search(fact.value):
-            yield from requirements.requirements_file(tree, fact.value.removeprefix("./"))
-            asked_sets.update(requirements.own_extras(tree, fact.value.removeprefix("./")))
-        elif fact.kind in (Kind.EXTRA, Kind.GROUP) and not OTHER_SETS.search(fact.value):
-            asked_sets.add(fact.value)
-    yield from project.test_requires
+        if fact.kind is FactKind.REQUIREMENT:
+            yield SourcedValue(text=fact.value, path=fact.path, line=fact.line)
+        elif fact.kind is FactKind.REQUIREMENTS_FILE and not OTHER_SETS.search(fact.value):
+            yield from requirements.read_requirements_file(tree, fact.value.removeprefix("./"))
+            requested_sets.update(requirements.read_own_extras(tree, fact.value.removeprefix("./")))
+        elif fact.kind in (FactKind.EXTRA, FactKind.GROUP) and not OTHER_SETS.search(fact.value):
+            requested_sets.add(fact.value)
+    yield from project.test_requirements
     sets = project.extras | project.groups
-    wanted = [n for n in sets if _same(n, asked_sets) or TEST_SETS.match(n)]
-    yield from _sets(project, wanted)
+    set_names = [n for n in sets if _is_same_requirement(n, requested_sets) or TEST_SETS.match(n)]
+    yield from _expand_sets(project, set_names)
     for path in tree.entries:
         if requirements.TEST_FILES.search(path) and path.count("/") <= 1 and not OTHER_SETS.search(path):
-            yield from requirements.requirements_file(tree, path)
+            yield from requirements.read_requirements_file(tree, path)
 
 
-def _sets(project: Project, names: Iterable[str]) -> Iterator[Wanted]:
-    """Members of extras and groups, an extra that names the project's own extras unfolded."""
-    todo, seen = list(names), set[str]()
-    while todo:
-        name = todo.pop(0)
+def _expand_sets(project: PythonProject, names: Iterable[str]) -> Iterator[SourcedValue]:
+    """Yield the members of extras and groups, references to the project's own extras expanded."""
+    queue, seen = list(names), set[str]()
+    while queue:
+        name = queue.pop(0)
         if name in seen:
             continue
         seen.add(name)
         items = [*project.extras.get(name, []), *project.groups.get(name, [])]
-        todo += self_references(project, items)
+        queue += find_self_references(project, items)
         yield from items
 
 
-def _developers(tree: Tree, project: Project) -> Iterator[Wanted]:
-    yield from _sets(project, [n for n in project.extras | project.groups if DEV_SETS.match(n)])
+def _developer_requirements(tree: SourceTree, project: PythonProject) -> Iterator[SourcedValue]:
+    yield from _expand_sets(project, [n for n in project.extras | project.groups if DEV_SETS.match(n)])
     for path in tree.entries:
         if requirements.DEV_FILES.search(path) and path.count("/") <= 1 and not OTHER_SETS.search(path):
-            yield from requirements.requirements_file(tree, path)
-    yield from requirements.pipfile(tree)
+            yield from requirements.read_requirements_file(tree, path)
+    yield from requirements.read_pipfile(tree)
 
 
-def _imported_conda(tree: Tree) -> list[Wanted]:
-    """Of the first conda environment, what some file of the project imports anywhere."""
-    paths = requirements.conda_files(tree)
+def _find_imported_conda_packages(tree: SourceTree) -> list[SourcedValue]:
+    """Return the packages of the first conda environment that some file of the project imports."""
+    paths = requirements.list_conda_files(tree)
     if not paths:
         return []
     python = [path for path in tree.entries if path.endswith(".py")]
@@ -132,46 +156,55 @@ def _imported_conda(tree: Tree) -> list[Wanted]:
     modules = set(re.findall(r"^\s*(?:from|import)\s+(\w+)", texts, re.MULTILINE))
     modules |= set(re.findall(r"""(?:importorskip|has_module|_importorskip|import_module)\(\s*["'](\w+)""", texts))
     names = {canonicalize_name(imports.DISTRIBUTIONS.get(module, module)) for module in modules}
-    listed = requirements.conda_requirements(tree, paths[0])
-    return [w for w in listed if not beside_the_tests(w) and (w.name in names or w.name.startswith("pytest"))]
+    conda_packages = requirements.read_conda_requirements(tree, paths[0])
+    return [
+        package
+        for package in conda_packages
+        if not is_unrelated_tool(package)
+        and (package.distribution_name in names or package.distribution_name.startswith("pytest"))
+    ]
 
 
-def _unconflicted(items: Iterable[Wanted]) -> list[Wanted]:
-    """Each distribution once; where jobs ask for different versions of one, any version will do.
+def _resolve_conflicts(items: Iterable[SourcedValue]) -> list[SourcedValue]:
+    """Return each distribution once; conflicting version constraints of different jobs are dropped.
 
-    Where one file has several for different Pythons or systems, as locks have, these are alternatives: all are kept.
+    Several requirements of one distribution in one file, for different Pythons or systems as in lock files, are
+    alternatives; all are kept.
     """
-    found: dict[tuple[str, str], Wanted] = {}
+    resolved: dict[tuple[str, str], SourcedValue] = {}
     first: dict[str, tuple[str, str]] = {}
     for item in items:
-        key = (item.name, _marker(item))
-        held = found.get(first.setdefault(item.name, key))
-        if held is None or not _constraint(held.text):
-            found[first[item.name]] = item
-        elif _marker(held) and (held.path == item.path if key[1] else not _constraint(item.text)):
-            found.setdefault(key, item)
-        elif _constraint(item.text) not in ("", _constraint(held.text)) and ";" not in held.text + item.text:
-            name = Requirement(held.text).name
-            found[first[item.name]] = Wanted(text=name, path=held.path, line=held.line)
-    return list(found.values())
+        key = (item.distribution_name, _parse_marker(item))
+        previous = resolved.get(first.setdefault(item.distribution_name, key))
+        if previous is None or not _parse_constraint(previous.text):
+            resolved[first[item.distribution_name]] = item
+        elif _parse_marker(previous) and (previous.path == item.path if key[1] else not _parse_constraint(item.text)):
+            resolved.setdefault(key, item)
+        elif (
+            _parse_constraint(item.text) not in ("", _parse_constraint(previous.text))
+            and ";" not in previous.text + item.text
+        ):
+            name = Requirement(previous.text).name
+            resolved[first[item.distribution_name]] = SourcedValue(text=name, path=previous.path, line=previous.line)
+    return list(resolved.values())
 
 
-def _marker(wanted: Wanted) -> str:
-    """For which Pythons and systems it is asked; empty for all."""
-    return str(Requirement(wanted.text).marker or "")
+def _parse_marker(requirement: SourcedValue) -> str:
+    """Return the environment marker; empty if there is none."""
+    return str(Requirement(requirement.text).marker or "")
 
 
-def _constraint(text: str) -> str:
+def _parse_constraint(text: str) -> str:
     return str(Requirement(text).specifier)
 
 
-def _once(items: Iterable[Dependency]) -> Iterator[Dependency]:
+def _deduplicate(items: Iterable[Dependency]) -> Iterator[Dependency]:
     seen: set[str] = set()
     for item in items:
-        if item.wanted.text not in seen:
-            seen.add(item.wanted.text)
+        if item.source.text not in seen:
+            seen.add(item.source.text)
             yield item
 
 
-def _same(name: str, asked: set[str]) -> bool:
-    return canonicalize_name(name) in {canonicalize_name(a) for a in asked}
+def _is_same_requirement(name: str, requested: set[str]) -> bool:
+    return canonicalize_name(name) in {canonicalize_name(requested_name) for requested_name in requested}

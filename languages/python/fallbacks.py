@@ -1,4 +1,4 @@
-"""Which of a draft's choices are given up, in which order, when nothing else is known to mend its build or tests."""
+"""Fallbacks of Python drafts, in the order in which repair tries them if nothing else is known to help."""
 
 from __future__ import annotations
 
@@ -6,30 +6,32 @@ from dataclasses import replace
 from datetime import date, timedelta
 
 from languages.base import Fallback
-from languages.draft import Draft, Role
-from languages.python.switches import INSTALL_DEPENDENCIES, PACKAGED
+from languages.draft import PlanDraft, Role
+from languages.python.switches import INSTALL_DEPENDENCIES, INSTALL_PROJECT
 
 
-def exact_date(draft: Draft) -> Draft:
-    """Packages up to the change's own day: a pin may have been uploaded later in its month than the first."""
-    return replace(draft, exclude_newer=after_tomorrow(draft.day))
+def use_exact_date(draft: PlanDraft) -> PlanDraft:
+    """Allow packages up to the change's own date: a pinned version may have been uploaded during its month."""
+    return replace(draft, exclude_newer=midnight_after(draft.day))
 
 
-def without_optional(draft: Draft) -> Draft:
-    """Only what the project declares or its CI installs; the install of the tree may bring what only it knows."""
-    kept = tuple(d for d in draft.dependencies if d.role is not Role.OPTIONAL or d.wanted.name.startswith("pytest"))
-    switches = draft.switches | ({INSTALL_DEPENDENCIES} if PACKAGED in draft.switches else set())
-    return replace(draft, dependencies=kept, switches=switches)
+def drop_optional(draft: PlanDraft) -> PlanDraft:
+    """Install only what the project declares or its CI installs; installing the tree may add further packages."""
+    required = tuple(
+        d for d in draft.dependencies if d.role is not Role.OPTIONAL or d.source.distribution_name.startswith("pytest")
+    )
+    switches = draft.switches | ({INSTALL_DEPENDENCIES} if INSTALL_PROJECT in draft.switches else set())
+    return replace(draft, dependencies=required, switches=switches)
 
 
-def next_python(draft: Draft) -> Draft:
-    """The next Python of the evidence: packages of that date may have no wheels for the newest."""
+def select_next_python(draft: PlanDraft) -> PlanDraft:
+    """Select the next Python version of the evidence: older packages may have no wheels for the newest."""
     return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
-FALLBACKS: tuple[Fallback, ...] = (exact_date, without_optional, next_python)
+FALLBACKS: tuple[Fallback, ...] = (use_exact_date, drop_optional, select_next_python)
 
 
-def after_tomorrow(day: date) -> date:
-    """The first midnight after the day."""
+def midnight_after(day: date) -> date:
+    """Return the first midnight after the day."""
     return day + timedelta(days=1)

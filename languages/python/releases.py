@@ -1,4 +1,4 @@
-"""The Pythons and where their bases come from. Versions without a Debian release can be copied from this machine."""
+"""Python releases and their base images. Versions that no Debian release has can be copied from this machine."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The named ways in which a Python draft is rendered."""
+"""Switches of Python drafts."""
 
 from __future__ import annotations
 
-PACKAGED = "packaged"
+INSTALL_PROJECT = "packaged"
 INSTALL_DEPENDENCIES = "install-dependencies"
 
 SWITCHES = {
-    PACKAGED: "the tree is installed, editable; else it is the import path",
-    INSTALL_DEPENDENCIES: "installing the tree may bring further packages, which only running its metadata tells",
+    INSTALL_PROJECT: "the tree is installed, editable; else it is the import path",
+    INSTALL_DEPENDENCIES: "installing the tree may add packages that only its computed metadata requires",
 }

@@ -1,4 +1,4 @@
-"""Which Python a commit is built for: the newest one its evidence lists, that existed then and that can be had here."""
+"""Selection of the Python version: the newest in the evidence that existed at the date and is available."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from languages.facts import Fact, Kind
+from languages.facts import Fact, FactKind
 from taskdb.records import Evidence
 
 RELEASED: dict[str, date] = {
@@ -24,76 +24,78 @@ RELEASED: dict[str, date] = {
     "3.13": date(2024, 10, 7),
     "3.14": date(2025, 10, 7),
 }
-"""First final releases (PEPs 398, 429, 478, 494, 537, 569, 596, 619, 664, 693, 719, 745)."""
+"""Release dates of final releases (PEPs 398, 429, 478, 494, 537, 569, 596, 619, 664, 693, 719, 745)."""
 
-SETTLED = timedelta(days=183)
-"""A Python nobody asked for is taken once it is this old: packages have wheels for it by then."""
+MINIMUM_AGE = timedelta(days=183)
+"""Minimum age of a version selected by date: packages have wheels for it by then."""
 
 
-def key(version: str) -> tuple[int, ...]:
-    """Sorts `3.9` before `3.10`."""
+def version_key(version: str) -> tuple[int, ...]:
+    """Return a sort key that sorts `3.9` before `3.10`."""
     return tuple(int(part) for part in version.split("."))
 
 
-def candidates(facts: Sequence[Fact], available: Iterable[str], day: date) -> list[Evidence]:
-    """The versions worth trying, best first: those the evidence lists, file by file, then the default by date.
+def rank_versions(facts: Sequence[Fact], available: Iterable[str], day: date) -> list[Evidence]:
+    """Return the versions to try, best first: those in the evidence, file by file, then the default by date.
 
-    `facts` of kind PYTHON are in the order of trust; those of one file form a group, all workflows are one.
-    Never empty when any version is available.
+    `facts` of kind PYTHON are ordered by trust; those of one file form a group, all workflows are one group. Never
+    empty if any version is available.
     """
-    here = sorted(available, key=key)
-    allowed = _allowed(facts, here)
-    found: dict[str, Evidence] = {}
-    listed = [fact for fact in facts if fact.kind is Kind.PYTHON and fact.value in RELEASED]
-    for place in dict.fromkeys(_place(fact) for fact in listed):
-        group = {fact.value: fact for fact in reversed(listed) if _place(fact) == place}
-        for version in sorted(group, key=key, reverse=True):
-            if version in here and RELEASED[version] <= day:
+    available_versions = sorted(available, key=version_key)
+    allowed = _filter_allowed(facts, available_versions)
+    ranked: dict[str, Evidence] = {}
+    listed = [fact for fact in facts if fact.kind is FactKind.PYTHON and fact.value in RELEASED]
+    for group_name in dict.fromkeys(_evidence_group(fact) for fact in listed):
+        group = {fact.value: fact for fact in reversed(listed) if _evidence_group(fact) == group_name}
+        for version in sorted(group, key=version_key, reverse=True):
+            if version in available_versions and RELEASED[version] <= day:
                 fact = group[version]
-                found.setdefault(version, _evidence(version, fact.path, fact.line))
-    ordered = list(found.values())
+                ranked.setdefault(version, _build_evidence(version, fact.path, fact.line))
+    ordered = list(ranked.values())
     if not ordered and listed:
-        newest = max((fact.value for fact in listed), key=key)
-        above = [v for v in here if key(v) >= key(newest)]
-        if above:
+        newest = max((fact.value for fact in listed), key=version_key)
+        newer = [v for v in available_versions if version_key(v) >= version_key(newest)]
+        if newer:
             fact = next(f for f in listed if f.value == newest)
             ordered.append(
-                _evidence(above[0], fact.path, fact.line, f"{newest} is listed, {above[0]} is nearest to it")
+                _build_evidence(
+                    newer[0], fact.path, fact.line, f"{newest} is listed, {newer[0]} is the nearest available"
+                )
             )
-    fallback = _by_date(allowed or here, day)
-    if fallback and fallback not in found:
-        ordered.append(_evidence(fallback, "(date)", 0, f"newest that was settled on {day}"))
+    default = _rank_by_date(allowed or available_versions, day)
+    if default and default not in ranked:
+        ordered.append(_build_evidence(default, "(date)", 0, f"newest at least {MINIMUM_AGE.days} days old on {day}"))
     return [e for e in ordered if e.value in allowed] or ordered
 
 
-def _place(fact: Fact) -> str:
-    """What fact's group is called: all workflows, all conda environments together, else the file."""
+def _evidence_group(fact: Fact) -> str:
+    """Return the group of a fact: all workflows, all conda environments, or the file."""
     for kind in (".github/workflows/", "ci/", "continuous_integration/"):
         if fact.path.startswith(kind):
             return kind
     return fact.path
 
 
-def _evidence(version: str, path: str, line: int, note: str = "") -> Evidence:
+def _build_evidence(version: str, path: str, line: int, note: str = "") -> Evidence:
     return Evidence(choice="language_version", value=version, path=path, line=line, note=note)
 
 
-def _allowed(facts: Sequence[Fact], here: list[str]) -> list[str]:
-    """The versions that every `requires-python` allows."""
-    kept = here
+def _filter_allowed(facts: Sequence[Fact], available: list[str]) -> list[str]:
+    """Return the versions that satisfy every `requires-python`."""
+    allowed = available
     for fact in facts:
-        if fact.kind is Kind.REQUIRES_PYTHON:
+        if fact.kind is FactKind.REQUIRES_PYTHON:
             try:
                 specifier = SpecifierSet(fact.value)
             except InvalidSpecifier:
                 continue
-            # `.99` so that `>=3.9.2` is met by our 3.9, whose patch release is a late one.
-            kept = [v for v in kept if specifier.contains(f"{v}.99")]
-    return kept
+            # `.99` so that 3.9 satisfies `>=3.9.2`: base images have the latest patch release.
+            allowed = [v for v in allowed if specifier.contains(f"{v}.99")]
+    return allowed
 
 
-def _by_date(here: list[str], day: date) -> str | None:
-    settled = [v for v in here if v in RELEASED and RELEASED[v] + SETTLED <= day]
-    if settled:
-        return settled[-1]
-    return here[0] if here else None
+def _rank_by_date(available: list[str], day: date) -> str | None:
+    mature = [v for v in available if v in RELEASED and RELEASED[v] + MINIMUM_AGE <= day]
+    if mature:
+        return mature[-1]
+    return available[0] if available else None

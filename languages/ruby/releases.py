@@ -1,32 +1,36 @@
-"""Releases of Ruby and where each can come from. Debian carries one in each release; the others are official images."""
+"""Ruby releases and their base images: one in each Debian release, the others as official images."""
 
 from __future__ import annotations
 
 from datetime import date
 
 from languages.base import Release
-from languages.scripting.debian import toolchain
+from languages.scripting.debian import render_toolchain
 
-_DEBIAN = toolchain("ruby", "ruby-dev", "ruby-bundler", "rake")
+_DEBIAN = render_toolchain("ruby", "ruby-dev", "ruby-bundler", "rake")
 _PROBE = "ruby -e 'require %q(json); require %q(minitest); require %q(bundler)' && gem --version > /dev/null"
 
 
-def _release(version: str, released: date, suite: str | None = None) -> Release:
+def _make_release(version: str, released: date, suite: str | None = None) -> Release:
     official = f"ruby:{version}-slim-bookworm" if version >= "2.7" else f"ruby:{version}-slim-bullseye"
     return Release(
-        version=version, official=official, released=released, suite=suite, toolchain=_DEBIAN if suite else "",
+        version=version,
+        official=official,
+        released=released,
+        suite=suite,
+        toolchain=_DEBIAN if suite else "",
         probe=_PROBE,
-    )  # fmt: skip
+    )
 
 
 RELEASES = (
-    _release("2.5", date(2017, 12, 25)),
-    _release("2.6", date(2018, 12, 25)),
-    _release("2.7", date(2019, 12, 25), "bullseye"),
-    _release("3.0", date(2020, 12, 25)),
-    _release("3.1", date(2021, 12, 25), "bookworm"),
-    _release("3.2", date(2022, 12, 25)),
-    _release("3.3", date(2023, 12, 25), "trixie"),
-    _release("3.4", date(2024, 12, 25)),
+    _make_release("2.5", date(2017, 12, 25)),
+    _make_release("2.6", date(2018, 12, 25)),
+    _make_release("2.7", date(2019, 12, 25), "bullseye"),
+    _make_release("3.0", date(2020, 12, 25)),
+    _make_release("3.1", date(2021, 12, 25), "bookworm"),
+    _make_release("3.2", date(2022, 12, 25)),
+    _make_release("3.3", date(2023, 12, 25), "trixie"),
+    _make_release("3.4", date(2024, 12, 25)),
 )
 DEFAULT = "3.1"

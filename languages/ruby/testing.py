@@ -1,4 +1,4 @@
-"""Where a Ruby project's tests are and which framework runs them."""
+"""Detection of tests and test framework in Ruby projects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from languages.draft import NoPlanError
 from languages.ruby.gems import Gem
-from languages.tree import Tree
+from languages.source_tree import SourceTree
 from taskdb.records import Evidence
 
 SPEC_FILE = r"(^|/)[^/]*_spec\.rb$"
@@ -26,61 +26,70 @@ _UNIT = re.compile(r"Test::Unit::TestCase|require\s*\(?['\"]test[/-]unit['\"]")
 _MINITEST = re.compile(r"[Mm]ini[Tt]est")
 
 
-def test_files(tree: Tree, folder: str) -> tuple[list[str], list[str]]:
-    """(specs, tests) below a folder that define something, sorted."""
-    at = f"{folder}/" if folder else ""
-    own = [path for path in tree.entries if path.startswith(at) and path.endswith(".rb") and tree.is_file(path)]
-    own = [path for path in own if not _NO_TESTS.search(path)]
-    specs = [path for path in own if re.search(SPEC_FILE, path)]
-    tests = [path for path in own if re.search(TEST_FILE, path) and not path.startswith(f"{at}lib/")]
+def list_test_files(tree: SourceTree, folder: str) -> tuple[list[str], list[str]]:
+    """Return (specs, tests) below a folder that define something, sorted."""
+    prefix = f"{folder}/" if folder else ""
+    sources = [path for path in tree.entries if path.startswith(prefix) and path.endswith(".rb") and tree.is_file(path)]
+    sources = [path for path in sources if not _NO_TESTS.search(path)]
+    specs = [path for path in sources if re.search(SPEC_FILE, path)]
+    tests = [path for path in sources if re.search(TEST_FILE, path) and not path.startswith(f"{prefix}lib/")]
     texts = tree.read_many([*specs, *tests])
-    return tuple(sorted(path for path in some if _DEFINES.search(texts[path])) for some in (specs, tests))  # type: ignore[return-value]
+    return tuple(sorted(path for path in files if _DEFINES.search(texts[path])) for files in (specs, tests))  # type: ignore[return-value]
 
 
-def framework(tree: Tree, folder: str, gems: Sequence[Gem], touched: Sequence[str]) -> tuple[str, list[str], Evidence]:
-    """(framework, its files, why).
+def detect_framework(
+    tree: SourceTree, folder: str, gems: Sequence[Gem], changed_paths: Sequence[str]
+) -> tuple[str, list[str], Evidence]:
+    """Return (framework, its files, evidence).
 
     Raises:
-        NoPlanError: there are no files that look like tests.
+        NoPlanError: there are no test files.
     """
-    specs, tests = test_files(tree, folder)
-    named = {gem.wanted.text: gem.wanted for gem in gems}
-    touched_specs = sum(path in set(specs) for path in touched)
-    touched_tests = sum(path in set(tests) for path in touched)
+    specs, tests = list_test_files(tree, folder)
+    by_name = {gem.source.text: gem.source for gem in gems}
+    changed_specs = sum(path in set(specs) for path in changed_paths)
+    changed_tests = sum(path in set(tests) for path in changed_paths)
     if not specs and not tests:
         raise NoPlanError("no file *_spec.rb, *_test.rb or test_*.rb defines tests")
-    if (touched_specs, len(specs)) > (touched_tests, len(tests)):
-        texts = _helpers(tree, folder, "spec", specs)
-        is_rspec = any(name.startswith("rspec") for name in named) or not _MINITEST.search("".join(texts.values()))
+    if (changed_specs, len(specs)) > (changed_tests, len(tests)):
+        texts = _read_helpers(tree, folder, "spec", specs)
+        is_rspec = any(name.startswith("rspec") for name in by_name) or not _MINITEST.search("".join(texts.values()))
         name, files, gem = ("rspec", specs, "rspec") if is_rspec else ("minitest", specs, "minitest")
     else:
-        texts = _helpers(tree, folder, "test", tests)
-        everything = "".join(texts.values())
-        unit = bool(_UNIT.search(everything)) and not _MINITEST.search(everything)
-        name, files, gem = ("test-unit", tests, "test-unit") if unit else ("minitest", tests, "minitest")
-    place = next((wanted for known, wanted in named.items() if known.startswith(gem)), None)
-    where, line = (place.path, place.line) if place else (files[0], 0)
-    return name, files, Evidence(choice="test.framework", value=name, path=where, line=line)
+        texts = _read_helpers(tree, folder, "test", tests)
+        helper_text = "".join(texts.values())
+        is_test_unit = bool(_UNIT.search(helper_text)) and not _MINITEST.search(helper_text)
+        name, files, gem = ("test-unit", tests, "test-unit") if is_test_unit else ("minitest", tests, "minitest")
+    gem_source = next((source for gem_name, source in by_name.items() if gem_name.startswith(gem)), None)
+    source_path, line = (gem_source.path, gem_source.line) if gem_source else (files[0], 0)
+    return name, files, Evidence(choice="test.framework", value=name, path=source_path, line=line)
 
 
-def _helpers(tree: Tree, folder: str, kind: str, files: Sequence[str]) -> dict[str, str]:
-    """Texts of helpers and of the first test files."""
-    at = f"{folder}/" if folder else ""
-    helpers = [f"{at}{kind}/{name}.rb" for name in (f"{kind}_helper", "helper", "helpers", f"{kind}_case")]
+def _read_helpers(tree: SourceTree, folder: str, kind: str, files: Sequence[str]) -> dict[str, str]:
+    """Return the texts of helpers and of the first test files."""
+    prefix = f"{folder}/" if folder else ""
+    helpers = [f"{prefix}{kind}/{name}.rb" for name in (f"{kind}_helper", "helper", "helpers", f"{kind}_case")]
     return tree.read_many([path for path in helpers if tree.is_file(path)] + list(files[:20]))
 
 
-def paths_of(files: Sequence[str], folder: str) -> tuple[str, ...]:
-    """The top folders (from the tree's root) that hold the files."""
-    at = f"{folder}/" if folder else ""
-    tops = Counter(at + path.removeprefix(at).partition("/")[0] for path in files)
+def list_test_folders(files: Sequence[str], folder: str) -> tuple[str, ...]:
+    """Return the top folders that contain the files, relative to the root of the tree."""
+    prefix = f"{folder}/" if folder else ""
+    tops = Counter(prefix + path.removeprefix(prefix).partition("/")[0] for path in files)
     return tuple(sorted(top for top in tops))
 
 
-def load_paths(tree: Tree, folder: str, files: Sequence[str]) -> tuple[str, ...]:
-    """Folders from the tree's root that tests may require from: `lib` of each project, and those of the tests."""
-    at = f"{folder}/" if folder else ""
+def list_load_paths(tree: SourceTree, folder: str, files: Sequence[str]) -> tuple[str, ...]:
+    """Return the folders that tests may require files from: `lib` of each project, and the test folders."""
+    prefix = f"{folder}/" if folder else ""
     projects = {posixpath.dirname(path) for path in tree.glob("*.gemspec")} | {folder}
-    libs = [posixpath.join(project, "lib") for project in sorted(projects, key=lambda one: (one != folder, one))]
-    tops = [top for top in paths_of(files, folder) if top in tree.folders]
-    return tuple(dict.fromkeys([one for one in (*libs, *tops) if one in tree.folders] + [at.rstrip("/") or "."]))
+    libs = [
+        posixpath.join(project, "lib")
+        for project in sorted(projects, key=lambda candidate: (candidate != folder, candidate))
+    ]
+    tops = [top for top in list_test_folders(files, folder) if top in tree.folders]
+    return tuple(
+        dict.fromkeys(
+            [candidate for candidate in (*libs, *tops) if candidate in tree.folders] + [prefix.rstrip("/") or "."]
+        )
+    )

@@ -1,4 +1,4 @@
-"""How CI starts `cargo test`: features, packages and variables."""
+"""Extract the `cargo test` command from CI configuration: features, packages and variables."""
 
 from __future__ import annotations
 
@@ -8,96 +8,102 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from languages.facts import Wanted
+from languages.facts import SourcedValue
 from languages.workflows import Job
 
 START = ("cargo", "test")
 UNSTABLE = re.compile(r"nightly|unstable$")
-"""Features that a stable compiler does not take."""
-_NOWHERE = Wanted(text="", path="(default)")
-_SKIPPED = re.compile(
+"""Matches features that need a nightly compiler."""
+_NO_SOURCE = SourcedValue(text="", path="(default)")
+_SKIPPED_COMMANDS = re.compile(
     r"--doc\b|--examples?\b|--bench(es)?\b|--manifest-path|--no-run|\+nightly|\bmiri\b|\bcross\b|wasm|--ignored|\bbolero\b"
     r"|--target[ =](?!x86_64-unknown-linux-gnu|\$)"
 )
-_VALUED = frozenset({"--features", "-F", "--exclude", "-p", "--package"})
+_VALUE_FLAGS = frozenset({"--features", "-F", "--exclude", "-p", "--package"})
 _LIBRARIES = re.compile(r"-dev$|^(protobuf-compiler|cmake|clang|nasm|sqlite3|git-lfs|zip|unzip|zstd|fish|zsh|brotli)$")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestRun:
-    """A `cargo test` line: what of it says which code is tested."""
+class CargoTestCommand:
+    """Options of a `cargo test` command line that select the code under test."""
 
     __test__ = False
     flags: tuple[str, ...] = ()
-    """Features and `--workspace`, `--exclude`, `-p`."""
+    """Features, `--workspace`, `--exclude` and `-p`."""
     rustflags: str = ""
-    place: Wanted = _NOWHERE
+    source: SourcedValue = _NO_SOURCE
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is about all packages of the workspace."""
+        """Whether the command tests all packages of the workspace."""
         return "--workspace" in self.flags
 
-    def rank(self) -> tuple[bool, bool, int, bool]:
-        """The more it covers the larger."""
-        named = len(re.split(r"[\s,]+", self.flags[self.flags.index("--features") + 1])) if self.names_features else 0
+    def coverage_key(self) -> tuple[bool, bool, int, bool]:
+        """Return a sort key that is larger for commands that cover more code."""
+        feature_count = (
+            len(re.split(r"[\s,]+", self.flags[self.flags.index("--features") + 1])) if self.has_features else 0
+        )
         return (
-            "-p" not in self.flags, "--no-default-features" not in self.flags,
-            99 if "--all-features" in self.flags else named, self.is_whole,
-        )  # fmt: skip
+            "-p" not in self.flags,
+            "--no-default-features" not in self.flags,
+            99 if "--all-features" in self.flags else feature_count,
+            self.is_whole,
+        )
 
     @property
-    def names_features(self) -> bool:
-        """Whether it lists features."""
+    def has_features(self) -> bool:
+        """Whether the command enables features by name."""
         return "--features" in self.flags
 
 
-def test_run(found: Sequence[Job], *, unstable: bool) -> TestRun:
-    """The line of CI that covers the most, else the bare command.
+def find_test_command(jobs: Sequence[Job], *, unstable: bool) -> CargoTestCommand:
+    """Return the CI command that covers most code, else the bare command.
 
     Args:
-        found: CI's jobs.
-        unstable: whether a feature is called so; then `--all-features` needs a nightly compiler.
+        jobs: jobs of CI.
+        unstable: whether the workspace has an unstable feature; then `--all-features` needs a nightly compiler.
     """
-    runs = [run for job in found if not job.is_beside for run in _runs(job)]
-    runs = [run for run in runs if not (unstable and "--all-features" in run.flags)]
-    runs = [run for run in runs if not any(UNSTABLE.search(flag) for flag in run.flags)]
-    return max(runs, key=TestRun.rank, default=TestRun())
+    commands = [command for job in jobs if not job.is_auxiliary for command in _parse_commands(job)]
+    commands = [command for command in commands if not (unstable and "--all-features" in command.flags)]
+    commands = [command for command in commands if not any(UNSTABLE.search(flag) for flag in command.flags)]
+    return max(commands, key=CargoTestCommand.coverage_key, default=CargoTestCommand())
 
 
-def _runs(job: Job) -> Iterator[TestRun]:
+def _parse_commands(job: Job) -> Iterator[CargoTestCommand]:
     values = {f"env.{name}": value for name, value in job.env}
     values |= dict(job.env)
-    values |= {f"matrix.{key}": max((v.text for v in found), key=len, default="") for key, found in job.values.items()}
+    values |= {
+        f"matrix.{key}": max((v.text for v in options), key=len, default="") for key, options in job.values.items()
+    }
     for line in job.lines:
         for match in re.finditer(r"\bcargo (?:\+\S+ )?(?:test|nextest run|t)\b([^|;&]*)", line.text):
-            if not _SKIPPED.search(match[0]) and not line.folder:
-                flags = _flags(_filled(match[1], values))
-                place = Wanted(text=match[0].strip(), path=job.path, line=line.line)
-                yield TestRun(flags=flags, rustflags=dict(job.env).get("RUSTFLAGS", ""), place=place)
+            if not _SKIPPED_COMMANDS.search(match[0]) and not line.folder:
+                flags = _parse_flags(_substitute_variables(match[1], values))
+                source = SourcedValue(text=match[0].strip(), path=job.path, line=line.line)
+                yield CargoTestCommand(flags=flags, rustflags=dict(job.env).get("RUSTFLAGS", ""), source=source)
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    """The line with CI's and the shell's variables in place; unknown ones are empty."""
+def _substitute_variables(text: str, values: Mapping[str, str]) -> str:
+    """Return the line with CI and shell variables substituted; unknown variables become empty."""
     text = re.sub(r"\$\{\{\s*([\w.-]+)\s*\}\}", lambda m: values.get(m[1], values.get(m[1].lower(), "")), text)
     return re.sub(r"\$\{?(\w+)\}?", lambda m: values.get(m[1], ""), text)
 
 
-def _flags(text: str) -> tuple[str, ...]:
+def _parse_flags(text: str) -> tuple[str, ...]:
     try:
         words = shlex.split(text)
     except ValueError:
         words = text.split()
     kept: list[str] = []
-    rest = iter(words)
-    for word in rest:
+    remaining = iter(words)
+    for word in remaining:
         flag, _, value = word.partition("=")
         if word == "--":
             break
-        if flag in _VALUED:
-            given = value or next(rest, "")
-            if given:
-                kept += [{"-F": "--features", "--package": "-p"}.get(flag, flag), given]
+        if flag in _VALUE_FLAGS:
+            argument = value or next(remaining, "")
+            if argument:
+                kept += [{"-F": "--features", "--package": "-p"}.get(flag, flag), argument]
         elif word in ("--all", "--workspace"):
             kept.append("--workspace")
         elif word in ("--all-features", "--no-default-features"):
@@ -105,18 +111,18 @@ def _flags(text: str) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def rustflags(run: TestRun) -> str:
-    """Compiler flags: CI's `--cfg`s; what is only a lint stops no build."""
-    words = run.rustflags.split()
+def build_rustflags(command: CargoTestCommand) -> str:
+    """Return the compiler flags: CI's `--cfg` options. Lints are capped, so that they cannot fail the build."""
+    words = command.rustflags.split()
     cfgs = [f"--cfg {value}" for flag, value in pairwise(words) if flag == "--cfg"]
     return " ".join([*cfgs, *(word for word in words if word.startswith("--cfg=")), "--cap-lints=warn"])
 
 
-def system_packages(found: Sequence[Job]) -> tuple[Wanted, ...]:
-    """Debian packages that CI installs and that crates with C parts may need."""
-    chosen: dict[str, Wanted] = {}
-    for job in found:
-        for wanted in () if job.is_beside else job.system_packages():
-            if _LIBRARIES.search(wanted.text):
-                chosen.setdefault(wanted.text, wanted)
-    return tuple(chosen[name] for name in sorted(chosen))
+def find_system_packages(jobs: Sequence[Job]) -> tuple[SourcedValue, ...]:
+    """Return the Debian packages installed by CI that crates with C code may need."""
+    packages: dict[str, SourcedValue] = {}
+    for job in jobs:
+        for package in () if job.is_auxiliary else job.list_system_packages():
+            if _LIBRARIES.search(package.text):
+                packages.setdefault(package.text, package)
+    return tuple(packages[name] for name in sorted(packages))

@@ -1,4 +1,4 @@
-"""The packages of a tree: their manifests, targets, workspaces, and what they ask of the compiler."""
+"""Cargo packages of a tree: manifests, targets, workspaces and minimum compiler version."""
 
 from __future__ import annotations
 
@@ -12,197 +12,204 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
-from languages.tree import Tree
+from languages.source_tree import SourceTree
 
 _EDITIONS = {"2018": 31, "2021": 56, "2024": 85}
 _LOCKS = {"3": 53, "4": 78}
-"""Version of a Cargo.lock -> the first minor that reads it."""
+"""Format version of Cargo.lock -> first Rust minor that reads it."""
 
 
-def table(value: object) -> dict[str, Any]:
-    """`value` where it is a table, else an empty one."""
+def as_table(value: object) -> dict[str, Any]:
+    """Return `value` if it is a table, else an empty table."""
     return value if isinstance(value, dict) else {}
 
 
-def rows(value: object) -> list[dict[str, Any]]:
-    """The tables of an array, else none."""
+def as_tables(value: object) -> list[dict[str, Any]]:
+    """Return the tables of an array; empty if `value` is not an array."""
     return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Crate:
-    """A Cargo.toml; each is read once, so two are the same when they are one object."""
+    """A Cargo.toml. Each is read once, so equality is object identity."""
 
-    tree: Tree
+    tree: SourceTree
     folder: str
     content: dict[str, Any]
 
     @property
-    def file(self) -> str:
-        """Its path."""
+    def manifest_path(self) -> str:
+        """Path of the manifest."""
         return posixpath.join(self.folder, "Cargo.toml")
 
     @property
     def name(self) -> str:
-        """Of the package; empty for a manifest that is only a workspace."""
-        name = table(self.content.get("package") or self.content.get("project")).get("name")
+        """Name of the package; empty for a virtual manifest."""
+        name = as_table(self.content.get("package") or self.content.get("project")).get("name")
         return name if isinstance(name, str) else ""
 
     @property
     def workspace(self) -> dict[str, Any] | None:
-        """The workspace it is the root of."""
-        return table(self.content["workspace"]) if "workspace" in self.content else None
+        """The workspace table if this is a workspace root."""
+        return as_table(self.content["workspace"]) if "workspace" in self.content else None
 
-    def has(self, path: str) -> bool:
-        """Whether its folder holds the file."""
+    def has_file(self, path: str) -> bool:
+        """Return whether the file exists in the crate's folder."""
         return self.tree.is_file(posixpath.join(self.folder, path))
 
     @property
     def features(self) -> dict[str, Any]:
-        """Its features."""
-        return table(self.content.get("features"))
+        """Feature table of the manifest."""
+        return as_table(self.content.get("features"))
 
     @property
-    def patched(self) -> frozenset[str]:
-        """Packages that come from a folder of the tree, whoever asks for them."""
-        tables = (table(patches) for patches in table(self.content.get("patch")).values())
-        return frozenset(name for patches in tables for name, patch in patches.items() if "path" in table(patch))
+    def patched_names(self) -> frozenset[str]:
+        """Names of packages that `[patch]` replaces by a folder of the tree."""
+        tables = (as_table(patches) for patches in as_table(self.content.get("patch")).values())
+        return frozenset(name for patches in tables for name, patch in patches.items() if "path" in as_table(patch))
 
-    def targets(self, kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """(name, path from the crate's folder, table) of the targets that it lists: bin, test, example, bench."""
-        for row in rows(self.content.get(kind)):
+    def list_targets(self, kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """Yield (name, path relative to the crate, table) of listed targets: bin, test, example, bench."""
+        for row in as_tables(self.content.get(kind)):
             name = str(row.get("name", ""))
-            yield name, str(row.get("path") or self._usual(kind, name)), row
+            yield name, str(row.get("path") or self._default_target_path(kind, name)), row
 
-    def _usual(self, kind: str, name: str) -> str:
+    def _default_target_path(self, kind: str, name: str) -> str:
         folder = {"bin": "src/bin", "test": "tests", "example": "examples", "bench": "benches"}[kind]
         places = [f"{folder}/{name}.rs", f"{folder}/{name}/main.rs", *(["src/main.rs"] if kind == "bin" else [])]
-        return next((place for place in places if self.has(place)), places[0])
+        return next((place for place in places if self.has_file(place)), places[0])
 
     @cached_property
     def library(self) -> str:
-        """Path of the library's source from the crate's folder; empty when there is none."""
-        path = table(self.content.get("lib")).get("path") or "src/lib.rs"
-        return str(path) if self.has(str(path)) else ""
+        """Path of the library source relative to the crate; empty if there is none."""
+        path = as_table(self.content.get("lib")).get("path") or "src/lib.rs"
+        return str(path) if self.has_file(str(path)) else ""
 
-    def stubs(self) -> Iterator[str]:
-        """Sources, from the tree's root, that cargo wants to see before it compiles dependencies."""
+    def list_stubs(self) -> Iterator[str]:
+        """Yield the source files (relative to the tree) that must exist before cargo compiles dependencies."""
         if not self.name:
             return
-        build = table(self.content.get("package")).get("build")
+        build = as_table(self.content.get("package")).get("build")
         script = build if isinstance(build, str) else "build.rs"
-        listed = [self.library, "src/main.rs", *(path for kind in _KINDS for _, path, _ in self.targets(kind))]
-        found = [posixpath.join(self.folder, path) for path in listed if path and self.has(path)] or self._unlisted()
-        if self.has(script):
-            found.append(posixpath.join(self.folder, script))
-        yield from dict.fromkeys(posixpath.normpath(path) for path in found)
+        listed = [self.library, "src/main.rs", *(path for kind in _KINDS for _, path, _ in self.list_targets(kind))]
+        sources = [
+            posixpath.join(self.folder, path) for path in listed if path and self.has_file(path)
+        ] or self._find_implicit_target()
+        if self.has_file(script):
+            sources.append(posixpath.join(self.folder, script))
+        yield from dict.fromkeys(posixpath.normpath(path) for path in sources)
 
-    def _unlisted(self) -> list[str]:
-        """One source that cargo finds by itself, of a package without library: a package needs one of some kind."""
-        inside = (
+    def _find_implicit_target(self) -> list[str]:
+        """Return one auto-discovered source of a package without library: cargo requires at least one target."""
+        binaries = (
             path for path in self.tree.entries if posixpath.dirname(path) == posixpath.join(self.folder, "src/bin")
         )
-        programs = (path for path in inside if path.endswith(".rs"))
-        return list(islice(chain(self.test_roots(None), programs), 1))
+        programs = (path for path in binaries if path.endswith(".rs"))
+        return list(islice(chain(self.list_test_roots(None), programs), 1))
 
-    def test_roots(self, enabled: frozenset[str] | None) -> Iterator[str]:
-        """Roots of integration tests, from the tree's root; of those that need features only with them (None: all)."""
-        listed = {path: row for _, path, row in self.targets("test")}
+    def list_test_roots(self, enabled: frozenset[str] | None) -> Iterator[str]:
+        """Yield the root files of integration tests; `enabled` filters by required features (None: all)."""
+        listed = {path: row for _, path, row in self.list_targets("test")}
         folder = posixpath.join(self.folder, "tests")
-        found = list(listed)
-        if table(self.content.get("package")).get("autotests", True):
-            inside = [path for path in self.tree.entries if path.startswith(f"{folder}/") and path.endswith(".rs")]
-            names = [path.removeprefix(f"{folder}/") for path in inside]
-            found += [f"tests/{name}" for name in names if "/" not in name or re.fullmatch(r"[^/]+/main\.rs", name)]
-        for path in dict.fromkeys(found):
+        roots = list(listed)
+        if as_table(self.content.get("package")).get("autotests", True):
+            sources = [path for path in self.tree.entries if path.startswith(f"{folder}/") and path.endswith(".rs")]
+            names = [path.removeprefix(f"{folder}/") for path in sources]
+            roots += [f"tests/{name}" for name in names if "/" not in name or re.fullmatch(r"[^/]+/main\.rs", name)]
+        for path in dict.fromkeys(roots):
             row = listed.get(path, {})
-            needs = row.get("required-features", [])
-            if row.get("test", True) and (enabled is None or set(needs) <= enabled):
+            required_features = row.get("required-features", [])
+            if row.get("test", True) and (enabled is None or set(required_features) <= enabled):
                 yield posixpath.normpath(posixpath.join(self.folder, path))
 
 
 _KINDS = ("bin", "test", "example", "bench")
 
 
-def read_crates(tree: Tree) -> list[Crate]:
-    """All Cargo.toml that can be read, by folder; test data and vendored ones aside."""
+def read_crates(tree: SourceTree) -> list[Crate]:
+    """Return all readable Cargo.toml, by folder; test data and vendored packages are skipped."""
     paths = [
-        path for path in tree.glob("*Cargo.toml")
+        path
+        for path in tree.glob("*Cargo.toml")
         if path.rpartition("/")[2] == "Cargo.toml" and not re.search(r"(^|/)(vendor|testdata|fixtures|target)/", path)
-    ]  # fmt: skip
-    found = []
+    ]
+    crates = []
     for path, text in tree.read_many(paths).items():
         try:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError:
             continue
-        found.append(Crate(tree=tree, folder=path.rpartition("/")[0], content=content))
-    return found
+        crates.append(Crate(tree=tree, folder=path.rpartition("/")[0], content=content))
+    return crates
 
 
-def holding(crates: Sequence[Crate], path: str) -> Crate | None:
-    """The innermost package whose folder holds `path`."""
-    fitting = [one for one in crates if one.name and (not one.folder or path.startswith(f"{one.folder}/"))]
-    return max(fitting, key=lambda one: len(one.folder), default=None)
+def find_crate(crates: Sequence[Crate], path: str) -> Crate | None:
+    """Return the innermost package that contains `path`."""
+    containing = [crate for crate in crates if crate.name and (not crate.folder or path.startswith(f"{crate.folder}/"))]
+    return max(containing, key=lambda crate: len(crate.folder), default=None)
 
 
-def root_of(crates: Sequence[Crate], crate: Crate) -> Crate:
-    """The manifest of the workspace that `crate` is a member of, else itself."""
+def find_workspace_root(crates: Sequence[Crate], crate: Crate) -> Crate:
+    """Return the workspace root that `crate` is a member of, else the crate itself."""
     if crate.workspace is not None:
         return crate
-    above = [one for one in crates if one.workspace is not None and crate in members(crates, one)]
-    return max(above, key=lambda one: len(one.folder), default=crate)
+    roots = [
+        candidate
+        for candidate in crates
+        if candidate.workspace is not None and crate in list_members(crates, candidate)
+    ]
+    return max(roots, key=lambda candidate: len(candidate.folder), default=crate)
 
 
-def members(crates: Sequence[Crate], root: Crate) -> list[Crate]:
-    """The packages of a workspace: the root's own, those that `members` names, and path dependencies of these."""
+def list_members(crates: Sequence[Crate], root: Crate) -> list[Crate]:
+    """Return the packages of a workspace: the root package, those that `members` lists, and their path dependencies."""
     if root.workspace is None:
         return [root]
-    listed = [str(one).strip("/").removeprefix("./") for one in root.workspace.get("members", [])]
-    left_out = [str(one).strip("/").removeprefix("./") for one in root.workspace.get("exclude", [])]
+    listed = [str(candidate).strip("/").removeprefix("./") for candidate in root.workspace.get("members", [])]
+    excluded = [str(candidate).strip("/").removeprefix("./") for candidate in root.workspace.get("exclude", [])]
     base = f"{root.folder}/" if root.folder else ""
 
     def inside(crate: Crate) -> str:
         return crate.folder.removeprefix(base)
 
-    chosen = [root] if root.name else []
-    for one in crates:
-        if one.name and one is not root and one.folder.startswith(base):
-            named = any(fnmatch(inside(one), pattern) for pattern in listed)
-            if named and inside(one) not in left_out:
-                chosen.append(one)
-    by_folder = {one.folder: one for one in crates}
-    for one in chosen:  # grows while it is walked
-        for path in _path_dependencies(one):
+    selected = [root] if root.name else []
+    for candidate in crates:
+        if candidate.name and candidate is not root and candidate.folder.startswith(base):
+            is_listed = any(fnmatch(inside(candidate), pattern) for pattern in listed)
+            if is_listed and inside(candidate) not in excluded:
+                selected.append(candidate)
+    by_folder = {candidate.folder: candidate for candidate in crates}
+    for candidate in selected:  # the list grows during iteration
+        for path in _list_path_dependencies(candidate):
             other = by_folder.get(path)
-            fits = other and other.name and other.folder.startswith(base) and inside(other) not in left_out
-            if other and fits and other not in chosen:
-                chosen.append(other)
-    return chosen
+            is_member = other and other.name and other.folder.startswith(base) and inside(other) not in excluded
+            if other and is_member and other not in selected:
+                selected.append(other)
+    return selected
 
 
-def _path_dependencies(crate: Crate) -> Iterator[str]:
-    tables = [crate.content, *table(crate.content.get("target")).values(), crate.workspace or {}]
+def _list_path_dependencies(crate: Crate) -> Iterator[str]:
+    tables = [crate.content, *as_table(crate.content.get("target")).values(), crate.workspace or {}]
     for part in tables:
         for key in ("dependencies", "dev-dependencies", "build-dependencies"):
-            for value in table(table(part).get(key)).values():
+            for value in as_table(as_table(part).get(key)).values():
                 if isinstance(value, dict) and isinstance(value.get("path"), str):
                     yield posixpath.normpath(posixpath.join(crate.folder, value["path"])).removeprefix(".")
 
 
-def least_minor(tree: Tree, root: Crate, tested: Sequence[Crate]) -> tuple[int, str]:
-    """(the first minor of Rust that reads all of it, the file that says so)."""
-    asked = [(41, root.file)]
-    for one in [root, *tested]:
-        for package in (table(one.content.get("package")), table((one.workspace or {}).get("package"))):
+def find_minimum_minor(tree: SourceTree, root: Crate, tested: Sequence[Crate]) -> tuple[int, str]:
+    """Return (minimum Rust minor that compiles the packages, the file that requires it)."""
+    requirements = [(41, root.manifest_path)]
+    for crate in [root, *tested]:
+        for package in (as_table(crate.content.get("package")), as_table((crate.workspace or {}).get("package"))):
             version = re.match(r"1\.(\d+)", str(package.get("rust-version", "")))
-            asked.append((int(version[1]) if version else 0, one.file))
-            asked.append((_EDITIONS.get(str(package.get("edition", "")), 0), one.file))
+            requirements.append((int(version[1]) if version else 0, crate.manifest_path))
+            requirements.append((_EDITIONS.get(str(package.get("edition", "")), 0), crate.manifest_path))
             if any(isinstance(value, dict) and value.get("workspace") is True for value in package.values()):
-                asked.append((64, one.file))
-        if any(isinstance(v, str) and v.startswith("dep:") for f in one.features.values() for v in f):
-            asked.append((60, one.file))
+                requirements.append((64, crate.manifest_path))
+        if any(isinstance(v, str) and v.startswith("dep:") for f in crate.features.values() for v in f):
+            requirements.append((60, crate.manifest_path))
     lock = posixpath.join(root.folder, "Cargo.lock")
     version = re.search(r"^version = (\d)", tree.read(lock), re.MULTILINE)
-    asked.append((_LOCKS.get(version[1], 0) if version else 0, lock))
-    return max(asked, key=lambda pair: pair[0])
+    requirements.append((_LOCKS.get(version[1], 0) if version else 0, lock))
+    return max(requirements, key=lambda pair: pair[0])

@@ -1,11 +1,11 @@
-"""Serves the crates' index as it was on a day, from the one that cargo read last. Runs in a box, on its own.
+"""Serve the crate index as of a given day, from the index that cargo read last. Runs in a container, stand-alone.
 
     python3 - DAY CARGO_HOME < dated_index.py      writes the port to CARGO_HOME/port and serves until it is killed
 
-Versions whose `pubtime` is DAY or later are left out; where the index tells no times nothing is. When a version was
-withdrawn ("yanked") nobody tells: where that is true of all that were there of a major version, the newest of them is
-given as if it were not, for a project that asked for it on that day got it. cargo's folder of the index says which host
-it is from, and its cache holds what it has read already.
+Versions with a `pubtime` on or after DAY are hidden; versions without `pubtime` are kept. The index does not record
+when a version was withdrawn ("yanked"): if all versions of a compatibility range that existed on DAY are yanked, the
+newest of them is served as available, because a project could resolve to it on that day. The name of cargo's index
+folder contains the index host; the cache in it contains the files already read.
 """
 
 import json
@@ -19,8 +19,8 @@ index = next(path for path in (home / "registry" / "index").iterdir() if (path /
 host = index.name.rpartition("-")[0]
 
 
-def lines(name: str) -> "list[bytes]":
-    """The JSON lines of a crate, cached or fetched."""
+def read_lines(name: str) -> "list[bytes]":
+    """Return the JSON lines of a crate, from the cache or the network."""
     cached = index / ".cache" / name
     if cached.is_file():
         return [part for part in cached.read_bytes().split(b"\0") if part.startswith(b"{")]
@@ -28,14 +28,14 @@ def lines(name: str) -> "list[bytes]":
         return list(answer.read().splitlines())
 
 
-def of_the_day(all_lines: "list[bytes]") -> "list[bytes]":
-    """Those that were there, in their order."""
+def filter_by_date(all_lines: "list[bytes]") -> "list[bytes]":
+    """Return the lines of versions published before the day, in order."""
     found = [line for line in all_lines if json.loads(line).get("pubtime", "")[:10] < day]
-    kept: dict[str, int] = {}  # what is compatible -> place of its newest that counts
+    kept: dict[str, int] = {}  # compatibility range -> position of its newest available version
     withdrawn: dict[str, int] = {}
     for place, line in enumerate(found):
         version = json.loads(line)
-        kind = major(version["vers"])
+        kind = compatibility_key(version["vers"])
         (withdrawn if version.get("yanked") else kept)[kind] = place
     for kind in set(withdrawn) - set(kept):
         version = json.loads(found[withdrawn[kind]])
@@ -43,25 +43,25 @@ def of_the_day(all_lines: "list[bytes]") -> "list[bytes]":
     return found
 
 
-def major(version: str) -> str:
-    """What cargo takes for compatible: 1 of 1.2.3, 0.2 of 0.2.3, 0.0.3; what is before a release stands by itself."""
+def compatibility_key(version: str) -> str:
+    """Return cargo's compatibility range: 1 of 1.2.3, 0.2 of 0.2.3, 0.0.3; a pre-release is its own range."""
     release, _, before = version.partition("+")[0].partition("-")
     parts = release.split(".")
     zeros = next((n for n, part in enumerate(parts) if part != "0"), len(parts) - 1)
     return ".".join(parts[: zeros + 1]) if not before else version
 
 
-class Handler(BaseHTTPRequestHandler):
-    """Answers with the lines of the day."""
+class CrateIndexHandler(BaseHTTPRequestHandler):
+    """Serves the filtered lines."""
 
     def do_GET(self) -> None:
-        """One file of the index."""
+        """Serve one file of the index."""
         try:
             name = self.path.lstrip("/")
             if name == "config.json":
                 body = (index / "config.json").read_bytes()
             else:
-                body = b"\n".join(of_the_day(lines(name)))
+                body = b"\n".join(filter_by_date(read_lines(name)))
             self.send_response(200 if body else 404)
         except OSError as error:
             body = b""
@@ -71,9 +71,9 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
-server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server = ThreadingHTTPServer(("127.0.0.1", 0), CrateIndexHandler)
 (home / "port").write_text(str(server.server_port))
 server.serve_forever()

@@ -1,4 +1,4 @@
-"""From what a Rust repository says to a draft, and from a draft to the plan; both pure."""
+"""Create a plan draft from a Rust repository and render it as a build plan. Both are pure functions."""
 
 from __future__ import annotations
 
@@ -11,143 +11,181 @@ from datetime import date, timedelta
 from importlib import resources
 
 from languages.base import Fallback
-from languages.draft import Context, Draft, NoPlanError
-from languages.rendering import LOCAL_SETTINGS, elsewhere_evidence, plan_of, quoted, read_manifests
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
+from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words, read_manifests
 from languages.rust import ci, versions
-from languages.rust.crates import Crate, holding, least_minor, members, read_crates, root_of
-from languages.rust.releases import FETCHER, SPARSE, minor_of
-from languages.rust.sources import defining_files, packages
-from languages.services import with_services
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.rust.crates import Crate, find_crate, find_minimum_minor, find_workspace_root, list_members, read_crates
+from languages.rust.releases import FETCHER, SPARSE, parse_minor
+from languages.rust.sources import find_test_files, list_tested_crates
+from languages.services import add_ci_services
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 HOME, TARGET, LOCK = "/opt/cargo", "/opt/target", "/opt/cargo/dated.lock"
 STUBS, MEMBERS, OTHERS = "stub_sources", "workspace_members", "other_packages"
-"""Choices in the evidence that the dependency steps are made of."""
+"""Evidence choices from which the dependency steps are rendered."""
 OLD_LOCKS = 53
-"""The first minor that reads lock files of version 3."""
+"""First Rust minor that reads lock files of version 3."""
 PATCHED = "patched"
 LOCKED, LATE = "locked", "late"
 SWITCHES = {
-    LOCKED: "Cargo.lock of the tree says which versions; else those of the day are looked for",
-    LATE: "dependencies are compiled with the tree's sources, for some of them need the tree's own packages",
+    LOCKED: "versions come from the tree's Cargo.lock; else they are resolved as of the change's date",
+    LATE: "dependencies are compiled with the tree's sources, because some of them depend on the tree's own packages",
 }
-_NOT_HERE = {
-    "linker": ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", "cc"), "rustc-wrapper": ("RUSTC_WRAPPER", ""),
-}  # fmt: skip
-"""Keys of .cargo/config.toml that name programs of developers' machines, and what stands in for them."""
+_UNUSABLE_COMMANDS = {
+    "linker": ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", "cc"),
+    "rustc-wrapper": ("RUSTC_WRAPPER", ""),
+}
+"""Keys of .cargo/config.toml that refer to programs of a developer's machine -> (variable, replacement)."""
 _FEATURES = ("--all-features", "--no-default-features", "--features")
 
 
-def draft(tree: Tree, context: Context) -> Draft:
-    """All choices for the tree.
+def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
+    """Return a draft of the build plan.
 
     Raises:
-        NoPlanError: there is no package with tests, or no Rust for it.
+        NoPlanError: there is no package with tests, or no suitable Rust version.
     """
-    crates, found = read_crates(tree), jobs(tree)
-    tests = defining_files(tree)
+    crates, jobs = read_crates(tree), read_jobs(tree)
+    tests = find_test_files(tree)
     if not tests or not crates:
         raise NoPlanError("no package in the tree has tests")
-    root = _workspace(crates, context.touched, tests)
-    unstable = any(ci.UNSTABLE.search(name) for one in members(crates, root) for name in one.features)
-    run = ci.test_run(found, unstable=unstable)
-    argv = _widened([*ci.START, *run.flags], crates, root, context.touched)
-    tested = packages(crates, root, argv) or members(crates, root)
-    chosen = versions.candidates(tree, found, context.available(), context.day, least_minor(tree, root, tested))
-    if not chosen:
-        raise NoPlanError("this machine has no Rust that is new enough")
+    root = _find_workspace(crates, context.changed_paths, tests)
+    unstable = any(ci.UNSTABLE.search(name) for crate in list_members(crates, root) for name in crate.features)
+    command = ci.find_test_command(jobs, unstable=unstable)
+    argv = _widen_command([*ci.START, *command.flags], crates, root, context.changed_paths)
+    tested = list_tested_crates(crates, root, argv) or list_members(crates, root)
+    version_evidence = versions.rank_versions(
+        tree, jobs, context.list_available(), context.day, find_minimum_minor(tree, root, tested)
+    )
+    if not version_evidence:
+        raise NoPlanError("no available Rust version is new enough")
     lock = posixpath.join(root.folder, "Cargo.lock")
-    made = Draft(
+    draft = PlanDraft(
         language="rust",
-        name=root.name or next((one.name for one in tested), ""),
-        versions=tuple(chosen),
+        name=root.name or next((crate.name for crate in tested), ""),
+        versions=tuple(version_evidence),
         day=context.day,
         exclude_newer=context.day.replace(day=1),
-        manifests=_manifests(tree, crates),
+        manifests=_list_manifests(tree, crates),
         switches=frozenset({LOCKED} if tree.is_file(lock) else ()),
-        system_packages=ci.system_packages(found),
-        env=_environment(tree, run),
+        system_packages=ci.find_system_packages(jobs),
+        env=_build_environment(tree, command),
         test=TestCommand(framework="cargo-test", argv=tuple(argv), folder=root.folder),
-        evidence=(*_evidence(tree, root, run, argv, lock), *_sources(crates, root), *elsewhere_evidence(tree)),
+        evidence=(
+            *_build_evidence(tree, root, command, argv, lock),
+            *_list_sources(crates, root),
+            *list_external_content(tree),
+        ),
     )
-    return with_services(made, found)
+    return add_ci_services(draft, jobs)
 
 
-def _widened(argv: list[str], crates: Sequence[Crate], root: Crate, touched: Sequence[str]) -> list[str]:
-    """The command; on all packages when the change's tests (or what it changes, without any) lie in one left out."""
-    tests = [path for path in touched if re.search(r"(^|/)tests?(/|\.rs$)|_tests?\.rs$", path)] or touched
-    about = {one for path in tests if (one := holding(crates, path)) in members(crates, root)}
-    if all(one in packages(crates, root, argv) for one in about):
+def _widen_command(argv: list[str], crates: Sequence[Crate], root: Crate, changed_paths: Sequence[str]) -> list[str]:
+    """Return the command, extended to the whole workspace if it excludes packages of the change."""
+    tests = [path for path in changed_paths if re.search(r"(^|/)tests?(/|\.rs$)|_tests?\.rs$", path)] or changed_paths
+    changed_crates = {crate for path in tests if (crate := find_crate(crates, path)) in list_members(crates, root)}
+    if all(crate in list_tested_crates(crates, root, argv) for crate in changed_crates):
         return argv
-    named = {at + 1 for at, word in enumerate(argv) if word == "-p"}
-    kept = [word for at, word in enumerate(argv) if word not in ("-p", "--workspace") and at not in named]
-    return [*kept, "--workspace"]
+    package_positions = {at + 1 for at, word in enumerate(argv) if word == "-p"}
+    remaining = [
+        word for at, word in enumerate(argv) if word not in ("-p", "--workspace") and at not in package_positions
+    ]
+    return [*remaining, "--workspace"]
 
 
-def _workspace(crates: Sequence[Crate], touched: Sequence[str], tests: Sequence[str]) -> Crate:
-    """The workspace that most of the change's files lie in, else the tree's root's, else the one with most tests."""
-    at_root = next((one for one in crates if not one.folder), None)
-    for files in (touched, () if at_root else tests):
-        counted = Counter(one.file for path in files if path.endswith(".rs") and (one := holding(crates, path)))
-        if counted:
-            chosen = min(counted, key=lambda file: (-counted[file], file))
-            return root_of(crates, next(one for one in crates if one.file == chosen))
-    return at_root or root_of(crates, crates[0])
+def _find_workspace(crates: Sequence[Crate], changed_paths: Sequence[str], tests: Sequence[str]) -> Crate:
+    """Return the workspace with most files of the change, else the root's, else the one with the most tests."""
+    at_root = next((crate for crate in crates if not crate.folder), None)
+    for files in (changed_paths, () if at_root else tests):
+        counts = Counter(
+            crate.manifest_path for path in files if path.endswith(".rs") and (crate := find_crate(crates, path))
+        )
+        if counts:
+            manifest = min(counts, key=lambda file: (-counts[file], file))
+            return find_workspace_root(crates, next(crate for crate in crates if crate.manifest_path == manifest))
+    return at_root or find_workspace_root(crates, crates[0])
 
 
-def _manifests(tree: Tree, crates: Sequence[Crate]) -> tuple[tuple[str, str], ...]:
-    """What cargo reads of all packages, members or not: some are path dependencies."""
-    beside = [posixpath.join(one.folder, "Cargo.lock") for one in crates if one.workspace is not None or not one.folder]
+def _list_manifests(tree: SourceTree, crates: Sequence[Crate]) -> tuple[tuple[str, str], ...]:
+    """Return the manifests of all packages (members or path dependencies), lock files and cargo settings."""
+    lock_files = [
+        posixpath.join(crate.folder, "Cargo.lock")
+        for crate in crates
+        if crate.workspace is not None or not crate.folder
+    ]
     settings = [".cargo/config", ".cargo/config.toml"]
-    return read_manifests(tree, [*(one.file for one in crates), *beside, *settings])
+    return read_manifests(tree, [*(crate.manifest_path for crate in crates), *lock_files, *settings])
 
 
-def _environment(tree: Tree, run: ci.TestRun) -> tuple[tuple[str, str], ...]:
+def _build_environment(tree: SourceTree, command: ci.CargoTestCommand) -> tuple[tuple[str, str], ...]:
     env = [
-        *LOCAL_SETTINGS, ("CARGO_HOME", HOME), ("CARGO_TARGET_DIR", TARGET), ("CARGO_INCREMENTAL", "0"),
-        ("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("CARGO_BUILD_JOBS", "2"),
-    ]  # fmt: skip
+        *LOCAL_SETTINGS,
+        ("CARGO_HOME", HOME),
+        ("CARGO_TARGET_DIR", TARGET),
+        ("CARGO_INCREMENTAL", "0"),
+        ("CARGO_PROFILE_DEV_DEBUG", "0"),
+        ("CARGO_PROFILE_TEST_DEBUG", "0"),
+        ("CARGO_BUILD_JOBS", "2"),
+    ]
     settings = tree.read(".cargo/config.toml") + tree.read(".cargo/config")
-    if "rustflags" not in settings or "link" in settings:  # the variable stands in for them; other linkers are not here
-        env.append(("RUSTFLAGS", ci.rustflags(run)))
-    env += [pair for word, pair in _NOT_HERE.items() if re.search(rf"^\s*{word}\s*=", settings, re.MULTILINE)]
+    if (
+        "rustflags" not in settings or "link" in settings
+    ):  # the variable overrides the settings; custom linkers are not installed
+        env.append(("RUSTFLAGS", ci.build_rustflags(command)))
+    env += [pair for word, pair in _UNUSABLE_COMMANDS.items() if re.search(rf"^\s*{word}\s*=", settings, re.MULTILINE)]
     if versions.is_nightly(tree):
         env.append(("RUSTC_BOOTSTRAP", "1"))
     return tuple(env)
 
 
-def _evidence(tree: Tree, root: Crate, run: ci.TestRun, argv: Sequence[str], lock: str) -> list[Evidence]:
-    locked = tree.is_file(lock)
-    found = [
-        Evidence(choice="test.framework", value="cargo-test", path=root.file, line=0),
+def _build_evidence(
+    tree: SourceTree, root: Crate, command: ci.CargoTestCommand, argv: Sequence[str], lock: str
+) -> list[Evidence]:
+    is_locked = tree.is_file(lock)
+    evidence = [
+        Evidence(choice="test.framework", value="cargo-test", path=root.manifest_path, line=0),
         Evidence(
-            choice="test.argv", value=" ".join(argv), path=run.place.path, line=run.place.line,
+            choice="test.argv",
+            value=" ".join(argv),
+            path=command.source.path,
+            line=command.source.line,
             note="without doc tests, examples and benchmarks",
         ),
         Evidence(
-            choice="dependencies", value="Cargo.lock" if locked else "by date", path=lock if locked else "(date)",
-            line=0, note="" if locked else "versions that the index had by then",
+            choice="dependencies",
+            value="Cargo.lock" if is_locked else "by date",
+            path=lock if is_locked else "(date)",
+            line=0,
+            note="" if is_locked else "versions in the index at that date",
         ),
-    ]  # fmt: skip
-    if patched := sorted(root.patched):
-        note = "dependencies that ask for these get the tree's own"
-        found.append(Evidence(choice=PATCHED, value=" ".join(patched), path=root.file, line=0, note=note))
+    ]
+    if patched_names := sorted(root.patched_names):
+        note = "the tree's own packages replace these dependencies"
+        evidence.append(
+            Evidence(choice=PATCHED, value=" ".join(patched_names), path=root.manifest_path, line=0, note=note)
+        )
     if nightly := versions.is_nightly(tree):
-        note = "a stable compiler that takes in unstable features"
-        found.append(Evidence(choice="env", value="RUSTC_BOOTSTRAP=1", path=nightly, line=0, note=note))
-    return found
+        note = "stable compiler with unstable features enabled"
+        evidence.append(Evidence(choice="env", value="RUSTC_BOOTSTRAP=1", path=nightly, line=0, note=note))
+    return evidence
 
 
-def _sources(crates: Sequence[Crate], root: Crate) -> list[Evidence]:
-    """Empty sources that stand in for the tree's own while dependencies are compiled, and the packages they are of."""
-    stubs = [path for one in crates for path in one.stubs()]
-    own = [one.name for one in members(crates, root)]
-    others = sorted({one.name for one in crates if re.fullmatch(r"[\w-]+", one.name)} - set(own))
+def _list_sources(crates: Sequence[Crate], root: Crate) -> list[Evidence]:
+    """Return evidence of the stub sources used while dependencies are compiled, and of the packages they belong to."""
+    stubs = [path for crate in crates for path in crate.list_stubs()]
+    own = [crate.name for crate in list_members(crates, root)]
+    others = sorted({crate.name for crate in crates if re.fullmatch(r"[\w-]+", crate.name)} - set(own))
     return [
-        Evidence(choice=STUBS, value=" ".join(stubs), path=root.file, line=0, note="empty ones, for the dependencies"),
-        Evidence(choice=MEMBERS, value=" ".join(own), path=root.file, line=0),
+        Evidence(
+            choice=STUBS,
+            value=" ".join(stubs),
+            path=root.manifest_path,
+            line=0,
+            note="empty stubs for compiling the dependencies",
+        ),
+        Evidence(choice=MEMBERS, value=" ".join(own), path=root.manifest_path, line=0),
         *([Evidence(choice=OTHERS, value=" ".join(others), path="Cargo.toml", line=0)] if others else []),
     ]
 
@@ -155,120 +193,126 @@ def _sources(crates: Sequence[Crate], root: Crate) -> list[Evidence]:
 # ------------------------------------------------------------------------------------------------ rendering
 
 
-def render(made: Draft) -> BuildPlan:
-    """The plan of a draft."""
-    return plan_of(made, _dependency_steps(made), _source_steps(made))
+def render_plan(draft: PlanDraft) -> BuildPlan:
+    """Return the build plan of a draft."""
+    return build_plan(draft, _render_dependency_steps(draft), _render_source_steps(draft))
 
 
-def _told(made: Draft, choice: str) -> list[str]:
-    return [word for one in made.evidence if one.choice == choice for word in one.value.split()]
+def _evidence_values(draft: PlanDraft, choice: str) -> list[str]:
+    return [word for evidence in draft.evidence if evidence.choice == choice for word in evidence.value.split()]
 
 
-def _dependency_steps(made: Draft) -> tuple[str, ...]:
-    """Empty sources, versions as of the day, downloads, and all that is not the tree's own compiled."""
-    stubs = _told(made, STUBS)
-    at = f"cd {quoted([made.test.folder])}" if made.test.folder else ":"
+def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
+    """Return steps that write stub sources, resolve versions as of the date, download, and compile all dependencies."""
+    stubs = _evidence_values(draft, STUBS)
+    enter = f"cd {quote_words([draft.test.folder])}" if draft.test.folder else ":"
     cargo = f"fetcher=$(command -v {FETCHER} || command -v cargo)"
-    minor = minor_of(made.versions[0].value)
-    old = "sed -i '/^version = 3$/d' Cargo.lock"  # without git sources the form before is the same but for its number
+    minor = parse_minor(draft.versions[0].value)
+    downgrade_lock = (
+        "sed -i '/^version = 3$/d' Cargo.lock"  # without git sources, format 2 differs from format 3 only in this line
+    )
     steps = [
-        f'for one in {quoted(stubs)}; do mkdir -p "$(dirname "$one")" && echo \'fn main() {{}}\' > "$one"; done',
-        f"{at}; {cargo}; mkdir -p {TARGET}",
-        *(() if LOCKED in made.switches else _dated(made)),
+        f'for one in {quote_words(stubs)}; do mkdir -p "$(dirname "$one")" && echo \'fn main() {{}}\' > "$one"; done',
+        f"{enter}; {cargo}; mkdir -p {TARGET}",
+        *(() if LOCKED in draft.switches else _render_dated_lock(draft)),
     ]
     if minor >= SPARSE:
         steps.append("$fetcher fetch --locked --target x86_64-unknown-linux-gnu")
-    else:  # older ones cannot read the index that the download left
+    else:  # older versions cannot read the downloaded index
         vendor = f"CARGO_HOME=/tmp/fetched $fetcher vendor --locked --versioned-dirs {HOME}/vendor"
         steps.append(f"mkdir -p {HOME} && {vendor} > /tmp/vendored && mv /tmp/vendored {HOME}/config.toml")
         steps.append(f"rm -rf /tmp/fetched {HOME}/vendor/win*/lib")
     steps += [
-        *((old, f"cp Cargo.lock {LOCK}") if minor < OLD_LOCKS and LOCKED not in made.switches else ()),
-        *((_compiled(made), *_cleaned(made)) if LATE not in made.switches else ()),
+        *((downgrade_lock, f"cp Cargo.lock {LOCK}") if minor < OLD_LOCKS and LOCKED not in draft.switches else ()),
+        *((_render_compile(draft), *_render_clean(draft)) if LATE not in draft.switches else ()),
         f"chmod -R a+rX {HOME} {TARGET}; chown -R 1000:1000 {HOME} {TARGET}",
     ]
     return tuple(steps)
 
 
-def _compiled(made: Draft) -> str:
-    return f"{quoted(made.test.argv)} --no-run --offline --tests"
+def _render_compile(draft: PlanDraft) -> str:
+    return f"{quote_words(draft.test.argv)} --no-run --offline --tests"
 
 
-def _cleaned(made: Draft) -> list[str]:
-    """What was compiled of empty sources goes: the real ones are older, and cargo would take them for unchanged."""
+def _render_clean(draft: PlanDraft) -> list[str]:
+    """Return steps that delete artefacts of stubs, which cargo would reuse for the real sources by mtime."""
 
     def one_by_one(names: list[str]) -> str:
-        return f'for one in {quoted(names)}; do cargo clean -q --offline -p "$one" 2> /dev/null || true; done'
+        return f'for one in {quote_words(names)}; do cargo clean -q --offline -p "$one" 2> /dev/null || true; done'
 
-    own, others = _told(made, MEMBERS), _told(made, OTHERS)
-    at_once = f"cargo clean -q --offline {' '.join(f'-p {quoted([one])}' for one in own)} 2> /dev/null"
-    return [f"{at_once} || {one_by_one(own)}", *([one_by_one(others)] if others else [])]
+    own, others = _evidence_values(draft, MEMBERS), _evidence_values(draft, OTHERS)
+    clean_all = f"cargo clean -q --offline {' '.join(f'-p {quote_words([name])}' for name in own)} 2> /dev/null"
+    return [f"{clean_all} || {one_by_one(own)}", *([one_by_one(others)] if others else [])]
 
 
-def _dated(made: Draft) -> list[str]:
-    """A lock file of the versions that there were by the day, and kept for the source layer."""
+def _render_dated_lock(draft: PlanDraft) -> list[str]:
+    """Return steps that resolve a lock file as of the date and store it for the source layer."""
     script = resources.files("languages.rust").joinpath("dated_index.py").read_text(encoding="utf-8")
-    dated = "/tmp/dated"  # noqa: S108 - in the box
+    folder = "/tmp/dated"  # noqa: S108 - in the container
     settings = (
         '[source.crates-io]\\nreplace-with = "dated"\\n[source.dated]\\nregistry = "sparse+http://127.0.0.1:%s/"\\n'
     )
     return [
-        f"mkdir -p {dated} && CARGO_HOME={dated} $fetcher generate-lockfile",
-        f"cat > {dated}/index.py <<'END_OF_INDEX'\n{script}END_OF_INDEX",
-        f"python3 {dated}/index.py {made.exclude_newer.isoformat()} {dated} & index=$!",
-        f"for _ in $(seq 50); do [ -s {dated}/port ] && break; sleep 0.2; done; rm Cargo.lock; mkdir -p {dated}/home",
-        f"printf '{settings}' \"$(cat {dated}/port)\" > {dated}/home/config.toml",
-        f"CARGO_HOME={dated}/home $fetcher generate-lockfile; made=$?; kill $index; [ $made = 0 ]",
-        f"mkdir -p {HOME} && cp Cargo.lock {LOCK} && rm -rf {dated}",
+        f"mkdir -p {folder} && CARGO_HOME={folder} $fetcher generate-lockfile",
+        f"cat > {folder}/index.py <<'END_OF_INDEX'\n{script}END_OF_INDEX",
+        f"python3 {folder}/index.py {draft.exclude_newer.isoformat()} {folder} & index=$!",
+        f"for _ in $(seq 50); do [ -s {folder}/port ] && break; sleep 0.2; done; rm Cargo.lock; mkdir -p {folder}/home",
+        f"printf '{settings}' \"$(cat {folder}/port)\" > {folder}/home/config.toml",
+        f"CARGO_HOME={folder}/home $fetcher generate-lockfile; made=$?; kill $index; [ $made = 0 ]",
+        f"mkdir -p {HOME} && cp Cargo.lock {LOCK} && rm -rf {folder}",
     ]
 
 
-def _source_steps(made: Draft) -> tuple[str, ...]:
-    lock = quoted([posixpath.join(made.test.folder, "Cargo.lock")])
-    laid = () if LOCKED in made.switches else (f": --offline ; [ -e {lock} ] || cp {LOCK} {lock}",)
-    if LATE not in made.switches:
-        return laid
-    at = f"cd {quoted([made.test.folder or '.'])}"
-    return (*laid, f"({at} && {_compiled(made)}); done=$?; chown -R 1000:1000 {TARGET}; [ $done = 0 ]")
+def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
+    lock = quote_words([posixpath.join(draft.test.folder, "Cargo.lock")])
+    copy_lock = () if LOCKED in draft.switches else (f": --offline ; [ -e {lock} ] || cp {LOCK} {lock}",)
+    if LATE not in draft.switches:
+        return copy_lock
+    enter = f"cd {quote_words([draft.test.folder or '.'])}"
+    return (*copy_lock, f"({enter} && {_render_compile(draft)}); done=$?; chown -R 1000:1000 {TARGET}; [ $done = 0 ]")
 
 
 # ------------------------------------------------------------------------------------------------ fallbacks
 
 
-def with_the_sources(made: Draft) -> Draft:
-    """Compile dependencies later: those that need the tree's own packages do not compile beside empty ones."""
-    return replace(made, switches=made.switches | {LATE}) if _told(made, PATCHED) else made
+def compile_with_sources(draft: PlanDraft) -> PlanDraft:
+    """Compile dependencies together with the sources: some depend on the tree's own packages and fail with stubs."""
+    return replace(draft, switches=draft.switches | {LATE}) if _evidence_values(draft, PATCHED) else draft
 
 
-def exact_date(made: Draft) -> Draft:
-    """Crates up to the change's own day: it may need one of the same month."""
-    return made if LOCKED in made.switches else replace(made, exclude_newer=_after(made))
+def use_exact_date(draft: PlanDraft) -> PlanDraft:
+    """Allow crates up to the change's own date instead of the start of its month."""
+    return draft if LOCKED in draft.switches else replace(draft, exclude_newer=_day_after(draft))
 
 
-def _after(made: Draft) -> date:
-    return made.day + timedelta(days=1)
+def _day_after(draft: PlanDraft) -> date:
+    return draft.day + timedelta(days=1)
 
 
-def without_features(made: Draft) -> Draft:
-    """Default features: others may need another compiler or system."""
-    words = list(made.test.argv)
+def drop_features(draft: PlanDraft) -> PlanDraft:
+    """Use default features: others may need another compiler or system."""
+    words = list(draft.test.argv)
     for flag in _FEATURES:
         while flag in words:
             at = words.index(flag)
             del words[at : at + (2 if flag == "--features" else 1)]
-    return replace(made, test=made.test.model_copy(update={"argv": tuple(words)}))
+    return replace(draft, test=draft.test.model_copy(update={"argv": tuple(words)}))
 
 
-def without_system_packages(made: Draft) -> Draft:
-    """Debian may not have what CI's own system calls so."""
-    return replace(made, system_packages=())
+def drop_system_packages(draft: PlanDraft) -> PlanDraft:
+    """Install no system packages: Debian may not have the packages of CI's operating system."""
+    return replace(draft, system_packages=())
 
 
-def next_version(made: Draft) -> Draft:
-    """The next Rust of the evidence."""
-    return replace(made, versions=made.versions[1:] or made.versions)
+def select_next_version(draft: PlanDraft) -> PlanDraft:
+    """Select the next Rust version of the evidence."""
+    return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
 FALLBACKS: tuple[Fallback, ...] = (
-    with_the_sources, exact_date, without_features, next_version, without_system_packages,
-)  # fmt: skip
+    compile_with_sources,
+    use_exact_date,
+    drop_features,
+    select_next_version,
+    drop_system_packages,
+)

@@ -1,4 +1,4 @@
-"""Rust's releases: one every six weeks, taken from the project's own distribution by Debian's rustup."""
+"""Rust releases, one every six weeks, installed from the official distribution by Debian's rustup."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ DEFAULT = "1.85"
 ROOT = "/opt/rust"
 PATH = (f"{ROOT}/bin", "/usr/local/cargo/bin")
 FETCHER = f"{ROOT}-fetch/bin/cargo"
-"""A cargo that reads today's index, beside toolchains too old for that."""
+"""A newer cargo that reads today's index, for toolchains that cannot."""
 SPARSE = 70
-"""The first minor whose cargo reads the index file by file, as registries serve it today."""
+"""First minor whose cargo supports the sparse registry protocol."""
 
 _FIRST = date(2015, 5, 14)
-"""1.0 came out the day after; from 1.1 on every six weeks counted from here."""
+"""The day before 1.0; from 1.1 on a release follows every six weeks from this date."""
 _OLDEST, _NEWEST = 41, 95
-"""1.41 is the first to read lock files of today's form but one."""
+"""1.41 is the first to read lock files of format 2."""
 
 _FETCHING = f"""rustup toolchain install 1.82.0 --profile minimal --no-self-update
 mkdir -p {ROOT}-fetch/bin && cp /opt/rustup/toolchains/1.82.0-*/bin/cargo {FETCHER}
@@ -30,25 +30,28 @@ mv /opt/rustup/toolchains/VERSION.0-* {ROOT}
 rm -rf /opt/rustup /tmp/cargo {ROOT}/share"""
 
 
-def released(minor: int) -> date:
-    """The day 1.`minor` came out."""
+def release_date(minor: int) -> date:
+    """Return the release date of 1.`minor`."""
     return _FIRST + timedelta(weeks=6 * minor)
 
 
-def minor_of(version: str) -> int:
-    """The second number of a version."""
+def parse_minor(version: str) -> int:
+    """Return the minor number of a version."""
     return int(version.split(".")[1])
 
 
-def _release(minor: int) -> Release:
+def _make_release(minor: int) -> Release:
     version = f"1.{minor}"
     fetching = _FETCHING if minor < SPARSE else ""
     return Release(
-        version=version, official=f"rust:{version}-slim-{'bookworm' if minor >= 70 else 'bullseye'}",
-        released=released(minor), suite="trixie", packages=("rustup",),
+        version=version,
+        official=f"rust:{version}-slim-{'bookworm' if minor >= 70 else 'bullseye'}",
+        released=release_date(minor),
+        suite="trixie",
+        packages=("rustup",),
         toolchain=_TOOLCHAIN.replace("FETCHING", fetching).replace("VERSION", version),
         probe=f"PATH={':'.join(PATH)}:$PATH; cargo --version && rustc --version",
-    )  # fmt: skip
+    )
 
 
-RELEASES = tuple(_release(minor) for minor in range(_OLDEST, _NEWEST + 1))
+RELEASES = tuple(_make_release(minor) for minor in range(_OLDEST, _NEWEST + 1))

@@ -1,1 +1,1 @@
-"""What Ruby, Perl, PHP and Elixir share: versions out of several files, Debian's packages as the second way."""
+"""Code shared by Ruby, Perl, PHP and Elixir: selection of versions, Debian packages instead of registries."""

@@ -1,22 +1,25 @@
-"""What CI installs beside the language's own packages."""
+"""Debian packages that CI installs in addition to the language's own packages."""
 
 from __future__ import annotations
 
 import re
 
-from languages.facts import Wanted
-from languages.tree import Tree
-from languages.workflows import jobs
+from languages.facts import SourcedValue
+from languages.source_tree import SourceTree
+from languages.workflows import read_jobs
 
-_NOT_TAKEN = re.compile(r"texlive|^language-pack|^redis|^libgmp3-dev$|^php\d|^php-|^ruby\d|^elixir$|^(esl-)?erlang")
-"""What CI installs and a base has, or what takes gigabytes for a few tests that skip themselves without it."""
+_EXCLUDED_PACKAGES = re.compile(
+    r"texlive|^language-pack|^redis|^libgmp3-dev$|^php\d|^php-|^ruby\d|^elixir$|^(esl-)?erlang"
+)
+"""Matches packages that bases already have, and packages of gigabytes for a few tests that skip themselves without
+them."""
 
 
-def system_packages(tree: Tree) -> dict[str, Wanted]:
-    """Name -> place of the Debian packages that the CI jobs about tests install, by name."""
-    found: dict[str, Wanted] = {}
-    for job in jobs(tree):
-        for wanted in () if job.is_beside else job.system_packages():
-            if not _NOT_TAKEN.search(wanted.text):
-                found.setdefault(wanted.text, wanted)
-    return dict(sorted(found.items()))
+def find_system_packages(tree: SourceTree) -> dict[str, SourcedValue]:
+    """Return name -> source of the Debian packages that CI jobs with tests install, sorted by name."""
+    packages: dict[str, SourcedValue] = {}
+    for job in read_jobs(tree):
+        for package in () if job.is_auxiliary else job.list_system_packages():
+            if not _EXCLUDED_PACKAGES.search(package.text):
+                packages.setdefault(package.text, package)
+    return dict(sorted(packages.items()))

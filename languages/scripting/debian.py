@@ -1,7 +1,7 @@
-"""Debian's packages in place of a language's own registry, where that cannot be reached or does not build.
+"""Debian packages as a substitute for a language's registry that is unreachable or whose packages do not build.
 
-The registry's step fails with one plain line when the registry is out of reach while Debian's mirror answers; the
-skill `registry-out-of-reach` turns on the switch of that line, and the same names are looked up among Debian's.
+If the registry is unreachable while Debian's mirror is not, the registry step fails with a fixed message. The skill
+`registry-out-of-reach` matches that message and enables the switch, and the same names are looked up in Debian.
 """
 
 from __future__ import annotations
@@ -12,51 +12,53 @@ from dataclasses import replace
 
 from languages import apt
 from languages.apt import CLEAN, INSTALL, UPDATE
-from languages.draft import Draft
+from languages.draft import PlanDraft
 
 DEBIAN_PACKAGES = "debian-packages"
-SWITCH = "packages come from Debian as far as it has them, in Debian's versions, instead of the language's registry"
-OUT_OF_REACH = (
+SWITCH_DESCRIPTION = (
+    "packages come from Debian, as far as it has them and in its versions, instead of the language's registry"
+)
+REGISTRY_UNREACHABLE = (
     "could not resolve|couldn.t resolve|could not reach host|could not find host|name resolution|getaddrinfo|nxdomain|"
     "name or service not known|no such host|connection refused|failed to connect|couldn.t connect|timed out|"
     "curl error (6|7|28)|probably indicates you are offline"
 )
-"""What package managers print when there is no way to their registry (grep -iE)."""
+"""Messages of package managers that cannot reach their registry (grep -iE)."""
 
 
-def debian_packages(draft: Draft) -> Draft:
-    """Debian's packages instead of the registry's: it may be out of reach, or its packages do not build any more."""
+def use_debian_packages(draft: PlanDraft) -> PlanDraft:
+    """Use Debian packages: the registry may be unreachable, or its packages may no longer build."""
     return replace(draft, switches=draft.switches | {DEBIAN_PACKAGES})
 
 
-def toolchain(*packages: str) -> str:
-    """Shell lines that lay a Debian release's own version of a language on a plain base."""
-    return apt.install(packages)
+def render_toolchain(*packages: str) -> str:
+    """Return the shell commands that install a Debian release's own version of a language."""
+    return apt.render_install(packages)
 
 
-def from_registry(registry: str, command: str) -> str:
-    """A step that installs from a registry; says in one line when that is out of reach while Debian's mirror is not.
+def render_registry_install(registry: str, command: str) -> str:
+    """Return a step that installs from a registry and reports one that is unreachable while Debian is not.
 
     Args:
-        registry: its name for people, such as `RubyGems`.
-        command: shell lines that fail when something could not be installed.
+        registry: display name, such as `RubyGems`.
+        command: shell commands that fail if something could not be installed.
     """
-    log = "/tmp/registry.log"  # noqa: S108 - in the box, removed
+    log = "/tmp/registry.log"  # noqa: S108 - in the container, removed
     return (
         f"if {{ {command}; }} > {log} 2>&1; then tail -n 3 {log}; rm -f {log}; else\n"
-        f"  if grep -qiE {shlex.quote(OUT_OF_REACH)} {log} && {{ {UPDATE} > /dev/null 2>&1\n"
+        f"  if grep -qiE {shlex.quote(REGISTRY_UNREACHABLE)} {log} && {{ {UPDATE} > /dev/null 2>&1\n"
         "    ls /var/lib/apt/lists/*Packages* > /dev/null 2>&1; }; then\n"
         f"    echo '{registry} is out of reach from here, Debian is not: switch {DEBIAN_PACKAGES}'\n"
         f"  else tail -n 60 {log}; fi; exit 1; fi"
     )
 
 
-def from_debian(wanted: Iterable[tuple[str, Sequence[str]]], always: Sequence[str] = ()) -> str:
-    """A step that installs, for each (name, packages that may carry it), the first package that the release has.
+def render_debian_install(candidates: Iterable[tuple[str, Sequence[str]]], always: Sequence[str] = ()) -> str:
+    """Return a step that installs, for each (name, candidate packages), the first one that the release has.
 
-    What it has none for is told in one line and left out: whether that matters the tests say. `always` must be there.
+    Names without a package are reported and skipped: the tests show whether they matter. `always` must be installable.
     """
-    rows = " ".join(shlex.quote(f"{name}={' '.join(packages)}") for name, packages in wanted)
+    rows = " ".join(shlex.quote(f"{name}={' '.join(packages)}") for name, packages in candidates)
     return (
         f"{UPDATE} && apt-cache --no-generate pkgnames | sort > /tmp/debian.txt\n"
         f"packages={shlex.quote(' '.join(always))} missing=\n"

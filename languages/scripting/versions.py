@@ -1,4 +1,4 @@
-"""Which version of a language a commit is built for: what its files name, then what its day says, then what fits."""
+"""Selection of the language version: from files of the project, else by date, within the ranges of its metadata."""
 
 from __future__ import annotations
 
@@ -8,98 +8,106 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from languages.base import Release
-from languages.draft import Context, Draft, NoPlanError
-from languages.facts import Wanted
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
+from languages.facts import SourcedValue
 from taskdb.records import Evidence
 
-SETTLED = timedelta(days=183)
-"""A version nobody asked for is taken once it is this old."""
+MINIMUM_AGE = timedelta(days=183)
+"""Minimum age of a version selected by date."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bounds:
-    """The range of versions that a project's own metadata allows, with its place."""
+class VersionBounds:
+    """A range of versions allowed by the project's metadata, with its source."""
 
     allows: Callable[[str], bool]
-    wanted: Wanted
+    source: SourcedValue
 
 
-def key(version: str) -> tuple[int, ...]:
-    """Sorts `3.9` before `3.10`; what is no number counts as 0."""
+def version_key(version: str) -> tuple[int, ...]:
+    """Return a sort key that sorts `3.9` before `3.10`; parts that are not numbers count as 0."""
     return tuple(int(part) if part.isdigit() else 0 for part in version.split("."))
 
 
-def series(text: str) -> str:
-    """`3.1` of `3.1.4`, `ruby-3.1`, `v3.1`; empty when no version stands there."""
-    found = re.search(r"(?<![\d.])(\d+)\.(\d+)", text)
-    return f"{found[1]}.{found[2]}" if found else ""
+def parse_minor_version(text: str) -> str:
+    """Return `3.1` for `3.1.4`, `ruby-3.1` and `v3.1`; empty if there is no version."""
+    match = re.search(r"(?<![\d.])(\d+)\.(\d+)", text)
+    return f"{match[1]}.{match[2]}" if match else ""
 
 
-def bound(text: str) -> Callable[[str], bool]:
-    """Whether a version (major.minor) is allowed by constraints as Ruby, PHP and Elixir write them.
+def parse_constraint(text: str) -> Callable[[str], bool]:
+    """Return a predicate for versions (major.minor) that satisfy a constraint of Ruby, PHP or Elixir.
 
-    `>= 2.5, < 4`, `~> 3.0`, `^8.1 || ^8.2`, `>=7.4 <9`; what cannot be read allows everything.
+    `>= 2.5, < 4`, `~> 3.0`, `^8.1 || ^8.2`, `>=7.4 <9`; an unknown syntax allows every version.
     """
-    ways = [
-        re.findall(r"(>=|<=|~>|!=|==|[<>^~=])?\s*v?(\d+(?:\.\d+)*)", way) for way in re.split(r"\|\|?|\bor\b", text)
+    alternatives = [
+        re.findall(r"(>=|<=|~>|!=|==|[<>^~=])?\s*v?(\d+(?:\.\d+)*)", alternative)
+        for alternative in re.split(r"\|\|?|\bor\b", text)
     ]
-    ways = [way for way in ways if way]
-    return lambda version: not ways or any(all(_holds(version, *one) for one in way) for way in ways)
+    alternatives = [alternative for alternative in alternatives if alternative]
+    return lambda version: (
+        not alternatives or any(all(_satisfies(version, *term) for term in alternative) for alternative in alternatives)
+    )
 
 
-def _holds(version: str, operator: str, text: str) -> bool:
-    mine, other = key(version), key(text)
-    short = other[: len(mine)]
+def _satisfies(version: str, operator: str, text: str) -> bool:
+    mine, other = version_key(version), version_key(text)
+    prefix = other[: len(mine)]
     if operator in (">=", ">"):
-        return mine >= short if operator == ">=" or len(other) > len(mine) else mine > short
+        return mine >= prefix if operator == ">=" or len(other) > len(mine) else mine > prefix
     if operator in ("<", "<="):
-        return mine < other if operator == "<" else mine <= short
+        return mine < other if operator == "<" else mine <= prefix
     if operator == "!=":
         return True
     if operator in ("~>", "^", "~"):
         is_series = len(other) > 2 and operator != "^"
-        return mine == short if is_series else mine >= short and mine[0] == other[0]
-    return mine[: len(short)] == short
+        return mine == prefix if is_series else mine >= prefix and mine[0] == other[0]
+    return mine[: len(prefix)] == prefix
 
 
-def candidates(
-    releases: Sequence[Release], context: Context, named: Sequence[Wanted], bounds: Sequence[Bounds]
+def rank_versions(
+    releases: Sequence[Release],
+    context: PlanningContext,
+    named: Sequence[SourcedValue],
+    bounds: Sequence[VersionBounds],
 ) -> tuple[Evidence, ...]:
-    """The versions worth trying, best first; never empty.
+    """Return the versions to try, best first; never empty.
 
     Args:
-        releases: of the language.
-        context: says which can be had and the day.
-        named: versions that files name, the most trusted file first; of one file the newest that can be had is best.
-        bounds: ranges that must hold where a version is chosen by date.
+        releases: releases of the language.
+        context: available versions and date.
+        named: versions in files, most trusted file first; of one file the newest available is best.
+        bounds: ranges that apply to a version selected by date.
 
     Raises:
-        NoPlanError: no version that the project allows can be had here.
+        NoPlanError: no version that the project allows is available.
     """
-    here = set(context.available())
-    known = [one for one in releases if one.version in here]
-    found: dict[str, Evidence] = {}
-    for path in dict.fromkeys(one.path for one in named):
-        group = {series(one.text): one for one in reversed(named) if one.path == path}
-        for version in sorted(group, key=key, reverse=True):
-            if version in {one.version for one in known}:
-                found.setdefault(version, _evidence(version, group[version].path, group[version].line))
-    fitting = [one for one in known if all(limit.allows(one.version) for limit in bounds)]
-    old = [one for one in fitting if one.released is None or one.released + SETTLED <= context.day]
-    young = [one for one in fitting if one not in old]
-    for release in (*reversed(old), *young):
-        place = bounds[0].wanted if bounds else Wanted(text="", path="(date)")
-        found.setdefault(release.version, _evidence(release.version, place.path, place.line, f"of {context.day}"))
-    if not found:
-        asked = ", ".join(dict.fromkeys([one.text for one in named] + [limit.wanted.text for limit in bounds]))
-        raise NoPlanError(f"no version that the project allows can be had here (it asks for {asked or 'none'})")
-    return tuple(found.values())
+    available = set(context.list_available())
+    available_releases = [item for item in releases if item.version in available]
+    ranked: dict[str, Evidence] = {}
+    for path in dict.fromkeys(item.path for item in named):
+        group = {parse_minor_version(item.text): item for item in reversed(named) if item.path == path}
+        for version in sorted(group, key=version_key, reverse=True):
+            if version in {item.version for item in available_releases}:
+                ranked.setdefault(version, _build_evidence(version, group[version].path, group[version].line))
+    suitable = [item for item in available_releases if all(bound.allows(item.version) for bound in bounds)]
+    mature = [item for item in suitable if item.released is None or item.released + MINIMUM_AGE <= context.day]
+    recent = [item for item in suitable if item not in mature]
+    for release in (*reversed(mature), *recent):
+        source = bounds[0].source if bounds else SourcedValue(text="", path="(date)")
+        ranked.setdefault(
+            release.version, _build_evidence(release.version, source.path, source.line, f"as of {context.day}")
+        )
+    if not ranked:
+        required = ", ".join(dict.fromkeys([item.text for item in named] + [bound.source.text for bound in bounds]))
+        raise NoPlanError(f"no version that the project allows is available (it requires {required or 'none'})")
+    return tuple(ranked.values())
 
 
-def _evidence(version: str, path: str, line: int, note: str = "") -> Evidence:
+def _build_evidence(version: str, path: str, line: int, note: str = "") -> Evidence:
     return Evidence(choice="language_version", value=version, path=path, line=line, note=note)
 
 
-def next_version(draft: Draft) -> Draft:
-    """The next version of the evidence: the project may not run on the newest."""
+def select_next_version(draft: PlanDraft) -> PlanDraft:
+    """Select the next version of the evidence: the project may not support the newest."""
     return replace(draft, versions=draft.versions[1:] or draft.versions)

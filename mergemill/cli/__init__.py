@@ -1,8 +1,10 @@
-"""The command line (typer). No logic: every command calls what does the work and prints what it says."""
+"""Command line (typer). A command parses its options, calls the function that does the work and prints the result.
+
+`commands.COMMANDS` is the table of all commands; a command's module is imported when the command is invoked.
+"""
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import signal
@@ -12,35 +14,36 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from core.errors import MergemillError, UsageError, as_disk_full
 from mergemill import __version__
-from mergemill.cli import auditing, imaging, making, output, reading, repositories, running, skills, tagging
-from mergemill.errors import MergemillError, UsageError, disk_full
+from mergemill.cli.lazy_group import LazyGroup
+from mergemill.cli.streams import GuardedStream, OutputClosedError
 
 INTERRUPTED = 130
+"""Exit code after Ctrl-C."""
 
 app = typer.Typer(
     name="mergemill",
+    cls=LazyGroup,
     help="Turn merged changes into verified software-engineering tasks with runnable environments.",
+    epilog="Example: mergemill run github:pallets/flask --limit 20",
     add_completion=False,
     pretty_exceptions_enable=False,
-    no_args_is_help=False,
 )
-for commands in (running, reading, repositories, tagging, making, skills, imaging, auditing):
-    commands.register(app)
 
 
-def _show_version(wanted: bool) -> None:
+def _print_version(wanted: bool) -> None:
     if wanted:
-        output.text(f"mergemill {__version__}")
+        sys.stdout.write(f"mergemill {__version__}\n")
         raise typer.Exit
 
 
 @app.callback()
-def _before(
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but errors.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say what is being done.")] = False,
+def _configure(
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log each step to standard error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Say which mergemill this is.", is_eager=True, callback=_show_version)
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
 ) -> None:
     del version
@@ -51,49 +54,68 @@ def _before(
 
 
 def main() -> None:
-    """The `mergemill` command: exit codes as in docs/cli.md; a user's mistake never shows a traceback."""
-    # What stops services (SIGTERM) is Ctrl-C to us, also where a shell started us in the background without one.
+    """Run the `mergemill` command of this process and exit (docs/cli.md lists the exit codes)."""
+    # SIGTERM, which stops services, is handled as Ctrl-C; SIGINT too where a shell had it ignored for a background job.
     for stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop, signal.default_int_handler)
-    sys.exit(run(sys.argv[1:]))
+    output: Any = GuardedStream(sys.stdout)
+    errors: Any = GuardedStream(sys.stderr)
+    sys.stdout, sys.stderr = output, errors
+    sys.exit(run_command_line(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command; its exit code."""
-    wrong: Any = typer.BadParameter.__mro__[1]  # UsageError of the click that this typer brings along
+def run_command_line(arguments: list[str]) -> int:
+    """Run one command and return its exit code.
+
+    A user's mistake is reported in one line without a traceback. When the reader of the output closes the pipe, the
+    process exits with 0 at once.
+    """
+    try:
+        code = _invoke(arguments)
+        sys.stdout.flush()
+    except OutputClosedError:
+        _exit_now(0)
+    return code
+
+
+def _invoke(arguments: list[str]) -> int:
+    usage_error: Any = typer.BadParameter.__mro__[1]  # UsageError of the click that this typer ships
+    code: Any
     try:
         code = app(args=arguments, prog_name="mergemill", standalone_mode=False)
-        sys.stdout.flush()
     except MergemillError as error:
-        output.tell(error.line())
+        _print_error(error.format_line())
         return error.exit_code
     except typer.Exit as error:
         code = error.exit_code
-    except wrong as error:
-        where = f"{error.ctx.command_path} --help" if error.ctx else "mergemill --help"
-        output.tell(f"{' '.join(error.format_message().split()).rstrip('.')} (see {where})")
+    except usage_error as error:
+        help_command = f"{error.ctx.command_path} --help" if error.ctx else "mergemill --help"
+        _print_error(f"{' '.join(error.format_message().split()).rstrip('.')} (see {help_command})")
         return UsageError.exit_code
     except (KeyboardInterrupt, typer.Abort):
-        _interrupted()
+        _exit_interrupted()
     except OSError as error:
-        if full := disk_full(error):
-            output.tell(full.line())
+        if full := as_disk_full(error):
+            _print_error(full.format_line())
             return full.exit_code
-        if error.errno != errno.EPIPE:
-            raise
-        _leave(0)  # whoever read the output has seen enough
-    if code == INTERRUPTED:  # what newer typers make of Ctrl-C
-        _interrupted()
+        raise
+    if code == INTERRUPTED:  # newer typers turn Ctrl-C into this code
+        _exit_interrupted()
     return int(code or 0)
 
 
-def _interrupted() -> NoReturn:
-    output.tell("stopped; the same command goes on from here")
-    _leave(INTERRUPTED)
+def _print_error(line: str) -> None:
+    sys.stderr.write(f"mergemill: {line}\n")
+    sys.stderr.flush()
 
 
-def _leave(code: int) -> NoReturn:
-    """Leave at once: workers that still run end with the process, their containers with the next `mergemill run`."""
+def _exit_interrupted() -> NoReturn:
+    _print_error("stopped; the same command continues from here")
+    _exit_now(INTERRUPTED)
+
+
+def _exit_now(code: int) -> NoReturn:
+    """Exit without waiting for worker threads; the next command that needs the engine removes their containers."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     os._exit(code)

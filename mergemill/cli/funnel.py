@@ -1,28 +1,91 @@
-"""The funnel as people read it: how many came how far, and why the rest did not."""
+"""`mergemill funnel`: how many changes passed each stage."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from enum import StrEnum
+from typing import Annotated, Any, Literal
 
+import typer
+
+from core.config import Settings
+from core.errors import UsageError
 from mergemill.cli import output
+from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
+from taskdb import queries
+from taskdb.store import Store
+
+app = typer.Typer(add_completion=False)
 
 
-def tell_funnel(found: Sequence[Mapping[str, Any]], such_as: Mapping[tuple[str, str], str]) -> None:
-    """Print the rows of `taskdb.queries.funnel`; `such_as` names a change for each stage and reason."""
-    mined, candidates, certified = found[0]["in"], found[0]["out"], found[-1]["out"]
-    stages = [{**row, "rejected": sum(row["rejected"].values())} for row in found]
-    output.rows(stages, ("stage", "in", "out", "rejected", "waiting"), as_lines=False, nothing="")
+class FunnelGroup(StrEnum):
+    """Values of `--by`."""
+
+    KIND = "kind"
+    SIZE = "size"
+    REPO = "repo"
+
+
+FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
+    FunnelGroup.KIND: "change_kind",
+    FunnelGroup.SIZE: "size",
+    FunnelGroup.REPO: "repo",
+}
+
+
+@app.command("funnel")
+@with_settings(*READ_SETTINGS)
+def funnel(
+    sources: Annotated[
+        list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help="Count only these sources.")
+    ] = None,
+    repo: Annotated[
+        str | None, typer.Option("--repo", metavar="OWNER/NAME", help="Count only this repository.")
+    ] = None,
+    by: Annotated[
+        FunnelGroup | None, typer.Option("--by", help="Print a row for each kind of change, size or repository.")
+    ] = None,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Count how many changes passed each stage, and why the others did not.
+
+    Example: mergemill funnel --by repo
+    """
+    from miner.sources import canonicalize_source  # noqa: PLC0415 - only this command needs the miner
+
+    if by and repo:
+        raise UsageError("--by and --repo exclude each other")
+    resolved = [canonicalize_source(source, settings.store_dir / "clones") for source in sources or ()]
+    with Store.open(settings.db, create=False) as store:
+        if by:
+            counts = queries.compute_funnel_by(store, FUNNEL_COLUMNS[by], resolved)
+            output.print_rows(counts, (), as_lines=as_json, nothing="no change was mined")
+            return
+        stages = queries.compute_funnel(store, resolved, repo)
+        examples = queries.find_examples(store, resolved, repo)
+    if as_json:
+        output.print_rows(stages, (), as_lines=True, nothing="")
+    else:
+        print_funnel(stages, examples)
+
+
+def print_funnel(stages: Sequence[Mapping[str, Any]], examples: Mapping[tuple[str, str], str]) -> None:
+    """Print the rows of `taskdb.queries.compute_funnel` and a change for each (stage, reason)."""
+    mined, candidates, certified = stages[0]["in"], stages[0]["out"], stages[-1]["out"]
+    rows = [{**row, "rejected": sum(row["rejected"].values())} for row in stages]
+    output.print_rows(rows, ("stage", "in", "out", "rejected", "waiting"), as_lines=False, nothing="")
     reasons = [
-        {"stage": row["stage"], "rejected": n, "reason": reason, "such as": such_as.get((row["stage"], reason))}
-        for row in found
+        {"stage": row["stage"], "rejected": n, "reason": reason, "example": examples.get((row["stage"], reason))}
+        for row in stages
         for reason, n in row["rejected"].items()
     ]
-    output.text("")
+    output.print_text("")
     if reasons:
-        output.rows(reasons, ("stage", "rejected", "reason", "such as"), as_lines=False, nothing="")
-        output.text("")
+        output.print_rows(reasons, ("stage", "rejected", "reason", "example"), as_lines=False, nothing="")
+        output.print_text("")
     share = f" ({100 * certified / candidates:.0f} %)" if candidates else ""
-    output.text(f"{mined} changes, {candidates} candidates, {certified} certified tasks{share}")
+    output.print_text(f"{mined} changes, {candidates} candidates, {certified} certified tasks{share}")
     if reasons:
-        output.text("one change's whole story: mergemill why NAME")
+        output.print_text("Show one change with: mergemill why NAME")

@@ -1,8 +1,9 @@
-"""How answers are printed: JSON for programs, tables for people. The one place that writes to standard output."""
+"""Printing of results: JSON for programs, tables for people. Commands write to standard output only through here."""
 
 from __future__ import annotations
 
 import json
+import logging
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -11,69 +12,85 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-WIDE = 10_000
-"""Columns where no terminal limits them: a pipe gets every row whole."""
+UNLIMITED_WIDTH = 10_000
+"""Columns where no terminal limits them: a pipe gets every row on one line."""
 
 
-def console() -> Console:
-    """Standard output, as wide as it is."""
-    return Console(highlight=False, soft_wrap=True) if sys.stdout.isatty() else Console(width=WIDE, highlight=False)
+def make_console() -> Console:
+    """Return a console on standard output, as wide as the terminal or unlimited."""
+    if sys.stdout.isatty():
+        return Console(highlight=False, soft_wrap=True)
+    return Console(width=UNLIMITED_WIDTH, highlight=False)
 
 
-def as_json(value: object) -> None:
-    """One JSON value on one line."""
+def print_json(value: object) -> None:
+    """Print one JSON value on one line."""
     sys.stdout.write(json.dumps(value, default=str) + "\n")
 
 
-def rows(found: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_lines: bool, nothing: str) -> None:
-    """Rows: one JSON object a line, or a table of some columns; `nothing` is told to people when there are none."""
+def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_lines: bool, nothing: str) -> None:
+    """Print rows as one JSON object a line, or as a table.
+
+    Args:
+        rows: the rows, keyed by column.
+        columns: columns of the table; empty for those of the first row. JSON has all keys.
+        as_lines: whether to print JSON.
+        nothing: message on standard error when there is no row for a table.
+    """
     if as_lines:
-        for row in found:
-            as_json(dict(row))
+        for row in rows:
+            print_json(dict(row))
         return
-    listed = list(found)
+    listed = list(rows)
     if not listed:
-        tell(nothing)
+        print_message(nothing)
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in columns or list(listed[0]):
-        numeric = all(isinstance(row[name], int | float | None) for row in listed)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=True, overflow="fold")
+        is_numeric = all(isinstance(row[name], int | float | None) for row in listed)
+        table.add_column(name, justify="right" if is_numeric else "left", no_wrap=True, overflow="fold")
     for row in listed:
-        table.add_row(*(Text(_cell(row[name])) for name in columns or list(row)))
-    console().print(table)
+        table.add_row(*(Text(_format_cell(row[name])) for name in columns or list(row)))
+    make_console().print(table)
 
 
-def fields(pairs: Iterable[tuple[str, object]]) -> None:
-    """Names and values, one pair a line."""
-    found = list(pairs)
-    width = max((len(name) for name, _ in found), default=0)
-    for name, value in found:
-        sys.stdout.write(f"{name:{width}}  {_clean(_cell(value))}\n")
+def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
+    """Print names and values, one pair a line."""
+    listed = list(pairs)
+    width = max((len(name) for name, _ in listed), default=0)
+    for name, value in listed:
+        sys.stdout.write(f"{name:{width}}  {_replace_surrogates(_format_cell(value))}\n")
 
 
-def text(content: str) -> None:
-    """A text as it is, ended by a line end."""
-    sys.stdout.write(_clean(content) if content.endswith("\n") else f"{_clean(content)}\n")
+def print_text(content: str) -> None:
+    """Print a text; a line end is added where it has none."""
+    line_end = "" if content.endswith("\n") else "\n"
+    sys.stdout.write(f"{_replace_surrogates(content)}{line_end}")
 
 
-def tell(line: str) -> None:
-    """A line for people, on standard error."""
+def print_message(line: str) -> None:
+    """Print a line for people on standard error."""
     sys.stderr.write(f"mergemill: {line}\n")
     sys.stderr.flush()
 
 
-def _cell(value: object) -> str:
+def print_note(line: str) -> None:
+    """Print a line for people on standard error unless `--quiet` is set."""
+    if logging.getLogger().isEnabledFor(logging.WARNING):
+        print_message(line)
+
+
+def _format_cell(value: object) -> str:
     if value is None:
         return "-"
     if isinstance(value, float):
         return f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_cell(inner)}" for key, inner in value.items()) or "-"
+        return ", ".join(f"{key}: {_format_cell(inner)}" for key, inner in value.items()) or "-"
     if isinstance(value, list | tuple):
-        return ", ".join(_cell(inner) for inner in value) or "-"
+        return ", ".join(_format_cell(inner) for inner in value) or "-"
     return str(value)
 
 
-def _clean(content: str) -> str:
+def _replace_surrogates(content: str) -> str:
     return content.encode(errors="replace").decode()

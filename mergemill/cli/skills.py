@@ -1,4 +1,4 @@
-"""`skills`: what mergemill knows of builds that fail, and whether files of your own are skills."""
+"""`mergemill skills`: known build failures with their repairs."""
 
 from __future__ import annotations
 
@@ -7,85 +7,82 @@ from typing import Annotated, Any
 
 import typer
 
+from core.config import Settings
+from core.errors import InputError
 from mergemill.cli import output
-from mergemill.cli.options import Json, with_settings
-from mergemill.config import Settings
-from mergemill.errors import InputError
+from mergemill.cli.commands import COMMANDS
+from mergemill.cli.options import JsonOption, with_settings
 
-skills = typer.Typer(help="List and check skills: what mends builds that fail.", no_args_is_help=True)
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.add_typer(skills, name="skills")
+app = typer.Typer(help=COMMANDS["skills"].summary, add_completion=False, no_args_is_help=True)
 
 
-@skills.command("list")
+@app.command("list")
 @with_settings("skills")
-def list_skills(as_json: Json = False, *, settings: Settings) -> None:
-    """List skills: languages, what they look for, what they do."""
-    found = [_row(skill) for skill in _loaded(settings)]
-    output.rows(found, ("name", "languages", "edits", "from"), as_lines=as_json, nothing="no skills")
+def list_skills(as_json: JsonOption = False, *, settings: Settings) -> None:
+    """List skills with their languages, edits and origin.
+
+    Example: mergemill skills list --skills my-skills
+    """
+    rows = [_build_row(skill) for skill in _load_skills(settings)]
+    output.print_rows(rows, ("name", "languages", "edits", "from"), as_lines=as_json, nothing="no skills")
 
 
-@skills.command("show")
+@app.command("show")
 @with_settings("skills")
-def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A skill's name.")],
-    as_json: Json = False,
+def show_skill(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the skill.")],
+    as_json: JsonOption = False,
     *,
     settings: Settings,
 ) -> None:
-    """Show one skill: when it applies, what it edits, what it tells."""
-    known = {skill.name: skill for skill in _loaded(settings)}
-    if name not in known:
-        near = ", ".join(other for other in known if name.partition("-")[0] in other)
+    """Show one skill: its conditions, its edits and its text.
+
+    Example: mergemill skills show header-ffi
+    """
+    from builders.repair.skill_files import format_skill  # noqa: PLC0415 - reading commands need no builders
+
+    by_name = {skill.name: skill for skill in _load_skills(settings)}
+    if name not in by_name:
+        near = ", ".join(other for other in by_name if name.partition("-")[0] in other)
         raise InputError(f"there is no skill {name}", advice=f"perhaps {near}" if near else "mergemill skills list")
+    skill = by_name[name]
     if as_json:
-        skill = known[name]
-        output.as_json(_row(skill) | {"header": skill.header.model_dump(mode="json"), "text": skill.body})
+        output.print_json(_build_row(skill) | {"header": skill.header.model_dump(mode="json"), "text": skill.body})
     else:
-        output.text(known[name].path.read_text(encoding="utf-8").rstrip())
+        output.print_text(format_skill(skill))
 
 
-@skills.command("check")
-def check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of files NAME.md.")],
+@app.command("check")
+def check_skills(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder of files NAME.md and tables *.yaml.")],
 ) -> None:
-    """Check your own skills: a line for each file that is none."""
-    from builders.repair.skills import read  # noqa: PLC0415 - reading commands need no builders
+    """Check a folder of your own skills: one line for each invalid file.
 
-    if not folder.is_dir():
-        raise InputError(f"{folder} is no folder")
-    wrong, good = [], 0
-    for path in sorted(folder.glob("*.md")):
-        if path.name == "README.md":
-            continue
-        try:
-            read(path)
-            good += 1
-        except InputError as error:
-            wrong.append(error.line())
-    for line in wrong:
-        output.tell(line)
-    if wrong:
-        raise InputError(f"{len(wrong)} of {good + len(wrong)} files are no skills", advice="docs/skills.md")
-    output.text(f"{good} skills, all good")
+    Example: mergemill skills check my-skills
+    """
+    from mergemill.skills import check_skill_files  # noqa: PLC0415 - only this command reads skill files
+
+    n_files, n_valid, errors = check_skill_files(folder)
+    for error in errors:
+        output.print_message(error.format_line())
+    if errors:
+        raise InputError(f"{len(errors)} of {n_files} skill files are invalid", advice="docs/skills.md")
+    output.print_text(f"{n_valid} skills, all valid")
 
 
-def _loaded(settings: Settings) -> Any:
-    from builders.repair.skills import OURS, load  # noqa: PLC0415
+def _load_skills(settings: Settings) -> Any:
+    from builders.repair.skill_files import BUILTIN_SKILLS, load_skills  # noqa: PLC0415
 
-    return load(OURS, *([settings.skills] if settings.skills else ()))
+    return load_skills(BUILTIN_SKILLS, *([settings.skills] if settings.skills else ()))
 
 
-def _row(skill: Any) -> dict[str, Any]:
-    from builders.repair.skills import OURS  # noqa: PLC0415
+def _build_row(skill: Any) -> dict[str, Any]:
+    from builders.repair.skill_files import BUILTIN_SKILLS  # noqa: PLC0415
 
-    kinds = dict.fromkeys(str(one["edit"]) for one in skill.header.do)
+    edits = dict.fromkeys(str(one["edit"]) for one in skill.header.do)
     return {
         "name": skill.name,
         "languages": " ".join(skill.header.when.languages) or "any",
-        "edits": " ".join(kinds) or "tells",
-        "from": "mergemill" if skill.path.parent == OURS else str(skill.path.parent),
+        "edits": " ".join(edits) or "text only",
+        "from": "mergemill" if skill.path.parent == BUILTIN_SKILLS else str(skill.path.parent),
     }

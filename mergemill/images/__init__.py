@@ -1,1 +1,1 @@
-"""mergemill's images on an engine: which there are, which may go, and their copies in registries."""
+"""mergemill's images on an engine: inventory, pruning, and copies in registries."""

@@ -1,4 +1,4 @@
-"""The disk budget of a run: after builds, and where a disk is full, the least recently used images make room."""
+"""Disk budget of a run: the least recently used images are removed after builds and when a disk is full."""
 
 from __future__ import annotations
 
@@ -10,86 +10,89 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from backends.services import Services
-from mergemill.errors import MergemillError
-from mergemill.images.copies import Registries
-from mergemill.images.ledger import Ledger
-from mergemill.images.pruning import Known, Pruned, prune
-from taskdb.image_queries import copies, needs
+from core.errors import MergemillError
+from mergemill.images.copies import RegistryClient
+from mergemill.images.ledger import UsageLedger
+from mergemill.images.prune import PruneContext, PruneResult, prune_images
+from taskdb.image_queries import load_image_copies, load_image_needs
 from taskdb.store import Store
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 15.0
-"""How long a look at the images is good for; a long one is good for longer."""
-SHARE = 20
-"""At most this fraction of the time is spent on looking: a look of a second is good for twenty."""
-RESERVE = 5 * 1024**3
-"""Bytes that should be free on the engine's disk. Where they are not, images go though they are within the budget."""
+CHECK_INTERVAL_SECONDS = 15.0
+"""Minimum time between two checks."""
+CHECK_TIME_FACTOR = 20
+"""Minimum time between two checks, as a multiple of the time that the last one took."""
+RESERVED_BYTES = 5 * 1024**3
+"""Bytes to keep free on the engine's disk, even where the images are within the budget."""
 
 
 @dataclass
-class Budget:
-    """Keeps a run's images within `settings.image_budget`, in the driver's thread. `say` tells people."""
+class ImageBudget:
+    """Limit of a run's images, `settings.image_budget`. Used in the driver's thread; `notify` shows messages."""
 
     services: Services
     store: Store
-    say: Callable[[str], None]
-    next_look: float = 0.0
-    stuck: bool = False
-    """Whether it was said that there is nothing left to remove."""
-    root: Path | None = None
-    registries: Registries = field(init=False)
+    notify: Callable[[str], None]
+    next_check: float = 0.0
+    is_exhausted: bool = False
+    """Whether the message that nothing is left to remove was shown."""
+    docker_root: Path | None = None
+    registries: RegistryClient = field(init=False)
 
     def __post_init__(self) -> None:
-        self.registries = Registries(self.services.sandbox)
-        self.root = Path(self.services.sandbox.about().root)
+        self.registries = RegistryClient(self.services.images)
+        self.docker_root = Path(self.services.images.get_engine_info().root)
 
-    def make_room(self) -> None:
-        """Remove images where they are too many; what goes wrong is logged, and the run goes on."""
+    def free_space(self) -> None:
+        """Remove images over the budget; an error is logged, and the run continues."""
         started = time.monotonic()
-        if started < self.next_look:
+        if started < self.next_check:
             return
         try:
-            self._look()
+            self._enforce_budget()
         except MergemillError as error:
-            log.warning("images stay as they are: %s", error.line())
-        took = time.monotonic() - started
-        self.next_look = started + max(LOOK_SECONDS, SHARE * took)
+            log.warning("no image was removed: %s", error.format_line())
+        duration = time.monotonic() - started
+        self.next_check = started + max(CHECK_INTERVAL_SECONDS, CHECK_TIME_FACTOR * duration)
 
-    def _look(self) -> None:
+    def _enforce_budget(self) -> None:
         allowed = self.services.settings.image_budget
         if allowed is None:
             return
-        taken = self.services.sandbox.taken("mergemill/")
-        limit = max(0, min(int(allowed), taken - self._short()))
-        if taken <= limit:
+        used_bytes = self.services.images.estimate_size("mergemill/")
+        limit = max(0, min(int(allowed), used_bytes - self._compute_shortage()))
+        if used_bytes <= limit:
             return
-        known = Known(
-            needs=needs(self.store), copies=copies(self.store), ledger=Ledger(self.services.settings.store_dir)
+        context = PruneContext(
+            needs=load_image_needs(self.store),
+            copies=load_image_copies(self.store),
+            ledger=UsageLedger(self.services.settings.store_dir),
         )
-        done = prune(self.services.sandbox, known, limit=limit, check=self.registries.have)
-        self._tell(done, limit)
+        result = prune_images(self.services.images, context, limit=limit, check=self.registries.has_copy)
+        self._report(result, limit)
 
-    def _short(self) -> int:
-        """Bytes that the engine's disk lacks of RESERVE; 0 where it is another machine's."""
-        if self.root is None or not self.root.is_dir():
+    def _compute_shortage(self) -> int:
+        """Return the bytes that the engine's disk lacks of RESERVED_BYTES; 0 for a disk of another machine."""
+        if self.docker_root is None or not self.docker_root.is_dir():
             return 0
-        return max(0, RESERVE - shutil.disk_usage(self.root).free)
+        return max(0, RESERVED_BYTES - shutil.disk_usage(self.docker_root).free)
 
-    def _tell(self, done: Pruned, limit: int) -> None:
-        if done.removed:
-            self.say(f"{len(done.removed)} images removed, {gigabytes(done.before - done.after)} freed")
-            self.stuck = False
-        if done.after > limit and not self.stuck:
-            self.stuck = True
-            self.say(f"images take {gigabytes(done.after)}, there is room for {gigabytes(limit)}: {why_kept(done)}")
+    def _report(self, result: PruneResult, limit: int) -> None:
+        if result.removed:
+            self.notify(f"{len(result.removed)} images removed, {format_bytes(result.before - result.after)} freed")
+            self.is_exhausted = False
+        if result.after > limit and not self.is_exhausted:
+            self.is_exhausted = True
+            sizes = f"images take {format_bytes(result.after)}, {format_bytes(limit)} are allowed"
+            self.notify(f"{sizes}: {format_kept_reasons(result)}")
 
 
-def gigabytes(size: int) -> str:
-    """Bytes as people read them."""
+def format_bytes(size: int) -> str:
+    """Return bytes as MB or GB."""
     return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
 
 
-def why_kept(done: Pruned) -> str:
-    """Why the images stayed that did, most frequent first."""
-    return "; ".join(f"{count} kept, as {why}" for why, count in done.kept.most_common())
+def format_kept_reasons(result: PruneResult) -> str:
+    """Return the reasons for which images were kept, most frequent first."""
+    return "; ".join(f"{count} kept because {reason}" for reason, count in result.kept.most_common())

@@ -1,4 +1,4 @@
-"""Tasks' images in registries: pushed by name, fetched by digest, and looked for before the last one here goes."""
+"""Copies of tasks' images in registries: pushed by name, pulled by digest, verified before a local image is removed."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from backends.sandbox.base import ImageInfo, Sandbox
-from mergemill.errors import InputError, MergemillError, Transient, UsageError
-from mergemill.images.listing import OURS
+from backends.sandbox.images import ImageInfo, ImageStore
+from core.errors import InputError, MergemillError, Transient, UsageError
+from mergemill.images.inventory import IMAGE_PREFIX
 from taskdb.images import ImageCopy
 from taskdb.records import Certificate, Task
 
 _REGISTRY = re.compile(
     r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9.-]+(?=:))(:\d{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 )
-"""HOST[:PORT]/PREFIX. Without a dot, a port or `localhost` the first word would be a user of Docker Hub's."""
+"""HOST[:PORT]/PREFIX. Without a dot, a port or `localhost` the first part would name a user of Docker Hub."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """An image of tasks. `digest` is the engine's id of the one that was certified."""
+class TransferRequest:
+    """Image of one or several tasks. `digest` is the engine's id of the certified image."""
 
     image: str
     digest: str
@@ -29,8 +29,8 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moved:
-    """What came of one image: `status` is pushed, pulled, here, or failed; `problem` then says why."""
+class TransferResult:
+    """Result for one image. `status`: pushed, pulled, here or failed; `problem`: the error where it failed."""
 
     image: str
     registry: str | None
@@ -38,154 +38,162 @@ class Moved:
     tasks: tuple[str, ...]
     problem: str | None = None
 
-    def row(self) -> dict[str, Any]:
-        """As plain data."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields."""
         return asdict(self)
 
 
-def wanted(chosen: Sequence[tuple[Task, Certificate | None]]) -> list[Wanted]:
-    """The images of tasks, each once, by name."""
-    found: dict[str, tuple[str, list[str]]] = {}
+def collect_images(chosen: Sequence[tuple[Task, Certificate | None]]) -> list[TransferRequest]:
+    """Return the images of tasks, each once, sorted by name."""
+    images: dict[str, tuple[str, list[str]]] = {}
     for task, certificate in chosen:
         digest = certificate.image_digest if certificate else task.image_digest
-        found.setdefault(task.image, (digest, []))[1].append(task.name)
+        images.setdefault(task.image, (digest, []))[1].append(task.name)
     return [
-        Wanted(image=image, digest=digest, tasks=tuple(sorted(names)))
-        for image, (digest, names) in sorted(found.items())
+        TransferRequest(image=image, digest=digest, tasks=tuple(sorted(names)))
+        for image, (digest, names) in sorted(images.items())
     ]
 
 
-def copies_of(
+def find_certified_copies(
     tasks: Sequence[Task], certificates: Mapping[str, Certificate], copies: Mapping[str, tuple[ImageCopy, ...]]
 ) -> dict[str, str]:
-    """Image -> where a registry has the very one that was certified; what leaves the house names that.
+    """Return image -> reference of the copy of the certified image, which exports name.
 
     Args:
-        tasks: whose images.
+        tasks: the tasks.
         certificates: task id -> certificate.
         copies: image -> its copies, newest first.
     """
-    found: dict[str, str] = {}
+    references: dict[str, str] = {}
     for task in tasks:
         digest = certificates[task.id].image_digest if task.id in certificates else task.image_digest
-        same = [copy.reference for copy in copies.get(task.image, ()) if copy.image_digest == digest]
-        found |= {task.image: same[0]} if same else {}
-    return found
+        certified = [copy.reference for copy in copies.get(task.image, ()) if copy.image_digest == digest]
+        if certified:
+            references[task.image] = certified[0]
+    return references
 
 
-def checked_registry(word: str) -> str:
-    """`HOST/PREFIX` as it is, without a slash at its end.
+def parse_registry(word: str) -> str:
+    """Return `HOST/PREFIX` without a slash at its end.
 
     Raises:
-        UsageError: it is no such thing.
+        UsageError: the word is not of this form.
     """
     word = word.rstrip("/")
     if not _REGISTRY.fullmatch(word):
         raise UsageError(
-            f"{word!r} is no registry", advice="HOST/PREFIX in small letters, such as localhost:5000/tasks"
+            f"{word!r} is not a registry", advice="HOST/PREFIX in lower case, such as localhost:5000/tasks"
         )
     return word
 
 
-def push(
-    sandbox: Sandbox, images: Sequence[Wanted], registry: str, clock: Callable[[], str], *, rebuilt: bool = False
-) -> Iterator[tuple[Moved, ImageCopy | MergemillError]]:
-    """Push images as `registry/env:...`; each with its copy, or with why there is none. Layers are sent once.
+def push_images(
+    image_store: ImageStore,
+    images: Sequence[TransferRequest],
+    registry: str,
+    clock: Callable[[], str],
+    *,
+    rebuilt: bool = False,
+) -> Iterator[tuple[TransferResult, ImageCopy | MergemillError]]:
+    """Push images as `registry/env:...`; yield each with its copy, or with the error.
 
-    Ends early when the registry does not answer. `rebuilt`: also images that are not the very ones certified.
+    Ends early when the registry does not answer. `rebuilt`: whether images other than the certified ones are pushed.
     """
-    for one in images:
-        target = f"{registry}/{one.image.removeprefix(OURS)}"
+    for request in images:
+        target = f"{registry}/{request.image.removeprefix(IMAGE_PREFIX)}"
         try:
-            info = sandbox.image(one.image)
+            info = image_store.inspect(request.image)
             if info is None:
-                raise InputError(f"{one.image} is not here", advice="push from the machine that built it")
-            if info.digest != one.digest and not rebuilt:
-                advice = f"certified was {one.digest}; --rebuilt pushes it all the same, `grade --gold` tries it"
-                raise InputError(f"{one.image} was built anew here and is not the one certified", advice=advice)
-            digest = sandbox.push(one.image, target)
+                raise InputError(f"{request.image} is not here", advice="push from the machine that built it")
+            if info.digest != request.digest and not rebuilt:
+                advice = f"certified was {request.digest}; --rebuilt pushes it anyway, `grade --gold` tests it"
+                raise InputError(f"{request.image} was rebuilt here and is not the certified image", advice=advice)
+            digest = image_store.push(request.image, target)
         except MergemillError as error:
-            yield _failed(one, None, error), error
+            yield _build_failure(request, None, error), error
             if isinstance(error, Transient):
                 return
             continue
         reference = f"{target.rpartition(':')[0]}@{digest}"
-        copy = ImageCopy(image=one.image, image_digest=info.digest, reference=reference, at=clock())
-        yield Moved(image=one.image, registry=reference, status="pushed", tasks=one.tasks), copy
+        copy = ImageCopy(image=request.image, image_digest=info.digest, reference=reference, at=clock())
+        yield TransferResult(image=request.image, registry=reference, status="pushed", tasks=request.tasks), copy
 
 
-def pull(
-    sandbox: Sandbox, images: Sequence[Wanted], copies: Mapping[str, tuple[ImageCopy, ...]]
-) -> Iterator[tuple[Moved, MergemillError | None]]:
-    """Bring images here that are not; each with why it could not be brought, or None."""
-    for one in images:
-        known = copies.get(one.image, ())
+def pull_images(
+    image_store: ImageStore, images: Sequence[TransferRequest], copies: Mapping[str, tuple[ImageCopy, ...]]
+) -> Iterator[tuple[TransferResult, MergemillError | None]]:
+    """Pull the images that are missing; yield each with the error, or None."""
+    for request in images:
+        known = copies.get(request.image, ())
         reference = known[0].reference if known else None
         try:
-            here = sandbox.image(one.image) is not None
-            if not here and fetched(sandbox, known) is None:
-                lacks = "no registry has a copy that we know of" if not known else f"{reference} is gone"
-                raise InputError(f"{one.image}: {lacks}", advice="mergemill images push where the image is")
+            here = image_store.inspect(request.image) is not None
+            if not here and fetch_first_copy(image_store, known) is None:
+                problem = "the database lists no copy of it" if not known else f"{reference} no longer exists"
+                raise InputError(f"{request.image}: {problem}", advice="run mergemill images push where the image is")
         except MergemillError as error:
-            yield _failed(one, reference, error), error
+            yield _build_failure(request, reference, error), error
         else:
             status = "here" if here else "pulled"
-            yield Moved(image=one.image, registry=reference, status=status, tasks=one.tasks), None
+            yield TransferResult(image=request.image, registry=reference, status=status, tasks=request.tasks), None
 
 
-def fetched(sandbox: Sandbox, copies: Sequence[ImageCopy]) -> ImageInfo | None:
-    """An image from the first of its copies that can be had; None when no registry has one any more.
+def fetch_first_copy(image_store: ImageStore, copies: Sequence[ImageCopy]) -> ImageInfo | None:
+    """Pull an image from the first copy that works; return None when no registry has one any more.
 
     Raises:
-        InputError: a registry refuses it or holds something else, and no other has it.
-        Transient: a registry does not answer, and no other has it.
+        InputError: a registry denies access or has another image, and no other copy works.
+        Transient: a registry does not answer, and no other copy works.
     """
-    trouble: MergemillError | None = None
+    last_error: MergemillError | None = None
     for copy in copies:
         try:
-            info = sandbox.fetch(copy.reference, copy.image)
+            info = image_store.pull_by_digest(copy.reference, copy.image)
         except (InputError, Transient) as error:
-            trouble = error
+            last_error = error
             continue
         if info is None:
             continue
-        if same(copy, info.digest):
+        if matches_digest(copy, info.digest):
             return info
-        sandbox.remove_image(copy.image)
-        trouble = InputError(f"{copy.reference} is {info.digest} and should be {copy.image_digest}")
-    if trouble is not None:
-        raise trouble
+        image_store.remove(copy.image)
+        last_error = InputError(f"{copy.reference} is {info.digest}, expected {copy.image_digest}")
+    if last_error is not None:
+        raise last_error
     return None
 
 
-def same(copy: ImageCopy, digest: str) -> bool:
-    """Whether an image of this id is what was pushed. Engines that keep images as containerd does name manifests."""
+def matches_digest(copy: ImageCopy, digest: str) -> bool:
+    """Return whether an image of this id is the pushed one. With containerd's image store the id is the manifest's."""
     return digest in (copy.image_digest, copy.reference.partition("@")[2])
 
 
-class Registries:
-    """Looks whether copies are still there. A registry that did not answer is not asked again."""
+class RegistryClient:
+    """Check that copies still exist. A registry that did not answer is not queried again."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
-        self._sandbox = sandbox
-        self._dead: dict[str, Transient] = {}
+    def __init__(self, image_store: ImageStore) -> None:
+        self._image_store = image_store
+        self._unreachable: dict[str, Transient] = {}
 
-    def have(self, copy: ImageCopy) -> bool:
-        """Whether the copy is there.
+    def has_copy(self, copy: ImageCopy) -> bool:
+        """Return whether the copy exists.
 
         Raises:
-            InputError: the registry does not let us in.
-            Transient: it does not answer.
+            InputError: the registry denies access.
+            Transient: the registry does not answer.
         """
         host = copy.reference.partition("/")[0]
-        if host in self._dead:
-            raise self._dead[host]
+        if host in self._unreachable:
+            raise self._unreachable[host]
         try:
-            return self._sandbox.registry_has(copy.reference)
+            return self._image_store.has_remote(copy.reference)
         except Transient as error:
-            self._dead[host] = error
+            self._unreachable[host] = error
             raise
 
 
-def _failed(one: Wanted, reference: str | None, error: MergemillError) -> Moved:
-    return Moved(image=one.image, registry=reference, status="failed", tasks=one.tasks, problem=error.line())
+def _build_failure(request: TransferRequest, reference: str | None, error: MergemillError) -> TransferResult:
+    return TransferResult(
+        image=request.image, registry=reference, status="failed", tasks=request.tasks, problem=error.format_line()
+    )

@@ -1,1 +1,1 @@
-"""`git:` sources: commits, what they changed, the pull requests they brought in, from a history alone."""
+"""`git:` sources: commits, changed files and merged pull requests from a repository's history only."""

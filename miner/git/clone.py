@@ -1,4 +1,4 @@
-"""Changes whose two commits lie in a clone: how the rules come to their patches, licence, files and attributes."""
+"""Changes of two commits in a clone, with patches, licence, file contents and attributes on demand."""
 
 from __future__ import annotations
 
@@ -7,41 +7,44 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from backends.git import Repository
-from backends.tree import Tree
-from miner.attributes import Attributes
+from backends.git import GitRepository
+from backends.scratch import ScratchRepository, open_scratch
+from backends.tree import CommitTree
+from miner.attributes import GitAttributes
 from miner.changes import Change, FileChange, Reason
-from miner.licenses import Licenses
+from miner.licenses import LicenseFinder
 from miner.patches import split_commit
-from miner.scratch import Scratch, scratch
 from taskdb.records import PullRequest
 
 
 @dataclass(frozen=True)
 class CloneReader:
-    """Reads one clone, with a scratch beside it; each licence and attribute file is read once."""
+    """Reader of one clone with a scratch repository; each licence and attribute file is read once."""
 
-    repository: Repository
-    sheet: Scratch
-    licenses: Licenses
-    attributes: Attributes
+    repository: GitRepository
+    scratch: ScratchRepository
+    licenses: LicenseFinder
+    attributes: GitAttributes
 
-    def change(
-        self, request: PullRequest, files: Sequence[FileChange], settled: tuple[Reason, str] | None = None
+    def build_change(
+        self, request: PullRequest, files: Sequence[FileChange], source_rejection: tuple[Reason, str] | None = None
     ) -> Change:
-        """The change between `base_commit` and `merge_commit`, which touches `files`."""
+        """Build the change from `base_commit` to `merge_commit`, which touches `files`."""
         base, merge = request.base_commit, request.merge_commit
         return Change(
-            pull_request=request, files=tuple(files), settled=settled,
-            make_split=partial(split_commit, self.sheet, base, merge),
-            find_license=partial(self.licenses.of, base),
-            read_blobs=self.repository.blobs, find_marked=partial(self.attributes.marked, base),
-            list_tree=lambda: Tree(self.repository, base).entries,
-        )  # fmt: skip
+            pull_request=request,
+            files=tuple(files),
+            source_rejection=source_rejection,
+            make_split=partial(split_commit, self.scratch, base, merge),
+            find_license=partial(self.licenses.find_license, base),
+            read_blobs=self.repository.read_blobs,
+            find_attributes=partial(self.attributes.find_marked, base),
+            list_tree=lambda: CommitTree(self.repository, base).entries,
+        )
 
 
 @contextmanager
-def reading(repository: Repository) -> Iterator[CloneReader]:
-    """A reader of the clone; what it needs beside it is gone afterwards."""
-    with scratch(repository) as sheet:
-        yield CloneReader(repository, sheet, Licenses(repository), Attributes(repository, sheet))
+def open_reader(repository: GitRepository) -> Iterator[CloneReader]:
+    """Open a reader of the clone; its scratch repository is removed on exit."""
+    with open_scratch(repository) as scratch:
+        yield CloneReader(repository, scratch, LicenseFinder(repository), GitAttributes(repository, scratch))

@@ -1,4 +1,4 @@
-"""`git:` sources as changes under decision: the history read in bulk, patches made in a scratch when a rule asks."""
+"""Changes of `git:` sources: the history is read at once, patches are made on demand."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mergemill.errors import InputError
-from miner.changes import Change, Reason, within
-from miner.git.clone import reading
-from miner.git.history import pull_requests, repo_name
+from core.errors import InputError
+from miner.changes import Change, Reason, is_in_date_range
+from miner.git.clone import open_reader
+from miner.git.history import find_repo_name, read_pull_requests
 
 if TYPE_CHECKING:
     from backends.services import Services
 
 
-def changes_of_commits(source: str, services: Services) -> Iterator[Change | InputError]:
-    """Every change of a `git:` source between `since` and `until`, newest first.
+def read_commits(source: str, services: Services) -> Iterator[Change | InputError]:
+    """Yield every change of a `git:` source between `since` and `until`, newest first.
 
     Raises:
-        InputError: the repository cannot be read whole.
-        Transient: it could not be cloned or fetched.
+        InputError: the history is incomplete or cannot be read.
+        Transient: cloning or fetching failed.
     """
     repository = services.clones.open(source, fresh=True)
-    repo = repo_name(repository, source.partition(":")[2])
-    wanted = partial(within, services.settings)
-    with reading(repository) as clone:
-        for request, files, whole_branch in pull_requests(repository, source, repo, wanted):
-            settled = (Reason.BRANCH_MERGE, "its pull requests are told one by one") if whole_branch else None
-            yield clone.change(request, files, settled)
+    repo = find_repo_name(repository, source.partition(":")[2])
+    wanted = partial(is_in_date_range, services.settings)
+    with open_reader(repository) as clone:
+        for request, files, whole_branch in read_pull_requests(repository, source, repo, wanted):
+            rejection = (Reason.BRANCH_MERGE, "its pull requests are mined one by one") if whole_branch else None
+            yield clone.build_change(request, files, rejection)

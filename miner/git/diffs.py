@@ -1,61 +1,61 @@
-"""Which files many changes touch, from one git process: of a whole first-parent line, or of any pairs of commits."""
+"""Changed files of many commits from one git process: of a first-parent line, or of pairs of commits."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from backends.git import EMPTY_TREE, Repository
+from backends.git import EMPTY_TREE, GitRepository
 from miner.changes import FileChange
 
-_RAW = ("-r", "-z", "--root", "--raw", "--no-abbrev", "-M", "-l400", "--ignore-submodules=none")
+_RAW_OPTIONS = ("-r", "-z", "--root", "--raw", "--no-abbrev", "-M", "-l400", "--ignore-submodules=none")
 
-_GIVES_WAY = 10
-"""On two cores the commits themselves, for which everything waits, come before what they change."""
+_NICENESS = 10
+"""With two cores, reading the commits (which everything depends on) gets priority over reading their diffs."""
 
-Files = tuple[FileChange, ...]
+FileChanges = tuple[FileChange, ...]
 
 
-def first_parent_diffs(repository: Repository, head: str) -> Iterator[tuple[str, Files]]:
-    """The commits of the first-parent line of `head`, newest first, each with the files that it changed.
+def read_first_parent_diffs(repository: GitRepository, head: str) -> Iterator[tuple[str, FileChanges]]:
+    """Yield the commits of the first-parent line of `head`, newest first, each with its changed files.
 
-    Git is at work from the call on.
+    Git starts when the function is called.
     """
-    # `log` would otherwise follow the order of files that a repository's configuration names.
+    # `log` otherwise uses the order of files configured in the repository.
     order = ("-O/dev/null", "--no-relative", "--no-ext-diff")
     line = ("--first-parent", "--diff-merges=first-parent", "--no-show-signature", "--format=%H")
-    return _by_commit(repository.stream("log", *line, *_RAW, *order, head, nice=_GIVES_WAY))
+    return _group_by_commit(repository.stream("log", *line, *_RAW_OPTIONS, *order, head, nice=_NICENESS))
 
 
-def raw_diffs(repository: Repository, pairs: Iterable[tuple[str, str]]) -> Iterator[Files]:
-    """For each pair (commit, base) the files that changed, in the order given, from one `git diff-tree --stdin`.
+def read_raw_diffs(repository: GitRepository, pairs: Iterable[tuple[str, str]]) -> Iterator[FileChanges]:
+    """Yield the changed files of each pair (commit, base), in the given order, from one `git diff-tree --stdin`.
 
-    A base that is the empty tree stands for none: the commit is compared with nothing. Git is at work from the call on.
+    A commit without parent has the empty tree as base. Git starts when the function is called.
     """
-    asked = list(pairs)
-    if not asked:
+    listed = list(pairs)
+    if not listed:
         return iter(())
-    rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in asked)
-    found = _by_commit(repository.stream("diff-tree", "--stdin", *_RAW, data=map(str.encode, rows)))
-    return _in_order([commit for commit, _ in asked], found)
+    rows = (f"{commit} {base}\n" if base != EMPTY_TREE else f"{commit}\n" for commit, base in listed)
+    found = _group_by_commit(repository.stream("diff-tree", "--stdin", *_RAW_OPTIONS, data=map(str.encode, rows)))
+    return _order_files([commit for commit, _ in listed], found)
 
 
-def _in_order(commits: Iterable[str], found: Iterator[tuple[str, Files]]) -> Iterator[Files]:
-    """The files of each commit; none for one that is not found."""
+def _order_files(commits: Iterable[str], found: Iterator[tuple[str, FileChanges]]) -> Iterator[FileChanges]:
+    """Yield the files of each commit; none for one that is not found."""
     at = next(found, None)
     for commit in commits:
-        if at is None or at[0] != commit:  # git says nothing of a commit without a difference
+        if at is None or at[0] != commit:  # git prints nothing for a commit without a difference
             yield ()
         else:
             yield at[1]
             at = next(found, None)
 
 
-def _by_commit(blocks: Iterable[bytes]) -> Iterator[tuple[str, Files]]:
-    """Raw rows, grouped by the commit whose id stands before them."""
+def _group_by_commit(blocks: Iterable[bytes]) -> Iterator[tuple[str, FileChanges]]:
+    """Group raw rows by the commit id before them."""
     commit, group = "", list[FileChange]()
-    fields = _fields(blocks)
+    fields = _split_fields(blocks)
     for field in fields:
-        row = field.lstrip("\n")  # `log` puts a line's end between a commit and its rows
+        row = field.lstrip("\n")  # `log` puts a newline between a commit and its rows
         if row[0] != ":":
             if commit:
                 yield commit, tuple(group)
@@ -69,8 +69,8 @@ def _by_commit(blocks: Iterable[bytes]) -> Iterator[tuple[str, Files]]:
         yield commit, tuple(group)
 
 
-def _fields(blocks: Iterable[bytes]) -> Iterator[str]:
-    """The texts between NUL bytes."""
+def _split_fields(blocks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the texts between NUL bytes."""
     rest = b""
     for block in blocks:
         whole, nul, rest = (rest + block).rpartition(b"\0")

@@ -1,4 +1,4 @@
-"""A repository's commits as one `git log` tells them: no process per commit."""
+"""Read all commits of a repository with one `git log`, not one process per commit."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from backends.git import Repository
+from backends.git import GitRepository
 
 PULLS = "refs/pull/*/head"
-"""Where a mirror of a forge's repository keeps the tips of its pull requests."""
+"""Refs in which a mirror of a forge's repository keeps the tips of pull requests."""
 
 _FORMAT = "%H%x1f%P%x1f%an%x1f%ae%x1f%at%x1f%ct%x1f%S%x1f%B"
 _OPTIONS = ("-z", "--encoding=UTF-8", "--no-show-signature", "--source", f"--format={_FORMAT}")
 
 
 class Commit(NamedTuple):
-    """One commit. `authored` and `committed` are seconds since 1970; `source` is the ref it was reached by."""
+    """One commit. `authored` and `committed` are seconds since 1970; `source` is the ref that reaches it."""
 
     sha: str
     parents: tuple[str, ...]
@@ -29,70 +29,73 @@ class Commit(NamedTuple):
     message: str
 
     @property
-    def when(self) -> str:
-        """The day and second it was committed, ISO 8601 in UTC."""
+    def committed_at(self) -> str:
+        """Commit date, ISO 8601 in UTC."""
         return datetime.fromtimestamp(int(self.committed), UTC).isoformat(timespec="seconds")
 
     @property
     def subject(self) -> str:
-        """The message's first line."""
+        """First line of the message."""
         return self.message.partition("\n")[0].strip()
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """A commit of the first-parent line and, for a merge, the commits it brought in, newest first."""
+class MainlineStep:
+    """A commit of the first-parent line and, for a merge, the merged commits, newest first."""
 
     commit: Commit
-    brought: tuple[Commit, ...]
+    merged_commits: tuple[Commit, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """All commits that a head reaches, and those of pull requests."""
+class CommitHistory:
+    """All commits reachable from a head or from pull requests."""
 
-    line: tuple[Step, ...]
-    """The head's first-parent line, newest first."""
+    mainline: tuple[MainlineStep, ...]
+    """First-parent line of the head, newest first."""
     unmerged: tuple[Commit, ...]
-    """What only pull requests' refs reach, newest first."""
+    """Commits that only refs of pull requests reach, newest first."""
 
 
-def read(repository: Repository, head: str) -> History:
-    """The history of the commit `head` and, in the same pass, what pull requests hold beside it."""
-    commits = {commit.sha: commit for commit in _commits(repository, head)}
-    ordered = _children_first(commits[head], commits)
+def read_history(repository: GitRepository, head: str) -> CommitHistory:
+    """Read the history of the commit `head` and, in the same pass, the commits of pull requests."""
+    commits = {commit.sha: commit for commit in _stream_commits(repository, head)}
+    ordered = _sort_children_first(commits[head], commits)
     merged = {commit.sha for commit in ordered}
-    return History(tuple(_steps(ordered)), tuple(c for c in commits.values() if c.sha not in merged))
+    return CommitHistory(tuple(_build_steps(ordered)), tuple(c for c in commits.values() if c.sha not in merged))
 
 
-def commits_of(repository: Repository, shas: Iterable[str]) -> Iterator[Commit]:
-    """These commits, each once, in no order that counts, from one `git log`. Their `source` says nothing."""
+def read_commits(repository: GitRepository, shas: Iterable[str]) -> Iterator[Commit]:
+    """Read these commits once each, in arbitrary order, with one `git log`; their `source` is undefined."""
     listed = list(dict.fromkeys(shas))
     if listed:
         rows = (f"{sha}\n".encode() for sha in listed)
-        yield from _read(repository.stream("log", *_OPTIONS, "--no-walk=unsorted", "--stdin", data=rows))
+        yield from _parse_commits(repository.stream("log", *_OPTIONS, "--no-walk=unsorted", "--stdin", data=rows))
 
 
-def _commits(repository: Repository, head: str) -> Iterator[Commit]:
-    return _read(repository.stream("log", *_OPTIONS, head, f"--glob={PULLS}"))
+def _stream_commits(repository: GitRepository, head: str) -> Iterator[Commit]:
+    return _parse_commits(repository.stream("log", *_OPTIONS, head, f"--glob={PULLS}"))
 
 
-def _read(blocks: Iterable[bytes]) -> Iterator[Commit]:
+def _parse_commits(blocks: Iterable[bytes]) -> Iterator[Commit]:
     rest = b""
     for block in blocks:
         whole, nul, rest = (rest + block).rpartition(b"\0")
         if nul:
-            yield from map(_commit, whole.decode(errors="replace").split("\0"))
+            yield from map(_parse_commit, whole.decode(errors="replace").split("\0"))
 
 
-def _commit(row: str) -> Commit:
+def _parse_commit(row: str) -> Commit:
     sha, parents, author, email, authored, committed, source, message = row.split("\x1f", 7)
     return Commit(sha, tuple(parents.split()), author, email, authored, committed, source, message.strip())
 
 
-def _children_first(head: Commit, commits: Mapping[str, Commit]) -> list[Commit]:
-    """`head` and its ancestors, as `git log --topo-order` has them: a merge, what only it reaches, its first parent."""
-    children = {head.sha: 0}  # how many of each commit's children are still to come
+def _sort_children_first(head: Commit, commits: Mapping[str, Commit]) -> list[Commit]:
+    """Yield `head` and its ancestors in the order of `git log --topo-order`.
+
+    That is: a merge, the commits that only the merge reaches, its first parent.
+    """
+    children = {head.sha: 0}  # number of each commit's children that are still to be yielded
     found = [head]
     while found:
         for parent in found.pop().parents:
@@ -111,13 +114,13 @@ def _children_first(head: Commit, commits: Mapping[str, Commit]) -> list[Commit]
     return ordered
 
 
-def _steps(ordered: list[Commit]) -> Iterator[Step]:
-    """The first-parent line, each merge with what stands between it and its first parent."""
+def _build_steps(ordered: list[Commit]) -> Iterator[MainlineStep]:
+    """Yield the first-parent line, each merge with the commits between it and its first parent."""
     head, brought = ordered[0], list[Commit]()
     for commit in ordered[1:]:
         if head.parents and commit.sha == head.parents[0]:
-            yield Step(head, tuple(brought))
+            yield MainlineStep(head, tuple(brought))
             head, brought = commit, []
         else:
             brought.append(commit)
-    yield Step(head, tuple(brought))
+    yield MainlineStep(head, tuple(brought))

@@ -1,4 +1,4 @@
-"""What a commit message says: which pull request it closes, what its title and text are, and what is only trailer."""
+"""Parse commit messages: number of the pull request, title, text and trailers."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _BRANCH_MERGE = re.compile(
 )
 
 
-def pull_request_number(message: str) -> int | None:
-    """The number of the pull or merge request that this commit brought in, or None."""
+def parse_pull_request_number(message: str) -> int | None:
+    """Return the number of the pull or merge request that this commit merged, or None."""
     if "#" not in message and "!" not in message:
         return None
     return next((int(found[1]) for pattern in _NUMBER if (found := pattern.search(message))), None)
 
 
-def merges_a_branch(title: str) -> bool:
-    """Whether a merge's title speaks of a whole branch (`Merge stable into main`), not of a change."""
+def is_branch_merge_title(title: str) -> bool:
+    """Return whether a merge's title names a whole branch (`Merge stable into main`) instead of a change."""
     return _BRANCH_MERGE.search(title) is not None
 
 
-def text_of(message: str) -> tuple[str, str]:
-    """Title and body of a message, without git's and the forge's frame and without trailers."""
+def extract_text(message: str) -> tuple[str, str]:
+    """Return title and body of a message, without the first line that git or the forge adds and without trailers."""
     inner = _FRAME.sub("", message, count=1)
     if "Conflicts:" in inner:
         inner = _CONFLICTS.sub("", inner)
@@ -56,12 +56,12 @@ def text_of(message: str) -> tuple[str, str]:
     return _OWN_NUMBER.sub("", title).strip(), re.sub(r"\n{3,}", "\n\n", body).strip()
 
 
-def story(messages: Iterable[str], *, told: str) -> str:
-    """The messages of a branch's commits, oldest first, as one text; what `told` says already is left out."""
+def join_messages(messages: Iterable[str], *, known: str) -> str:
+    """Join the messages of a branch's commits, oldest first; parts contained in `known` are left out."""
     parts: list[str] = []
     for message in messages:
-        title, body = text_of(message)
-        if not title or merges_a_branch(message) or title.startswith(("fixup!", "squash!")):
+        title, body = extract_text(message)
+        if not title or is_branch_merge_title(message) or title.startswith(("fixup!", "squash!")):
             continue
-        parts += [part for part in (title, body) if part and part not in told and part not in parts]
+        parts += [part for part in (title, body) if part and part not in known and part not in parts]
     return "\n\n".join(parts)

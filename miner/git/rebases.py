@@ -1,7 +1,7 @@
-"""Which commits of the main line are pull requests that were merged by rebasing.
+"""Find commits of the main line that are pull requests merged by rebasing.
 
-Nothing in such a commit names its pull request. But where a clone holds `refs/pull/N/head`, the same commits lie there
-under other ids. A rebase keeps author, date and subject, so those find the pairs; equal patch ids prove them.
+Such a commit does not name its pull request. But in a clone with `refs/pull/N/head` the original commits exist under
+other ids. A rebase keeps author, date and subject, which give the pairs; equal patch ids prove them.
 """
 
 from __future__ import annotations
@@ -11,106 +11,106 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 
-from backends.git import Repository
+from backends.git import GitRepository
 from miner.git import messages
-from miner.git.diffs import Files, raw_diffs
+from miner.git.diffs import FileChanges, read_raw_diffs
 from miner.git.log import Commit
 
-_PULL = re.compile(r"^refs/pull/(\d+)/head$")
+_PULL_REF = re.compile(r"^refs/pull/(\d+)/head$")
 
 
-_Pair = tuple[Commit, Commit]
+_CommitPair = tuple[Commit, Commit]
 """A commit of the line, and one of a pull request that may be the same change."""
 
 
 class RebaseMerges:
-    """The rebase merges of a history. Their proofs are made beside the caller, from the start on.
+    """Rebase merges of a history. Patch ids are computed in the background from construction on.
 
     Args:
         repository: the history.
         line: its first-parent line, newest first.
-        unmerged: what stands in pull requests and not in the history.
+        unmerged: commits of pull requests that are not in the history.
     """
 
-    def __init__(self, repository: Repository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> None:
+    def __init__(self, repository: GitRepository, line: Sequence[Commit], unmerged: Sequence[Commit]) -> None:
         self._line = line
-        self._pairs = _alike(line, unmerged)
+        self._pairs = _find_similar(line, unmerged)
         beside = ThreadPoolExecutor(max_workers=1)
-        self._proof = beside.submit(_proven, repository, list(self._pairs.values()))
+        self._proof = beside.submit(_find_identical, repository, list(self._pairs.values()))
         beside.shutdown(wait=False)
 
     def needs_proof(self, commit: Commit) -> bool:
-        """Whether a commit may be part of one."""
+        """Return whether a commit may be part of a rebase merge."""
         return commit.sha in self._pairs
 
-    def are_proven(self) -> bool:
-        """Whether nobody has to wait any more."""
+    def is_complete(self) -> bool:
+        """Whether all patch ids are computed."""
         return self._proof.done()
 
-    def numbers(self) -> Iterator[int | None]:
-        """For each commit of the line the number of the pull request that it was merged with, or None.
+    def match_pull_requests(self) -> Iterator[int | None]:
+        """Yield for each commit of the line the number of its rebase-merged pull request, or None.
 
-        Waits for the proofs at the first commit that needs one.
+        Waits for patch ids at the first commit that needs one.
         """
-        return _in_one_run(
+        return _keep_newest_run(
             self._proof.result().get(commit.sha) if self.needs_proof(commit) else None for commit in self._line
         )
 
 
-def _alike(line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, _Pair]:
-    """By id the commits of the line that name no pull request, each with the newest that is told alike in one."""
-    theirs: dict[tuple[str, str, str], Commit] = {}
+def _find_similar(line: Sequence[Commit], unmerged: Sequence[Commit]) -> dict[str, _CommitPair]:
+    """Return commits of the line without a number, by id, each with the newest similar commit of a pull request."""
+    by_key: dict[tuple[str, str, str], Commit] = {}
     for commit in unmerged:
-        if len(commit.parents) == 1 and _PULL.match(commit.source):
-            theirs.setdefault(_kept(commit), commit)
-    ours = {kept: commit for commit in line if (kept := _kept(commit)) in theirs and _unnamed(commit)}
-    return {commit.sha: (commit, theirs[kept]) for kept, commit in ours.items()}
+        if len(commit.parents) == 1 and _PULL_REF.match(commit.source):
+            by_key.setdefault(_build_key(commit), commit)
+    matches = {key: commit for commit in line if (key := _build_key(commit)) in by_key and _has_no_number(commit)}
+    return {commit.sha: (commit, by_key[key]) for key, commit in matches.items()}
 
 
-def _proven(repository: Repository, pairs: list[_Pair]) -> dict[str, int]:
-    """The commits of pairs that change the same, from and to the same blobs or else with the same patch id.
+def _find_identical(repository: GitRepository, pairs: list[_CommitPair]) -> dict[str, int]:
+    """Return the number of the pull request for each commit of the line whose pair is proven, by the commit's id.
 
-    By the id of the line's commit, the number of the pull request that the other one stands in.
+    A pair is proven by equal changed blobs, or else by equal patch ids.
     """
-    diffs = raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs for commit in pair))
+    diffs = read_raw_diffs(repository, ((commit.sha, commit.parents[0]) for pair in pairs for commit in pair))
     both = list(zip(pairs, zip(diffs, diffs, strict=True), strict=True))
-    unsure = [pair for pair, (a, b) in both if a != b and _touched(a) == _touched(b)]
-    ids = patch_ids(repository, (commit.sha for pair in unsure for commit in pair))
+    unsure = [pair for pair, (a, b) in both if a != b and _list_paths(a) == _list_paths(b)]
+    ids = compute_patch_ids(repository, (commit.sha for pair in unsure for commit in pair))
     return {
-        ours.sha: int(theirs.source.split("/")[2])
-        for (ours, theirs), (a, b) in both
-        if (a and a == b) or (ours.sha in ids and ids[ours.sha] == ids.get(theirs.sha))
+        merged.sha: int(original.source.split("/")[2])
+        for (merged, original), (a, b) in both
+        if (a and a == b) or (merged.sha in ids and ids[merged.sha] == ids.get(original.sha))
     }
 
 
-def patch_ids(repository: Repository, shas: Iterable[str]) -> dict[str, str]:
-    """The stable patch id of each commit against its first parent; commits without a difference are missing."""
+def compute_patch_ids(repository: GitRepository, shas: Iterable[str]) -> dict[str, str]:
+    """Return the stable patch id of each commit against its first parent; commits without a difference have none."""
     listed = "".join(f"{sha}\n" for sha in shas).encode()
     if not listed:
         return {}
-    told = b"".join(repository.stream("diff-tree", "--stdin", "-p", data=[listed], through=("patch-id", "--stable")))
-    rows = told.decode().split("\n")
+    output = b"".join(repository.stream("diff-tree", "--stdin", "-p", data=[listed], through=("patch-id", "--stable")))
+    rows = output.decode().split("\n")
     return {sha: patch for patch, _, sha in (row.partition(" ") for row in rows if row)}
 
 
-def _unnamed(commit: Commit) -> bool:
-    return len(commit.parents) == 1 and messages.pull_request_number(commit.message) is None
+def _has_no_number(commit: Commit) -> bool:
+    return len(commit.parents) == 1 and messages.parse_pull_request_number(commit.message) is None
 
 
-def _touched(files: Files) -> set[str]:
+def _list_paths(files: FileChanges) -> set[str]:
     return {path for file in files for path in file.paths}
 
 
-def _kept(commit: Commit) -> tuple[str, str, str]:
+def _build_key(commit: Commit) -> tuple[str, str, str]:
     return commit.email, commit.authored, commit.subject
 
 
-def _in_one_run(numbers: Iterable[int | None]) -> Iterator[int | None]:
-    """A pull request is merged once: of several runs of its commits on the line, only the newest is it."""
+def _keep_newest_run(numbers: Iterable[int | None]) -> Iterator[int | None]:
+    """Keep the newest run of each pull request's commits on the line: a pull request is merged once."""
     done: set[int] = set()
     for number, run in groupby(numbers):
-        kept = None if number is None or number in done else number
-        if kept is not None:
-            done.add(kept)
+        key = None if number is None or number in done else number
+        if key is not None:
+            done.add(key)
         for _ in run:
-            yield kept
+            yield key

@@ -1,1 +1,1 @@
-"""Mining GitHub: the API within its limits, a journal of what it said, and a clone for everything else."""
+"""`github:` sources: the API within its limits, a journal of its answers, and a clone for everything else."""

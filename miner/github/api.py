@@ -1,7 +1,7 @@
-"""GitHub's API as the crawler sees it: a question, and its answer or one of few errors.
+"""GitHub's API for the crawler: one request, and its answer or one of a few errors.
 
-Everything else happens here and below: which token asks (`pool`), how long it waits (`budget`), what an answer means
-(`replies`), what is tried again. `client` holds the connections.
+The layers below select the token (`pool`), wait for limits (`budget`), interpret responses (`responses`) and retry;
+`client` holds the connections.
 """
 
 from __future__ import annotations
@@ -14,54 +14,54 @@ from urllib.parse import quote
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
-from mergemill.errors import InputError, MergemillError
-from miner.github.auth import Credential, credentials, no_token
+from core.errors import InputError, MergemillError
+from miner.github.auth import Credential, explain_missing_token, load_credentials
 from miner.github.budget import Resource
-from miner.github.client import Line, Lines
-from miner.github.pool import Clock, Lease, Pool
-from miner.github.replies import (
-    AGAIN,
-    Answer,
-    Faulty,
-    Reply,
+from miner.github.client import ConnectionPool, GitHubConnection
+from miner.github.pool import Lease, SystemClock, TokenPool
+from miner.github.responses import (
+    RETRY_ADVICE,
+    FaultyResponseError,
+    GitHubResponse,
+    GraphqlAnswer,
     RestAnswer,
-    answer_of,
-    check,
-    limit_of,
-    refusal_of,
+    parse_graphql_answer,
+    parse_limit_hit,
+    parse_token_rejection,
+    raise_for_response,
 )
 
 if TYPE_CHECKING:
-    from mergemill.config import Settings
+    from core.config import Settings
 
-RATE = "rateLimit { limit cost remaining resetAt }"
-"""What every query must ask for: it costs nothing and tells what the query did."""
-SECONDS = 40
-"""Without a byte an answer is given up; GitHub itself gives up after 10."""
+RATE_LIMIT_FIELDS = "rateLimit { limit cost remaining resetAt }"
+"""Field that every query must contain: it costs nothing and returns the rate limit and the cost."""
+TIMEOUT_SECONDS = 40
+"""Seconds without a byte after which a request is aborted; GitHub itself aborts after 10."""
 ATTEMPTS = 5
-"""How often a request is sent before its faults are told."""
-LONGEST_PAUSE = 30.0
+"""How often a request is sent before its failure is raised."""
+MAX_PAUSE = 30.0
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
-    """A repository as REST tells it. `name` is its full name now, `etag` what a later request asks for changes with."""
+class GitHubRepository:
+    """Repository from the REST API. `full_name` is the current one; `etag` makes the next request conditional."""
 
     node_id: str
     database_id: int
-    name: str
+    full_name: str
     clone_url: str
     default_branch: str
     archived: bool
     fork: bool
     parent: str | None
-    """Full name of what it was forked from."""
+    """Full name of the repository it was forked from."""
     private: bool
     language: str | None
     license: str | None
-    """SPDX id, as far as GitHub recognised it."""
+    """SPDX id, where GitHub recognises one."""
     size: int
     """KB."""
     stars: int
@@ -71,41 +71,46 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """What is left of a token's hour. An Enterprise server without limits tells neither."""
+class RemainingQuota:
+    """Remaining points and requests of a token's hour; None on an Enterprise server without limits."""
 
     token: str
     points: int | None = None
     requests: int | None = None
     problem: str = ""
-    """Why that is not known."""
-    refused: bool = False
-    """Whether the token is why."""
+    """Why the numbers are unknown."""
+    is_rejected: bool = False
+    """Whether the server rejects the token."""
 
 
-class Api:
-    """GitHub's API. Thread-safe; a context manager, on leaving which every thread that still waits is sent away."""
+class GitHubApi:
+    """Client of GitHub's API. Thread-safe; a context manager, whose exit cancels threads that wait."""
 
     def __init__(
-        self, settings: Settings, *, clock: Clock | None = None, first_pause: float = 1.0, timeout: int = SECONDS
+        self,
+        settings: Settings,
+        *,
+        clock: SystemClock | None = None,
+        first_pause: float = 1.0,
+        timeout: int = TIMEOUT_SECONDS,
     ) -> None:
-        """Nothing is asked yet.
+        """Prepare the client; nothing is sent yet.
 
         Args:
-            settings: the address, tokens, App, CA bundle, patience and concurrency.
+            settings: address, tokens, App, CA bundle, longest wait and concurrency.
             clock: the time, and how to wait.
-            first_pause: seconds, at most, before what failed is tried again; then twice as long, and so on.
-            timeout: seconds without a byte after which an answer is given up.
+            first_pause: most seconds before the first retry; doubled for each further one.
+            timeout: seconds without a byte after which a request is aborted.
 
         Raises:
-            InputError: a token or the App's settings cannot be used.
+            InputError: a token or the App's settings are unusable.
         """
         self.server = settings.github_api
         self.patience = settings.github_patience
         self.first_pause = first_pause
-        self.pool = Pool(credentials(settings), concurrency=settings.github_concurrency, clock=clock)
-        bundle = settings.found_ca_bundle()
-        self._lines = Lines(self.server, str(bundle) if bundle else True, timeout)
+        self.pool = TokenPool(load_credentials(settings), concurrency=settings.github_concurrency, clock=clock)
+        bundle = settings.find_ca_bundle()
+        self._connections = ConnectionPool(self.server, str(bundle) if bundle else True, timeout)
 
     def __enter__(self) -> Self:
         return self
@@ -114,136 +119,162 @@ class Api:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.pool.stop()
-        self._lines.close()
+        self._connections.close()
 
     def require_token(self, what: str = "mining pull requests") -> None:
-        """Raises MachineError when no token is set: GraphQL cannot be asked."""
-        if all(seat.credential.anonymous for seat in self.pool.seats):
-            raise no_token(what)
+        """Raise MachineError when no token is set: GraphQL needs one."""
+        if all(slot.credential.is_anonymous for slot in self.pool.slots):
+            raise explain_missing_token(what)
 
-    def graphql(self, query: str, variables: Mapping[str, Any] | None = None, *, what: str = "a query") -> Answer:
-        """Ask a query, which must contain RATE.
+    def query_graphql(
+        self, query: str, variables: Mapping[str, Any] | None = None, *, what: str = "a query"
+    ) -> GraphqlAnswer:
+        """Send a query, which must contain RATE_LIMIT_FIELDS.
 
         Args:
             query: one operation.
             variables: of the query.
-            what: what is asked for, such as `owner/name`; for people.
+            what: what is requested, such as `owner/name`; for messages.
 
         Raises:
-            TooMuch: GitHub could not answer in its time; ask for a smaller page. A Transient for who does not care.
-            Gone: none of what was asked for exists, or may be seen.
-            InputError: GitHub accepts no token any more, the address is not GitHub's, or the query is not understood.
+            PageTooLargeError: GitHub could not answer in time; request a smaller page.
+            GitHubNotFoundError: nothing of what is requested exists or is visible.
+            InputError: GitHub accepts no token any more, the address is not GitHub's, or the query is invalid.
             MachineError: no token is set, or the server's certificate is unknown.
-            Transient: a limit lasts longer than the patience, or the network is dead.
+            Transient: a limit lasts longer than `github_patience`, or the network failed.
         """
-        if RATE not in query:
+        if RATE_LIMIT_FIELDS not in query:
             raise ValueError("the query does not ask for RATE")
         self.require_token(what)
         body = {"query": query, "variables": dict(variables or {})}
 
-        def attempt() -> Answer:
-            reply = self._reply(Resource.GRAPHQL, lambda line: line.query(body), what)
-            check(reply, what, self.server)
-            return answer_of(reply, what, self.server)
+        def attempt() -> GraphqlAnswer:
+            reply = self._request(Resource.GRAPHQL, lambda line: line.post_query(body), what)
+            raise_for_response(reply, what, self.server)
+            return parse_graphql_answer(reply, what, self.server)
 
-        return self._try(attempt)
+        return self._retry(attempt)
 
-    def rest(self, path: str, etag: str | None = None, *, what: str = "") -> RestAnswer:
-        """GET a path such as `/repos/o/n`. With the `etag` of an earlier answer, 304 when it is still good: free.
+    def get_rest(self, path: str, etag: str | None = None, *, what: str = "") -> RestAnswer:
+        """GET a path such as `/repos/o/n`; with the `etag` of an earlier answer, an unchanged one is free (304).
 
         Raises:
-            Gone, InputError, MachineError, Transient: as in `graphql`. Works without a token, 60 times an hour.
+            GitHubNotFoundError, InputError, MachineError, Transient: as in `query_graphql`. Without a token, 60
+                requests an hour are allowed.
         """
         what = what or path
         headers = {"If-None-Match": etag} if etag else {}
 
         def attempt() -> RestAnswer:
-            reply = self._reply(Resource.REST, lambda line: line.get(path, dict(headers)), what)
-            check(reply, what, self.server)
-            return RestAnswer(reply.status, reply.headers.get("etag") or etag, reply.json)
+            reply = self._request(Resource.REST, lambda line: line.get(path, dict(headers)), what)
+            raise_for_response(reply, what, self.server)
+            return RestAnswer(reply.status, reply.headers.get("etag") or etag, reply.parse_json)
 
-        return self._try(attempt)
+        return self._retry(attempt)
 
-    def repository(self, name: str, known: Repository | None = None) -> Repository:
-        """What `owner/name` is, also under a name it had before. `known` is given back when nothing has changed.
+    def fetch_repository(self, name: str, known: GitHubRepository | None = None) -> GitHubRepository:
+        """Fetch a repository, also by a former name. Return `known` when nothing has changed.
 
         Raises:
-            Gone: there is none, or none that the tokens may see.
-            InputError, MachineError, Transient: as in `rest`.
+            GitHubNotFoundError: there is none, or the tokens cannot read it.
+            InputError, MachineError, Transient: as in `get_rest`.
         """
-        answer = self.rest(f"/repos/{quote(name)}", known.etag if known else None, what=name)
+        answer = self.get_rest(f"/repos/{quote(name)}", known.etag if known else None, what=name)
         if answer.status == 304 and known:
             return known
-        return _repository(answer, name)
+        return _parse_repository(answer, name)
 
-    def git_token(self) -> str | None:
-        """A token by which git may clone what was asked about; None when nobody in particular asked."""
-        accepted = (seat.credential for seat in self.pool.seats if not seat.retired)
-        return next((found for credential in accepted if (found := self._lines.secret(credential))), None)
+    def find_git_token(self) -> str | None:
+        """Return a token that git may clone with; None when no token is in use."""
+        accepted = (slot.credential for slot in self.pool.slots if not slot.retired_reason)
+        return next((found for credential in accepted if (found := self._connections.find_secret(credential))), None)
 
-    def left(self) -> list[Left]:
-        """What GitHub says is left of each token's hour. Asking costs nothing, waits for nothing and never raises."""
-        return [self._left(seat.credential) for seat in self.pool.seats]
+    def fetch_remaining_quotas(self) -> list[RemainingQuota]:
+        """Fetch the remaining quota of each token's hour. The request is free, does not wait and never raises."""
+        return [self._fetch_remaining_quota(slot.credential) for slot in self.pool.slots]
 
-    def usage(self) -> dict[str, Any]:
-        """What was asked so far: requests, points, seconds waited, and the same for each token."""
-        return self.pool.usage()
+    def summarize_usage(self) -> dict[str, Any]:
+        """Return requests, points and seconds waited so far, in total and for each token."""
+        return self.pool.summarize_usage()
 
-    def _try(self, attempt: Callable[[], T]) -> T:
-        """Do something again after a fault, each time later."""
+    def _retry(self, attempt: Callable[[], T]) -> T:
+        """Call `attempt` again after a failure, with growing pauses."""
         retrying = Retrying(
-            stop=stop_after_attempt(ATTEMPTS), wait=wait_random_exponential(self.first_pause, LONGEST_PAUSE),
-            retry=retry_if_exception_type(Faulty), sleep=self.pool.pause, reraise=True,
-        )  # fmt: skip
+            stop=stop_after_attempt(ATTEMPTS),
+            wait=wait_random_exponential(self.first_pause, MAX_PAUSE),
+            retry=retry_if_exception_type(FaultyResponseError),
+            sleep=self.pool.pause,
+            reraise=True,
+        )
         result: T = retrying(attempt)
         return result
 
-    def _reply(self, resource: Resource, ask: Callable[[Line], Reply], what: str) -> Reply:
-        """One answer that speaks neither of a limit nor of a bad token, whatever tokens and waiting that takes."""
+    def _request(
+        self, resource: Resource, ask: Callable[[GitHubConnection], GitHubResponse], what: str
+    ) -> GitHubResponse:
+        """Return a response that reports neither a limit nor a bad token; wait and change tokens until there is one."""
         deadline = self.pool.clock.now() + self.patience
         while True:
             with self.pool.lease(resource, deadline) as lease:
                 reply = self._send(lease, ask, what)
-                if not (lease.limit or lease.refused):
+                if not (lease.limit or lease.rejected_reason):
                     return reply
 
-    def _send(self, lease: Lease, ask: Callable[[Line], Reply], what: str) -> Reply:
-        """Ask over a line of the lease's token, and note there what came."""
-        credential = lease.seat.credential
-        reply = self._lines.use(credential, ask, what, graphql=lease.resource is Resource.GRAPHQL)
-        lease.reply, lease.limit, lease.refused = reply, limit_of(reply), refusal_of(reply)
-        if lease.refused and self._lines.renew(credential):
-            lease.refused = None
-            raise Faulty(f"{what}: the token of {credential.label} was refused; it is asked for anew", advice=AGAIN)
+    def _send(self, lease: Lease, ask: Callable[[GitHubConnection], GitHubResponse], what: str) -> GitHubResponse:
+        """Send over a connection of the lease's token, and note the response in the lease."""
+        credential = lease.slot.credential
+        reply = self._connections.send(credential, ask, what, graphql=lease.resource is Resource.GRAPHQL)
+        lease.reply, lease.limit, lease.rejected_reason = reply, parse_limit_hit(reply), parse_token_rejection(reply)
+        if lease.rejected_reason and self._connections.renew_token(credential):
+            lease.rejected_reason = None
+            raise FaultyResponseError(
+                f"{what}: the token of {credential.label} was rejected; a new one is requested", advice=RETRY_ADVICE
+            )
         return reply
 
-    def _left(self, credential: Credential) -> Left:
+    def _fetch_remaining_quota(self, credential: Credential) -> RemainingQuota:
         label = credential.label
         try:
-            reply = self._lines.use(credential, lambda line: line.get("/rate_limit", {}), "the limits", graphql=False)
+            reply = self._connections.send(
+                credential, lambda line: line.get("/rate_limit", {}), "the limits", graphql=False
+            )
         except MergemillError as error:
-            return Left(label, problem=error.line(), refused=isinstance(error, InputError))
-        if why := refusal_of(reply):
-            return Left(label, problem=why, refused=True)
+            return RemainingQuota(label, problem=error.format_line(), is_rejected=isinstance(error, InputError))
+        if why := parse_token_rejection(reply):
+            return RemainingQuota(label, problem=why, is_rejected=True)
         if reply.status == 404 and "not enabled" in reply.message:
-            return Left(label)
+            return RemainingQuota(label)
         try:
-            resources = reply.json["resources"]
-            return Left(label, resources[Resource.GRAPHQL]["remaining"], resources[Resource.REST]["remaining"])
+            resources = reply.parse_json["resources"]
+            return RemainingQuota(
+                label, resources[Resource.GRAPHQL]["remaining"], resources[Resource.REST]["remaining"]
+            )
         except (KeyError, TypeError):
-            return Left(label, problem=f"{self.server} answers {reply.status} {reply.message}".rstrip())
+            return RemainingQuota(label, problem=f"{self.server} answers {reply.status} {reply.message}".rstrip())
 
 
-def _repository(answer: RestAnswer, name: str) -> Repository:
-    """Raises Faulty when the answer is no repository."""
+def _parse_repository(answer: RestAnswer, name: str) -> GitHubRepository:
+    """Parse a repository; raise FaultyResponseError when the answer describes none."""
     about = answer.data
     try:
-        return Repository(
-            node_id=about["node_id"], database_id=about["id"], name=about["full_name"], clone_url=about["clone_url"],
-            default_branch=about["default_branch"], archived=about["archived"], fork=about["fork"],
-            parent=(about.get("parent") or {}).get("full_name"), private=about["private"], language=about["language"],
-            license=(about.get("license") or {}).get("spdx_id"), size=about["size"], stars=about["stargazers_count"],
-            pushed_at=about["pushed_at"], etag=answer.etag,
-        )  # fmt: skip
+        return GitHubRepository(
+            node_id=about["node_id"],
+            database_id=about["id"],
+            full_name=about["full_name"],
+            clone_url=about["clone_url"],
+            default_branch=about["default_branch"],
+            archived=about["archived"],
+            fork=about["fork"],
+            parent=(about.get("parent") or {}).get("full_name"),
+            private=about["private"],
+            language=about["language"],
+            license=(about.get("license") or {}).get("spdx_id"),
+            size=about["size"],
+            stars=about["stargazers_count"],
+            pushed_at=about["pushed_at"],
+            etag=answer.etag,
+        )
     except (KeyError, TypeError, AttributeError) as error:
-        raise Faulty(f"{name}: GitHub's answer describes no repository ({error})", advice=AGAIN) from error
+        raise FaultyResponseError(
+            f"{name}: GitHub's answer describes no repository ({error})", advice=RETRY_ADVICE
+        ) from error

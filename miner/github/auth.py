@@ -1,7 +1,7 @@
-"""Who asks: tokens and a GitHub App, out of the settings. A secret leaves this module only inside `SecretStr`.
+"""Credentials: tokens and a GitHub App from the settings. A secret leaves this module only inside `SecretStr`.
 
-Without any, GitHub refuses GraphQL and allows 60 REST requests an hour to an address. That is enough to look at a
-repository, and not enough to mine one.
+Without credentials GitHub rejects GraphQL and allows 60 REST requests an hour per address: enough to look up a
+repository, not enough to mine one.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
-from mergemill.errors import InputError, MachineError
+from core.errors import InputError, MachineError
 
 if TYPE_CHECKING:
-    from mergemill.config import Settings
+    from core.config import Settings
 
-HOW = "set GITHUB_TOKEN; one without any scope reads public repositories"
-_SHOWN = 4
-_LONG = 12  # of a token this short four characters would be too many to show
+TOKEN_ADVICE = "set GITHUB_TOKEN; one without any scope reads public repositories"
+_SHOWN_CHARACTERS = 4
+_MIN_LENGTH_SHOWN = 12  # four characters of a shorter token would reveal too much
 
 
 @dataclass(frozen=True)
-class App:
-    """A GitHub App's installation, which gets itself tokens of an hour."""
+class GitHubApp:
+    """Installation of a GitHub App, which requests tokens that last an hour."""
 
     id: str
     key: SecretStr
@@ -32,52 +32,53 @@ class App:
 
 @dataclass(frozen=True)
 class Credential:
-    """One who may ask. With neither token nor App it is nobody in particular."""
+    """A token or an App; anonymous with neither."""
 
     label: str
-    """For people and logs."""
+    """For messages and logs."""
     token: SecretStr | None = None
-    app: App | None = None
+    app: GitHubApp | None = None
 
     @property
-    def anonymous(self) -> bool:
-        """Whether GitHub is not told who asks."""
+    def is_anonymous(self) -> bool:
+        """Whether requests carry no token."""
         return self.token is None and self.app is None
 
 
-def credentials(settings: Settings) -> tuple[Credential, ...]:
-    """All credentials of the settings, in their order; a single anonymous one when there are none.
+def load_credentials(settings: Settings) -> tuple[Credential, ...]:
+    """Return all credentials of the settings, in order; a single anonymous one when there are none.
 
     Raises:
-        InputError: a token cannot be one, or the App's settings are incomplete or its key is not readable.
+        InputError: a token is malformed, or the App's settings are incomplete or its key unreadable.
     """
-    tokens = settings.found_github_tokens()
-    found = [_of_token(token, place, len(tokens)) for place, token in enumerate(tokens, 1)]
-    if app := _app(settings):
+    tokens = settings.find_github_tokens()
+    found = [_build_token_credential(token, place, len(tokens)) for place, token in enumerate(tokens, 1)]
+    if app := _build_app(settings):
         found.append(Credential(f"installation {app.installation} of App {app.id}", app=app))
     return tuple(found) or (Credential("nobody (no token)"),)
 
 
-def no_token(what: str) -> MachineError:
-    """What is said where nobody may ask that."""
+def explain_missing_token(what: str) -> MachineError:
+    """Build the error for a request that needs a token."""
     return MachineError(
-        f"{what} needs a GitHub token, and none is set: without one GitHub answers no GraphQL and 60 requests an hour",
-        advice=f"{HOW}; git:URL of a clone needs none",
+        f"{what} needs a GitHub token, and none is set: without one GitHub rejects GraphQL "
+        "and allows 60 requests an hour",
+        advice=f"{TOKEN_ADVICE}; git:URL of a clone needs none",
     )
 
 
-def _of_token(token: SecretStr, place: int, count: int) -> Credential:
+def _build_token_credential(token: SecretStr, place: int, count: int) -> Credential:
     text = token.get_secret_value()
     label = f"token {place} of {count}" if count > 1 else "the token"
-    # Elsewhere such a token would stand in an error of the HTTP library.
+    # Otherwise the HTTP library would print such a token in its error.
     if not text.isascii() or not text.isprintable() or " " in text:
-        raise InputError(f"{label} holds blanks or characters no token has", advice="set GITHUB_TOKEN anew")
-    if len(text) >= _LONG:
-        label += f" (...{text[-_SHOWN:]})"
+        raise InputError(f"{label} contains whitespace or illegal characters", advice="set GITHUB_TOKEN again")
+    if len(text) >= _MIN_LENGTH_SHOWN:
+        label += f" (...{text[-_SHOWN_CHARACTERS:]})"
     return Credential(label, token=token)
 
 
-def _app(settings: Settings) -> App | None:
+def _build_app(settings: Settings) -> GitHubApp | None:
     parts = {name: getattr(settings, name) for name in ("github_app_id", "github_app_key", "github_app_installation")}
     lacking = [name for name, value in parts.items() if value is None]
     if len(lacking) == len(parts):
@@ -89,4 +90,4 @@ def _app(settings: Settings) -> App | None:
         key = SecretStr(path.read_text(encoding="ascii"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the App's key {path}: {getattr(error, 'strerror', 'it is no PEM')}") from None
-    return App(id=parts["github_app_id"], key=key, installation=parts["github_app_installation"])
+    return GitHubApp(id=parts["github_app_id"], key=key, installation=parts["github_app_installation"])

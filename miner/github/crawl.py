@@ -1,9 +1,9 @@
-"""Reading a repository's merged pull requests, page by page, into its journal.
+"""Crawl a repository's merged pull requests, page by page, into its journal.
 
-Pages come by date of update, newest first. A crawl begins at the top and goes on below what was read before; where an
-earlier one was interrupted, that hole is read first. A merged pull request's last update is its merge or later, so what
-was merged after the lowest date read (`frontier`) is known completely, although the crawl is not at its end: that is
-how `--limit` can stop after few pages.
+Pages are ordered by date of update, newest first. A crawl begins at the top and continues below what was read before;
+the hole that an interrupted crawl left is read first. A merged pull request is updated when it is merged or later, so
+everything merged after the lowest date read (`frontier`) is known before the crawl is complete: that is how `--limit`
+stops after few pages.
 """
 
 from __future__ import annotations
@@ -11,87 +11,89 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from mergemill.errors import Transient
-from miner.github.api import RATE, Api
-from miner.github.home import Home
-from miner.github.pace import Pace
-from miner.github.queries import load
-from miner.github.replies import AGAIN, StaleCursor, TooMuch
-from taskdb.journal import BEGINNING, Journal, Pull, Span
+from core.errors import Transient
+from miner.github.api import RATE_LIMIT_FIELDS, GitHubApi
+from miner.github.journal import BEFORE_ALL_DATES, CrawlJournal, CrawlSpan, MergedPull
+from miner.github.page_size import AdaptivePageSize
+from miner.github.queries import load_query
+from miner.github.repository_folders import RepositoryFolders
+from miner.github.responses import RETRY_ADVICE, PageTooLargeError, StaleCursorError
 
-PAGE = 49
-"""Pull requests of a page: the most that cost one point (see `queries/pulls.graphql`)."""
+PAGE_SIZE = 49
+"""Pull requests per page: the most that cost one point (see `queries/pulls.graphql`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """One page as it was answered."""
+class PullRequestPage:
+    """One page of an answer."""
 
     repository: dict[str, Any]
-    pulls: list[Pull]
-    first: str
-    last: str
-    """Dates of update of the page's ends."""
+    pulls: list[MergedPull]
+    newest_update: str
+    oldest_update: str
+    """Update dates at the page's ends."""
     cursor: str | None
 
     @classmethod
-    def of(cls, repository: dict[str, Any], size: int) -> Page:
-        """The page of an answer.
+    def from_answer(cls, repository: dict[str, Any], size: int) -> PullRequestPage:
+        """Parse the page of an answer.
 
         Raises:
-            TooMuch: GitHub left something out.
+            PageTooLargeError: GitHub left something out.
         """
         found = repository["pullRequests"]
         nodes = [node for node in found["nodes"] if node]
         if len(nodes) < len(found["nodes"]) and size > 1:
-            raise TooMuch("GitHub left out some pull requests", advice=AGAIN)
+            raise PageTooLargeError("GitHub left out some pull requests", advice=RETRY_ADVICE)
         about = {key: value for key, value in repository.items() if key != "pullRequests"}
         more = found["pageInfo"]
         return cls(
-            about, [Pull(node["number"], node["mergedAt"], node) for node in nodes if node["mergedAt"]],
-            first=nodes[0]["updatedAt"] if nodes else BEGINNING, last=nodes[-1]["updatedAt"] if nodes else BEGINNING,
+            about,
+            [MergedPull(node["number"], node["mergedAt"], node) for node in nodes if node["mergedAt"]],
+            newest_update=nodes[0]["updatedAt"] if nodes else BEFORE_ALL_DATES,
+            oldest_update=nodes[-1]["updatedAt"] if nodes else BEFORE_ALL_DATES,
             cursor=more["endCursor"] if more["hasNextPage"] else None,
-        )  # fmt: skip
+        )
 
 
-class Crawl:
-    """The crawl of one repository. Made by `begin`, which asks for the first page; `step` asks for one more."""
+class PullRequestCrawl:
+    """Crawl of one repository. `open` fetches the first page, `fetch_next_page` each further one."""
 
-    def __init__(self, api: Api, journal: Journal, name: str, pace: Pace) -> None:
+    def __init__(self, api: GitHubApi, journal: CrawlJournal, name: str, pace: AdaptivePageSize) -> None:
         self.api = api
         self.journal = journal
         self.name = name
-        """`owner/name` to ask by: the one that GitHub gave last."""
+        """`owner/name` for requests: the most recent one from GitHub."""
         self.pace = pace
         self.new = 0
-        """Merged pull requests that the journal had not."""
+        """Number of merged pull requests that were new to the journal."""
         self.names: list[str] = []
-        """All names that the repository had, the first one first."""
+        """All names of the repository, the first one first."""
         self.repository: dict[str, Any] = {}
-        """What GitHub said of the repository last."""
+        """GitHub's last answer about the repository."""
 
     @classmethod
-    def begin(cls, name: str, api: Api, home: Home) -> Crawl:
-        """Ask for the top of the list, and open the journal that it belongs into.
+    def open(cls, name: str, api: GitHubApi, home: RepositoryFolders) -> PullRequestCrawl:
+        """Fetch the first page, and open the journal of the repository.
 
         Raises:
-            Gone: there is no such repository, or none that the tokens may see.
-            InputError, MachineError, Transient: as in `Api.graphql`, `Journal.open`.
+            GitHubNotFoundError: there is no such repository, or the tokens cannot read it.
+            InputError, MachineError, Transient: as in `GitHubApi.query_graphql` and `CrawlJournal.open`.
         """
-        known = home.known(name)
+        known = home.find_by_name(name)
         if known:
-            with Journal.open(known) as journal:
-                pace = Pace.of(journal.get("pace"), PAGE)
+            with CrawlJournal.open(known) as journal:
+                pace = AdaptivePageSize.from_state(journal.get_state("pace"), PAGE_SIZE)
         else:
-            pace = Pace.of(None, PAGE)
-        page = _ask(api, name, None, pace)
-        folder = home.of(page.repository["id"])
-        crawl = cls(api, Journal.open(folder), name, pace)
+            pace = AdaptivePageSize.from_state(None, PAGE_SIZE)
+        page = _fetch_page(api, name, None, pace)
+        folder = home.folder_of(page.repository["id"])
+        crawl = cls(api, CrawlJournal.open(folder), name, pace)
         try:
-            crawl.names = crawl.journal.get("names", [])
-            crawl._keep(page, page.first)
+            crawl.names = crawl.journal.get_state("names", [])
+            crawl._store_page(page, page.newest_update)
             for alias in (name, *crawl.names):
-                home.remember(alias, folder)
+                home.link_name(alias, folder)
         except BaseException:
             crawl.journal.close()
             raise
@@ -99,55 +101,57 @@ class Crawl:
 
     @property
     def first_name(self) -> str:
-        """`owner/name` as it was when it was first mined: the name that records bear."""
+        """`owner/name` under which it was first mined: the name in records."""
         return self.names[0]
 
     @property
     def frontier(self) -> str:
-        """What was merged after this date is known, all of it; `BEGINNING` at the end of the list."""
-        top = self.journal.top()
-        return top.low if top else BEGINNING
+        """Everything merged after this date is known; `BEFORE_ALL_DATES` at the end of the list."""
+        top = self.journal.newest_span()
+        return top.low if top else BEFORE_ALL_DATES
 
-    def step(self) -> None:
-        """Ask for the next page below what is read without a hole; nothing when there is none.
+    def fetch_next_page(self) -> None:
+        """Fetch the next page below the contiguous part; do nothing when there is none.
 
         Raises:
-            Gone: the repository vanished in between.
-            InputError, MachineError, Transient: as in `Api.graphql`.
+            GitHubNotFoundError: the repository was deleted in the meantime.
+            InputError, MachineError, Transient: as in `GitHubApi.query_graphql`.
         """
-        top = self.journal.top()
-        if top is None or top.complete:
+        top = self.journal.newest_span()
+        if top is None or top.is_complete:
             return
         try:
-            page = _ask(self.api, self.name, top.cursor, self.pace)
-        except StaleCursor:
-            page = self._page_below(top.low)
+            page = _fetch_page(self.api, self.name, top.cursor, self.pace)
+        except StaleCursorError:
+            page = self._fetch_page_below(top.low)
         if page.repository["id"] != self.repository["id"]:
-            raise Transient(f"{self.name} became another repository in the meantime", advice=AGAIN)
-        self._keep(page, top.low)
+            raise Transient(f"{self.name} became another repository in the meantime", advice=RETRY_ADVICE)
+        self._store_page(page, top.low)
 
-    def _page_below(self, date: str) -> Page:
-        """The page that holds what was updated just before a date, by way of all pages above it."""
-        page = _ask(self.api, self.name, None, self.pace)
-        while page.last >= date and page.cursor:
-            page = _ask(self.api, self.name, page.cursor, self.pace)
+    def _fetch_page_below(self, date: str) -> PullRequestPage:
+        """Fetch the page with the last updates before a date, by paging from the top."""
+        page = _fetch_page(self.api, self.name, None, self.pace)
+        while page.oldest_update >= date and page.cursor:
+            page = _fetch_page(self.api, self.name, page.cursor, self.pace)
         return page
 
-    def _keep(self, page: Page, high: str) -> None:
-        """Write a page that was asked for below `high`."""
+    def _store_page(self, page: PullRequestPage, high: str) -> None:
+        """Write a page that was requested below `high`."""
         self.repository, self.name = page.repository, page.repository["nameWithOwner"]
         self.names = list(dict.fromkeys([*self.names, self.name]))
-        low = BEGINNING if page.cursor is None else page.last
-        span = Span(high, low, page.cursor) if page.pulls or high else None
-        self.new += self.journal.keep(page.pulls, span, pace=self.pace.kept(), names=self.names)
+        low = BEFORE_ALL_DATES if page.cursor is None else page.oldest_update
+        span = CrawlSpan(high, low, page.cursor) if page.pulls or high else None
+        self.new += self.journal.add_page(page.pulls, span, pace=self.pace.to_state(), names=self.names)
 
 
-def _ask(api: Api, name: str, after: str | None, pace: Pace) -> Page:
+def _fetch_page(api: GitHubApi, name: str, after: str | None, pace: AdaptivePageSize) -> PullRequestPage:
     owner, _, short = name.partition("/")
-    query = load("pulls").replace("{RATE}", RATE)
+    query = load_query("pulls").replace("{RATE}", RATE_LIMIT_FIELDS)
 
-    def ask(size: int) -> Page:
+    def ask(size: int) -> PullRequestPage:
         variables = {"owner": owner, "name": short, "size": size, "after": after}
-        return Page.of(api.graphql(query, variables, what=f"github:{name}").data["repository"], size)
+        return PullRequestPage.from_answer(
+            api.query_graphql(query, variables, what=f"github:{name}").data["repository"], size
+        )
 
-    return pace.ask(ask, sleep=api.pool.pause, pause=api.first_pause)
+    return pace.request(ask, sleep=api.pool.pause, pause=api.first_pause)

@@ -1,8 +1,8 @@
-"""Which issues a change speaks of, and in which words.
+"""Find the issues that a change links to, with the words that do so.
 
-A closing keyword counts wherever a person wrote it: GitHub itself looks at a pull request's text only when its base is
-the default branch, takes one issue per keyword, and knows nothing of changelogs. What stands in code, quotes and HTML
-comments (pull request templates) is not said by the change and does not count.
+A closing keyword counts in every text written by a person: GitHub itself reads a pull request's text only when its base
+is the default branch, takes one issue per keyword, and does not read changelogs. Code, quotes and HTML comments (pull
+request templates) are ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _CLOSES = re.compile(
     rf"(?:(?:issues?|bugs?)\s+)?\[?{_ANONYMOUS})*",
     re.IGNORECASE,
 )
-_ONE = re.compile(_REFERENCE)
+_SINGLE_REFERENCE = re.compile(_REFERENCE)
 _ROLE = re.compile(r":(?:issue|bug|gh|ghissue|iss):`(?:[^`<]*<)?#?(?P<number>\d{1,9})>?`", re.IGNORECASE)
 _PULL_ROLE = re.compile(r":(?:pull|pr|ghpull|user):`[^`]*`", re.IGNORECASE)
 _BLOCKS = re.compile(
@@ -37,34 +37,37 @@ _BLOCKS = re.compile(
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
 _INLINE = re.compile(r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)")
-_FRAGMENT = re.compile(r"(^|/)(news|newsfragments?|changes|changelog(\.d)?|changelogs?|towncrier)/[+\w/-]*?"
-                       r"(?P<number>\d+)\.[a-z][\w.-]*$", re.IGNORECASE)  # fmt: skip
-_FIXES = re.compile(r"^\W*(?:\w+: )?\W*(?:bug ?)?(?:fix(?:e[sd])?|resolve[sd]?|correct(?:s|ed)?)\b", re.IGNORECASE)
-_LONGEST = 120  # characters of a quote
+_FRAGMENT = re.compile(
+    r"(^|/)(news|newsfragments?|changes|changelog(\.d)?|changelogs?|towncrier)/[+\w/-]*?"
+    r"(?P<number>\d+)\.[a-z][\w.-]*$",
+    re.IGNORECASE,
+)
+_FIX_LINE = re.compile(r"^\W*(?:\w+: )?\W*(?:bug ?)?(?:fix(?:e[sd])?|resolve[sd]?|correct(?:s|ed)?)\b", re.IGNORECASE)
+_MAX_QUOTE_LENGTH = 120  # characters of a quote
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """One text of a change and where it stands. `markdown`: whether code and quotes are marked in it."""
+class ChangeText:
+    """One text of a change and its origin. `markdown`: whether it marks code and quotes."""
 
     origin: LinkOrigin
     text: str
     markdown: bool = True
 
 
-def links(said: Iterable[Said], repo: str, own: int, *, server: str = GITHUB) -> tuple[IssueLink, ...]:
-    """The links that texts make by closing keywords, and changelog entries by naming an issue.
+def find_links(texts: Iterable[ChangeText], repo: str, own: int, *, server: str = GITHUB) -> tuple[IssueLink, ...]:
+    """Find the issues that texts close by keywords, and that changelog entries name.
 
     Args:
-        said: the texts, in the order of `LinkOrigin`.
-        repo: `owner/name` of the change, which a bare `#12` means.
+        texts: the texts, in the order of `LinkOrigin`.
+        repo: `owner/name` of the change, to which a bare `#12` refers.
         own: the change's own number, which is no link.
-        server: a URL on the forge's host: addresses on others are no links, but for GitHub's own.
+        server: a URL on the forge's host: addresses on other hosts are ignored, except GitHub's own.
     """
     found: dict[tuple[str, LinkOrigin], IssueLink] = {}
     hosts = {urlsplit(url).netloc.lower() for url in (GITHUB, server)}
-    for text in said:
-        for link in _of(text, repo, hosts):
+    for text in texts:
+        for link in _find_in_text(text, repo, hosts):
             if link.issue.lower() == f"{repo}#{own}".lower():
                 continue
             before = found.get((link.issue.lower(), link.origin))
@@ -73,22 +76,22 @@ def links(said: Iterable[Said], repo: str, own: int, *, server: str = GITHUB) ->
     return tuple(found.values())
 
 
-def fragment_number(path: str) -> int | None:
-    """The issue that a news fragment is named after: 12 for `changes/12.bugfix.rst`."""
+def parse_fragment_number(path: str) -> int | None:
+    """Return the issue that a news fragment is named after: 12 for `changes/12.bugfix.rst`."""
     found = _FRAGMENT.search(path)
     return int(found["number"]) if found else None
 
 
-def spoken(text: str) -> str:
-    """A Markdown text without what stands in code, quotes and comments; of the same length."""
+def blank_out_code_and_quotes(text: str) -> str:
+    """Replace code, quotes and comments in a Markdown text by blanks; the length stays the same."""
     if not any(mark in text for mark in ("`", "~~~", ">", "<", "    ", "\t")):
         return text
-    plain = _INLINE.sub(_blank, _BLOCKS.sub(_blank, text.replace("\r", " ")))
-    return "\n".join(_without_quotes(plain.split("\n"), text.split("\n")))
+    plain = _INLINE.sub(_replace_with_blanks, _BLOCKS.sub(_replace_with_blanks, text.replace("\r", " ")))
+    return "\n".join(_blank_out_quotes(plain.split("\n"), text.split("\n")))
 
 
-def _without_quotes(lines: list[str], written: list[str]) -> Iterator[str]:
-    """The lines, empty where those as `written` are of a quotation or of an indented block of code."""
+def _blank_out_quotes(lines: list[str], written: list[str]) -> Iterator[str]:
+    """Return the lines, emptied where the `written` ones are a quote or an indented code block."""
     free, in_list = True, False  # whether an indented block may begin, and whether it would belong to a list
     for line, as_written in zip(lines, written, strict=True):
         indented = as_written.startswith(("    ", "\t")) and not in_list
@@ -101,37 +104,40 @@ def _without_quotes(lines: list[str], written: list[str]) -> Iterator[str]:
         free = not line.strip()
 
 
-def _of(said: Said, repo: str, hosts: set[str]) -> Iterator[IssueLink]:
-    text = spoken(said.text) if said.markdown else said.text
+def _find_in_text(source: ChangeText, repo: str, hosts: set[str]) -> Iterator[IssueLink]:
+    text = blank_out_code_and_quotes(source.text) if source.markdown else source.text
     if "#" in text or "://" in text or "gh-" in text.lower():
         for phrase in _CLOSES.finditer(text):
-            yield from _named(phrase[0], said.origin, repo, hosts, quote=phrase[0], closes=True)
-    if said.origin is LinkOrigin.CHANGELOG:
+            yield from _find_reference(phrase[0], source.origin, repo, hosts, quote=phrase[0], closes=True)
+    if source.origin is LinkOrigin.CHANGELOG:
         for line in text.split("\n"):
-            bare, fixes = _PULL_ROLE.sub(" ", line), _FIXES.match(line) is not None
-            yield from _named(bare, said.origin, repo, hosts, quote=line, closes=fixes)
+            bare, fixes = _PULL_ROLE.sub(" ", line), _FIX_LINE.match(line) is not None
+            yield from _find_reference(bare, source.origin, repo, hosts, quote=line, closes=fixes)
             for role in _ROLE.finditer(bare):
-                yield _link(f"{repo}#{int(role['number'])}", said.origin, line, closes=fixes)
+                yield _build_link(f"{repo}#{int(role['number'])}", source.origin, line, closes=fixes)
 
 
-def _named(
+def _find_reference(
     text: str, origin: LinkOrigin, repo: str, hosts: set[str], *, quote: str, closes: bool
 ) -> Iterator[IssueLink]:
-    for one in _ONE.finditer(text):
+    for one in _SINGLE_REFERENCE.finditer(text):
         if one["host"] and one["host"].lower() not in hosts:
             continue
         owner = one["url"] or one["repo"] or repo
         number = int(one["urlno"] or one["repono"] or one["number"])
         if number:
-            yield _link(f"{owner}#{number}", origin, quote, closes=closes)
+            yield _build_link(f"{owner}#{number}", origin, quote, closes=closes)
 
 
-def _link(issue: str, origin: LinkOrigin, quote: str, *, closes: bool) -> IssueLink:
+def _build_link(issue: str, origin: LinkOrigin, quote: str, *, closes: bool) -> IssueLink:
     plain = " ".join(quote.split())
     return IssueLink(
-        issue=issue, origin=origin, closes=closes, quote=plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}..."
+        issue=issue,
+        origin=origin,
+        closes=closes,
+        quote=plain if len(plain) <= _MAX_QUOTE_LENGTH else f"{plain[:_MAX_QUOTE_LENGTH]}...",
     )
 
 
-def _blank(found: re.Match[str]) -> str:
+def _replace_with_blanks(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0])

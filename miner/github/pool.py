@@ -1,7 +1,7 @@
-"""Who may ask GitHub next, and when: the tokens of a run, each with its own budget, handed out one request at a time.
+"""Pool of the tokens of a run, each with its own budget, leased for one request at a time.
 
-Threads share one pool. The token with most left goes first; when all are spent, the caller waits for the first that
-is not, as long as its patience allows.
+Threads share one pool. The token with the largest remaining budget is used first; when all are exhausted, the caller
+waits for the first reset, for at most `github_patience`.
 """
 
 from __future__ import annotations
@@ -15,56 +15,58 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mergemill.errors import InputError, Stopped, Transient
-from miner.github.auth import HOW, Credential
-from miner.github.budget import LONGEST_ANSWER, Resource, Seat
-from miner.github.replies import Limit, Reply, Told, cost_of, told_of
+from core.errors import CancelledRunError, InputError, Transient
+from miner.github.auth import TOKEN_ADVICE, Credential
+from miner.github.budget import MAX_ANSWER_SECONDS, Resource, TokenSlot
+from miner.github.responses import GitHubResponse, RateLimitHit, RateLimitState, parse_cost, parse_rate_limit
 
 log = logging.getLogger(__name__)
 
-WORTH_TELLING = 5.0
-"""Seconds: a shorter wait is nobody's concern."""
-GLANCE = 1.0
-"""Seconds after which a thread that waits for another's request to end looks again."""
-SKEW = 2.0
-"""Seconds by which GitHub's clock and ours may differ and be taken for the same."""
+MIN_REPORTED_WAIT = 5.0
+"""Seconds; a shorter wait is not reported."""
+POLL_SECONDS = 1.0
+"""Seconds after which a thread that waits for another thread's request checks again."""
+MAX_CLOCK_SKEW = 2.0
+"""Seconds by which GitHub's clock and the local one may differ and count as equal."""
 
 
-class Clock:
-    """The time, and waiting. A test hands in one that needs none."""
+class SystemClock:
+    """The time, and waiting; tests pass a clock that does not wait."""
 
     def now(self) -> float:
-        """Seconds since the epoch."""
+        """Return seconds since the epoch."""
         return time.time()
 
     def wait(self, changed: threading.Condition, seconds: float) -> None:
-        """Wait so long, or less when something has changed."""
+        """Wait for so many seconds, or until notified."""
         changed.wait(seconds)
 
 
 @dataclass
 class Lease:
-    """The right to one request."""
+    """Permission for one request."""
 
-    seat: Seat
+    slot: TokenSlot
     resource: Resource
     started: float
     reserved: int
-    reply: Reply | None = None
-    """What was answered; set by who asks."""
-    limit: Limit | None = None
-    refused: str | None = None
+    reply: GitHubResponse | None = None
+    """The response; set by the caller."""
+    limit: RateLimitHit | None = None
+    rejected_reason: str | None = None
     """Why GitHub does not accept the token."""
 
 
-class Pool:
+class TokenPool:
     """All tokens. Thread-safe."""
 
-    def __init__(self, credentials: Sequence[Credential], *, concurrency: int, clock: Clock | None = None) -> None:
-        self.seats = [Seat(credential, concurrency) for credential in credentials]
-        self.clock = clock or Clock()
+    def __init__(
+        self, credentials: Sequence[Credential], *, concurrency: int, clock: SystemClock | None = None
+    ) -> None:
+        self.slots = [TokenSlot(credential, concurrency) for credential in credentials]
+        self.clock = clock or SystemClock()
         self.waited = 0.0
-        """Seconds that threads waited for a limit or the pace, summed."""
+        """Seconds that threads have waited for a limit or the pace, in total."""
         self._changed = threading.Condition()
         self._ahead = 0.0
         self._told_until = 0.0
@@ -72,21 +74,21 @@ class Pool:
 
     @contextmanager
     def lease(self, resource: Resource, deadline: float) -> Iterator[Lease]:
-        """One request's right, waited for. On leaving, what is noted in the lease is counted for its token.
+        """Wait for a lease for one request. On exit, the response noted in the lease is charged to its token.
 
         Raises:
             InputError: GitHub accepts none of the tokens any more.
             Transient: the wait would last beyond `deadline`.
-            Stopped: somebody called `stop`.
+            CancelledRunError: `stop` was called.
         """
-        lease = self._take(resource, deadline)
+        lease = self._acquire(resource, deadline)
         try:
             yield lease
         finally:
-            self._end(lease)
+            self._release(lease)
 
     def pause(self, seconds: float) -> None:
-        """Sleep, but not beyond `stop`."""
+        """Sleep until `stop` at most."""
         with self._changed:
             until = self.clock.now() + seconds
             while (now := self.clock.now()) < until:
@@ -99,99 +101,100 @@ class Pool:
             self._stopped = True
             self._changed.notify_all()
 
-    def usage(self) -> dict[str, Any]:
-        """What was asked, as JSON: in all, and for each token by its place."""
+    def summarize_usage(self) -> dict[str, Any]:
+        """Return the requests as JSON data: in total, and for each token by its position."""
         with self._changed:
             tokens = [
-                {"token": seat.credential.label, **asdict(seat.counts), "retired": seat.retired} for seat in self.seats
+                {"token": slot.credential.label, **asdict(slot.usage), "retired": slot.retired_reason}
+                for slot in self.slots
             ]
             return {
-                "requests": sum(seat.counts.requests for seat in self.seats),
-                "points": sum(seat.counts.points for seat in self.seats),
+                "requests": sum(slot.usage.requests for slot in self.slots),
+                "points": sum(slot.usage.points for slot in self.slots),
                 "waited_seconds": round(self.waited, 1),
                 "tokens": tokens,
             }
 
-    def _take(self, resource: Resource, deadline: float) -> Lease:
+    def _acquire(self, resource: Resource, deadline: float) -> Lease:
         with self._changed:
             while True:
                 self._check_stopped()
                 now = self.clock.now()
-                if seat := self._free(resource, now):
-                    return Lease(seat, resource, now, seat.take(resource, now))
+                if slot := self._select_slot(resource, now):
+                    return Lease(slot, resource, now, slot.begin_request(resource, now))
                 self._wait(resource, now, deadline)
 
-    def _free(self, resource: Resource, now: float) -> Seat | None:
-        """The token with most left that may ask now."""
+    def _select_slot(self, resource: Resource, now: float) -> TokenSlot | None:
+        """Return the token with the largest remaining budget that is ready now."""
         ready = [
-            seat
-            for seat in self._accepted()
-            if seat.under_way < seat.concurrency and seat.ready_at(resource, now)[0] <= now
+            slot
+            for slot in self._require_accepted_token()
+            if slot.active_requests < slot.concurrency and slot.ready_at(resource, now)[0] <= now
         ]
 
-        def most_left(seat: Seat) -> tuple[float, int]:
-            left = seat.hours[resource].left(now)
-            return (float("inf") if left is None else left, -seat.under_way)
+        def most_left(slot: TokenSlot) -> tuple[float, int]:
+            left = slot.hourly_budgets[resource].estimate_left(now)
+            return (float("inf") if left is None else left, -slot.active_requests)
 
         return max(ready, key=most_left, default=None)
 
     def _wait(self, resource: Resource, now: float, deadline: float) -> None:
-        until, why = min(seat.ready_at(resource, now) for seat in self._accepted())
+        until, why = min(slot.ready_at(resource, now) for slot in self._require_accepted_token())
         if until > deadline:
             raise Transient(
-                f"GitHub's limits allow the next request at {_clock_time(until)}, and that is too long to wait",
+                f"GitHub's limits allow the next request at {_format_time(until)}, after the longest allowed wait",
                 advice="run the same command again then, add a token, or raise --github-patience",
             )
-        if until > now and until > self._told_until + 1 and until - now >= WORTH_TELLING:
+        if until > now and until > self._told_until + 1 and until - now >= MIN_REPORTED_WAIT:
             self._told_until = until
             level = logging.WARNING if why == "limit" else logging.INFO
-            log.log(level, "GitHub's limit is reached: going on at %s, in %.0f s", _clock_time(until), until - now)
+            log.log(level, "GitHub's limit is reached: continuing at %s, in %.0f s", _format_time(until), until - now)
         if until > now:
             self.clock.wait(self._changed, until - now)
             self.waited += self.clock.now() - now
-        else:  # for a request under way to end
-            self._changed.wait(GLANCE)
+        else:  # until an active request ends
+            self._changed.wait(POLL_SECONDS)
 
-    def _accepted(self) -> list[Seat]:
-        found = [seat for seat in self.seats if not seat.retired]
+    def _require_accepted_token(self) -> list[TokenSlot]:
+        found = [slot for slot in self.slots if not slot.retired_reason]
         if not found:
-            why = "; ".join(f"{seat.credential.label}: {seat.retired}" for seat in self.seats)
-            raise InputError(f"GitHub does not accept {why}", advice=HOW)
+            why = "; ".join(f"{slot.credential.label}: {slot.retired_reason}" for slot in self.slots)
+            raise InputError(f"GitHub does not accept {why}", advice=TOKEN_ADVICE)
         return found
 
-    def _end(self, lease: Lease) -> None:
+    def _release(self, lease: Lease) -> None:
         with self._changed:
-            now, seat, reply = self.clock.now(), lease.seat, lease.reply
-            told = self._by_our_clock(reply, lease.started, now) if reply else None
-            cost = cost_of(reply) if reply else 1
-            seat.end(lease.resource, lease.reserved, lease.started, now, cost=cost, told=told)
+            now, slot, reply = self.clock.now(), lease.slot, lease.reply
+            state = self._adjust_to_local_clock(reply, lease.started, now) if reply else None
+            cost = parse_cost(reply) if reply else 1
+            slot.finish_request(lease.resource, lease.reserved, lease.started, now, cost=cost, state=state)
             if lease.limit:
-                seat.rest(lease.limit, lease.resource, lease.started, now, told)
-            elif lease.refused:
-                self._retire(seat, lease.refused)
-            elif reply and lease.started >= seat.rested_at:
-                seat.strikes = 0
+                slot.pause_after_limit(lease.limit, lease.resource, lease.started, now, state)
+            elif lease.rejected_reason:
+                self._retire(slot, lease.rejected_reason)
+            elif reply and lease.started >= slot.paused_at:
+                slot.strikes = 0
             self._changed.notify_all()
 
-    def _retire(self, seat: Seat, why: str) -> None:
-        others = sum(not other.retired for other in self.seats) - 1
-        if not seat.retired and others > 0:
-            log.warning("GitHub does not accept %s: %s; going on with the others", seat.credential.label, why)
-        seat.retired = why
+    def _retire(self, slot: TokenSlot, why: str) -> None:
+        others = sum(not other.retired_reason for other in self.slots) - 1
+        if not slot.retired_reason and others > 0:
+            log.warning("GitHub does not accept %s: %s; continuing with the others", slot.credential.label, why)
+        slot.retired_reason = why
 
-    def _by_our_clock(self, reply: Reply, started: float, now: float) -> Told | None:
-        """What an answer says of the budget; where GitHub's clock is not ours, its reset is put right."""
-        told, sent = told_of(reply), reply.sent_at
+    def _adjust_to_local_clock(self, reply: GitHubResponse, started: float, now: float) -> RateLimitState | None:
+        """Parse the budget of a response; correct its reset where GitHub's clock differs from the local one."""
+        state, sent = parse_rate_limit(reply), reply.sent_at
         if sent is not None:  # if the clocks agree it was sent between the request and now
-            behind, ahead = sent < started - SKEW, sent > now + SKEW
-            until = min(now, started + LONGEST_ANSWER)  # but a machine may have slept in between
+            behind, ahead = sent < started - MAX_CLOCK_SKEW, sent > now + MAX_CLOCK_SKEW
+            until = min(now, started + MAX_ANSWER_SECONDS)  # the machine may have been suspended in between
             self._ahead = sent - until if behind else sent - now if ahead else 0.0
-        return Told(told.limit, told.remaining, told.reset - self._ahead) if told else None
+        return RateLimitState(state.limit, state.remaining, state.reset - self._ahead) if state else None
 
     def _check_stopped(self) -> None:
         if self._stopped:
-            raise Stopped("stopped while GitHub was asked")
+            raise CancelledRunError("stopped during a request to GitHub")
 
 
-def _clock_time(when: float) -> str:
+def _format_time(when: float) -> str:
     return datetime.fromtimestamp(when, UTC).strftime("%H:%M:%S UTC")

@@ -1,4 +1,4 @@
-"""`github:` sources as changes under decision."""
+"""Changes of `github:` sources."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mergemill.errors import InputError
+from core.errors import InputError
 from miner.changes import Change
-from miner.github.api import Api
-from miner.github.reading import Reading
+from miner.github.api import GitHubApi
+from miner.github.reader import GitHubReader
 
 if TYPE_CHECKING:
     from backends.services import Services
 
 
-def changes_of_pull_requests(source: str, services: Services) -> Iterator[Change | InputError | str]:
-    """Every merged pull request of a `github:` source between `since` and `until`, newest merge first.
+def read_pull_requests(source: str, services: Services) -> Iterator[Change | InputError | str]:
+    """Yield every merged pull request of a `github:` source between `since` and `until`, newest merge first.
 
-    Lazy: a caller who stops early has paid for little more than what it took.
+    Lazy: stopping early saves most of the requests.
 
     Raises:
-        InputError: there is no such repository, or the tokens may not see it; a token is bad.
-        MachineError: there is no token.
+        InputError: there is no such repository, the tokens cannot read it, or a token is bad.
+        MachineError: no token is set.
         Transient: the network failed, or a limit lasts longer than `github_patience`.
     """
-    with Api(services.settings) as api, closing(Reading(source, services, api)) as reading:
-        yield from reading.changes()
+    with GitHubApi(services.settings) as api, closing(GitHubReader(source, services, api)) as reading:
+        yield from reading.read_changes()

@@ -1,4 +1,4 @@
-"""A package index as the miner sees it: which source distributions there are, and their bytes, verified."""
+"""Package index: list source distributions, and download them with verified digests."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ from pypi_simple import (
 )
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from mergemill.errors import InputError, Transient
+from core.errors import InputError, Transient
 
 if TYPE_CHECKING:
-    from mergemill.config import Settings
+    from core.config import Settings
 
 T = TypeVar("T")
 
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
-"""Where an index other than PyPI is named, first come first served."""
+"""Variables that name another index than PyPI, in order of precedence."""
 
-_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")  # in the order of preference
+_ENDINGS = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")  # in order of preference
 _TIMEOUT = (15.0, 60.0)  # seconds: to connect, between two bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Sdist:
-    """One final release's source distribution. `uploaded` is ISO 8601 in UTC, empty where the index keeps no dates."""
+    """Source distribution of one final release. `uploaded` is ISO 8601 in UTC, empty where the index has no dates."""
 
     version: Version
     uploaded: str
     size: int | None
-    """Bytes, where the index says."""
+    """Bytes, where the index reports it."""
     package: DistributionPackage
 
     @property
     def digest(self) -> str:
-        """Sha256 (hex) as the index tells it, or empty."""
+        """Sha256 (hex) reported by the index, or empty."""
         return self.package.digests.get("sha256", "")
 
 
-class Index:
-    """The index that pip and uv would ask. A context manager; keeps one connection."""
+class PackageIndex:
+    """The index that pip and uv use. A context manager; keeps one connection."""
 
     def __init__(self, settings: Settings, *, attempts: int = 4, first_wait: float = 1.0) -> None:
         endpoint = next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), PYPI_SIMPLE_ENDPOINT)
         self.client = PyPISimple(endpoint)
-        if bundle := settings.found_ca_bundle():
+        if bundle := settings.find_ca_bundle():
             self.client.s.verify = str(bundle)
         self.attempts = attempts
         self.first_wait = first_wait
 
-    def __enter__(self) -> Index:
+    def __enter__(self) -> PackageIndex:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.client.s.close()
 
-    def sdists(self, name: str) -> list[Sdist]:
-        """Final releases that have a source distribution and were not yanked, by version, lowest first.
+    def list_sdists(self, name: str) -> list[Sdist]:
+        """List final releases with a source distribution, yanked ones excluded, by version, lowest first.
 
         Raises:
             InputError: the index has no such package, or it has no source distributions.
             Transient: the index cannot be reached.
         """
         try:
-            page = self._try(lambda: self.client.get_project_page(name, timeout=_TIMEOUT), f"the index for {name}")
+            page = self._retry(lambda: self.client.get_project_page(name, timeout=_TIMEOUT), f"the index for {name}")
         except NoSuchProjectError as error:
             raise InputError(
                 f"no package {name} on the index {self.client.endpoint}", advice="check its name"
@@ -86,19 +86,19 @@ class Index:
             raise InputError(f"{self.client.endpoint} is not a package index") from error
         best: dict[Version, Sdist] = {}
         for package in page.packages:
-            found = _final(package)
-            if found and (found.version not in best or _rank(found) < _rank(best[found.version])):
+            found = _parse_final_release(package)
+            if found and (found.version not in best or _rank_sdist(found) < _rank_sdist(best[found.version])):
                 best[found.version] = found
         if not best:
             raise InputError(f"{name} has no source distributions of final releases")
         return [best[version] for version in sorted(best)]
 
     def download(self, sdist: Sdist, folder: Path) -> Path:
-        """The file of a source distribution, its digest verified.
+        """Download a source distribution and verify its digest.
 
         Raises:
             InputError: the file does not match its digest, or has none.
-            Transient: it cannot be had this time.
+            Transient: the download failed.
         """
         path = folder / sdist.package.filename
 
@@ -107,36 +107,38 @@ class Index:
             return path
 
         try:
-            return self._try(get, sdist.package.filename)
+            return self._retry(get, sdist.package.filename)
         except (DigestMismatchError, NoDigestsError) as error:
             raise InputError(f"{sdist.package.filename}: {type(error).__name__}") from error
 
-    def _try(self, action: Callable[[], T], what: str) -> T:
-        """Do something over the network, again after a failure that may pass."""
+    def _retry(self, action: Callable[[], T], what: str) -> T:
+        """Call `action`, again after a transient failure."""
         retrying = Retrying(
-            stop=stop_after_attempt(self.attempts), wait=wait_exponential(multiplier=self.first_wait, max=30),
-            retry=retry_if_exception_type(Transient), reraise=True,
-        )  # fmt: skip
-        result: T = retrying(_passing, action, what)
+            stop=stop_after_attempt(self.attempts),
+            wait=wait_exponential(multiplier=self.first_wait, max=30),
+            retry=retry_if_exception_type(Transient),
+            reraise=True,
+        )
+        result: T = retrying(_translate_errors, action, what)
         return result
 
 
-def _passing(action: Callable[[], T], what: str) -> T:
-    """`action`, with what may pass told as Transient."""
+def _translate_errors(action: Callable[[], T], what: str) -> T:
+    """Call `action`; raise transient failures as Transient."""
     try:
         return action()
     except requests.HTTPError as error:
         status = error.response.status_code if error.response is not None else 0
         if 400 <= status < 500 and status not in (408, 429):
-            raise InputError(f"the index answers {status} for {what}") from error
-        raise Transient(f"the index answers {status} for {what}", advice="run the same command again") from error
+            raise InputError(f"the index returned {status} for {what}") from error
+        raise Transient(f"the index returned {status} for {what}", advice="run the same command again") from error
     except requests.RequestException as error:
         raise Transient(f"cannot reach {what}: {type(error).__name__}", advice="run the same command again") from error
     except OSError as error:
         raise Transient(f"cannot keep {what}: {error.strerror}", advice="run the same command again") from error
 
 
-def _final(package: DistributionPackage) -> Sdist | None:
+def _parse_final_release(package: DistributionPackage) -> Sdist | None:
     if package.package_type != "sdist" or package.is_yanked or package.version is None:
         return None
     try:
@@ -150,5 +152,5 @@ def _final(package: DistributionPackage) -> Sdist | None:
     return Sdist(version=version, uploaded=uploaded, size=package.size, package=package)
 
 
-def _rank(sdist: Sdist) -> int:
+def _rank_sdist(sdist: Sdist) -> int:
     return next(i for i, ending in enumerate(_ENDINGS) if sdist.package.filename.endswith(ending))

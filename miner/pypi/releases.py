@@ -1,9 +1,9 @@
-"""`pypi:` sources: a package's releases as a history, where no forge can be reached.
+"""`pypi:` sources: a package's releases as a history, without a forge.
 
-Each final release becomes a commit of a bare git repository in the store, made of its source distribution alone and
-dated to its upload, so it has the same id on every machine. These commits have no parents: that is what lets the newest
-be made first, and no more of them than are needed. What changed with a release is its difference to the release before
-it: the highest lower version that was there already. The changelog's entry is the problem statement.
+Each final release becomes a commit of a bare git repository in the store, made from its source distribution only and
+dated by its upload, so it has the same id on every machine. These commits have no parents, so the newest can be made
+first and only as many as needed. The change of a release is its difference to the release before it: the highest lower
+version that existed at that time. The changelog's entry is the problem statement.
 """
 
 from __future__ import annotations
@@ -16,71 +16,73 @@ from typing import TYPE_CHECKING
 
 from packaging.utils import canonicalize_name
 
-from backends.git import EMPTY_TREE, GitError, Repository, git
-from mergemill.errors import InputError, Transient
+from backends.git import EMPTY_TREE, GitError, GitRepository, run_git
+from core.errors import InputError, Transient
 from miner import changelog
-from miner.changes import Change, Reason, Split, Unparsable, within
-from miner.git.clone import reading
-from miner.git.diffs import raw_diffs
+from miner.changes import Change, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
+from miner.git.clone import open_reader
+from miner.git.diffs import read_raw_diffs
 from miner.pypi import sdists
-from miner.pypi.index import Index, Sdist
+from miner.pypi.index import PackageIndex, Sdist
 from taskdb.records import PullRequest, Shape
 
 if TYPE_CHECKING:
     from backends.services import Services
 
-_NEVER = "1970-01-01T00:00:00+00:00"
+_UNKNOWN_DATE = "1970-01-01T00:00:00+00:00"
 
 
-class Releases:
-    """The repository of one package's releases: a tag for each version that was asked for so far."""
+class ReleaseRepository:
+    """Repository of one package's releases, with a tag for each version that was needed so far."""
 
     def __init__(self, path: Path, name: str) -> None:
         self.name = name
-        self.repository = Repository(path)
+        self.repository = GitRepository(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            git("init", "-q", "--bare", "--template=", str(path))  # also mends what a kill left half made
+            run_git("init", "-q", "--bare", "--template=", str(path))  # also repairs a partial one
         except OSError as error:
             raise Transient(f"cannot write {path}: {error.strerror}") from error
 
-    def commit(self, sdist: Sdist, index: Index) -> str:
-        """The commit of a release, made now when it is not there yet.
+    def commit_release(self, sdist: Sdist, index: PackageIndex) -> str:
+        """Return the commit of a release; create it when there is none.
 
         Raises:
-            InputError: its archive cannot be used.
-            Transient: it cannot be had this time.
+            InputError: its archive is unusable.
+            Transient: the download failed.
         """
         tag = f"refs/tags/{sdist.version}"
-        if found := self._made(tag, sdist):
+        if found := self._find_existing_commit(tag, sdist):
             return found
         if sdist.size is not None and sdist.size > sdists.MAX_BYTES:
             raise InputError(f"{sdist.package.filename} has {sdist.size // 1024**2} MB")
         with tempfile.TemporaryDirectory(prefix="mergemill-sdist-") as folder:
-            files = sdists.read(index.download(sdist, Path(folder)))
+            files = sdists.read_sdist(index.download(sdist, Path(folder)))
         try:
-            self.repository.git("fast-import", "--quiet", "--done", "--force", data=self._stream(tag, sdist, files))
+            self.repository.run_git(
+                "fast-import", "--quiet", "--done", "--force", data=self._build_import_stream(tag, sdist, files)
+            )
         except GitError as error:
-            raise InputError(f"{sdist.package.filename} cannot be kept: {error}") from error
+            raise InputError(f"{sdist.package.filename} cannot be stored: {error}") from error
         return self.repository.resolve(tag)
 
-    def _made(self, tag: str, sdist: Sdist) -> str | None:
-        """The commit of an earlier run, when it was made of the same file."""
+    def _find_existing_commit(self, tag: str, sdist: Sdist) -> str | None:
+        """Return the commit of an earlier run, if it was made from the same file."""
         try:
-            message = self.repository.git("log", "-1", "--format=%H%n%B", tag).decode().strip()
+            message = self.repository.run_git("log", "-1", "--format=%H%n%B", tag).decode().strip()
         except GitError:
             return None
         sha, _, text = message.partition("\n")
-        return sha if text.strip() == self._message(sdist) else None
+        return sha if text.strip() == self._build_message(sdist) else None
 
-    def _message(self, sdist: Sdist) -> str:
+    def _build_message(self, sdist: Sdist) -> str:
         return f"{self.name} {sdist.version}\n\n{sdist.package.filename}\nsha256:{sdist.digest}"
 
-    def _stream(self, tag: str, sdist: Sdist, files: dict[str, sdists.File]) -> bytes:
-        """What `git fast-import` reads: the tag appears with the commit, after everything it needs."""
-        seconds = int(datetime.fromisoformat(sdist.uploaded or _NEVER).timestamp())
-        message = self._message(sdist).encode()
-        # Any fixed identity will do; a release does not say who made it.
+    def _build_import_stream(self, tag: str, sdist: Sdist, files: dict[str, sdists.SdistFile]) -> bytes:
+        """Build the input of `git fast-import`: the tag is written with the commit, after all its files."""
+        seconds = int(datetime.fromisoformat(sdist.uploaded or _UNKNOWN_DATE).timestamp())
+        message = self._build_message(sdist).encode()
+        # Any fixed identity will do; a release has no author.
         head = f"reset {tag}\n\ncommit {tag}\n" + "".join(
             f"{role} {self.name} <{self.name}@releases.invalid> {seconds} +0000\n" for role in ("author", "committer")
         )
@@ -92,69 +94,82 @@ class Releases:
         return b"".join([*parts, b"done\n"])
 
 
-def changes_of_releases(source: str, services: Services) -> Iterator[Change | InputError]:
-    """Every release of a `pypi:` source between `since` and `until` against the one before it, newest first.
+def read_releases(source: str, services: Services) -> Iterator[Change | InputError]:
+    """Yield every release of a `pypi:` source between `since` and `until` compared with the one before, newest first.
 
-    Lazy: a release is downloaded when its turn comes.
+    Lazy: a release is downloaded when it is needed.
 
     Raises:
         InputError: unknown package, or one without source distributions.
         Transient: the index cannot be reached.
     """
     name = canonicalize_name(source.partition(":")[2])
-    with Index(services.settings) as index:
-        known = index.sdists(name)
-        releases = Releases(services.clones.package(name), name)
-        with reading(releases.repository) as clone:
+    with PackageIndex(services.settings) as index:
+        known = index.list_sdists(name)
+        releases = ReleaseRepository(services.clones.find_package(name), name)
+        with open_reader(releases.repository) as clone:
             for sdist in sorted(known, key=lambda s: (s.uploaded, s.version), reverse=True):
-                if not within(services.settings, sdist.uploaded or _NEVER):
+                if not is_in_date_range(services.settings, sdist.uploaded or _UNKNOWN_DATE):
                     continue
-                before = previous(sdist, known)
+                before = find_previous_release(sdist, known)
                 try:
-                    base = releases.commit(before, index) if before else EMPTY_TREE
-                    merge = releases.commit(sdist, index)
+                    base = releases.commit_release(before, index) if before else EMPTY_TREE
+                    merge = releases.commit_release(sdist, index)
                 except InputError as error:
-                    yield _unreadable(source, name, sdist, str(error))
+                    yield _build_unreadable_change(source, name, sdist, str(error))
                     continue
-                files = next(raw_diffs(releases.repository, [(merge, base)])) if before else ()
-                said = _entry(releases, name, sdist, merge)
-                request = _record(source, name, sdist, before, base=base, merge=merge, statement=said)
-                yield clone.change(request, files)
+                files = next(read_raw_diffs(releases.repository, [(merge, base)])) if before else ()
+                statement = _read_changelog_entry(releases, name, sdist, merge)
+                request = _build_record(source, name, sdist, before, base=base, merge=merge, statement=statement)
+                yield clone.build_change(request, files)
 
 
-def previous(sdist: Sdist, known: list[Sdist]) -> Sdist | None:
-    """The release that `sdist` followed: the highest lower version, of those uploaded no later. None for the first."""
+def find_previous_release(sdist: Sdist, known: list[Sdist]) -> Sdist | None:
+    """Return the highest lower version uploaded no later than `sdist`; None for the first release."""
     lower = [s for s in known if s.version < sdist.version and s.uploaded <= sdist.uploaded]
     return max(lower, key=lambda s: s.version, default=None)
 
 
-def _entry(releases: Releases, name: str, sdist: Sdist, commit: str) -> str:
-    """The changelog entry in the release's own tree."""
+def _read_changelog_entry(releases: ReleaseRepository, name: str, sdist: Sdist, commit: str) -> str:
+    """Return the changelog entry in the release's own tree."""
     tree = {
         entry.path: entry.oid
         for entry in releases.repository.ls_tree(commit)
-        if changelog.may_tell(entry.path) and entry.mode != "120000"
+        if changelog.is_changelog_path(entry.path) and entry.mode != "120000"
     }
-    contents = releases.repository.blobs(tree.values())
-    return changelog.entry(dict(zip(tree, contents, strict=True)), name, sdist.version)
+    contents = releases.repository.read_blobs(tree.values())
+    return changelog.find_entry(dict(zip(tree, contents, strict=True)), name, sdist.version)
 
 
-def _record(
+def _build_record(
     source: str, name: str, sdist: Sdist, before: Sdist | None, *, base: str, merge: str, statement: str
 ) -> PullRequest:
     return PullRequest(
-        source=source, repo=f"{name}/{name}", name=f"{name}__{name}-{sdist.version}", number=None, shape=Shape.RELEASE,
-        title=f"{name} {sdist.version}", body=statement, author="", merged_at=sdist.uploaded or _NEVER,
-        base_commit=base, merge_commit=merge, problem_statement=statement,
+        source=source,
+        repo=f"{name}/{name}",
+        name=f"{name}__{name}-{sdist.version}",
+        number=None,
+        shape=Shape.RELEASE,
+        title=f"{name} {sdist.version}",
+        body=statement,
+        author="",
+        merged_at=sdist.uploaded or _UNKNOWN_DATE,
+        base_commit=base,
+        merge_commit=merge,
+        problem_statement=statement,
         version=str(before.version) if before else "",
-    )  # fmt: skip
+    )
 
 
-def _unreadable(source: str, name: str, sdist: Sdist, why: str) -> Change:
-    def nothing() -> Split:
-        raise Unparsable(why)
+def _build_unreadable_change(source: str, name: str, sdist: Sdist, why: str) -> Change:
+    def raise_unparsable() -> PatchSplit:
+        raise UnparsablePatchError(why)
 
-    request = _record(source, name, sdist, None, base=EMPTY_TREE, merge=EMPTY_TREE, statement="")
+    request = _build_record(source, name, sdist, None, base=EMPTY_TREE, merge=EMPTY_TREE, statement="")
     return Change(
-        pull_request=request, files=(), make_split=nothing, find_license=str, settled=(Reason.UNREADABLE_SDIST, why)
+        pull_request=request,
+        files=(),
+        make_split=raise_unparsable,
+        find_license=str,
+        source_rejection=(Reason.UNREADABLE_SDIST, why),
     )

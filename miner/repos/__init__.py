@@ -1,6 +1,6 @@
-"""Which repositories are worth mining: facts that cost little, a ranking that explains itself, lists that people edit.
+"""Rank repositories: facts that cost little, a score with its signals, and lists for people to edit.
 
 ::
 
-    words, lists, GH Archive dumps -> names -> Facts (archive, API, clone) -> rank -> a list for `mergemill run @FILE`
+    words, lists, GH Archive dumps -> names -> RepositoryFacts (archive, API, clone) -> rank -> a list for `run @FILE`
 """

@@ -1,4 +1,4 @@
-"""Repositories by name, from lists and from dumps, each with all that is known of it."""
+"""Find repositories by name, from lists and from dumps, and merge the facts about each."""
 
 from __future__ import annotations
 
@@ -6,74 +6,76 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from backends.clones import Clones
-from mergemill.errors import InputError, UsageError
+from backends.clones import CloneStore
+from core.errors import InputError, UsageError
 from miner import sources
-from miner.repos.clone import facts_of_clone
-from miner.repos.facts import Facts
-from miner.repos.gharchive import facts_of_dumps
+from miner.repos.clone import read_clone_facts
+from miner.repos.facts import RepositoryFacts
+from miner.repos.gharchive import read_dump_facts
 
 _NAME = re.compile(r"^[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?/[A-Za-z0-9._-]+$")
 
-AskGitHub = Callable[[Sequence[str]], Iterator[Facts]]
+FetchFacts = Callable[[Sequence[str]], Iterator[RepositoryFacts]]
 
 
-def words_of(words: Iterable[str]) -> list[str]:
-    """Source words `github:OWNER/NAME` and `git:PATH`, in order, each once; `OWNER/NAME` and `@FILE` are understood.
+def parse_source_words(words: Iterable[str]) -> list[str]:
+    """Return source words `github:OWNER/NAME` and `git:PATH`, in order, each once.
+
+    `OWNER/NAME` and `@FILE` are accepted, too.
 
     Raises:
         UsageError: a word names no repository.
         InputError: a list cannot be read.
     """
     spelled = (f"github:{word}" if _NAME.match(word) else word for word in words)
-    found = sources.expand(spelled)
+    found = sources.expand_sources(spelled)
     other = next((word for word in found if word.partition(":")[0] not in ("github", "git")), None)
     if other:
         raise UsageError(f"{other} is no repository", advice="use OWNER/NAME, github:OWNER/NAME, git:PATH or @FILE")
     return found
 
 
-def find(
-    words: Sequence[str], dumps: Sequence[Path], clones: Clones, ask: AskGitHub | None, most: int
-) -> Iterator[Facts | InputError]:
-    """All that is known of the repositories, each once; what cannot be read on the way.
+def find_repositories(
+    words: Sequence[str], dumps: Sequence[Path], clones: CloneStore, fetch: FetchFacts | None, most: int
+) -> Iterator[RepositoryFacts | InputError]:
+    """Yield the facts about each repository once, and an error for each unreadable input.
 
     Args:
-        words: what `words_of` gave.
-        dumps: GH Archive's; they may name many more repositories.
-        clones: where local clones are.
-        ask: GitHub's answers to `owner/name`s; None: nobody is asked.
-        most: of the repositories that only dumps name, so many of the busiest are taken.
+        words: from `parse_source_words`.
+        dumps: of GH Archive; they may name many more repositories.
+        clones: local clones.
+        fetch: fetch GitHub's facts about `owner/name`s; None: no requests.
+        most: of the repositories that only dumps name, the busiest so many are taken.
 
     Raises:
         InputError: no token is accepted.
-        Transient: GitHub cannot be asked now.
+        Transient: GitHub cannot be reached now.
     """
-    known: dict[str, Facts] = {}
+    known: dict[str, RepositoryFacts] = {}
     named = {word.lower() for word in words}
-    for told in facts_of_dumps(dumps):
-        if isinstance(told, InputError):
-            yield told
-        elif told.source.lower() in named or len(known) < most:
-            known[told.source.lower()] = told
+    for found in read_dump_facts(dumps):
+        if isinstance(found, InputError):
+            yield found
+        elif found.source.lower() in named or len(known) < most:
+            known[found.source.lower()] = found
     for word in words:
         scheme, _, place = word.partition(":")
         if scheme == "github":
-            known.setdefault(word.lower(), Facts(repo=place, source=word))
+            known.setdefault(word.lower(), RepositoryFacts(repo=place, source=word))
             continue
         try:
-            known[word.lower()] = facts_of_clone(clones.open(word), word)
+            known[word.lower()] = read_clone_facts(clones.open(word), word)
         except InputError as error:
             yield error
-    if ask:
+    if fetch:
         forge = [facts.repo for facts in known.values() if facts.source.startswith("github:")]
-        for name, answer in zip(forge, ask(forge), strict=True):
-            known[f"github:{name}".lower()] = known[f"github:{name}".lower()].but(answer)
-    yield from _each_once(known.values())
+        for name, answer in zip(forge, fetch(forge), strict=True):
+            known[f"github:{name}".lower()] = known[f"github:{name}".lower()].merge_with(answer)
+    yield from _merge_duplicates(known.values())
 
 
-def _each_once(found: Iterable[Facts]) -> Iterator[Facts]:
-    """Two names of one repository (it was renamed) fall together once GitHub has told its present one."""
+def _merge_duplicates(found: Iterable[RepositoryFacts]) -> Iterator[RepositoryFacts]:
+    """Merge facts about two names of one (renamed) repository, once GitHub has returned its current one."""
     seen: set[str] = set()
     for facts in found:
         if facts.source.lower() not in seen:

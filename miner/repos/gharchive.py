@@ -1,7 +1,7 @@
-"""Dumps of GH Archive: who was busy in an hour. Good for finding repositories, never for their content.
+"""Facts from dumps of GH Archive: activity by the hour. Used to find repositories, never for their content.
 
-A dump holds one event a line, gzipped. Pull requests came with their whole payload until September 2025, since then
-with id, number and branches alone, so language and stars are known from older dumps alone.
+A dump holds one event a line, gzipped. Pull requests had their whole payload until September 2025, and since then only
+id, number and branches; language and stars are therefore known from older dumps only.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mergemill.errors import InputError
-from miner.repos.facts import Facts
+from core.errors import InputError
+from miner.repos.facts import RepositoryFacts
 
 _BOT = re.compile(r"\[bot\]$|-bot$|^dependabot|^renovate", re.IGNORECASE)
 
 
 @dataclass(slots=True)
-class _Seen:
+class _EventCounts:
     name: str = ""
-    at: str = ""
+    last_event_at: str = ""
     merged: set[int] = field(default_factory=set)
     people: set[str] = field(default_factory=set)
     base: dict[str, Any] = field(default_factory=dict)
 
 
-def facts_of_dumps(paths: Iterable[Path]) -> Iterator[Facts | InputError]:
-    """What dumps tell of each repository with pull-request events, busiest first; and what in them cannot be read.
+def read_dump_facts(paths: Iterable[Path]) -> Iterator[RepositoryFacts | InputError]:
+    """Yield facts about each repository with pull-request events, busiest first, and an error per unreadable part.
 
-    A repository is known by its number: one that was renamed between two dumps has its newest name.
+    A repository is identified by its id: one that was renamed between two dumps has its newest name.
 
     Args:
         paths: files `*.json.gz` or `*.json`.
@@ -41,24 +41,24 @@ def facts_of_dumps(paths: Iterable[Path]) -> Iterator[Facts | InputError]:
     Yields:
         The unreadable lines (one error a file, with the first line's number) and files, then the facts.
     """
-    seen: dict[int, _Seen] = {}
+    seen: dict[int, _EventCounts] = {}
     for path in paths:
-        if fault := _read(path, seen):
-            yield fault
+        if error := _read_dump(path, seen):
+            yield error
     for found in sorted(seen.values(), key=lambda it: (-len(it.merged), -len(it.people), it.name)):
-        yield _facts(found)
+        yield _build_facts(found)
 
 
-def _read(path: Path, seen: dict[int, _Seen]) -> InputError | None:
+def _read_dump(path: Path, seen: dict[int, _EventCounts]) -> InputError | None:
     wrong: list[int] = []
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                # Most events are none of ours, and json is the dear part.
+                # Most events are of other types, and parsing JSON is the expensive part.
                 if b'"PullRequest' not in line:
                     continue
                 try:
-                    _count(json.loads(line), seen)
+                    _count_event(json.loads(line), seen)
                 except (ValueError, KeyError, TypeError, AttributeError):
                     wrong.append(number)
     except (OSError, EOFError, zlib.error) as error:
@@ -68,31 +68,38 @@ def _read(path: Path, seen: dict[int, _Seen]) -> InputError | None:
     return None
 
 
-def _count(event: dict[str, Any], seen: dict[int, _Seen]) -> None:
+def _count_event(event: dict[str, Any], seen: dict[int, _EventCounts]) -> None:
     if not event["type"].startswith("PullRequest"):
         return
     repo, at, actor = event["repo"], event["created_at"], event["actor"]["login"]
-    found = seen.setdefault(int(repo["id"]), _Seen())
-    if at >= found.at:
-        found.name, found.at = repo["name"], at
+    found = seen.setdefault(int(repo["id"]), _EventCounts())
+    if at >= found.last_event_at:
+        found.name, found.last_event_at = repo["name"], at
     if not _BOT.search(actor):
         found.people.add(actor)
     if event["type"] != "PullRequestEvent":
         return
     payload = event["payload"]
     request = payload["pull_request"]
-    # Since October 2025 the action itself says so; before, a closed one may be merged.
+    # Since October 2025 the action itself is `merged`; before, a closed pull request may be merged.
     if payload["action"] == "merged" or (payload["action"] == "closed" and request.get("merged")):
         found.merged.add(int(request["number"]))
     if base := (request.get("base") or {}).get("repo"):
         found.base = base
 
 
-def _facts(found: _Seen) -> Facts:
+def _build_facts(found: _EventCounts) -> RepositoryFacts:
     base = found.base
     spdx = (base.get("license") or {}).get("spdx_id") if base else None
-    return Facts(
-        repo=found.name, source=f"github:{found.name}", merged=len(found.merged), people=len(found.people),
-        pushed_at=found.at or None, language=base["language"].lower() if base.get("language") else None,
-        kilobytes=base.get("size"), stars=base.get("stargazers_count"), archived=base.get("archived"), license=spdx,
-    )  # fmt: skip
+    return RepositoryFacts(
+        repo=found.name,
+        source=f"github:{found.name}",
+        merged=len(found.merged),
+        contributors=len(found.people),
+        pushed_at=found.last_event_at or None,
+        language=base["language"].lower() if base.get("language") else None,
+        kilobytes=base.get("size"),
+        stars=base.get("stargazers_count"),
+        archived=base.get("archived"),
+        license=spdx,
+    )

@@ -1,7 +1,6 @@
 """Lists of repositories as files that people edit and `mergemill run @FILE` reads.
 
-A list is only ever added to: what people deleted stays gone as long as its line is commented out, what they wrote stays
-as it is.
+Lines are only ever added: a repository stays removed as long as its line is commented out, and edited lines are kept.
 """
 
 from __future__ import annotations
@@ -10,44 +9,46 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mergemill.errors import InputError, Transient
-from miner.repos.rank import Ranked
+from core.errors import InputError, Transient
+from miner.repos.rank import RankedRepository
 
 _NAME = re.compile(r"^#?\s*((?:github|git):\S+)")
 
 
-def described(ranked: Ranked) -> str:
-    """One repository in a few words, such as `0.93 python, 1,203 merged, tests, ci, BSD-3-Clause, 12 MB`."""
+def describe_repository(ranked: RankedRepository) -> str:
+    """Describe one repository, such as `0.93 python, 1,203 merged, tests, ci, BSD-3-Clause, 12 MB`."""
     facts = ranked.facts
-    if ranked.out:
-        return f"out: {ranked.out}"
-    told = [
-        facts.language, None if facts.merged is None else f"{facts.merged:,} merged",
+    if ranked.rejection:
+        return f"rejected: {ranked.rejection}"
+    parts = [
+        facts.language,
+        None if facts.merged is None else f"{facts.merged:,} merged",
         {True: "tests", False: "no tests", None: None}[facts.has_tests],
-        {True: "ci", False: "no ci", None: None}[facts.has_ci], facts.license,
+        {True: "ci", False: "no ci", None: None}[facts.has_ci],
+        facts.license,
         None if facts.kilobytes is None else f"{facts.kilobytes / 1000:,.0f} MB",
         "archived" if facts.archived else None,
-    ]  # fmt: skip
-    return f"{ranked.score:.2f} {', '.join(word for word in told if word)}"
+    ]
+    return f"{ranked.score:.2f} {', '.join(word for word in parts if word)}"
 
 
-def update(path: Path, found: Sequence[Ranked]) -> int:
-    """Add to the list what it does not name yet, best first; what is out is added as a comment. How many were added.
+def update_list(path: Path, found: Sequence[RankedRepository]) -> int:
+    """Add new repositories to the list, best first, rejected ones as comments; return how many were added.
 
     Raises:
-        InputError: the file is there and is no text.
+        InputError: the file exists and is not text.
         Transient: it cannot be written.
     """
     try:
         old = path.read_text(encoding="utf-8") if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
-    known = set(named(old.splitlines()))
+    known = set(find_listed_sources(old.splitlines()))
     new = [ranked for ranked in found if ranked.facts.source.lower() not in known]
     if not new:
         return 0
     width = max(len(ranked.facts.source) for ranked in new) + 2
-    lines = [f"{'# ' if r.out else ''}{r.facts.source:<{width}} # {described(r)}" for r in new]
+    lines = [f"{'# ' if r.rejection else ''}{r.facts.source:<{width}} # {describe_repository(r)}" for r in new]
     head = "" if old else "# Made by `mergemill repos`, best first. Edit it freely: lines are only ever added.\n"
     between = "" if not old or old.endswith("\n") else "\n"
     half = path.with_name(f".{path.name}.half")
@@ -59,6 +60,6 @@ def update(path: Path, found: Sequence[Ranked]) -> int:
     return len(new)
 
 
-def named(lines: Iterable[str]) -> Iterable[str]:
-    """The sources that a list's lines name, those of commented lines too, in lower case."""
+def find_listed_sources(lines: Iterable[str]) -> Iterable[str]:
+    """Yield the sources named in a list's lines, commented lines included, in lower case."""
     return (found[1].lower() for line in lines if (found := _NAME.match(line)))

@@ -1,90 +1,128 @@
-"""Which changes can become tasks. Reading RULES is reading the policy: the first rule that speaks decides.
+"""Rules that decide which changes become candidates. `RULES` is the complete mining policy.
 
-The rules stand in the order of their cost: first those that look at the record and at paths, then those that read
-files of the base, then those for which patches are made, at the end the licence and the round trip. Each is a function
-of the modules beside this one; docs/rules.md tells what each of them does to real histories.
+The first rule that fails rejects the change. Rules are ordered by cost: findings of the reader of the source, then the
+record and paths, files of the clone, patches, tags, and the database last. docs/rules.md lists the same rows, and the
+effect of each rule on real histories.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from mergemill.config import Settings
+from core.config import Settings
 from miner.changes import Change, Reason
-from miner.rules.allowed import is_in_no_benchmark, is_no_copy_of_a_benchmark, license_is_allowed
+from miner.rules.allowed import is_in_no_benchmark, is_no_benchmark_copy, is_not_stored, license_is_allowed
 from miner.rules.files import (
-    few_files,
-    is_in_a_known_language,
+    changes_no_submodule,
+    has_few_files,
+    is_in_supported_language,
     is_written_by_hand,
-    leaves_submodules_alone,
     touches_source,
     touches_tests,
 )
-from miner.rules.origin import by_a_person, changes_something, has_a_base, is_a_change_of_its_own
+from miner.rules.origin import changes_any_file, has_base_commit, is_original_change, is_written_by_person
 from miner.rules.patches import (
-    can_be_taken_apart,
+    can_be_split,
     changes_code,
     changes_more_than_a_version,
     changes_more_than_docstrings,
+    changes_test_code,
     does_more_than_move,
     has_no_conflict_markers,
-    is_mostly_in_its_language,
+    is_mostly_in_candidate_language,
+    is_small_enough,
     keeps_tests,
-    patches_make_the_merge,
-    small_enough,
-    tests_change,
+    patches_reproduce_merge,
 )
-from miner.rules.statement import has_a_statement
-from miner.rules.statement import statement_of as statement_of
+from miner.rules.routing import has_route, has_tests_or_is_performance
+from miner.rules.statement import has_statement
 from taskdb.records import Shape
+
+Check = Callable[[Change, Settings], str | None]
+"""Return why a change is rejected, in a few words; None when it passes."""
+
+
+class RuleInput(StrEnum):
+    """Most expensive input of a rule."""
+
+    SOURCE = "source"
+    """What the reader of the source found."""
+    RECORD = "record"
+    """The record of the change and the list of changed files."""
+    CLONE = "clone"
+    """Files of the clone."""
+    PATCHES = "patches"
+    TAGS = "tags"
+    STORE = "store"
+    """Candidates that the database holds already."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A reason and the question behind it: None, or in a few words why the change is not suitable."""
+    """A reason and the check behind it."""
 
     reason: Reason
-    check: Callable[[Change, Settings], str | None]
-    of_published: bool = False
-    """Whether published tasks are asked too; somebody has chosen those already."""
+    check: Check
+    needs: RuleInput
+    applies_to_published: bool = False
+    """Whether published tasks are checked too; their publisher has applied rules of its own already."""
+
+
+def _build_source_rule(reason: Reason) -> Rule:
+    """Build the rule that rejects what the reader of a source found unusable for this reason."""
+
+    def has_no_source_rejection(change: Change, _: Settings) -> str | None:
+        found = change.source_rejection
+        return found[1] if found and found[0] is reason else None
+
+    return Rule(reason, has_no_source_rejection, RuleInput.SOURCE, applies_to_published=True)
 
 
 RULES: tuple[Rule, ...] = (
-    Rule(Reason.NO_BASE, has_a_base),
-    Rule(Reason.EMPTY, changes_something, of_published=True),
-    Rule(Reason.IN_BENCHMARK, is_in_no_benchmark),
-    Rule(Reason.BOT, by_a_person),
-    Rule(Reason.NOT_A_CHANGE, is_a_change_of_its_own),
-    Rule(Reason.SUBMODULE, leaves_submodules_alone, of_published=True),
-    Rule(Reason.LANGUAGE, is_in_a_known_language, of_published=True),
-    Rule(Reason.NO_SOURCE, touches_source),
-    Rule(Reason.NO_TESTS, touches_tests),
-    Rule(Reason.TOO_MANY_FILES, few_files),
-    Rule(Reason.NO_STATEMENT, has_a_statement, of_published=True),
-    Rule(Reason.GENERATED, is_written_by_hand),
-    Rule(Reason.UNPARSABLE, can_be_taken_apart, of_published=True),
-    Rule(Reason.TOO_LARGE, small_enough),
-    Rule(Reason.CONFLICT_MARKERS, has_no_conflict_markers),
-    Rule(Reason.LANGUAGE_SHARE, is_mostly_in_its_language),
-    Rule(Reason.VERSION_BUMP, changes_more_than_a_version),
-    Rule(Reason.MOVES_ONLY, does_more_than_move),
-    Rule(Reason.TESTS_REMOVED, keeps_tests),
-    Rule(Reason.FORMATTING_ONLY, changes_code),
-    Rule(Reason.DOCSTRINGS_ONLY, changes_more_than_docstrings),
-    Rule(Reason.TESTS_UNCHANGED, tests_change),
-    Rule(Reason.NEAR_DUPLICATE, is_no_copy_of_a_benchmark),
-    Rule(Reason.LICENSE, license_is_allowed, of_published=True),
-    Rule(Reason.ROUND_TRIP, patches_make_the_merge, of_published=True),
+    _build_source_rule(Reason.NO_MERGE_COMMIT),
+    _build_source_rule(Reason.NOT_ON_DEFAULT_BRANCH),
+    _build_source_rule(Reason.BRANCH_MERGE),
+    _build_source_rule(Reason.UNREADABLE_SDIST),
+    _build_source_rule(Reason.UNPARSABLE),
+    _build_source_rule(Reason.LANGUAGE),
+    _build_source_rule(Reason.NO_TESTS),
+    Rule(Reason.NO_BASE, has_base_commit, RuleInput.RECORD),
+    Rule(Reason.EMPTY, changes_any_file, RuleInput.RECORD, applies_to_published=True),
+    Rule(Reason.IN_BENCHMARK, is_in_no_benchmark, RuleInput.RECORD),
+    Rule(Reason.BOT, is_written_by_person, RuleInput.RECORD),
+    Rule(Reason.NOT_A_CHANGE, is_original_change, RuleInput.RECORD),
+    Rule(Reason.SUBMODULE, changes_no_submodule, RuleInput.RECORD, applies_to_published=True),
+    Rule(Reason.LANGUAGE, is_in_supported_language, RuleInput.RECORD, applies_to_published=True),
+    Rule(Reason.NO_SOURCE, touches_source, RuleInput.RECORD),
+    Rule(Reason.NO_TESTS, touches_tests, RuleInput.RECORD),
+    Rule(Reason.TOO_MANY_FILES, has_few_files, RuleInput.RECORD),
+    Rule(Reason.NO_STATEMENT, has_statement, RuleInput.RECORD, applies_to_published=True),
+    Rule(Reason.GENERATED, is_written_by_hand, RuleInput.CLONE),
+    Rule(Reason.UNPARSABLE, can_be_split, RuleInput.PATCHES, applies_to_published=True),
+    Rule(Reason.TOO_LARGE, is_small_enough, RuleInput.PATCHES),
+    Rule(Reason.CONFLICT_MARKERS, has_no_conflict_markers, RuleInput.PATCHES),
+    Rule(Reason.LANGUAGE_SHARE, is_mostly_in_candidate_language, RuleInput.PATCHES),
+    Rule(Reason.VERSION_BUMP, changes_more_than_a_version, RuleInput.PATCHES),
+    Rule(Reason.MOVES_ONLY, does_more_than_move, RuleInput.PATCHES),
+    Rule(Reason.TESTS_REMOVED, keeps_tests, RuleInput.PATCHES),
+    Rule(Reason.FORMATTING_ONLY, changes_code, RuleInput.PATCHES),
+    Rule(Reason.DOCSTRINGS_ONLY, changes_more_than_docstrings, RuleInput.PATCHES),
+    Rule(Reason.TESTS_UNCHANGED, changes_test_code, RuleInput.PATCHES),
+    Rule(Reason.NEAR_DUPLICATE, is_no_benchmark_copy, RuleInput.PATCHES),
+    Rule(Reason.LICENSE, license_is_allowed, RuleInput.CLONE, applies_to_published=True),
+    Rule(Reason.ROUND_TRIP, patches_reproduce_merge, RuleInput.PATCHES, applies_to_published=True),
+    Rule(Reason.NO_TESTS, has_tests_or_is_performance, RuleInput.TAGS, applies_to_published=True),
+    Rule(Reason.NOT_ROUTED, has_route, RuleInput.TAGS),
+    Rule(Reason.NEAR_DUPLICATE, is_not_stored, RuleInput.STORE),
 )
 
 
-def verdict(change: Change, settings: Settings) -> tuple[Reason, str] | None:
-    """None for a candidate, else the reason and detail of the first rule that speaks against the change."""
-    if change.settled:
-        return change.settled
-    published = change.pull_request.shape is Shape.INSTANCE
+def find_rejection(change: Change, settings: Settings) -> tuple[Reason, str] | None:
+    """Return reason and detail of the first rule that fails; None for a candidate."""
+    is_published = change.pull_request.shape is Shape.INSTANCE
     for rule in RULES:
-        if (rule.of_published or not published) and (detail := rule.check(change, settings)):
+        if (rule.applies_to_published or not is_published) and (detail := rule.check(change, settings)):
             return rule.reason, detail
     return None

@@ -1,34 +1,43 @@
-"""Rules on what one may use: licences, and what benchmarks hold."""
+"""Rules on what may be used: licences, benchmarks, and candidates that exist already."""
 
 from __future__ import annotations
 
-from mergemill.config import Settings
-from miner.benchmarks import benchmarks_of
+from core.config import Settings
+from miner.benchmarks import load_benchmarks
 from miner.changes import Change
-from miner.licenses import allows
-from miner.near import sketch
-from miner.rules.statement import statement_of
+from miner.licenses import is_allowed
 
 
 def is_in_no_benchmark(change: Change, settings: Settings) -> str | None:
-    """No list of `benchmarks` names it, its base commit or its repository."""
+    """Pass when no list of `benchmarks` names the change, its base commit or its repository."""
     request = change.pull_request
-    found = benchmarks_of(settings).naming(request.repo, request.number, request.base_commit)
+    found = load_benchmarks(settings).find_by_name(request.repo, request.number, request.base_commit)
     return f"a benchmark's list names {found}" if found else None
 
 
-def is_no_copy_of_a_benchmark(change: Change, settings: Settings) -> str | None:
-    """Neither its gold patch nor its statement is nearly one of a benchmark's."""
-    lists = benchmarks_of(settings)
-    if not lists.sketched:
+def is_no_benchmark_copy(change: Change, settings: Settings) -> str | None:
+    """Pass when neither gold patch nor problem statement is a near duplicate of a benchmark's."""
+    benchmarks = load_benchmarks(settings)
+    if not benchmarks.sketches:
         return None
-    ours = sketch(change.split.gold.text, change.split.test.text, statement_of(change))
-    found = lists.near(ours, settings)
+    found = benchmarks.find_near_duplicate(change.sketch, settings)
     return f"{found[1]} of {found[0]}" if found else None
 
 
+def is_not_stored(change: Change, settings: Settings) -> str | None:
+    """Pass when the database holds no near duplicate among the candidates of changes stored before this one.
+
+    A fork's copy or a backport is no second task. A change is never compared with itself, and mining again in another
+    order gives the same results.
+    """
+    for other, sketch in change.find_similar(change.sketch) if change.find_similar else ():
+        if found := change.sketch.describe_similarity(sketch, settings):
+            return f"{found} of {other.name} ({other.source})"
+    return None
+
+
 def license_is_allowed(change: Change, settings: Settings) -> str | None:
-    """The licence at the base commit is one of `licenses`, where any are named."""
-    if not settings.licenses or allows(change.license, settings.licenses):
+    """Pass when the licence at the base commit is one of `licenses`, or `licenses` is empty."""
+    if not settings.licenses or is_allowed(change.license, settings.licenses):
         return None
     return f"{change.license} is not among {', '.join(settings.licenses)}"

@@ -1,15 +1,15 @@
-"""Rules on which files a change touches; no patch is made for them."""
+"""Rules on the files that a change touches. They need no patches."""
 
 from __future__ import annotations
 
 import re
 from itertools import takewhile
 
+from core.config import Settings
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import all_languages, language_of
-from mergemill.config import Settings
+from languages.registry import LANGUAGES, detect_language
 from miner.changes import Change, FileChange
-from miner.tags.tag import is_above_all_for_speed, tag_text
+from miner.tags.tag import is_primarily_performance, tag_text
 from taskdb.records import Shape
 
 _GENERATED = re.compile(
@@ -29,68 +29,68 @@ _HEAD_LINES = 20
 _HEAD_BYTES = 4096
 
 
-def leaves_submodules_alone(change: Change, _: Settings) -> str | None:
-    """No submodule is moved: its content lies elsewhere."""
+def changes_no_submodule(change: Change, _: Settings) -> str | None:
+    """Pass when no submodule changes: its content is in another repository."""
     moved = [file.new_path for file in change.files if "160000" in (file.old_mode, file.new_mode)]
     return f"{moved[0]} is a submodule" if moved else None
 
 
-def is_in_a_known_language(change: Change, _: Settings) -> str | None:
-    """Most of the program files it changes are in a language that can be built."""
-    language = language_of(change.paths)
-    return None if not language or language in all_languages() else f"{language} is not supported yet"
+def is_in_supported_language(change: Change, _: Settings) -> str | None:
+    """Pass when most of the changed program files are in a supported language."""
+    language = detect_language(change.paths)
+    return None if not language or language in LANGUAGES else f"{language} is not supported yet"
 
 
 def touches_source(change: Change, _: Settings) -> str | None:
-    """A source file is changed that is no test, documentation or packaging."""
+    """Pass when a source file changes; tests, documentation and packaging are not sources."""
     return None if any(is_source(path) for path in change.paths) else "no source file is changed"
 
 
 def touches_tests(change: Change, _: Settings) -> str | None:
-    """A test file is added or changed; fixtures alone hold no test. A change for speed may leave the tests as they are.
+    """Pass when a test file is added or changed (a fixture is none), or the change is for performance only.
 
-    Tests that pass before and after it hold it to its behaviour, and show what it gains.
+    The behaviour of a performance change is checked by existing tests, which also measure its gain.
     """
     touched = (file.new_path for file in change.files if file.status != "D")
-    if any(is_test_file(path) and is_protected(path) for path in touched) or is_for_speed_alone(change):
+    if any(is_test_file(path) and is_protected(path) for path in touched) or is_performance_only(change):
         return None
     return "no test file is changed"
 
 
-def is_for_speed_alone(change: Change) -> bool:
-    """Whether its words tell of speed above all, and it touches nothing that belongs to tests. Of a repository's."""
+def is_performance_only(change: Change) -> bool:
+    """Return whether title and text are primarily about performance and no test file or fixture is touched."""
     request = change.pull_request
     if request.shape in (Shape.INSTANCE, Shape.RELEASE) or any(map(is_protected, change.paths)):
         return False
     kinds, _ = tag_text(request.title, request.body or request.problem_statement, request.labels)
-    return is_above_all_for_speed(kinds)
+    return is_primarily_performance(kinds)
 
 
-def few_files(change: Change, settings: Settings) -> str | None:
-    """At most `max_files` files."""
+def has_few_files(change: Change, settings: Settings) -> str | None:
+    """Pass when at most `max_files` files are touched."""
     n = len(change.files)
     return None if n <= settings.max_files else f"{n} files, {settings.max_files} allowed"
 
 
 def is_written_by_hand(change: Change, _: Settings) -> str | None:
-    """Not all of its sources are vendored or generated: by path, .gitattributes at the base, first lines."""
+    """Pass when a source is neither vendored nor generated, by path, .gitattributes at the base and first lines."""
     sources = [file for file in change.files if any(is_source(path) for path in file.paths)]
     left = [file for file in sources if not _GENERATED.search(file.new_path)]
     if sources and not left:
-        return f"{sources[0].new_path} and what else it changes is vendored or generated"
+        return f"all changed sources are vendored or generated, such as {sources[0].new_path}"
     if not sources:
         return None
-    marked = change.marked([file.new_path for file in left])
+    marked = change.find_generated_paths([file.new_path for file in left])
     left = [file for file in left if file.new_path not in marked]
     if not left:
-        return f"{min(marked)} is vendored or generated by .gitattributes"
-    if all(_head_says_generated(change, file) for file in left):
-        return f"{left[0].new_path} says that it is generated"
+        return f"{min(marked)} is marked as vendored or generated in .gitattributes"
+    if all(_has_generated_header(change, file) for file in left):
+        return f"{left[0].new_path} has the header of a generated file"
     return None
 
 
-def _head_says_generated(change: Change, file: FileChange) -> bool:
-    """Whether a comment before the first line of code says so."""
-    text = _DOCSTRING.sub("", change.content(file)[:_HEAD_BYTES].decode(errors="replace"), count=1)
+def _has_generated_header(change: Change, file: FileChange) -> bool:
+    """Return whether a comment before the first line of code marks the file as generated."""
+    text = _DOCSTRING.sub("", change.read_content(file)[:_HEAD_BYTES].decode(errors="replace"), count=1)
     head = takewhile(lambda line: not line.strip() or _COMMENT.match(line), text.splitlines()[:_HEAD_LINES])
     return any(_HEADER.search(line) for line in head)

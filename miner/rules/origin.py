@@ -1,11 +1,11 @@
-"""Rules on where a change comes from: who made it, and whether it is one."""
+"""Rules on the origin of a change: its author, and whether it is new work."""
 
 from __future__ import annotations
 
 import re
 
 from backends.git import EMPTY_TREE
-from mergemill.config import Settings
+from core.config import Settings
 from miner.changes import Change
 from taskdb.discussion import AuthorKind
 from taskdb.records import Shape
@@ -16,7 +16,7 @@ _BOT = re.compile(
     re.IGNORECASE,
 )
 _BOT_TITLE = re.compile(r"from \S+/(dependabot|renovate|pyup|pre-commit-ci|snyk|greenkeeper)[-/]|^\[pre-commit\.ci\]")
-"""A bot's branch or its usual title. The text is not asked: people's pull requests tell of bots' commits in them."""
+"""A bot's branch or usual title. The text is not searched: people's pull requests list bots' commits in it."""
 _VERSION = (
     r"^(bump|update|upgrade|pin|unpin)\b.*\b((from|to) [~=<>^]*v?\d|"
     r"(versions?|version number|requirements?|dependenc(y|ies)|deps|changelog)$)|^bump\b.*\bversion\b|"
@@ -30,39 +30,39 @@ _TITLES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("is a backport", re.compile(_PORT, re.IGNORECASE)),
     ("bumps a version", re.compile(_VERSION, re.IGNORECASE)),
 )
-_REVERTED = r"\AReverts \S*#\d+[ \t]*$|\AThis reverts (commit|merge) [0-9a-f]{7,40}\b"
-_PORTED = r"\A(((manual|automatic) )?backport|cherry[- ]pick)( of)? (PR )?\S*#\d+"
+_REVERT_TEXT = r"\AReverts \S*#\d+[ \t]*$|\AThis reverts (commit|merge) [0-9a-f]{7,40}\b"
+_BACKPORT_TEXT = r"\A(((manual|automatic) )?backport|cherry[- ]pick)( of)? (PR )?\S*#\d+"
 _OPENINGS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("reverts another change", re.compile(_REVERTED, re.MULTILINE)),
-    ("is a backport", re.compile(_PORTED, re.IGNORECASE)),
+    ("reverts another change", re.compile(_REVERT_TEXT, re.MULTILINE)),
+    ("is a backport", re.compile(_BACKPORT_TEXT, re.IGNORECASE)),
 )
-"""What a forge or a tool writes first into the text of such a change, whatever its title became."""
+"""First line that a forge or a tool writes into the text of such a change; titles are often edited."""
 
 
-def has_a_base(change: Change, _: Settings) -> str | None:
-    """There is something to compare with."""
-    return "it is the history's first commit" if change.pull_request.base_commit == EMPTY_TREE else None
+def has_base_commit(change: Change, _: Settings) -> str | None:
+    """Pass when there is a base commit or an earlier release."""
+    return "it is the first commit or release" if change.pull_request.base_commit == EMPTY_TREE else None
 
 
-def changes_something(change: Change, _: Settings) -> str | None:
-    """It has a difference at all."""
+def changes_any_file(change: Change, _: Settings) -> str | None:
+    """Pass when at least one file changes."""
     return None if change.files else "no file is changed"
 
 
-def by_a_person(change: Change, _: Settings) -> str | None:
-    """No bot made it: by the forge's word, by the author's name, by its title."""
+def is_written_by_person(change: Change, _: Settings) -> str | None:
+    """Pass when no bot wrote it, by the forge's account type, the author's name and the title."""
     request = change.pull_request
     if request.author_kind is AuthorKind.BOT or _BOT.search(request.author):
         return f"written by {request.author}"
-    return "its title is a bot's" if _BOT_TITLE.search(request.title) else None
+    return "its title is one that a bot writes" if _BOT_TITLE.search(request.title) else None
 
 
-def is_a_change_of_its_own(change: Change, _: Settings) -> str | None:
-    """No revert, backport or version bump, by its title or by how its text begins."""
+def is_original_change(change: Change, _: Settings) -> str | None:
+    """Pass when neither title nor first line is that of a revert, backport or version bump."""
     request = change.pull_request
     if request.shape is Shape.RELEASE:
         return None
     title, plain, body = request.title, _CONVENTIONAL.sub("", request.title), request.body.lstrip()
-    said = [(what, title) for what, pattern in _TITLES if pattern.search(title) or pattern.search(plain)]
-    said += [(what, body.partition("\n")[0]) for what, pattern in _OPENINGS if pattern.search(body)]
-    return next((f"{what}: {text[:80]}" for what, text in said), None)
+    found = [(what, title) for what, pattern in _TITLES if pattern.search(title) or pattern.search(plain)]
+    found += [(what, body.partition("\n")[0]) for what, pattern in _OPENINGS if pattern.search(body)]
+    return next((f"{what}: {text[:80]}" for what, text in found), None)

@@ -1,19 +1,19 @@
-"""Rules on what the two patches are and do."""
+"""Rules on gold and test patch."""
 
 from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath
 
+from core.config import Settings
 from languages.paths import is_protected, is_source, is_test_file
-from languages.registry import all_languages, family, language_of, language_of_file
-from mergemill.config import Settings
-from miner.changes import Change, FileChange, Unparsable
-from miner.python_code import Sameness, sameness
-from miner.rules.files import is_for_speed_alone
+from languages.registry import LANGUAGES, detect_file_language, detect_language, language_family
+from miner.changes import Change, FileChange, UnparsablePatchError
+from miner.python_code import CodeDifference, compare_code
+from miner.rules.files import is_performance_only
 
 MAX_TESTS_LOST = 4
-"""So many tests may go beyond those that come: suites are also tidied up."""
+"""How many more tests may be removed than added: test suites are also cleaned up."""
 
 _VERSION_LINE = re.compile(
     r"^\s*([\"']?\w*(version|release)\w*[\"']?\s*(:\s*\w+\s*)?[=:]\s*[\"'(\[]*v?\d[\w.,\s\"'+-]*[)\]]?,?\s*)?(#.*)?$",
@@ -25,66 +25,69 @@ _TEST = re.compile(r"^\s*(async\s+)?def test")
 _UNMARKED = re.compile(r"\b(xfail|skip|skipif|expectedFailure|importorskip|todo)\b", re.IGNORECASE)
 
 
-def can_be_taken_apart(change: Change, _: Settings) -> str | None:
-    """Git's diff and unidiff's reading of it agree, and both sides hold something, where both are asked for."""
+def can_be_split(change: Change, _: Settings) -> str | None:
+    """Pass when git and unidiff parse the diff alike and no patch is empty.
+
+    The test patch may be empty where the change is for performance only.
+    """
     try:
         split = change.split
-    except Unparsable as fault:
+    except UnparsablePatchError as fault:
         return str(fault)
     if not split.gold.files:
         return "the gold patch is empty"
-    return None if split.test.files or is_for_speed_alone(change) else "the test patch is empty"
+    return None if split.test.files or is_performance_only(change) else "the test patch is empty"
 
 
-def small_enough(change: Change, settings: Settings) -> str | None:
-    """At most `max_gold_lines` and `max_test_lines` changed lines, and `max_patch_kb` of text (binary files)."""
+def is_small_enough(change: Change, settings: Settings) -> str | None:
+    """Pass with at most `max_gold_lines` and `max_test_lines` changed lines and `max_patch_kb` of text each."""
     sides = (("gold", change.split.gold, settings.max_gold_lines), ("test", change.split.test, settings.max_test_lines))
     for side, patch, most in sides:
-        if patch.lines > most:
-            return f"{patch.lines} {side} lines, {most} allowed"
+        if patch.line_count > most:
+            return f"{patch.line_count} {side} lines, {most} allowed"
         if (size := len(patch.text) // 1024) > settings.max_patch_kb:
             return f"the {side} patch has {size} KB, {settings.max_patch_kb} allowed"
     return None
 
 
 def has_no_conflict_markers(change: Change, _: Settings) -> str | None:
-    """Nobody merged the marks of an unresolved conflict."""
+    """Pass when no added line is a marker of an unresolved merge conflict."""
     for patch in (change.split.gold, change.split.test):
-        for path, text, added in patch.changed:
+        for path, text, added in patch.changed_lines:
             if added and _CONFLICT.match(text):
                 return f"{path} gains {text[:20].strip()!r}"
     return None
 
 
-def is_mostly_in_its_language(change: Change, settings: Settings) -> str | None:
-    """At least `min_language_share` of the gold patch's program lines are in its language or one of its family.
+def is_mostly_in_candidate_language(change: Change, settings: Settings) -> str | None:
+    """Pass when `min_language_share` of the gold patch's program lines are in the candidate's language or its family.
 
-    Documentation is not counted.
+    Lines of documentation and data are not counted.
     """
-    own = language_of_change(change)
-    lines = [name for line in change.split.gold.changed if (name := language_of_file(line.path))]
-    share = sum(name in family(own) for name in lines) / len(lines) if lines else 1.0
+    own = find_language(change)
+    lines = [name for line in change.split.gold.changed_lines if (name := detect_file_language(line.path))]
+    share = sum(name in language_family(own) for name in lines) / len(lines) if lines else 1.0
     if share >= settings.min_language_share:
         return None
-    return f"{share:.0%} of its program lines are {own}, {settings.min_language_share:.0%} are asked for"
+    return f"{share:.0%} of its program lines are {own}, {settings.min_language_share:.0%} required"
 
 
-def language_of_change(change: Change) -> str:
-    """The language of the project that a change is about: of its sources, else of all it touches, else of its tree.
+def find_language(change: Change) -> str:
+    """Return the language of most sources in the gold patch, else of all changed files, else of the base tree.
 
-    A published change may be of data alone: the program that reads them is tested.
+    A published change may touch data files only; its tests run the program that reads them.
     """
     sources = [path for path in change.split.gold.files if is_source(path)]
-    return language_of(sources) or language_of(change.paths) or _language_of_tree(change) or "python"
+    return detect_language(sources) or detect_language(change.paths) or _find_tree_language(change) or "python"
 
 
-def _language_of_tree(change: Change) -> str:
-    return language_of(path for path in change.tree if language_of_file(path) in all_languages())
+def _find_tree_language(change: Change) -> str:
+    return detect_language(path for path in change.tree_paths if detect_file_language(path) in LANGUAGES)
 
 
 def changes_more_than_a_version(change: Change, _: Settings) -> str | None:
-    """The source lines changed are not all of them about a version number."""
-    lines = [line.text for line in change.split.gold.changed if is_source(line.path)]
+    """Pass when a changed source line is more than an assignment of a version number."""
+    lines = [line.text for line in change.split.gold.changed_lines if is_source(line.path)]
     if lines and len(lines) <= 4 and all(_VERSION_LINE.search(line) for line in lines):
         about = any(line.strip() and not line.strip().startswith("#") for line in lines)
         return "only a version number changes" if about else None
@@ -92,60 +95,66 @@ def changes_more_than_a_version(change: Change, _: Settings) -> str | None:
 
 
 def does_more_than_move(change: Change, _: Settings) -> str | None:
-    """A line of its sources changes: nobody could guess where a file is to be moved."""
-    if any(is_source(line.path) for line in change.split.gold.changed):
+    """Pass when a source line changes: nobody can derive the new path of a moved file from a statement."""
+    if any(is_source(line.path) for line in change.split.gold.changed_lines):
         return None
-    sources = _sources(change)
+    sources = _list_sources(change)
     if not sources or any(file.status in "AD" for file in sources):
-        return None  # an empty file came or went
-    return "its sources are only moved, or change their mode"
+        return None  # an empty file was added or deleted
+    return "its sources are only moved or change their mode"
 
 
 def changes_code(change: Change, _: Settings) -> str | None:
-    """The sources' syntax trees change: more than comments and layout."""
-    if _same(change, _sources(change), at_most=Sameness.LAYOUT):
+    """Pass when the syntax tree of a source changes: more than comments and layout."""
+    if _is_code_unchanged(change, _list_sources(change), at_most=CodeDifference.LAYOUT):
         return "only comments and layout of its sources change"
     return None
 
 
 def changes_more_than_docstrings(change: Change, _: Settings) -> str | None:
-    """The sources' syntax trees change, docstrings aside."""
-    return "only docstrings of its sources change" if _same(change, _sources(change)) else None
+    """Pass when the syntax tree of a source changes, docstrings ignored."""
+    return "only docstrings of its sources change" if _is_code_unchanged(change, _list_sources(change)) else None
 
 
-def tests_change(change: Change, _: Settings) -> str | None:
-    """The tests' syntax trees or their data change: otherwise nothing could fail before and pass after."""
+def changes_test_code(change: Change, _: Settings) -> str | None:
+    """Pass when the syntax tree of a test, or test data, changes: otherwise there is no FAIL_TO_PASS test."""
     tests = [file for file in change.files if any(map(is_protected, file.paths))]
-    return "the code of the tests stays as it is" if _same(change, tests) else None
+    return "the code of the tests does not change" if _is_code_unchanged(change, tests) else None
 
 
 def keeps_tests(change: Change, _: Settings) -> str | None:
-    """A test line is added (or a skip taken away), and not many more tests go than come."""
-    lines = [line for line in change.split.test.changed if is_test_file(line.path)]
-    came, went = (sum(_TEST.match(text) is not None for _, text, added in lines if added is which) for which in (1, 0))
-    if went - came > MAX_TESTS_LOST:
-        return f"{went} tests go, {came} come"
+    """Pass when a test line is added or a skip removed, and not MAX_TESTS_LOST more tests are removed than added."""
+    lines = [line for line in change.split.test.changed_lines if is_test_file(line.path)]
+    tests = [line for line in lines if _TEST.match(line.text)]
+    added = sum(line.added for line in tests)
+    removed = len(tests) - added
+    if removed - added > MAX_TESTS_LOST:
+        return f"{removed} tests are removed, {added} are added"
     if lines and not any(line.added or _UNMARKED.search(line.text) for line in lines):
-        return "test lines are only taken away"
+        return "test lines are only removed"
     return None
 
 
-def patches_make_the_merge(change: Change, _: Settings) -> str | None:
-    """Applying both patches to the base gives the merge's tree, byte for byte."""
+def patches_reproduce_merge(change: Change, _: Settings) -> str | None:
+    """Pass when applying both patches to the base commit gives the merged tree, byte for byte."""
     return change.split.fault or None
 
 
-def _sources(change: Change) -> list[FileChange]:
-    """Its program files on the gold side."""
+def _list_sources(change: Change) -> list[FileChange]:
+    """Return the program files of the gold patch."""
     return [file for file in change.files if any(map(is_source, file.paths)) and not is_protected(file.new_path)]
 
 
-def _same(change: Change, files: list[FileChange], at_most: Sameness = Sameness.DOCSTRINGS) -> bool:
-    """Whether all of these are Python files whose code stays as it is."""
-    if not files or any(file.status != "M" or _suffix(file.new_path) != ".py" for file in files):
+def _is_code_unchanged(
+    change: Change, files: list[FileChange], at_most: CodeDifference = CodeDifference.DOCSTRINGS
+) -> bool:
+    """Return whether all files are modified Python files that differ at most in this."""
+    if not files or any(file.status != "M" or _get_suffix(file.new_path) != ".py" for file in files):
         return False
-    return all(sameness(change.content(file, before=True), change.content(file)) <= at_most for file in files)
+    return all(
+        compare_code(change.read_content(file, before=True), change.read_content(file)) <= at_most for file in files
+    )
 
 
-def _suffix(path: str) -> str:
+def _get_suffix(path: str) -> str:
     return PurePosixPath(path).suffix.lower()

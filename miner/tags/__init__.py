@@ -1,1 +1,1 @@
-"""What a change is: rules with evidence, weighed together. `tag.py` is the way in, `routes.py` says where it goes."""
+"""Tags of changes: rules collect weighted evidence for kinds. `tag.py` is the entry point, `routes.py` maps kinds."""

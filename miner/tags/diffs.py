@@ -1,4 +1,4 @@
-"""What a diff does, from its changed lines: new and lost names, guards, caches, lines that only moved."""
+"""Evidence in the changed lines of a diff: new and removed names, guards, caches, moved lines."""
 
 from __future__ import annotations
 
@@ -9,29 +9,42 @@ from collections.abc import Iterable
 from languages.paths import is_source
 from taskdb.tags import ChangeKind as K
 
-ADDED: tuple[tuple[K, str, float, str], ...] = (
-    (K.DEPRECATION, "warns-of-deprecation", 3.2,
-     r"(Pending)?DeprecationWarning|FutureWarning|\.\. deprecated::|@deprecated"),
-    (K.ERROR_HANDLING, "raises", 2.0,
-     r"^\s*(raise \w+|except \w|try:)"),
-    (K.LOGGING, "logs", 2.2,
-     r"\b(log|logger|logging|_log|LOG)\.(debug|info|warning|error|exception)\("),
-    (K.CONCURRENCY, "locks-or-awaits", 2.2,
-     r"\b(threading|asyncio|multiprocessing)\.|\bR?Lock\(|^\s*async (def|with|for)\b"),
-    (K.CONFIGURATION, "takes-an-option", 2.0,
-     r"\.add_argument\(|@(click\.)?option\(|os\.environ|getenv\("),
-    (K.PERFORMANCE, "caches", 1.5,
-     r"@(functools\.)?(lru_cache|cache|cached_property|cached)\b|\bmemoiz"),
-    (K.SECURITY, "hardens", 2.0,
-     r"hmac\.compare_digest|safe_load|html\.escape|secrets\.|shlex\.quote"),
-    (K.COMPATIBILITY, "asks-the-version", 2.2,
-     r"sys\.version_info|sys\.platform|os\.name\b|platform\.system|\bPY[23]\b|_version__ ?[<>=]"),
-    (K.TYPING, "annotates", 1.5,
-     r"^\s*from typing import|^\s*from __future__ import annotations|TYPE_CHECKING|# type: "),
-)  # fmt: skip
-"""Kind, rule, weight, and what an added source line looks like."""
+ADDED_LINE_PATTERNS: tuple[tuple[K, str, float, str], ...] = (
+    (
+        K.DEPRECATION,
+        "warns-of-deprecation",
+        3.2,
+        r"(Pending)?DeprecationWarning|FutureWarning|\.\. deprecated::|@deprecated",
+    ),
+    (K.ERROR_HANDLING, "raises", 2.0, r"^\s*(raise \w+|except \w|try:)"),
+    (K.LOGGING, "logs", 2.2, r"\b(log|logger|logging|_log|LOG)\.(debug|info|warning|error|exception)\("),
+    (
+        K.CONCURRENCY,
+        "locks-or-awaits",
+        2.2,
+        r"\b(threading|asyncio|multiprocessing)\.|\bR?Lock\(|^\s*async (def|with|for)\b",
+    ),
+    (K.CONFIGURATION, "takes-an-option", 2.0, r"\.add_argument\(|@(click\.)?option\(|os\.environ|getenv\("),
+    (K.PERFORMANCE, "caches", 1.5, r"@(functools\.)?(lru_cache|cache|cached_property|cached)\b|\bmemoiz"),
+    (K.SECURITY, "hardens", 2.0, r"hmac\.compare_digest|safe_load|html\.escape|secrets\.|shlex\.quote"),
+    (
+        K.COMPATIBILITY,
+        "asks-the-version",
+        2.2,
+        r"sys\.version_info|sys\.platform|os\.name\b|platform\.system|\bPY[23]\b|_version__ ?[<>=]",
+    ),
+    (
+        K.TYPING,
+        "annotates",
+        1.5,
+        r"^\s*from typing import|^\s*from __future__ import annotations|TYPE_CHECKING|# type: ",
+    ),
+)
+"""Kind, rule, weight, and pattern of an added source line."""
 
-_ADDED = tuple((kind, rule, re.compile(pattern), weight) for kind, rule, weight, pattern in ADDED)
+_ADDED_LINE_PATTERNS = tuple(
+    (kind, rule, re.compile(pattern), weight) for kind, rule, weight, pattern in ADDED_LINE_PATTERNS
+)
 _PUBLIC = re.compile(r"^(?:class|(?:    )?(?:async )?def) ([a-z]\w*|[A-Z]\w*)")
 _COMMENT = re.compile(r"#.*$")
 _ANNOTATION = re.compile(r"->\s*[^:]+(?=:\s*$)|(?<=\w): ?[\w\[\], .|\"']+?(?=\s*[,)=]|$)")
@@ -42,8 +55,8 @@ Line = tuple[str, str, str]
 """Path, `+` or `-`, text."""
 
 
-def lines_of(patch: str) -> list[Line]:
-    """The changed lines of source files in a git diff."""
+def list_source_lines(patch: str) -> list[Line]:
+    """Return the changed lines of source files in a git diff."""
     found: list[Line] = []
     path, inside = "", False
     for line in patch.splitlines():
@@ -56,8 +69,8 @@ def lines_of(patch: str) -> list[Line]:
     return found
 
 
-def same_but_for_annotations(lines: Iterable[Line]) -> bool:
-    """Whether added and removed Python lines are the same in the same order, type annotations and comments aside."""
+def differ_only_in_annotations(lines: Iterable[Line]) -> bool:
+    """Return whether added and removed Python lines are equal in order, annotations and comments ignored."""
     sides: dict[str, list[str]] = {"+": [], "-": []}
     differs = False
     for path, sign, line in lines:
@@ -71,15 +84,15 @@ def same_but_for_annotations(lines: Iterable[Line]) -> bool:
     return differs and sides["+"] == sides["-"]
 
 
-def signs_of_lines(lines: list[Line]) -> list[tuple[K, str, str, float]]:
-    """What the changed source lines speak for: kind, rule, the words, weight."""
+def find_line_signs(lines: list[Line]) -> list[tuple[K, str, str, float]]:
+    """Return evidence in the changed source lines: kind, rule, quoted words, weight."""
     added = [line for _, sign, line in lines if sign == "+"]
     removed = [line for _, sign, line in lines if sign == "-"]
-    new, lost = _names(added), _names(removed)
+    new, lost = _list_names(added), _list_names(removed)
     signs = [
         (kind, f"diff:{rule}", quote, weight)
-        for kind, rule, pattern, weight in _ADDED
-        if (quote := _more(pattern, added, removed))
+        for kind, rule, pattern, weight in _ADDED_LINE_PATTERNS
+        if (quote := _find_excess_line(pattern, added, removed))
     ]
     if fresh := sorted(new - lost):
         signs.append((K.FEATURE, "diff:new-name", fresh[0], 1.6))
@@ -97,11 +110,11 @@ def signs_of_lines(lines: list[Line]) -> list[tuple[K, str, str, float]]:
     return signs
 
 
-def _more(pattern: re.Pattern[str], added: list[str], removed: list[str]) -> str:
-    """The first added line that fits, when more of them do than removed ones; else empty."""
+def _find_excess_line(pattern: re.Pattern[str], added: list[str], removed: list[str]) -> str:
+    """Return the first matching added line if more added than removed lines match; else an empty text."""
     fit = [line for line in added if pattern.search(line)]
     return fit[0].strip()[:80] if len(fit) > sum(1 for line in removed if pattern.search(line)) else ""
 
 
-def _names(lines: list[str]) -> set[str]:
-    return {said[1] for line in lines if (said := _PUBLIC.match(line))}
+def _list_names(lines: list[str]) -> set[str]:
+    return {name[1] for line in lines if (name := _PUBLIC.match(line))}

@@ -1,16 +1,16 @@
-"""An issue's title and text as features: those of `words.py`, pairs of words, and the form it was written in."""
+"""Features of an issue's title and text: those of `words.py`, pairs of words, and the form of the text."""
 
 from __future__ import annotations
 
 import re
 from itertools import pairwise
 
-from miner.tags.words import features, stem, words_of
+from miner.tags.words import extract_features, split_words, stem
 
-MOST_PAIRS = 150
+MAX_PAIRS = 150
 
 _HEADING = re.compile(r"^\s*(?:#{1,6}|\*\*)\s*(.+?)\W*$", re.MULTILINE)
-_MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
+_MARKUP_PATTERNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("has-code", re.compile(r"```")),
     ("has-trace", re.compile(r"Traceback|Error:|Exception|\bat \S+:\d+")),
     ("has-picture", re.compile(r"!\[|<img|user-images")),
@@ -18,19 +18,19 @@ _MARKS: tuple[tuple[str, re.Pattern[str]], ...] = (
 )
 
 
-def issue_features(title: str, body: str) -> dict[str, str]:
-    """Features of an issue, each with the words it was seen in.
+def extract_issue_features(title: str, body: str) -> dict[str, str]:
+    """Return the features of an issue, each with the words that have it.
 
-    Beside those of `features`: `h:` a heading of the form, `p:` a pair of words of the text, `head:` what stands before
-    the title's colon or in its brackets, and marks such as `has-trace`, `title?`, `long-2`.
+    Besides those of `extract_features`: `h:` a heading of the form, `p:` a pair of words of the text, `head:` the part
+    before the title's colon or in its brackets, and marks such as `has-trace`, `title?`, `long-2`.
     """
-    found = features(title, body)
+    found = extract_features(title, body)
     for heading in _HEADING.findall(body[:4000])[:15]:
-        found.setdefault("h:" + " ".join(stem(word) for word in words_of(heading)[:4]), heading[:60])
-    said = words_of(body[:2500])[:MOST_PAIRS]
-    for one, two in pairwise(said):
+        found.setdefault("h:" + " ".join(stem(word) for word in split_words(heading)[:4]), heading[:60])
+    words = split_words(body[:2500])[:MAX_PAIRS]
+    for one, two in pairwise(words):
         found.setdefault(f"p:{stem(one)} {stem(two)}", f"{one} {two}")
-    found |= {name: "" for name, pattern in _MARKS if pattern.search(body)}
+    found |= {name: "" for name, pattern in _MARKUP_PATTERNS if pattern.search(body)}
     if "?" in title:
         found["title?"] = "?"
     if head := re.match(r"\[([^\]]+)\]|(\w+):", title):

@@ -1,4 +1,4 @@
-"""What labels and conventional titles say: the field's many spellings of the same few words."""
+"""Kinds named by labels and conventional titles, in their many spellings."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ _VAGUE = {
     "api",
     "major",
 }
-"""Words of labels that name something else too often when they begin a title."""
+"""Words of labels that are too ambiguous at the beginning of a title."""
 
 
 @lru_cache(maxsize=10_000)
-def kind_of_label(label: str) -> K | None:
-    """The kind that a label names (`bug`, `type: bug`, `kind/bug`, `C-bug`, `Bug fix`), or None."""
+def parse_label(label: str) -> K | None:
+    """Return the kind that a label names (`bug`, `type: bug`, `kind/bug`, `C-bug`, `Bug fix`), or None."""
     plain = _FRAME.sub("", _DECORATION.sub(" ", label.lower()).strip()).strip(" :-/")
     dashed = re.sub(r"[\s_]+", "-", plain)
     if found := _KIND_OF.get(dashed) or _KIND_OF.get(dashed.replace("-", "")):
@@ -82,17 +82,17 @@ def kind_of_label(label: str) -> K | None:
     return next((_KIND_OF[word] for word in words if word in _KIND_OF), None)
 
 
-def kinds_of_convention(title: str) -> list[tuple[K, str]]:
-    """What a conventional title (`feat(x)!: y`, `BUG: y`, `[DOC] y`) names, with the words it does so by."""
+def parse_conventional_title(title: str) -> list[tuple[K, str]]:
+    """Return the kinds that a conventional title (`feat(x)!: y`, `BUG: y`, `[DOC] y`) names, with the words."""
     found: list[tuple[K, str]] = []
     for pattern in (_CONVENTION, _TAGGED, _SHOUTED):
-        said = pattern.match(title)
-        if not said:
+        match = pattern.match(title)
+        if not match:
             continue
-        word = said[1].lower().replace(" ", "-")
+        word = match[1].lower().replace(" ", "-")
         if word not in _VAGUE and (kind := _KIND_OF.get(word)):
-            found.append((kind, said[0].strip()))
-        if pattern is _CONVENTION and said[2]:
-            found.append((K.BREAKING, said[0].strip()))
+            found.append((kind, match[0].strip()))
+        if pattern is _CONVENTION and match[2]:
+            found.append((K.BREAKING, match[0].strip()))
         break
     return found

@@ -1,8 +1,7 @@
-"""Groups of words that say what a change does. Reading GROUPS is reading what the rules on words know.
+"""Groups of words that indicate kinds of changes. `GROUPS` is the complete vocabulary of the word rules.
 
-Words are compared without their endings. Which group speaks for which kind stands in SPEAKS_FOR, with the weight in the
-title and in the text (logarithm of odds). Kinds that people have labelled (bugfix, refactor, performance) do not stand
-there: theirs are learned, see `weights.py`.
+Words are compared without endings. `GROUP_WEIGHTS` holds the kinds of each group, with the weight in the title and in
+the text (logarithm of odds). The weights of bugfix, refactor and performance are learned, see `weights.py`.
 """
 
 from __future__ import annotations
@@ -111,10 +110,22 @@ GROUPS: dict[str, str] = {
 }
 """Group -> its words."""
 
-QUALIFYING = ("prose", "looks", "check", "robot", "make", "annotate", "tongue", "lack", "add", "restructure", "tell")
-"""Groups that say what was repaired: `fix typo in docs` repairs no program."""
+QUALIFIED_GROUPS = (
+    "prose",
+    "looks",
+    "check",
+    "robot",
+    "make",
+    "annotate",
+    "tongue",
+    "lack",
+    "add",
+    "restructure",
+    "tell",
+)
+"""Groups that name the repaired object: `fix typo in docs` repairs no program."""
 
-SPEAKS_FOR: dict[str, tuple[tuple[ChangeKind, float, float], ...]] = {
+GROUP_WEIGHTS: dict[str, tuple[tuple[ChangeKind, float, float], ...]] = {
     "repair": ((ChangeKind.FEATURE, -1.5, -0.3),),
     "fault": ((ChangeKind.FEATURE, -1.0, 0.0),),
     "add": ((ChangeKind.FEATURE, 2.4, 0.5),),
@@ -159,4 +170,4 @@ PHRASES: tuple[tuple[ChangeKind, float, str], ...] = (
     (ChangeKind.ERROR_HANDLING, 1.5, r"\b(better|clearer|helpful|improve\w*) .*\b(error|exception|message)"),
     (ChangeKind.PERFORMANCE, 2.5, r"\b(avoid|reduce|fewer) .*\b(cop(y|ies)|allocations?|calls|queries|memory|time)\b"),
 )
-"""Kind, weight, and what a title looks like (letters' case aside)."""
+"""Kind, weight, and pattern of a title (case ignored)."""

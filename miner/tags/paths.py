@@ -1,4 +1,4 @@
-"""What paths say: a class for each file a change touches, and what only such files or some of them speak for."""
+"""Evidence in paths: a class for each file of a change, and the kinds that such files indicate."""
 
 from __future__ import annotations
 
@@ -9,72 +9,102 @@ from functools import lru_cache
 from languages.paths import is_protected
 from taskdb.tags import ChangeKind as K
 
-CLASSES: tuple[tuple[K, str], ...] = (
-    (K.CI, (
-        r"(^|/)(\.github/workflows|\.circleci|\.buildkite|ci|\.ci|\.azure-pipelines)/|(^|/)(\.travis|appveyor|"
-        r"\.appveyor|azure-pipelines|\.gitlab-ci|\.pre-commit-config|codecov|\.codecov|\.cirrus)\.ya?ml$|"
-        r"(^|/)(tox\.ini|noxfile\.py|Jenkinsfile|dependabot\.yml|renovate\.json)$"
-    )),
+PATH_CLASSES: tuple[tuple[K, str], ...] = (
+    (
+        K.CI,
+        (
+            r"(^|/)(\.github/workflows|\.circleci|\.buildkite|ci|\.ci|\.azure-pipelines)/|(^|/)(\.travis|appveyor|"
+            r"\.appveyor|azure-pipelines|\.gitlab-ci|\.pre-commit-config|codecov|\.codecov|\.cirrus)\.ya?ml$|"
+            r"(^|/)(tox\.ini|noxfile\.py|Jenkinsfile|dependabot\.yml|renovate\.json)$"
+        ),
+    ),
     (K.LOCALISATION, r"\.(po|pot|mo|xlf|xliff)$|(^|/)(locales?|translations?|i18n|l10n)/"),
-    (K.DEPENDENCY, (
-        r"(^|/)(requirements[^/]*\.(txt|in)|requirements/.*|constraints[^/]*\.txt|environment[^/]*\.ya?ml|"
-        r"Pipfile|go\.(mod|sum)|Gemfile|package-lock\.json|Cargo\.lock|yarn\.lock|[^/]*\.lock)$"
-    )),
+    (
+        K.DEPENDENCY,
+        (
+            r"(^|/)(requirements[^/]*\.(txt|in)|requirements/.*|constraints[^/]*\.txt|environment[^/]*\.ya?ml|"
+            r"Pipfile|go\.(mod|sum)|Gemfile|package-lock\.json|Cargo\.lock|yarn\.lock|[^/]*\.lock)$"
+        ),
+    ),
     (K.RELEASE, r"(^|/)(_?version|__version__|__about__)\.py$|(^|/)(VERSION|\.bumpversion\.cfg)(\.txt)?$"),
     (K.LICENCE, r"(^|/)(LICEN[CS]E|COPYING|NOTICE|AUTHORS|CONTRIBUTORS)[^/]*$"),
     (K.EXAMPLE, r"(^|/)(examples?|tutorials?|demos?|gallery|galleries|notebooks?)/|\.ipynb$"),
     (K.TYPING, r"\.pyi$|(^|/)(py\.typed|mypy\.ini|\.mypy\.ini|pyrightconfig\.json)$"),
-    (K.DOCUMENTATION, (
-        r"(^|/)(docs?|documentation|changelog\.d|newsfragments|changes|whatsnew)/|\.(rst|md|adoc|tex)$|"
-        r"(^|/)(README|CHANGES|CHANGELOG|HISTORY|NEWS|TODO|CONTRIBUTING)[^/]*$|(^|/)mkdocs\.yml$"
-    )),
-    (K.BUILD, (
-        r"(^|/)(setup\.(py|cfg)|pyproject\.toml|MANIFEST\.in|Makefile[^/]*|CMakeLists\.txt|meson\.build|"
-        r"Dockerfile[^/]*|docker-compose[^/]*|conda\.recipe/.*|meta\.ya?ml|build\.gradle|pom\.xml)$|"
-        r"\.(cmake|m4|ac|am)$"
-    )),
+    (
+        K.DOCUMENTATION,
+        (
+            r"(^|/)(docs?|documentation|changelog\.d|newsfragments|changes|whatsnew)/|\.(rst|md|adoc|tex)$|"
+            r"(^|/)(README|CHANGES|CHANGELOG|HISTORY|NEWS|TODO|CONTRIBUTING)[^/]*$|(^|/)mkdocs\.yml$"
+        ),
+    ),
+    (
+        K.BUILD,
+        (
+            r"(^|/)(setup\.(py|cfg)|pyproject\.toml|MANIFEST\.in|Makefile[^/]*|CMakeLists\.txt|meson\.build|"
+            r"Dockerfile[^/]*|docker-compose[^/]*|conda\.recipe/.*|meta\.ya?ml|build\.gradle|pom\.xml)$|"
+            r"\.(cmake|m4|ac|am)$"
+        ),
+    ),
     (K.CHORE, r"(^|/)\.(gitignore|gitattributes|mailmap|editorconfig|git-blame-ignore-revs|flake8|pylintrc)$"),
-    (K.DATA, (
-        r"\.(csv|tsv|json|xml|png|jpe?g|svg|gif|ico|dat|parquet|npz|sqlite|sql|nc|h5|gz|zip|bin|ttf|woff2?)$|"
-        r"(^|/)migrations/"
-    )),
+    (
+        K.DATA,
+        (
+            r"\.(csv|tsv|json|xml|png|jpe?g|svg|gif|ico|dat|parquet|npz|sqlite|sql|nc|h5|gz|zip|bin|ttf|woff2?)$|"
+            r"(^|/)migrations/"
+        ),
+    ),
     (K.INTERFACE, r"\.(css|scss|less|html?|jinja2?|vue)$|(^|/)(templates|static)/"),
-)  # fmt: skip
-"""Kind -> what the paths of its files look like. The first that fits decides; a test's path goes before all."""
+)
+"""Kind -> pattern of the paths of its files. The first match decides; tests come first."""
 
-ONLY = 5.0
-"""Weight of a class when every file is of it."""
-SOME = {
-    K.TEST: 1.6, K.DOCUMENTATION: 1.0, K.CI: 2.6, K.LOCALISATION: 2.6, K.DEPENDENCY: 2.4, K.RELEASE: 1.0,
-    K.LICENCE: 1.2, K.EXAMPLE: 2.2, K.TYPING: 2.2, K.BUILD: 2.0, K.CHORE: 1.0, K.DATA: 1.4, K.INTERFACE: 2.4,
-}  # fmt: skip
-"""Weight of a class when some files are of it."""
+ONLY_WEIGHT = 5.0
+"""Weight of a class when all files belong to it."""
+SOME_WEIGHTS = {
+    K.TEST: 1.6,
+    K.DOCUMENTATION: 1.0,
+    K.CI: 2.6,
+    K.LOCALISATION: 2.6,
+    K.DEPENDENCY: 2.4,
+    K.RELEASE: 1.0,
+    K.LICENCE: 1.2,
+    K.EXAMPLE: 2.2,
+    K.TYPING: 2.2,
+    K.BUILD: 2.0,
+    K.CHORE: 1.0,
+    K.DATA: 1.4,
+    K.INTERFACE: 2.4,
+}
+"""Weight of a class when some files belong to it."""
 SOURCE = "source"
-NEWS = re.compile(r"(^|/)(CHANGES|CHANGELOG|HISTORY|NEWS|changelog\.d/|newsfragments/|whatsnew/)", re.IGNORECASE)
+CHANGELOG_PATH = re.compile(
+    r"(^|/)(CHANGES|CHANGELOG|HISTORY|NEWS|changelog\.d/|newsfragments/|whatsnew/)", re.IGNORECASE
+)
 
-_PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in CLASSES)
+_PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in PATH_CLASSES)
 
 
 @lru_cache(maxsize=50_000)
-def class_of(path: str) -> str:
-    """The kind whose files look like `path`, or `source`."""
+def classify_path(path: str) -> str:
+    """Return the kind whose pattern matches `path`, or `source`."""
     if is_protected(path):
         return K.CI if _PATTERNS[0][1].search(path) else K.TEST
     return next((kind for kind, pattern in _PATTERNS if pattern.search(path)), SOURCE)
 
 
-def signs_of_paths(paths: Sequence[str]) -> list[tuple[K, str, str, float]]:
-    """What the paths speak for: kind, rule (`paths-only`, `paths-some`), a path, weight."""
+def find_path_signs(paths: Sequence[str]) -> list[tuple[K, str, str, float]]:
+    """Return evidence in the paths: kind, rule (`paths-only`, `paths-some`), a path, weight."""
     by_class: dict[str, str] = {}
     for path in paths:
-        by_class.setdefault(class_of(path), path)
-    rest = [found for found in by_class if not (found == K.DOCUMENTATION and NEWS.search(by_class[found]))]
+        by_class.setdefault(classify_path(path), path)
+    rest = [found for found in by_class if not (found == K.DOCUMENTATION and CHANGELOG_PATH.search(by_class[found]))]
     found: list[tuple[K, str, str, float]] = []
     for name, path in by_class.items():
         if name == SOURCE:
             continue
         alone = len(by_class) == 1 or rest == [name]
-        found.append((K(name), "paths-only" if alone else "paths-some", path, ONLY if alone else SOME[K(name)]))
+        found.append(
+            (K(name), "paths-only" if alone else "paths-some", path, ONLY_WEIGHT if alone else SOME_WEIGHTS[K(name)])
+        )
     if by_class and SOURCE not in by_class:
         some = next(iter(by_class.values()))
         found += [(kind, "paths-no-source", some, -4.0) for kind in (K.BUGFIX, K.FEATURE, K.REFACTOR, K.PERFORMANCE)]

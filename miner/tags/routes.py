@@ -1,7 +1,7 @@
-"""Where changes of each kind go. Reading ROUTES is reading which kinds of tasks they can become, or why none.
+"""Routes: the kinds of tasks that can be derived from each kind of change. `ROUTES` is the complete mapping.
 
-Routes name kinds of tasks of docs/cli.md. Which of them are derived today is the derivers' affair: a route says what a
-change is good for, so that nothing has to be mined again when another deriver comes.
+A route names kinds of tasks of docs/cli.md, whether or not a deriver for them exists yet, so that nothing has to be
+mined again when one is added.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from taskdb.tags import ChangeKind as K
 
 
 class Route(NamedTuple):
-    """Kinds of tasks, or, where there are none, why a change of this kind alone stops."""
+    """Kinds of tasks or, if there are none, why a change of this kind alone is rejected."""
 
     tasks: tuple[str, ...]
-    stops: str = ""
+    rejection: str = ""
 
 
 _BEHAVIOUR = ("bugfix", "test-writing", "review", "injected", "combined")
@@ -40,42 +40,42 @@ ROUTES: dict[K, Route] = {
     K.PERFORMANCE: Route(("performance", "review", "injected")),
     K.REFACTOR: Route(("review", "injected")),
     K.TEST: Route(("test-writing",)),
-    K.TYPING: Route((), "annotations alone change nothing that a test can see"),
-    K.STYLE: Route((), "formatting changes nothing that a test can see"),
-    K.DOCUMENTATION: Route((), "no test can see documentation"),
-    K.EXAMPLE: Route((), "examples are not what tests run"),
-    K.DEPENDENCY: Route((), "other versions are another environment, not another program"),
-    K.BUILD: Route((), "the environment is made from it; nothing in the box can be asked"),
-    K.CI: Route((), "it runs on somebody else's machines"),
-    K.RELEASE: Route((), "a version number is not work"),
-    K.REVERT: Route((), "it takes back work, the statement is the earlier change's"),
-    K.BACKPORT: Route((), "the same change is told on another branch"),
-    K.MERGE: Route((), "what was merged is told by itself"),
-    K.DATA: Route((), "data cannot be worked out from a statement"),
-    K.LICENCE: Route((), "no test can see licence texts"),
-    K.CHORE: Route((), "housekeeping, nothing that a test can see"),
-    K.OTHER: Route((), "nothing says what it is"),
+    K.TYPING: Route((), "annotations do not change test results"),
+    K.STYLE: Route((), "formatting does not change test results"),
+    K.DOCUMENTATION: Route((), "documentation is not tested"),
+    K.EXAMPLE: Route((), "examples are not tested"),
+    K.DEPENDENCY: Route((), "other versions change the environment, not the program"),
+    K.BUILD: Route((), "it changes how the environment is built, which no test in it can check"),
+    K.CI: Route((), "it is not run by tests"),
+    K.RELEASE: Route((), "a version number is no task"),
+    K.REVERT: Route((), "it undoes another change and has no statement of its own"),
+    K.BACKPORT: Route((), "the original change is mined from its own branch"),
+    K.MERGE: Route((), "the merged changes are mined on their own"),
+    K.DATA: Route((), "data cannot be derived from a statement"),
+    K.LICENCE: Route((), "licence texts are not tested"),
+    K.CHORE: Route((), "housekeeping does not change test results"),
+    K.OTHER: Route((), "its kind is unknown"),
 }
-"""Kind of change -> what can be made of it."""
+"""Kind of change -> kinds of tasks."""
 
-SEEN_BY_TESTS = ("bugfix", "test-writing", "review")
-"""What a change of source and tests is good for whatever its title says: the tests decide, not the words."""
+TEST_DETECTABLE_TASKS = ("bugfix", "test-writing", "review")
+"""Kinds of tasks for a change of source and tests, whatever its title: test results decide, not words."""
 
 
-def route_of(kinds: Sequence[K], *, source_and_tests: bool, same_program: bool, source_alone: bool = False) -> Route:
-    """The route of a change of these kinds, the primary one first.
+def find_route(kinds: Sequence[K], *, source_and_tests: bool, same_program: bool, source_alone: bool = False) -> Route:
+    """Return the route of a change of these kinds, the primary one first.
 
     Args:
         kinds: kinds of the change.
-        source_and_tests: both sides are touched: no title speaks against what tests may see.
-        same_program: the diff shows that the program does the same as before.
-        source_alone: only source is touched. Speed is then seen by tests that were there before.
+        source_and_tests: source and tests are changed.
+        same_program: the diff proves that behaviour does not change.
+        source_alone: only source is changed; a performance gain is then measured by existing tests.
     """
     tasks = dict.fromkeys(task for kind in kinds for task in ROUTES[kind].tasks)
     if same_program:
-        return Route((), ROUTES[kinds[0]].stops or "the program is the same as before")
+        return Route((), ROUTES[kinds[0]].rejection or "behaviour does not change")
     if source_and_tests:
-        tasks |= dict.fromkeys(SEEN_BY_TESTS)
+        tasks |= dict.fromkeys(TEST_DETECTABLE_TASKS)
     elif source_alone and kinds[0] is K.PERFORMANCE:
         tasks = dict.fromkeys(ROUTES[K.PERFORMANCE].tasks)
     elif not set(kinds) & {K.TEST}:
@@ -84,4 +84,4 @@ def route_of(kinds: Sequence[K], *, source_and_tests: bool, same_program: bool, 
         tasks = {task: None for task in tasks if task == "test-writing"}
     if tasks:
         return Route(tuple(tasks))
-    return Route((), ROUTES[kinds[0]].stops or "source and tests are not both changed")
+    return Route((), ROUTES[kinds[0]].rejection or "source and tests are not both changed")

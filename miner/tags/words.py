@@ -1,8 +1,8 @@
-"""A title and a text as features: words, pairs of words, and the groups of `lexicon.py` they belong to.
+"""Features of a title and a text: words, pairs of words, and the groups of `lexicon.py` that contain them.
 
-The names of features are public: they are what `weights.json` weighs. `0:fix` is a title's first word, `t:fix` a word
-of the title, `t:off by` a pair, `b:fix` a word of the text; `T:repair` and `B:repair` say that a word of the group
-`repair` stands in the title or the text, and `T:repair+prose` that the title has words of both groups.
+The names of features are stored in `weights.json`. `0:fix` is a title's first word, `t:fix` a word of the title,
+`t:off by` a pair, `b:fix` a word of the text; `T:repair` and `B:repair` stand for a word in title or text of the group
+`repair`, and `T:repair+prose` that the title has words of both groups.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import lru_cache
 from itertools import pairwise
 
 from miner.git import messages
-from miner.tags.lexicon import GROUPS, QUALIFYING
+from miner.tags.lexicon import GROUPS, QUALIFIED_GROUPS
 
-MOST_WORDS = 150
-"""Words of a text that are looked at; what it is about stands at its beginning."""
+MAX_WORDS = 150
+"""Words of a text that are read; the beginning names the topic."""
 
 _WORD = re.compile(r"[a-z]+(?:'t)?")
 _NOISE = re.compile(r"https?://\S+|\b[0-9a-f]{12,}\b|^Merge .*'(?=\S+')|\S+@\S+")
@@ -24,7 +24,7 @@ _ENDINGS = (("ies", "y"), ("sses", "ss"), ("ing", ""), ("ed", ""), ("es", "e"), 
 
 @lru_cache(maxsize=50_000)
 def stem(word: str) -> str:
-    """A word without its ending, roughly: fixes, fixed and fixing are `fix`."""
+    """Return a word without its ending, roughly: fixes, fixed and fixing are `fix`."""
     for ending, rest in _ENDINGS:
         if word.endswith(ending) and not word.endswith("ss"):
             cut = word[: len(word) - len(ending)] + rest
@@ -41,49 +41,49 @@ for _name, _words in GROUPS.items():
         _GROUPS_OF[stem(_each)] = (*_GROUPS_OF.get(stem(_each), ()), _name)
 
 
-def message_parts(message: str) -> tuple[str, str]:
-    """Title and text of a whole commit message; of a mere branch merge the first line."""
-    title, body = messages.text_of(message)
+def split_message(message: str) -> tuple[str, str]:
+    """Return title and text of a commit message; of a plain branch merge the first line."""
+    title, body = messages.extract_text(message)
     return title or message.strip().partition("\n")[0], body
 
 
-def features(title: str, body: str) -> dict[str, str]:
-    """Features of a title and a text (either may be empty), each with the words it was seen in."""
+def extract_features(title: str, body: str) -> dict[str, str]:
+    """Return the features of a title and a text (either may be empty), each with the words that have it."""
     found: dict[str, str] = {}
-    _of_title(words_of(title), found)
+    _add_title_features(split_words(title), found)
     seen = 0
-    for word in words_of(body[:4000]):
+    for word in split_words(body[:4000]):
         short = stem(word)
         found.setdefault(f"b:{short}", word)
         for group in _GROUPS_OF.get(short, ()):
             found.setdefault(f"B:{group}", word)
         seen += 1
-        if seen == MOST_WORDS:
+        if seen == MAX_WORDS:
             break
     if not seen:
         found["no-text"] = ""
     return found
 
 
-def _of_title(said: list[str], found: dict[str, str]) -> None:
-    short = [stem(word) for word in said]
+def _add_title_features(words: list[str], found: dict[str, str]) -> None:
+    short = [stem(word) for word in words]
     if short:
-        found[f"0:{short[0]}"] = said[0]
-    for word, whole in zip(short, said, strict=True):
+        found[f"0:{short[0]}"] = words[0]
+    for word, whole in zip(short, words, strict=True):
         found.setdefault(f"t:{word}", whole)
         for group in _GROUPS_OF.get(word, ()):
             found.setdefault(f"T:{group}", whole)
-    for (one, first), (two, second) in pairwise(zip(short, said, strict=True)):
+    for (one, first), (two, second) in pairwise(zip(short, words, strict=True)):
         found.setdefault(f"t:{one} {two}", f"{first} {second}")
-    for group in QUALIFYING:
+    for group in QUALIFIED_GROUPS:
         if "T:repair" in found and f"T:{group}" in found:
             found[f"T:repair+{group}"] = f"{found['T:repair']} ... {found[f'T:{group}']}"
     if short and not any(key.startswith("T:") for key in found):
         found["no-group"] = ""
     if len(short) < 4:
-        found["short-title"] = " ".join(said)
+        found["short-title"] = " ".join(words)
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text in lower case, without addresses and hashes."""
+def split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without addresses and hashes."""
     return _WORD.findall(_NOISE.sub(" ", text).lower())

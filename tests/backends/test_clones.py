@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.clones import Clones, is_url, repo_of_url
-from backends.git import Repository
-from mergemill.errors import InputError, Transient
+from backends.clones import CloneStore, is_url, parse_repo_name
+from backends.git import GitRepository
+from core.errors import InputError, Transient
 from tests.helpers import TinyRepo
 
 
@@ -20,16 +20,16 @@ def origin(tmp_path: Path) -> TinyRepo:
 
 
 @pytest.fixture
-def clones(tmp_path: Path) -> Clones:
-    return Clones(tmp_path / "store", attempts=2, first_wait=0.01)
+def clones(tmp_path: Path) -> CloneStore:
+    return CloneStore(tmp_path / "store", attempts=2, first_wait=0.01)
 
 
-def test_a_path_is_read_where_it_is(origin: TinyRepo, clones: Clones) -> None:
+def test_a_path_is_read_in_place(origin: TinyRepo, clones: CloneStore) -> None:
     assert clones.open(f"git:{origin.path}").path == origin.path
-    assert not clones.store.exists()
+    assert not clones.folder.exists()
 
 
-def test_a_url_is_cloned_once_and_fetched_when_asked(origin: TinyRepo, clones: Clones) -> None:
+def test_a_url_is_cloned_once_and_fetched_on_request(origin: TinyRepo, clones: CloneStore) -> None:
     source = f"git:{origin.path.as_uri()}"
     origin.git("update-ref", "refs/pull/1/head", "HEAD")
     first = clones.open(source)
@@ -41,16 +41,16 @@ def test_a_url_is_cloned_once_and_fetched_when_asked(origin: TinyRepo, clones: C
 
 
 @pytest.mark.parametrize("forge", [True, False])
-def test_a_branch_below_the_name_of_one_that_is_gone_is_fetched(
-    origin: TinyRepo, clones: Clones, tmp_path: Path, *, forge: bool
+def test_a_branch_below_the_name_of_a_deleted_one_is_fetched(
+    origin: TinyRepo, clones: CloneStore, tmp_path: Path, *, forge: bool
 ) -> None:
     source, url = f"git:{origin.path.as_uri()}", origin.path.as_uri()
 
-    def fetched() -> Repository:
+    def fetched() -> GitRepository:
         if not forge:
             return clones.open(source, fresh=True)
         clones.fetch_forge(tmp_path / "forged.git", url, head="main")
-        return Repository(tmp_path / "forged.git")
+        return GitRepository(tmp_path / "forged.git")
 
     origin.git("branch", "next")
     origin.git("branch", "kept")
@@ -63,29 +63,29 @@ def test_a_branch_below_the_name_of_one_that_is_gone_is_fetched(
     assert repository.has_commit("refs/heads/next/one")
 
 
-def test_a_clone_that_fails_leaves_nothing_half_made(clones: Clones, tmp_path: Path) -> None:
+def test_a_failed_clone_leaves_no_folder(clones: CloneStore, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot clone"):
         clones.open(f"git:{(tmp_path / 'nowhere').as_uri()}")
-    assert list((clones.store / "git").iterdir()) == []
+    assert list((clones.folder / "git").iterdir()) == []
 
 
-def test_no_network_is_transient_and_tried_again(clones: Clones) -> None:
+def test_a_network_failure_is_transient_and_retried(clones: CloneStore) -> None:
     with pytest.raises(Transient, match="cannot reach"):
         clones.open("git:http://127.0.0.1:9/acme/widget.git")
 
 
-def test_a_local_clone_comes_before_cloning(origin: TinyRepo, tmp_path: Path) -> None:
+def test_a_local_clone_takes_precedence_over_cloning(origin: TinyRepo, tmp_path: Path) -> None:
     folder = tmp_path / "clones"
     bare = folder / "acme__widget.git"
     origin.git("clone", "-q", "--bare", str(origin.path), str(bare))
-    clones = Clones(tmp_path / "store", folder)
+    clones = CloneStore(tmp_path / "store", folder)
     assert clones.open("git:https://forge.invalid/acme/widget.git").path == bare
     assert clones.open("instances:tasks.jsonl", "acme/widget").path == bare
 
 
 @pytest.mark.parametrize("kind", ["missing", "file", "folder", "inside", "empty", "shallow", "partial"])
-def test_what_cannot_be_read_whole_is_told_in_one_line(
-    kind: str, origin: TinyRepo, clones: Clones, tmp_path: Path
+def test_an_incomplete_repository_is_a_one_line_error(
+    kind: str, origin: TinyRepo, clones: CloneStore, tmp_path: Path
 ) -> None:
     path = tmp_path / kind
     words = {"empty": "empty", "shallow": "shallow", "partial": "partial"}.get(kind, "not a git repository")
@@ -105,29 +105,34 @@ def test_what_cannot_be_read_whole_is_told_in_one_line(
         origin.git("clone", "-q", "--filter=blob:none", "--no-checkout", origin.path.as_uri(), str(path))
     with pytest.raises(InputError, match=words) as error:
         clones.open(f"git:{path}")
-    assert "\n" not in error.value.line()
-    assert str(path) in error.value.line()
+    assert "\n" not in error.value.format_line()
+    assert str(path) in error.value.format_line()
 
 
-def test_a_linked_work_tree_is_a_repository(origin: TinyRepo, clones: Clones, tmp_path: Path) -> None:
+def test_a_linked_work_tree_is_a_repository(origin: TinyRepo, clones: CloneStore, tmp_path: Path) -> None:
     origin.git("worktree", "add", "-q", "--detach", str(tmp_path / "linked"))
     assert clones.open(f"git:{tmp_path / 'linked'}").resolve("HEAD") == origin.git("rev-parse", "HEAD")
 
 
-def test_a_package_has_one_place_whatever_its_spelling(clones: Clones) -> None:
-    assert clones.package("Foo.Bar_baz") == clones.package("foo-bar-baz")
+def test_a_package_has_one_folder_for_all_spellings(clones: CloneStore) -> None:
+    assert clones.find_package("Foo.Bar_baz") == clones.find_package("foo-bar-baz")
     with pytest.raises(InputError):
         clones.open("pypi:never-mined")
 
 
-def test_urls_and_paths_are_told_apart() -> None:
+def test_urls_and_paths_are_distinguished() -> None:
     assert [is_url(x) for x in ("https://a/b", "git@a.b:c/d", "/a/b", "./a:b", "file:///a")] == [
-        True, True, False, False, True]  # fmt: skip
-    assert repo_of_url("git@forge.example:acme/widget.git") == "acme/widget"
-    assert repo_of_url("https://forge.example/acme/widget/") == "acme/widget"
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert parse_repo_name("git@forge.example:acme/widget.git") == "acme/widget"
+    assert parse_repo_name("https://forge.example/acme/widget/") == "acme/widget"
 
 
-def test_two_urls_never_share_a_clone(origin: TinyRepo, clones: Clones) -> None:
+def test_two_urls_never_share_a_clone(origin: TinyRepo, clones: CloneStore) -> None:
     url = origin.path.as_uri()
     path = clones.open(f"git:{url}").path
     assert path.name == f"acme__widget-{hashlib.sha256(url.encode()).hexdigest()[:8]}.git"

@@ -1,4 +1,4 @@
-"""The benchmark of environments: its choice follows its rule, its rows and tables say what was seen."""
+"""The benchmark of environments: draw, rows and tables."""
 
 from __future__ import annotations
 
@@ -8,94 +8,129 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.environments.choose import POOLS, Chosen, chosen, drawn, halved, halves, language_of
-from benchmarks.environments.measure import REACHED, STEPS, Row, measure, read, write
-from benchmarks.environments.tables import markdown, wilson
-from builders.accept import Reason
-from tests.boxes import make_services
+from benchmarks.environments.choose import (
+    POOLS,
+    BenchmarkRepository,
+    assign_halves,
+    detect_language,
+    draw_names,
+    load_chosen,
+    split_halves,
+)
+from benchmarks.environments.measure import (
+    STEP_BY_REASON,
+    STEPS,
+    EnvironmentResult,
+    append_result,
+    measure,
+    read_results,
+)
+from benchmarks.environments.tables import compute_wilson_interval, render_markdown
+from builders.acceptance import Reason
+from tests.containers import make_services
 from tests.helpers import TinyRepo
 
 RULE = tomllib.loads(POOLS.read_text())
 
 
 def test_the_repositories_are_those_the_rule_draws():
-    assert {pool: [row.repo for row in chosen() if row.pool == pool] for pool in RULE["pools"]} == drawn(
+    assert {pool: [row.repo for row in load_chosen() if row.pool == pool] for pool in RULE["pools"]} == draw_names(
         RULE["pools"], RULE["left_out"]
     )
 
 
 def test_no_repository_is_drawn_twice_and_every_one_has_a_day_within_the_rule():
-    rows = chosen()
+    rows = load_chosen()
     assert len({row.repo for row in rows}) == len(rows) >= 72
     assert all(row.day <= RULE["day"].isoformat() and len(row.commit) == 40 for row in rows)
 
 
 def test_the_halves_of_a_language_follow_from_names_alone_and_are_even():
-    half = halved(RULE["pools"], RULE["left_out"])
+    half = assign_halves(RULE["pools"], RULE["left_out"])
     groups: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in chosen():
+    for row in load_chosen():
         assert row.half == half[row.repo]
         groups[row.group][row.half] += 1
     assert all(0 <= counted["tune"] - counted["held"] <= 1 for counted in groups.values())
     names = ["a/a", "b/b", "c/c"]
-    assert halves(names) == halves(names[::-1])
+    assert split_halves(names) == split_halves(names[::-1])
 
 
 def test_a_replacement_takes_the_half_of_what_it_replaces_and_moves_no_other():
     pools = {"go": {"names": "a/a b/b c/c d/d e/e", "wanted": 4, "language": "go"}}
-    before = halved(pools, {})
-    gone = drawn(pools, {})["go"][1]
-    after = halved(pools, {gone: "lost"})
-    (new,) = set(drawn(pools, {gone: "lost"})["go"]) - set(before)
+    before = assign_halves(pools, {})
+    gone = draw_names(pools, {})["go"][1]
+    after = assign_halves(pools, {gone: "lost"})
+    (new,) = set(draw_names(pools, {gone: "lost"})["go"]) - set(before)
     assert after[new] == before[gone]
     assert all(after[name] == half for name, half in before.items())
 
 
 def test_a_repository_left_out_is_replaced_by_the_next_of_its_pool():
     pools = {"go": {"names": "a/a b/b c/c d/d", "wanted": 2}}
-    first, second = drawn(pools, {})["go"]
-    taken = drawn(pools, {first: "gone"})["go"]
+    first, second = draw_names(pools, {})["go"]
+    taken = draw_names(pools, {first: "gone"})["go"]
     assert taken[0] == second
     assert first not in taken
     assert len(taken) == 2
 
 
-def test_languages_that_share_a_pool_are_told_apart_by_their_program_files():
-    assert language_of(["src/a.ts", "src/b.ts", "test/a.js", "README.md"], "javascript") == "typescript"
-    assert language_of(["src/a.c", "src/b.c", "src/b.h", "include/x.hpp"], "c-c++") == "c"
-    assert language_of(["include/x.h", "test/t.cpp"], "c-c++") == "c++"
-    assert language_of(["a.py"], "go") == "go"
+def test_languages_of_one_pool_are_distinguished_by_their_program_files():
+    assert detect_language(["src/a.ts", "src/b.ts", "test/a.js", "README.md"], "javascript") == "typescript"
+    assert detect_language(["src/a.c", "src/b.c", "src/b.h", "include/x.hpp"], "c-c++") == "c"
+    assert detect_language(["include/x.h", "test/t.cpp"], "c-c++") == "c++"
+    assert detect_language(["a.py"], "go") == "go"
 
 
-def row(repo: str, half: str, reason: str = "", *, language: str = "go", seconds: float = 10.0) -> Row:
-    return Row(
-        repo=repo, group=language, language=language, half=half, commit="c" * 40, day="2025-06-30",
-        step=REACHED[reason] if reason else "accepted", reason=reason, detail="", attempt=0 if reason else 1,
-        edits=("python 3.9",), version="", seconds=seconds, test_seconds=1, own_mb=0.5, shared_mb=80, share=1, passed=9,
-        ran=10, revision="r",
-    )  # fmt: skip
+def make_row(
+    repo: str, half: str, reason: str = "", *, language: str = "go", seconds: float = 10.0
+) -> EnvironmentResult:
+    return EnvironmentResult(
+        repo=repo,
+        group=language,
+        language=language,
+        half=half,
+        commit="c" * 40,
+        day="2025-06-30",
+        step=STEP_BY_REASON[reason] if reason else "accepted",
+        reason=reason,
+        detail="",
+        attempt=0 if reason else 1,
+        edits=("python 3.9",),
+        version="",
+        seconds=seconds,
+        test_seconds=1,
+        own_mb=0.5,
+        shared_mb=80,
+        share=1,
+        passed=9,
+        ran=10,
+        revision="r",
+    )
 
 
-def test_every_reason_of_a_refused_build_has_its_step_of_the_ladder():
-    assert {str(reason) for reason in Reason} <= REACHED.keys()
-    assert set(REACHED.values()) <= {"", *STEPS[:-1]}
+def test_every_rejection_reason_of_a_build_has_a_last_step():
+    assert {str(reason) for reason in Reason} <= STEP_BY_REASON.keys()
+    assert set(STEP_BY_REASON.values()) <= {"", *STEPS[:-1]}
 
 
 def test_a_row_written_again_replaces_the_earlier_one(tmp_path):
     path = tmp_path / "rows.jsonl"
-    assert read(path) == {}
-    for one in (row("a/a", "tune", "timeout"), row("b/b", "held"), row("a/a", "tune")):
-        write(one, path)
-    assert read(path) == {"a/a": row("a/a", "tune"), "b/b": row("b/b", "held")}
+    assert read_results(path) == {}
+    for one in (make_row("a/a", "tune", "timeout"), make_row("b/b", "held"), make_row("a/a", "tune")):
+        append_result(one, path)
+    assert read_results(path) == {"a/a": make_row("a/a", "tune"), "b/b": make_row("b/b", "held")}
     assert len(path.read_text().splitlines()) == 3
 
 
 def test_shares_are_counted_by_step_language_and_half():
     rows = [
-        row("a/a", "tune"), row("b/b", "tune", "no-plan"), row("c/c", "held", "few-collected"),
-        row("d/d", "held", language="rust", seconds=30),
-    ]  # fmt: skip
-    lines = markdown(rows).splitlines()
+        make_row("a/a", "tune"),
+        make_row("b/b", "tune", "no-plan"),
+        make_row("c/c", "held", "few-collected"),
+        make_row("d/d", "held", language="rust", seconds=30),
+    ]
+    lines = render_markdown(rows).splitlines()
     assert "| go | both | 3 | 2 | 2 | 1 | 1 | 33% | 6%-79% | 10 | 80 | 0.50 |" in lines
     assert "| all | both | 4 | 3 | 3 | 2 | 2 | 50% | 15%-85% | 20 | 80 | 0.50 |" in lines
     assert "| `no-plan` | 1 |  | b/b |" in lines
@@ -103,10 +138,10 @@ def test_shares_are_counted_by_step_language_and_half():
 
 
 def test_the_interval_is_wilsons():
-    low, high = wilson(8, 10)
+    low, high = compute_wilson_interval(8, 10)
     assert (round(low, 3), round(high, 3)) == (0.490, 0.943)
-    assert wilson(0, 5)[0] == 0
-    assert wilson(0, 0) == (0.0, 1.0)
+    assert compute_wilson_interval(0, 5)[0] == 0
+    assert compute_wilson_interval(0, 0) == (0.0, 1.0)
 
 
 @pytest.mark.docker
@@ -115,7 +150,7 @@ def test_a_repository_is_measured_by_the_products_own_stage(tmp_path):
     test = "from one import ONE\n\ndef test(): assert ONE == 1\n"
     commit = repo.commit("Begin", {"one.py": "ONE = 1\n", "test_one.py": test, "setup.cfg": "[tool:pytest]\n"})
     (tmp_path / "a__a.git").symlink_to(repo.path)
-    found = Chosen(
+    found = BenchmarkRepository(
         repo="a/a", pool="python", group="python", language="python", half="tune", commit=commit, day="2024-03-01"
     )
     services = make_services(tmp_path)

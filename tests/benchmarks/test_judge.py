@@ -1,4 +1,4 @@
-"""The judge's benchmark on a handful of rows, with a scripted model beside the rules."""
+"""The judge's benchmark on a few rows, with a scripted model beside the rules."""
 
 from __future__ import annotations
 
@@ -9,32 +9,40 @@ from typing import Any
 
 import pytest
 
-from mergemill.config import Settings
-from tests.llm.conftest import server
-from tests.llm.server import ModelServer, Says
-from tests.verifiers.judge.change import CASE, STATEMENT, answer
+from core.config import Settings
+from tests.backends.llm.conftest import server
+from tests.backends.llm.server import ModelServer, ScriptedAnswer
+from tests.verifiers.judge.change import CASE, STATEMENT, make_answer_json
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("sklearn")
-from benchmarks.judge.asked import judges_of, panels_of, summary  # noqa: E402 - needs scikit-learn
-from benchmarks.judge.rows import read  # noqa: E402 - needs scikit-learn
+from benchmarks.judge.opinions import collect_panels, score_judges, summarize_panels  # noqa: E402 - needs scikit-learn
+from benchmarks.judge.rows import read_rows  # noqa: E402 - needs scikit-learn
 
 __all__ = ["server"]
 ROWS = 6
 
 
-def written(folder: Path) -> tuple[Path, Path]:
-    """(texts, labels): every third row is bad in both ways."""
+def write_rows(folder: Path) -> tuple[Path, Path]:
+    """Write rows of which every third is bad for both labels; return (texts, labels)."""
     texts, labels = folder / "texts.jsonl", folder / "labels.csv"
     rows = [
         {
-            "instance_id": f"ada__greet-{n}", "repo": "ada/greet", "base_commit": f"{n:040x}", "patch": CASE.gold,
-            "test_patch": CASE.tests, "problem_statement": f"{STATEMENT}\nRow {n}.", "hints_text": "", "version": "1.0",
-            "created_at": "2024-03-01T12:00:00Z", "FAIL_TO_PASS": list(CASE.fail_to_pass), "PASS_TO_PASS": [],
+            "instance_id": f"ada__greet-{n}",
+            "repo": "ada/greet",
+            "base_commit": f"{n:040x}",
+            "patch": CASE.gold_patch,
+            "test_patch": CASE.test_patch,
+            "problem_statement": f"{STATEMENT}\nRow {n}.",
+            "hints_text": "",
+            "version": "1.0",
+            "created_at": "2024-03-01T12:00:00Z",
+            "FAIL_TO_PASS": list(CASE.fail_to_pass),
+            "PASS_TO_PASS": [],
             "in": ["Lite", "Verified"] if n % 3 == 1 else ["Lite"],
         }
         for n in range(1, ROWS + 1)
-    ]  # fmt: skip
+    ]
     texts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with labels.open("w", newline="") as file:
         told = csv.writer(file)
@@ -44,18 +52,20 @@ def written(folder: Path) -> tuple[Path, Path]:
 
 
 def test_a_model_is_measured_beside_the_rules(server: ModelServer, tmp_path: Path) -> None:
-    def knows(request: dict[str, Any]) -> Says:
+    def knows(request: dict[str, Any]) -> ScriptedAnswer:
         asked = request["messages"][1]["content"]
         bad = any(f"Row {n}.\n" in asked for n in range(3, ROWS + 1, 3))
-        return Says(text="Row 1 is fine." if "Row 1.\n" in asked else answer(underspecified=3 * bad, unfair_tests=2))
+        return ScriptedAnswer(
+            text="Row 1 is fine." if "Row 1.\n" in asked else make_answer_json(underspecified=3 * bad, unfair_tests=2)
+        )
 
     server.script = knows
-    rows = read(*written(tmp_path))
+    rows = read_rows(*write_rows(tmp_path))
     settings = Settings(llm=server.url, model="scripted", store=tmp_path / "store", judge_samples=2)
-    panels = panels_of(rows, settings)
-    assert summary(panels) == "12 opinions, 2 void; agreement 1.00, alpha 1.00; 1540 tokens, 0.00 paid"
+    panels = collect_panels(rows, settings)
+    assert summarize_panels(panels) == "12 opinions, 2 invalid; agreement 1.00, alpha 1.00; 1540 tokens, 0.00 paid"
     rules = {label: np.full(ROWS, 0.2) for label in rows.bad}
-    judges = judges_of(panels, rules)
+    judges = score_judges(panels, rules)
     assert judges["opinions"]["underspecified"] == pytest.approx([0.4, 0, 1, 0, 0, 1])
     assert judges["opinions"]["unfair_tests"] == pytest.approx([2 / 3] * ROWS)
     assert judges["rules and opinions"]["underspecified"] == pytest.approx([0.2, 0.1, 0.6, 0.1, 0.1, 0.6])

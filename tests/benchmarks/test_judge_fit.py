@@ -1,4 +1,4 @@
-"""The fit of the judge's model, on made-up rows."""
+"""The fit of the judge's model on generated rows."""
 
 from __future__ import annotations
 
@@ -6,47 +6,47 @@ import pytest
 
 np = pytest.importorskip("numpy")
 pytest.importorskip("sklearn")
-from benchmarks.judge.fit import Data, fit, judged_by_others  # noqa: E402 - needs scikit-learn
-from benchmarks.judge.measure import METRICS, measured, precision_at_top, reliability  # noqa: E402
+from benchmarks.judge.fit import FitData, cross_validate_nested, fit  # noqa: E402 - needs scikit-learn
+from benchmarks.judge.measure import METRICS, compute_precision_at_top, compute_reliability, measure_metric  # noqa: E402
 
 
-def made(seed: int = 3, rows: int = 120) -> Data:
-    """Two signals that tell, one against what is thought of it, one that is noise; ten repositories."""
+def make_data(seed: int = 3, rows: int = 120) -> FitData:
+    """Two informative signals, one with the wrong sign, one of noise; ten repositories."""
     random = np.random.default_rng(seed)
     truth = random.random(rows) < 0.4
     told = truth[:, None] * np.array([1.5, 1.0, -1.5, 0.0]) + random.normal(size=(rows, 4))
     told[::7, 1] = np.nan
     groups = np.array([f"ada/{n % 10}" for n in range(rows)])
-    return Data(told, truth, groups, random.random(rows) < 0.8)
+    return FitData(told, truth, groups, random.random(rows) < 0.8)
 
 
-def test_no_repository_is_learned_from_and_judged() -> None:
-    data = made()
+def test_no_repository_is_in_training_and_test_rows() -> None:
+    data = make_data()
     for learn, judge in data.folds():
         assert not set(data.groups[learn]) & set(data.groups[judge])
 
 
-def test_no_signal_counts_in_favour_and_what_tells_counts_most() -> None:
-    fitted = fit(made(), 0.4)
+def test_weights_are_nonnegative_and_informative_signals_count_most() -> None:
+    fitted = fit(make_data(), 0.4)
     assert (fitted.weights >= 0).all()
     assert fitted.weights[0] > fitted.weights[2]
     assert fitted.weights[0] > fitted.weights[3]
 
 
 def test_probabilities_of_unseen_rows_rank_and_are_nearly_right() -> None:
-    data = made()
-    said, chosen = judged_by_others(data, 0.4)
+    data = make_data()
+    said, chosen = cross_validate_nested(data, 0.4)
     own = data.unselected
-    found = measured(METRICS["AUROC"], data.truth[own], said[own])
+    found = measure_metric(METRICS["AUROC"], data.truth[own], said[own])
     assert found.low < found.value < found.high
     assert found.value > 0.6
     assert len(chosen) == 5
     assert abs(said.mean() - data.truth.mean()) < 0.15
 
 
-def test_measures_of_known_scores() -> None:
+def test_metrics_of_known_scores() -> None:
     truth = np.array([True, False] * 10)
-    assert precision_at_top(truth, truth.astype(float)) == 1.0
-    assert precision_at_top(truth, 1 - truth.astype(float)) == 0.0
-    assert str(measured(METRICS["AUROC"], np.array([False] * 5), np.arange(5.0))) == "-"
-    assert [n for n, _, _ in reliability(truth, np.linspace(0, 1, 20))] == [4] * 5
+    assert compute_precision_at_top(truth, truth.astype(float)) == 1.0
+    assert compute_precision_at_top(truth, 1 - truth.astype(float)) == 0.0
+    assert str(measure_metric(METRICS["AUROC"], np.array([False] * 5), np.arange(5.0))) == "-"
+    assert [n for n, _, _ in compute_reliability(truth, np.linspace(0, 1, 20))] == [4] * 5

@@ -1,4 +1,4 @@
-"""The wrong submissions of the benchmark of kinds are what they say."""
+"""Wrong submissions of the benchmark of kinds."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import git
-from benchmarks.kinds import summed, taken_away, wrong
+from backends.git import run_git
+from benchmarks.kinds import generate_wrong_submissions, remove_added_lines, summarise_values
 from tests.helpers import TinyRepo
 
 TEXT = "def count(words):\n    found = words.split(' ')\n    return len(found)\n"
 
 
-def test_what_gold_takes_away_applies_and_puts_nothing_in_its_place(tmp_path: Path) -> None:
+def test_the_gold_patch_without_its_added_lines_applies(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "words")
     repo.commit("base", {"words.py": TEXT, "more.py": "x = 1\n"})
     (repo.path / "words.py").write_text(TEXT.replace("split(' ')", "split()"))
     (repo.path / "more.py").write_text("x = 1\ny = 2\n")
-    patch = git("diff", "--no-ext-diff", cwd=repo.path)
-    git("checkout", "-q", ".", cwd=repo.path)
-    git("apply", "--unidiff-zero", cwd=repo.path, data=taken_away(patch.decode()).encode())
+    patch = run_git("diff", "--no-ext-diff", cwd=repo.path)
+    run_git("checkout", "-q", ".", cwd=repo.path)
+    run_git("apply", "--unidiff-zero", cwd=repo.path, data=remove_added_lines(patch.decode()).encode())
     assert (repo.path / "words.py").read_text() == "def count(words):\n    return len(found)\n"
     assert (repo.path / "more.py").read_text() == "x = 1\n"
 
@@ -32,7 +32,7 @@ def test_every_kind_has_three_wrong_submissions(kind: str) -> None:
     tests = patch.replace("w.py", "tests/test_w.py")
     oracle = {"defects": [{"path": "w.py", "first_line": 1, "last_line": 1}]}
     task = {"kind": kind, "patch": patch, "test_patch": tests, "language": "python", "oracle": oracle, "repo": "ada/w"}
-    made = list(wrong(task))
+    made = list(generate_wrong_submissions(task))
     assert len({content for _, _, content in made}) == 3
     for _, option, content in made:
         assert (option == "--review") == (kind == "review")
@@ -42,7 +42,7 @@ def test_every_kind_has_three_wrong_submissions(kind: str) -> None:
             assert content.startswith("diff --git")
 
 
-def test_the_least_and_the_largest_value_are_told() -> None:
-    assert summed([("bugfix", "gold", 1.0), ("bugfix", "gold", None), ("bugfix", "gold", 0.5)]) == [
+def test_values_are_summarised_by_kind_and_submission() -> None:
+    assert summarise_values([("bugfix", "gold", 1.0), ("bugfix", "gold", None), ("bugfix", "gold", 0.5)]) == [
         ("bugfix", "gold", 3, 0.5, 1.0)
     ]

@@ -1,4 +1,4 @@
-"""Base images: the catalog, interpreters of this machine, and what every base can do."""
+"""Base images: the catalog, interpreters of this machine, and the properties of every base."""
 
 from __future__ import annotations
 
@@ -14,29 +14,31 @@ from dataclasses import replace
 
 import pytest
 
-from backends.clones import Clones
+from backends.clones import CloneStore
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from builders import bases, catalog, debootstrap, interpreters
-from languages.registry import all_languages
-from mergemill.config import Settings
-from mergemill.errors import InputError
+from core.config import Settings
+from core.errors import InputError
+from languages.registry import LANGUAGES
 from taskdb.artifacts import Artifacts
 
-PYTHON = catalog.release("python", "3.11")
+PYTHON = catalog.get_release("python", "3.11")
 
 
 @pytest.fixture
 def services(tmp_path) -> Services:
     return Services(
-        settings=Settings(store=tmp_path / "store"), sandbox=DockerSandbox(), clones=Clones(tmp_path),
+        settings=Settings(store=tmp_path / "store"),
+        sandbox=DockerSandbox(),
+        clones=CloneStore(tmp_path),
         artifacts=Artifacts(tmp_path / "artifacts"),
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture
 def installations(tmp_path, monkeypatch):
-    """Folders like those of pyenv and uv."""
+    """Create folders like those of pyenv and uv."""
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
 
@@ -50,30 +52,30 @@ def installations(tmp_path, monkeypatch):
     return install
 
 
-def test_an_unknown_version_names_the_known_ones():
+def test_the_error_for_an_unknown_version_lists_the_available_ones():
     with pytest.raises(InputError) as raised:
-        catalog.release("python", "2.7")
+        catalog.get_release("python", "2.7")
     assert "3.11" in raised.value.advice
     with pytest.raises(InputError):
-        catalog.releases("cobol")
+        catalog.list_releases("cobol")
 
 
-def test_official_images_are_named_by_digest_where_there_is_one():
-    assert catalog.official_image(PYTHON).startswith("python@sha256:")
-    assert catalog.official_image(catalog.release("python", "3.7")) == "python:3.7-slim-bookworm"
+def test_official_images_are_pinned_by_digest_where_the_catalog_has_one():
+    assert catalog.get_official_image(PYTHON).startswith("python@sha256:")
+    assert catalog.get_official_image(catalog.get_release("python", "3.7")) == "python:3.7-slim-bookworm"
 
 
 def test_versions_are_listed_oldest_first():
-    numbers = [tuple(map(int, one.version.split("."))) for one in catalog.releases("python")]
+    numbers = [tuple(map(int, one.version.split("."))) for one in catalog.list_releases("python")]
     assert numbers == sorted(numbers)
-    assert {catalog.default("python")} <= {one.version for one in catalog.releases("python")}
+    assert {catalog.get_default_version("python")} <= {one.version for one in catalog.list_releases("python")}
 
 
 def test_a_base_is_named_after_its_recipe():
-    one = bases.Recipe(
+    one = bases.BaseRecipe(
         language="python",
         version="3.11",
-        kind="debian",
+        method="debian",
         source="bookworm",
         python="/usr/bin/python3.11",
         release=PYTHON,
@@ -83,11 +85,13 @@ def test_a_base_is_named_after_its_recipe():
     assert one.name != other.name
 
 
-@pytest.mark.parametrize("name", all_languages())
-def test_the_bases_of_every_language_have_names_that_engines_take(name):
-    for release in all_languages()[name].RELEASES:
-        made = bases.Recipe(language=name, version=release.version, kind="debian", source="bookworm", release=release)
-        assert re.fullmatch(r"[\w/]+:[A-Za-z0-9_][\w.-]{0,127}", made.name)
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_the_bases_of_every_language_have_valid_image_names(name):
+    for release in LANGUAGES[name].releases:
+        image = bases.BaseRecipe(
+            language=name, version=release.version, method="debian", source="bookworm", release=release
+        )
+        assert re.fullmatch(r"[\w/]+:[A-Za-z0-9_][\w.-]{0,127}", image.name)
 
 
 def test_the_newest_interpreter_of_a_version_is_found(installations):
@@ -95,18 +99,25 @@ def test_the_newest_interpreter_of_a_version_is_found(installations):
     installations("pyenv/versions/3.8.18", "3.8")
     installations("pyenv/versions/mine-3.9", "3.9")
     installations("uv/cpython-3.12.4-linux-x86_64-gnu", "3.12")
-    found = interpreters.found()
-    assert {version: one.patch for version, one in found.items()} == {"3.8": 18, "3.12": 4}
-    assert (found["3.8"].standalone, found["3.12"].standalone) == (False, True)
+    newest = interpreters.find_interpreters()
+    assert {version: one.patch for version, one in newest.items()} == {"3.8": 18, "3.12": 4}
+    assert (newest["3.8"].standalone, newest["3.12"].standalone) == (False, True)
 
 
-def test_an_interpreter_travels_to_its_own_prefix_without_other_peoples_packages(installations):
+def test_an_interpreter_is_copied_to_its_own_prefix_without_installed_packages(installations):
     lib = "lib/python3.8"
     installations(
-        "pyenv/versions/3.8.2", "3.8", f"{lib}/os.py", f"{lib}/site-packages/numpy/a.py", f"{lib}/test/test_os.py",
-        f"{lib}/test/support/__init__.py", f"{lib}/unittest/test/a.py", f"{lib}/__pycache__/os.pyc", "bin/black",
-    )  # fmt: skip
-    one = interpreters.found()["3.8"]
+        "pyenv/versions/3.8.2",
+        "3.8",
+        f"{lib}/os.py",
+        f"{lib}/site-packages/numpy/a.py",
+        f"{lib}/test/test_os.py",
+        f"{lib}/test/support/__init__.py",
+        f"{lib}/unittest/test/a.py",
+        f"{lib}/__pycache__/os.pyc",
+        "bin/black",
+    )
+    one = interpreters.find_interpreters()["3.8"]
     out = io.BytesIO()
     interpreters.write_tar(one, out)
     out.seek(0)
@@ -114,45 +125,43 @@ def test_an_interpreter_travels_to_its_own_prefix_without_other_peoples_packages
         files = {"/" + entry.name for entry in tar if entry.isreg()}
         assert all(entry.uid == 0 and entry.mode & 0o555 == 0o555 for entry in tar if entry.isdir())
     inside = {path.removeprefix(f"{one.prefix}/") for path in files}
-    assert inside == {
-        "bin/python3.8", f"{lib}/os.py", f"{lib}/test/support/__init__.py", f"{lib}/unittest/test/a.py"
-    }  # fmt: skip
+    assert inside == {"bin/python3.8", f"{lib}/os.py", f"{lib}/test/support/__init__.py", f"{lib}/unittest/test/a.py"}
 
 
 @pytest.mark.docker
 def test_runs_with_different_stores_make_a_base_once(tmp_path, services, monkeypatch):
     name = f"mergemill-test/base:{uuid.uuid4().hex[:12]}"
-    way = bases.Recipe(
+    recipe = bases.BaseRecipe(
         language="python",
         version="3.11",
-        kind="debian",
+        method="debian",
         source="bookworm",
         python="/usr/bin/python3.11",
         release=PYTHON,
     )
-    monkeypatch.setattr(bases.Recipe, "name", name)
-    monkeypatch.setattr(bases, "root_file_system", tiny := Suites())
+    monkeypatch.setattr(bases.BaseRecipe, "name", name)
+    monkeypatch.setattr(bases, "open_root_file_system", fake := FakeDebootstrap())
     stores = [
         replace(services, settings=Settings(store=tmp_path / store), sandbox=DockerSandbox()) for store in ("a", "b")
     ]
     try:
         with ThreadPoolExecutor() as pool:
-            one, other = pool.map(lambda mine: bases.MAKERS["debian"](way, mine), stores)
+            one, other = pool.map(lambda one: bases.MAKERS["debian"](recipe, one), stores)
         assert one == other
-        assert tiny.made == 1
+        assert fake.calls == 1
     finally:
-        services.sandbox.remove_image(name)
+        services.images.remove(name)
 
 
-class Suites:
-    """In place of debootstrap: a root file system of one file, slowly."""
+class FakeDebootstrap:
+    """Replacement of debootstrap that slowly makes a root file system of one file."""
 
     def __init__(self) -> None:
-        self.made = 0
+        self.calls = 0
 
     @contextlib.contextmanager
     def __call__(self, *_: object) -> Iterator[io.BytesIO]:
-        self.made += 1
+        self.calls += 1
         time.sleep(0.5)
         out = io.BytesIO()
         with tarfile.open(fileobj=out, mode="w") as tar:
@@ -164,8 +173,8 @@ class Suites:
 @pytest.mark.docker
 @pytest.mark.parametrize("version", ["3.11", "3.8"])
 def test_a_base_runs_its_python_for_the_test_user(services, version):
-    if version not in bases.available("python", services):
-        pytest.skip(f"this machine has no way to Python {version}")
+    if version not in bases.list_available_versions("python", services):
+        pytest.skip(f"this machine cannot make a base of Python {version}")
     base = bases.ensure_base("python", version, services)
     python = base.labels[bases.PYTHON_LABEL]
     script = f"""
@@ -173,47 +182,50 @@ def test_a_base_runs_its_python_for_the_test_user(services, version):
         uv venv -q --python {python} ~/v && ~/v/bin/python -c 'print(1)'
         git config --system safe.directory; gcc --version >/dev/null; echo $LANG; id -u; echo ~
     """
-    ran = services.sandbox.run(
-        base.name, ["bash", "-ec", script], limits=services.test_limits(), user="mergemill",
+    result = services.sandbox.run(
+        base.name,
+        ["bash", "-ec", script],
+        limits=services.test_limits(),
+        user="mergemill",
         env={"HOME": "/home/mergemill"},
-    )  # fmt: skip
-    assert ran.output.splitlines() == [version.replace(".", " "), "1", "*", "C.UTF-8", "1000", "/home/mergemill"]
+    )
+    assert result.output.splitlines() == [version.replace(".", " "), "1", "*", "C.UTF-8", "1000", "/home/mergemill"]
 
 
 @pytest.mark.docker
-def test_a_base_that_is_there_is_not_made_again(services):
+def test_an_existing_base_is_not_made_again(services):
     first = bases.ensure_base("python", "3.11", services)
     started = time.monotonic()
     assert bases.ensure_base("python", "3.11", services) == first
-    assert bases.bootstrap("python", ("3.11",), services) == [first]
+    assert bases.ensure_bases("python", ("3.11",), services) == [first]
     assert time.monotonic() - started < 2
 
 
 @pytest.mark.docker
-def test_where_no_registry_answers_the_official_way_is_closed_and_not_tried_again(services):
-    way = bases.Recipe(
-        language="python", version="3.11", kind="official", source="127.0.0.1:9/x:1", python="/p", release=PYTHON
+def test_an_unreachable_registry_is_not_tried_again(services):
+    recipe = bases.BaseRecipe(
+        language="python", version="3.11", method="official", source="127.0.0.1:9/x:1", python="/p", release=PYTHON
     )
-    assert bases.MAKERS["official"](way, services) is None
+    assert bases.MAKERS["official"](recipe, services) is None
     started = time.monotonic()
-    assert services.sandbox.pull("127.0.0.1:9/x:2", seconds=30) is False
+    assert services.images.pull("127.0.0.1:9/x:2", seconds=30) is False
     assert time.monotonic() - started < 0.1
 
 
 @pytest.mark.docker
 @pytest.mark.slow
-@pytest.mark.skipif(debootstrap.can_debootstrap() is not None, reason="needs root and debootstrap")
-def test_an_older_debian_gives_its_own_python(services):
-    way = bases.Recipe(
+@pytest.mark.skipif(debootstrap.find_missing_requirement() is not None, reason="needs root and debootstrap")
+def test_an_older_debian_provides_its_own_python(services):
+    recipe = bases.BaseRecipe(
         language="python",
         version="3.9",
-        kind="debian",
+        method="debian",
         source="bullseye",
         python="/usr/bin/python3.9",
-        release=catalog.release("python", "3.9"),
+        release=catalog.get_release("python", "3.9"),
     )
-    made = bases.MAKERS["debian"](way, services)
-    ran = services.sandbox.run(
-        made.name, ["/usr/bin/python3.9", "-c", "import ssl, sqlite3"], limits=services.test_limits()
+    image = bases.MAKERS["debian"](recipe, services)
+    result = services.sandbox.run(
+        image.name, ["/usr/bin/python3.9", "-c", "import ssl, sqlite3"], limits=services.test_limits()
     )
-    assert (ran.exit_code, made.layer_bytes < 450_000_000) == (0, True)
+    assert (result.exit_code, image.layer_bytes < 450_000_000) == (0, True)

@@ -1,4 +1,4 @@
-"""Several processes and threads build the same images while others prune: each is made once, and none is lost."""
+"""Processes and threads build the same images while others prune: each image is built once and none is lost."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
+from backends.git import GitRepository
 from backends.sandbox.docker import DockerSandbox
-from builders.layers import source_name
+from builders.layers import compute_source_image_name
 from taskdb.records import BuildPlan
 from tests import records
 from tests.helpers import TinyRepo
@@ -23,27 +23,28 @@ ROOT = Path(__file__).parents[2]
 BUILDER = """
 import json, sys, threading
 from pathlib import Path
-from backends.git import Repository
+from backends.git import GitRepository
 from builders import layers
 from taskdb.records import BuildPlan
-from tests.boxes import make_services
+from tests.containers import make_services
 
 folder, mark = Path(sys.argv[1]), sys.argv[2]
 services = make_services(folder)
 plan = BuildPlan.model_validate_json((folder / "plan.json").read_text())
-clone, commit = Repository(folder / "repo"), (folder / "commit").read_text()
+clone, commit = GitRepository(folder / "repo"), (folder / "commit").read_text()
 made, problems = [], []
 
 def build():
     try:
         for _ in range(2):
-            with services.sandbox.holding():
-                deps = layers.dependencies(plan, clone, services)
-                source = layers.source(plan, clone, commit, f"ada/{mark}", services)
+            with services.images.hold():
+                deps = layers.build_dependency_layer(plan, clone, services)
+                source = layers.build_source_layer(plan, clone, commit, f"ada/{mark}", services)
                 assert deps.image and source.image, (deps, source)
-                ran = services.sandbox.run(source.image.name, ["cat", "/built", "a.py"], limits=services.test_limits())
-                assert ran.exit_code == 0, ran.output
-                made.append([deps.ran is not None, source.ran is not None, deps.image.name, source.image.name])
+                command = ["cat", "/built", "a.py"]
+                result = services.sandbox.run(source.image.name, command, limits=services.test_limits())
+                assert result.exit_code == 0, result.output
+                made.append([deps.result is not None, source.result is not None, deps.image.name, source.image.name])
     except BaseException as error:
         problems.append(repr(error))
 
@@ -58,16 +59,16 @@ import sys, time
 from pathlib import Path
 from backends.sandbox.docker import DockerSandbox
 
-sandbox, stop, names, gone = DockerSandbox(), Path(sys.argv[1]), sys.argv[2:], 0
+images, stop, names, pruned = DockerSandbox().images, Path(sys.argv[1]), sys.argv[2:], 0
 while not stop.exists():
     time.sleep(0.05)
-    gone += sum(sandbox.prune_image(name) for name in names if sandbox.image(name) is not None)
-print(gone)
+    pruned += sum(images.prune(name) for name in names if images.inspect(name) is not None)
+print(pruned)
 """
 
 
 @pytest.mark.docker
-def test_builders_and_a_pruner_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_concurrent_builders_and_a_pruner_lose_no_image(tmp_path: Path) -> None:
     mark = f"t{uuid.uuid4().hex[:10]}"
     repo = TinyRepo(tmp_path / "repo")
     commit = repo.commit("one", {"a.py": "print(1)\n", "mark": mark})
@@ -77,7 +78,7 @@ def test_builders_and_a_pruner_at_once_lose_nothing(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(plan.model_dump_json())
     (tmp_path / "commit").write_text(commit)
     stop = tmp_path / "stop"
-    names = [source_name(plan, Repository(repo.path), commit, f"ada/{mark}"), plan.dependency_image]
+    names = [compute_source_image_name(plan, GitRepository(repo.path), commit, f"ada/{mark}"), plan.dependency_image]
     pruner = subprocess.Popen(
         [sys.executable, "-c", PRUNER, str(stop), *names], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -85,16 +86,18 @@ def test_builders_and_a_pruner_at_once_lose_nothing(tmp_path: Path) -> None:
         subprocess.Popen([sys.executable, "-c", BUILDER, str(tmp_path), mark], cwd=ROOT, stdout=subprocess.PIPE)
         for _ in range(2)
     ]
-    told = [json.loads(builder.communicate(timeout=120)[0]) for builder in builders]
-    while left := [name for name in names if DockerSandbox().image(name) is not None]:  # nobody holds them any more
+    results = [json.loads(builder.communicate(timeout=120)[0]) for builder in builders]
+    while left := [
+        name for name in names if DockerSandbox().images.inspect(name) is not None
+    ]:  # until all holds are released
         assert pruner.poll() is None, left
         time.sleep(0.2)
     stop.touch()
-    gone = int(pruner.communicate(timeout=30)[0].split()[-1])
-    assert [one["problems"] for one in told] == [[], []]
-    made = [row for one in told for row in one["made"]]
+    pruned = int(pruner.communicate(timeout=30)[0].split()[-1])
+    assert [one["problems"] for one in results] == [[], []]
+    made = [row for one in results for row in one["made"]]
     assert len(made) == 8
-    # Each image was built once, and once more for each time that it was pruned while nobody worked with it.
+    # Each image is built once, and once more after each time it was pruned while it was not held.
     builds = sum(deps + source for deps, source, _, _ in made)
-    assert builds == gone >= len(names)
+    assert builds == pruned >= len(names)
     assert {name for row in made for name in row[2:]} == set(names)

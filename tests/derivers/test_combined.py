@@ -1,4 +1,4 @@
-"""Two verified changes as one task, or why they make none."""
+"""Two verified changes as one task, and pairs that are rejected."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from backends.services import Services
-from derivers.base import Refusal
-from derivers.combined import combined
+from derivers.base import KindRejection
+from derivers.combined import derive_combined
 from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Kind, Task, Verification
-from tests.boxes import make_lineage, make_services
+from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
 from verifiers.certify import certify
@@ -32,16 +32,16 @@ def verified(repo: TinyRepo, services: Services, base: str, merge: str, name: st
     lineage = replace(lineage, candidate=lineage.candidate.model_copy(update={"name": name}))
     lineage = replace(
         lineage,
-        environment=lineage.the_environment.model_copy(update={"parent": lineage.candidate.id}),
+        environment=lineage.require_environment().model_copy(update={"parent": lineage.candidate.id}),
         candidate=lineage.candidate.model_copy(update={"problem_statement": f"What {name} says."}),
     )
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    return lineage.then(verification)
+    return lineage.with_record(verification)
 
 
 def pair(tmp_path: Path, source: str, tests: str, **between: str) -> tuple[Services, Lineage]:
-    """The shop's fix, and a later change to these contents; `between`: modules of the shop changed in between."""
+    """Return the shop's fix and a later change to these contents; `between`: modules changed in between."""
     services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS})
@@ -50,65 +50,67 @@ def pair(tmp_path: Path, source: str, tests: str, **between: str) -> tuple[Servi
     end = repo.commit("And then", {"shop/__init__.py": source, "tests/test_shop.py": tests})
     older = verified(repo, services, base, middle, "ada__greet-1")
     newer = verified(repo, services, before, end, "ada__greet-2")
-    return services, replace(newer, others=(older,))
+    return services, replace(newer, neighbours=(older,))
 
 
 def test_two_changes_become_one_task_that_needs_both(tmp_path: Path) -> None:
     services, lineage = pair(tmp_path, SHOP_RIGHT.replace(*LABEL_RIGHT), HIDDEN.replace(*LABEL_TESTS))
-    made = combined(lineage, services)
+    made = derive_combined(lineage, services)
     assert isinstance(made, list), made
     (task,) = made
-    older = lineage.others[0]
+    older = lineage.neighbours[0]
     assert (task.kind, task.name) == (Kind.COMBINED, "ada__greet-2.combined")
-    assert task.parent == lineage.the_verification.id
+    assert task.parent == lineage.require_verification().id
     assert task.family == {lineage.candidate.id, older.candidate.id}
-    assert (task.base_commit, task.image) == (older.candidate.base_commit, older.the_environment.image)
+    assert (task.base_commit, task.image) == (older.candidate.base_commit, older.require_environment().image)
     assert [test for test, _ in task.FAIL_TO_PASS] == [
-        "tests/test_shop.py::TestMore::test_it_is_a_number", "tests/test_shop.py::test_label",
-        "tests/test_shop.py::test_one", "tests/test_shop.py::test_two",
-    ]  # fmt: skip
+        "tests/test_shop.py::TestMore::test_it_is_a_number",
+        "tests/test_shop.py::test_label",
+        "tests/test_shop.py::test_one",
+        "tests/test_shop.py::test_two",
+    ]
     assert task.PASS_TO_PASS == ("tests/test_shop.py::test_nothing_costs_nothing",)
-    assert set(task.twins) == {test for test, _ in task.FAIL_TO_PASS}
+    assert set(task.controls) == {test for test, _ in task.FAIL_TO_PASS}
     for part in (older, lineage):
         assert part.candidate.problem_statement in task.problem_statement
-    assert isinstance(certify(lineage.then(task), services), Certificate)
+    assert isinstance(certify(lineage.with_record(task), services), Certificate)
     for part in (older, lineage):
         score = grade(task, services, services.artifacts.get(part.candidate.gold_patch))
         assert score.value == 0.0, "half of it is not enough"
 
 
-def test_a_change_whose_tests_the_other_one_alone_satisfies_is_refused(tmp_path: Path) -> None:
+def test_a_pair_is_rejected_when_one_part_alone_passes_the_others_tests(tmp_path: Path) -> None:
     services, lineage = pair(tmp_path, SHOP_RIGHT.replace(*ROUNDED), HIDDEN + ROUNDED_TEST)
-    assert refused(lineage, services) == "part-not-needed", "the later fix of the same line holds the earlier one"
+    assert get_rejection(lineage, services) == "part-not-needed", "the later fix of the same line holds the earlier one"
 
 
-def test_lines_next_to_each_other_that_both_are_needed_are_a_task(tmp_path: Path) -> None:
+def test_changes_of_adjacent_lines_are_a_task_when_both_are_needed(tmp_path: Path) -> None:
     none_is_no_price = ("    return sum(", "    prices = [price for price in prices if price]\n    return sum(")
     more = "\n\ndef test_gaps():\n    assert total([1, None]) == 1\n"
     services, lineage = pair(tmp_path, SHOP_RIGHT.replace(*none_is_no_price), HIDDEN + more)
-    made = combined(lineage, services)
+    made = derive_combined(lineage, services)
     assert isinstance(made, list), made
     assert isinstance(made[0], Task)
 
 
-def test_a_change_of_lines_that_something_in_between_wrote_does_not_apply(tmp_path: Path) -> None:
+def test_a_change_of_lines_from_an_intermediate_commit_does_not_apply(tmp_path: Path) -> None:
     between = SHOP_RIGHT.replace('"EUR %s" % price', 'f"EUR {price}"')
     services, lineage = pair(
         tmp_path, between.replace("{price}", "{price:.2f}"), HIDDEN.replace(*LABEL_TESTS), __init__=between
     )
-    assert refused(lineage, services) == "does-not-apply"
+    assert get_rejection(lineage, services) == "does-not-apply"
 
 
-def test_a_change_that_needs_something_in_between_does_not_hold(tmp_path: Path) -> None:
+def test_a_change_that_depends_on_an_intermediate_commit_fails_together(tmp_path: Path) -> None:
     cents = 'def cents(price):\n    return "%.2f" % price\n'
     with_cents = SHOP_RIGHT.replace('"EUR %s" % price', '"EUR " + cents(price)')
     services, lineage = pair(
         tmp_path, f"from shop.money import cents\n{with_cents}", HIDDEN.replace(*LABEL_TESTS), money=cents
     )
-    assert refused(lineage, services) == "does-not-hold-together"
+    assert get_rejection(lineage, services) == "fails-together"
 
 
-def refused(lineage: Lineage, services: Services) -> str:
-    found = combined(lineage, services)
-    assert isinstance(found, Refusal), found
+def get_rejection(lineage: Lineage, services: Services) -> str:
+    found = derive_combined(lineage, services)
+    assert isinstance(found, KindRejection), found
     return str(found.reason)

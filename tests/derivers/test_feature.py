@@ -1,4 +1,4 @@
-"""What becomes a feature task, and what its statement tells."""
+"""Which changes are features, and the statements of their tasks."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from typing import Any
 
 import pytest
 
-from derivers.base import Refusal
-from derivers.feature import feature, with_interfaces
+from derivers.base import KindRejection
+from derivers.feature import append_interfaces, derive_feature
 from taskdb.lineage import Lineage
 from taskdb.records import FailureKind, Task
-from taskdb.verdicts import Finding, Interface, Place
+from taskdb.verdicts import Finding, Interface, QuoteSource
 from tests import records
 
 SHOUT = Interface(name="shout", signature="def shout(name: str) -> str", path="greet/loud.py", parameters=("name",))
 ABSENT = (("t.py::test_shout", FailureKind.ABSENT),)
-SERVICES: Any = None  # it runs nothing
+SERVICES: Any = None  # nothing is executed
 
 
 def lineage(kinds: Any = ABSENT, **verdict: Any) -> Lineage:
-    candidate = records.candidate(records.pull_request())
-    environment = records.environment(candidate)
-    verification = records.verification(environment, FAIL_TO_PASS=kinds)
-    said = records.verdict(verification, **verdict)
+    candidate = records.make_candidate(records.make_pull_request())
+    environment = records.make_environment(candidate)
+    verification = records.make_verification(environment, FAIL_TO_PASS=kinds)
+    said = records.make_verdict(verification, **verdict)
     return Lineage(candidate=candidate, environment=environment, verification=verification, verdict=said)
 
 
 def unstated(line: str) -> Finding:
-    return Finding(rule="name-not-stated", quote=line, detail="a name", place=Place.TESTS)
+    return Finding(rule="name-not-stated", quote=line, detail="a name", quote_source=QuoteSource.TESTS)
 
 
-def test_the_statement_of_a_feature_names_what_its_tests_use() -> None:
-    made = feature(lineage(interfaces=(SHOUT,), findings=(unstated('assert shout("Ada") == "ADA"'),)), SERVICES)
-    assert not isinstance(made, Refusal)
+def test_the_statement_of_a_feature_names_the_interfaces_of_its_tests() -> None:
+    made = derive_feature(lineage(interfaces=(SHOUT,), findings=(unstated('assert shout("Ada") == "ADA"'),)), SERVICES)
+    assert not isinstance(made, KindRejection)
     (task,) = made
     assert isinstance(task, Task)
     assert task.name == "ada__greet-1.feature"
-    assert task.problem_statement.startswith(records.candidate(records.pull_request()).problem_statement)
+    assert task.problem_statement.startswith(records.make_candidate(records.make_pull_request()).problem_statement)
     assert "- `greet/loud.py`: `def shout(name: str) -> str`" in task.problem_statement
     assert task.FAIL_TO_PASS == ABSENT
 
 
-def test_a_statement_is_left_alone_where_the_tests_need_no_new_name() -> None:
-    assert with_interfaces("As it was.\n", ()) == "As it was.\n"
+def test_a_statement_without_new_interfaces_is_unchanged() -> None:
+    assert append_interfaces("As it was.\n", ()) == "As it was.\n"
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_statement_is_left_alone_where_the_tests_need_no_new_name() -> None:
         (lineage(findings=(unstated("assert whisper(1)"),), interfaces=(SHOUT,)), "interface-not-named"),
     ],
 )
-def test_why_a_change_is_no_feature(it: Lineage, reason: str) -> None:
-    made = feature(it, SERVICES)
-    assert isinstance(made, Refusal)
+def test_changes_that_are_no_feature_are_rejected(it: Lineage, reason: str) -> None:
+    made = derive_feature(it, SERVICES)
+    assert isinstance(made, KindRejection)
     assert made.reason == reason

@@ -1,4 +1,4 @@
-"""Reviews that a fix gives: the code before it, and the diff that brought the bug."""
+"""Reviews built from a fix: the code before it, and the diff that introduced the bug."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from derivers.base import Refusal
-from derivers.review import diff_review, review
-from derivers.review.material import MAX_CHANGED, Reason, Unfit
+from derivers.base import KindRejection
+from derivers.review import build_diff_review, derive_review
+from derivers.review.material import MAX_CHANGED, NotReviewableError, Reason
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
 from taskdb.oracles import Defect
 from taskdb.records import Kind
 from taskdb.tags import ChangeKind
-from tests.derivers.reviewed import (
+from tests.derivers.review_helpers import (
     PADDING,
     RIGHT,
     STATEMENT,
     TOTAL,
-    forms_of,
-    lineage_of,
-    oracle_of,
-    reviews_of,
-    services_at,
-    why_not,
+    create_lineage,
+    create_services,
+    derive_forms,
+    derive_reviews,
+    get_oracle,
+    get_rejection,
 )
 from tests.helpers import TinyRepo
 
@@ -33,7 +33,7 @@ OTHERS = {"shop/cart.py": PADDING.lstrip(), "shop/tests/test_it.py": "def test()
 
 
 def shop(folder: Path) -> tuple[TinyRepo, str, str]:
-    """A repository whose second commit brought a bug that its fourth one fixed; base and merge of the fix."""
+    """Return a repository whose second commit introduced a bug that the fourth one fixes, with its base and merge."""
     repo = TinyRepo(folder / "shop")
     repo.commit("Begin", {"shop/sums.py": PADDING.lstrip(), **OTHERS})
     repo.commit("Add totals", {"shop/sums.py": PADDING.lstrip() + "\n\n" + TOTAL + PADDING})
@@ -45,23 +45,23 @@ def line_of(text: str, words: str) -> int:
     return next(n for n, line in enumerate(text.split("\n"), 1) if words in line)
 
 
-def test_a_fix_gives_the_code_before_it_with_the_lines_it_changed_as_the_defect(tmp_path: Path) -> None:
+def test_a_fix_gives_the_code_before_it_with_the_changed_lines_as_the_defect(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
-    task = forms_of(reviews_of(repo, tmp_path, base, merge))["before-fix"]
-    oracle = oracle_of(task)
-    files = json.loads(services_at(tmp_path).artifacts.text(oracle.files))
+    task = derive_forms(derive_reviews(repo, tmp_path, base, merge))["before-fix"]
+    oracle = get_oracle(task)
+    files = json.loads(create_services(tmp_path).artifacts.get_text(oracle.files))
     at = line_of(files["shop/sums.py"], "range(len(items) - 1)")
     assert oracle.defects == (Defect(path="shop/sums.py", first_line=at, last_line=at, claim="Totals are too small"),)
     assert files["shop/sums.py"].encode() == (repo.git("show", f"{base}:shop/sums.py") + "\n").encode()
-    assert sorted(files) == ["shop/cart.py", "shop/sums.py"]  # a file beside it, but no test
+    assert sorted(files) == ["shop/cart.py", "shop/sums.py"]  # a file of the same folder, but no test
     assert oracle.diff is None
 
 
-def test_a_fix_gives_the_diff_that_brought_the_bug(tmp_path: Path) -> None:
+def test_a_fix_gives_the_diff_that_introduced_the_bug(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
-    oracle = oracle_of(forms_of(reviews_of(repo, tmp_path, base, merge))["diff"])
-    artifacts = services_at(tmp_path).artifacts
-    files, diff = json.loads(artifacts.text(oracle.files)), artifacts.text(oracle.diff or "")
+    oracle = get_oracle(derive_forms(derive_reviews(repo, tmp_path, base, merge))["diff"])
+    artifacts = create_services(tmp_path).artifacts
+    files, diff = json.loads(artifacts.get_text(oracle.files)), artifacts.get_text(oracle.diff or "")
     at = line_of(files["shop/sums.py"], "range(len(items) - 1)")
     assert [(one.path, one.first_line, one.last_line) for one in oracle.defects] == [("shop/sums.py", at, at)]
     assert "+def total(items):" in diff
@@ -69,10 +69,10 @@ def test_a_fix_gives_the_diff_that_brought_the_bug(tmp_path: Path) -> None:
     assert "\nindex " not in diff
 
 
-def test_a_task_names_its_candidate_needs_no_environment_and_gives_nothing_away(tmp_path: Path) -> None:
+def test_a_review_task_has_no_environment_and_does_not_reveal_its_form(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
-    made = reviews_of(repo, tmp_path, base, merge)
-    tasks = forms_of(made)
+    made = derive_reviews(repo, tmp_path, base, merge)
+    tasks = derive_forms(made)
     assert set(tasks) == {"before-fix", "diff"}
     for task in tasks.values():
         assert (task.kind, task.parent, task.environment) == (Kind.REVIEW, task.candidate, "none")
@@ -82,44 +82,46 @@ def test_a_task_names_its_candidate_needs_no_environment_and_gives_nothing_away(
             assert word not in task.problem_statement
         assert '{"findings": []}' in task.problem_statement
         assert "`shop/sums.py`" in task.problem_statement
-    again = reviews_of(repo, tmp_path, base, merge)
+    again = derive_reviews(repo, tmp_path, base, merge)
     assert made == again
 
 
-def test_a_change_that_is_no_fix_has_nothing_wrong_before_it(tmp_path: Path) -> None:
+def test_a_change_that_is_no_fix_gives_no_review_of_a_defect(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
-    reason, detail = why_not(repo, tmp_path, base, merge, kind=ChangeKind.FEATURE)
+    reason, detail = get_rejection(repo, tmp_path, base, merge, change_kind=ChangeKind.FEATURE)
     assert reason == Reason.NOT_A_FIX
-    assert "clean: the history goes on for 0 days" in detail
+    assert "clean: the history continues for 0 days" in detail
 
 
 @pytest.mark.parametrize(
     ("statement", "fix"),
     [("Totals\n\ntotal([1]) gives 0, it should be 1.", True), ("Totals\n\nTell how they are made.", False)],
 )
-def test_what_is_tagged_by_something_else_is_a_fix_when_it_tells_a_fault(
+def test_a_change_of_another_kind_is_a_fix_when_its_statement_describes_a_fault(
     tmp_path: Path, statement: str, fix: bool
 ) -> None:
     repo, base, merge = shop(tmp_path)
-    made = reviews_of(repo, tmp_path, base, merge, kind=ChangeKind.DOCUMENTATION, problem_statement=statement)
-    assert set(forms_of(made)) == ({"before-fix", "diff"} if fix else set())
+    made = derive_reviews(
+        repo, tmp_path, base, merge, change_kind=ChangeKind.DOCUMENTATION, problem_statement=statement
+    )
+    assert set(derive_forms(made)) == ({"before-fix", "diff"} if fix else set())
 
 
-def test_a_claim_is_never_invented(tmp_path: Path) -> None:
+def test_a_change_without_a_description_of_the_fault_has_no_claim(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
     statement = "#12\n\n- [ ] #3\n\n```\ntotal([1])\n```\n<!-- tell us more -->"
-    assert why_not(repo, tmp_path, base, merge, problem_statement=statement)[0] == Reason.NO_CLAIM
-    tasks = forms_of(reviews_of(repo, tmp_path, base, merge, problem_statement=f"Fixes #12\n\n{STATEMENT}"))
-    assert oracle_of(tasks["diff"]).defects[0].claim == "Totals are too small"
+    assert get_rejection(repo, tmp_path, base, merge, problem_statement=statement)[0] == Reason.NO_CLAIM
+    tasks = derive_forms(derive_reviews(repo, tmp_path, base, merge, problem_statement=f"Fixes #12\n\n{STATEMENT}"))
+    assert get_oracle(tasks["diff"]).defects[0].claim == "Totals are too small"
 
 
-def test_where_lines_were_only_added_the_lines_around_them_are_the_place(tmp_path: Path) -> None:
+def test_the_location_of_a_pure_addition_is_the_lines_around_it(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     before = PADDING.lstrip() + "\n\ndef half(n):\n    m = n / 2\n    return m\n"
     base = repo.commit("Begin", {"shop/sums.py": before})
     after = before.replace("    return m\n", "    if n < 0:\n        raise ValueError(n)\n    return m\n")
     merge = repo.commit("Fix", {"shop/sums.py": after})
-    (defect,) = oracle_of(forms_of(reviews_of(repo, tmp_path, base, merge))["before-fix"]).defects
+    (defect,) = get_oracle(derive_forms(derive_reviews(repo, tmp_path, base, merge))["before-fix"]).defects
     at = line_of(before, "m = n / 2")
     assert (defect.first_line, defect.last_line) == (at, at + 1)
 
@@ -136,104 +138,117 @@ def test_where_lines_were_only_added_the_lines_around_them_are_the_place(tmp_pat
     ],
     ids=["import", "list of imports", "comment", "wrapped", "new function", "docstring"],
 )
-def test_what_could_not_be_wrong_is_no_place(tmp_path: Path, before: str, after: str) -> None:
+def test_lines_that_cannot_be_faulty_are_no_location(tmp_path: Path, before: str, after: str) -> None:
     repo = TinyRepo(tmp_path / "shop")
     base = repo.commit("Begin", {"shop/sums.py": PADDING + before})
     merge = repo.commit("Fix", {"shop/sums.py": PADDING + after})
-    assert why_not(repo, tmp_path, base, merge)[0] == Reason.NO_SOURCE_LINES
+    assert get_rejection(repo, tmp_path, base, merge)[0] == Reason.NO_SOURCE_LINES
 
 
-def test_a_file_of_one_line_is_too_little_to_search(tmp_path: Path) -> None:
+def test_a_file_of_one_line_is_rejected_as_too_small(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     base = repo.commit("Begin", {"shop/rate.py": "RATE = 0.91\n"})
     merge = repo.commit("Fix", {"shop/rate.py": "RATE = 0.19\n"})
-    reason, detail = why_not(repo, tmp_path, base, merge)
+    reason, detail = get_rejection(repo, tmp_path, base, merge)
     assert reason == Reason.TOO_LITTLE
     assert "diff: 1 of 1 lines" in detail
 
 
 @pytest.mark.parametrize(("lines", "forms"), [(3_000, {"before-fix"}), (30_000, set[str]())])
-def test_a_large_file_is_a_task_as_long_as_it_can_be_read(tmp_path: Path, lines: int, forms: set[str]) -> None:
+def test_files_are_limited_in_size(tmp_path: Path, lines: int, forms: set[str]) -> None:
     repo = TinyRepo(tmp_path / "shop")
     text = "".join(f"X{n} = {n}\n" for n in range(lines))
     base = repo.commit("Begin", {"shop/sums.py": text})
     merge = repo.commit("Fix", {"shop/sums.py": text.replace("X7 = 7\n", "X7 = 8\n")})
-    made = reviews_of(repo, tmp_path, base, merge)
-    assert set(forms_of(made)) == forms
+    made = derive_reviews(repo, tmp_path, base, merge)
+    assert set(derive_forms(made)) == forms
     if not forms:
-        assert why_not(repo, tmp_path, base, merge)[0] == Reason.TOO_LARGE
+        assert get_rejection(repo, tmp_path, base, merge)[0] == Reason.TOO_LARGE
 
 
-def test_a_fix_that_is_everywhere_has_no_place(tmp_path: Path) -> None:
+def test_a_fix_in_too_many_locations_is_rejected(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     text = "".join(f"X{n} = {n}\n" + "Y = 0\n" * 9 for n in range(20))
     base = repo.commit("Begin", {"shop/sums.py": text})
     merge = repo.commit("Fix", {"shop/sums.py": text.replace("X", "Z")})
-    assert why_not(repo, tmp_path, base, merge)[0] == Reason.TOO_SCATTERED
+    assert get_rejection(repo, tmp_path, base, merge)[0] == Reason.TOO_SCATTERED
 
 
-def test_a_fix_of_what_many_commits_brought_has_no_single_origin(tmp_path: Path) -> None:
+def test_a_fix_of_lines_from_many_commits_has_no_single_origin(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     files = [PADDING.lstrip() + "".join(f"A{n} = {n}\n" for n in range(k)) for k in range(1, 5)]
     for text in files:
         base = repo.commit("More", {"shop/sums.py": text})
     merge = repo.commit("Fix", {"shop/sums.py": files[-1].replace("A", "B")})
-    made = reviews_of(repo, tmp_path, base, merge)
-    assert set(forms_of(made)) == {"before-fix"}
+    made = derive_reviews(repo, tmp_path, base, merge)
+    assert set(derive_forms(made)) == {"before-fix"}
 
 
-def test_white_space_and_moves_within_a_file_do_not_hide_who_brought_a_line(tmp_path: Path) -> None:
+def test_blame_ignores_white_space_and_moves_within_a_file(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     repo.commit("Begin", {"shop/sums.py": PADDING.lstrip()})
     brought = repo.commit("Add totals", {"shop/sums.py": PADDING.lstrip() + TOTAL + PADDING})
     wider = TOTAL.replace("    for i", "    if items:\n      for i").replace("        n +=", "          n +=")
     base = repo.commit("Indent", {"shop/sums.py": PADDING.lstrip() + wider + PADDING})
     merge = repo.commit("Fix", {"shop/sums.py": PADDING.lstrip() + wider.replace(" - 1", "") + PADDING})
-    oracle = oracle_of(forms_of(reviews_of(repo, tmp_path, base, merge))["diff"])
+    oracle = get_oracle(derive_forms(derive_reviews(repo, tmp_path, base, merge))["diff"])
     text = repo.git("show", f"{brought}:shop/sums.py")
     at = line_of(text, "range(len(items) - 1)")
     assert [(one.first_line, one.last_line) for one in oracle.defects] == [(at, at)]
 
 
-def test_strange_files_beside_the_fix_are_left_out_and_nothing_breaks(tmp_path: Path) -> None:
+def test_unreadable_files_beside_the_fix_are_excluded(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     latin = "# gr\u00fc\u00dfe\nY = 1\n".encode("latin-1")
     other = TinyRepo(tmp_path / "other")
     other.commit("Other", {"x.py": "X = 1\n"})
-    repo.commit("Begin", {
-        "shop/sums.py": PADDING.lstrip() + TOTAL, "shop/latin.py": latin, "shop/bytes.py": b"\0\1\2" * 99,
-        "shop/old.py": PADDING, "shop/gone.py": "Z = 1\n" * 5, "shop/na\u00efve.py": PADDING + "N = 1\n",
-    })  # fmt: skip
+    repo.commit(
+        "Begin",
+        {
+            "shop/sums.py": PADDING.lstrip() + TOTAL,
+            "shop/latin.py": latin,
+            "shop/bytes.py": b"\0\1\2" * 99,
+            "shop/old.py": PADDING,
+            "shop/gone.py": "Z = 1\n" * 5,
+            "shop/na\u00efve.py": PADDING + "N = 1\n",
+        },
+    )
     (repo.path / "shop" / "link.py").symlink_to("sums.py")
     repo.git("-c", "protocol.file.allow=always", "submodule", "-q", "add", str(other.path), "shop/sub.py")
     base = repo.commit("More", {})
     repo.git("mv", "shop/old.py", "shop/new.py")
     (repo.path / "shop" / "link.py").unlink()
     (repo.path / "shop" / "link.py").symlink_to("latin.py")
-    merge = repo.commit("Fix", {
-        "shop/sums.py": PADDING.lstrip() + RIGHT, "shop/latin.py": latin + b"Z = 1\n", "shop/gone.py": None,
-        "shop/bytes.py": b"\0\3" * 99, "shop/na\u00efve.py": PADDING + "N = 2\n",
-        "shop/new.py": PADDING.replace("x + 3", "x - 3"),
-    })  # fmt: skip
-    tasks = forms_of(reviews_of(repo, tmp_path, base, merge))
-    oracle = oracle_of(tasks["before-fix"])
-    files = json.loads(services_at(tmp_path).artifacts.text(oracle.files))
+    merge = repo.commit(
+        "Fix",
+        {
+            "shop/sums.py": PADDING.lstrip() + RIGHT,
+            "shop/latin.py": latin + b"Z = 1\n",
+            "shop/gone.py": None,
+            "shop/bytes.py": b"\0\3" * 99,
+            "shop/na\u00efve.py": PADDING + "N = 2\n",
+            "shop/new.py": PADDING.replace("x + 3", "x - 3"),
+        },
+    )
+    tasks = derive_forms(derive_reviews(repo, tmp_path, base, merge))
+    oracle = get_oracle(tasks["before-fix"])
+    files = json.loads(create_services(tmp_path).artifacts.get_text(oracle.files))
     assert set(files) == {"shop/sums.py", "shop/old.py", "shop/gone.py", "shop/na\u00efve.py"}
     assert {one.path for one in oracle.defects} == set(files)
 
 
-def test_a_published_patch_of_another_text_is_refused(tmp_path: Path) -> None:
+def test_a_published_patch_that_does_not_fit_is_rejected(tmp_path: Path) -> None:
     repo, base, merge = shop(tmp_path)
     begin = repo.git("rev-list", "--max-parents=0", "HEAD")
-    services = services_at(tmp_path)
-    lineage = lineage_of(repo, services, base, merge)
+    services = create_services(tmp_path)
+    lineage = create_lineage(repo, services, base, merge)
     moved = Lineage(candidate=lineage.candidate.model_copy(update={"base_commit": begin}))
-    made = review(moved, services)
-    assert isinstance(made, Refusal)
+    made = derive_review(moved, services)
+    assert isinstance(made, KindRejection)
     assert made.reason == Reason.UNREADABLE
 
 
-def test_a_bug_that_a_merge_brought_has_no_diff(tmp_path: Path) -> None:
+def test_a_bug_introduced_by_a_merge_gives_no_diff(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "shop")
     repo.commit("Begin", {"shop/sums.py": PADDING.lstrip()})
     repo.git("checkout", "-q", "-b", "side")
@@ -243,10 +258,10 @@ def test_a_bug_that_a_merge_brought_has_no_diff(tmp_path: Path) -> None:
     repo.git("merge", "-q", "--no-ff", "--no-commit", "side")
     base = repo.commit("Merge branch 'side'", {"shop/sums.py": PADDING.lstrip() + TOTAL})
     merge = repo.commit("Fix", {"shop/sums.py": PADDING.lstrip() + RIGHT})
-    assert set(forms_of(reviews_of(repo, tmp_path, base, merge))) == {"before-fix"}
+    assert set(derive_forms(derive_reviews(repo, tmp_path, base, merge))) == {"before-fix"}
 
 
-# ----------------------------------------------------------------------------------------- a diff somebody else brings
+# ----------------------------------------------------------------------------------------- diffs of other sources
 
 DIFF = """\
 diff --git a/a.py b/a.py
@@ -265,22 +280,22 @@ def defect(first: int, last: int) -> Defect:
     return Defect(path="a.py", first_line=first, last_line=last, claim="Y is too large")
 
 
-def test_others_can_make_a_review_of_a_diff_with_a_defect_they_know(tmp_path: Path) -> None:
+def test_a_review_can_be_built_from_any_diff_with_a_known_defect(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path)
-    found = diff_review(AFTER, DIFF, [defect(2, 2)], artifacts)
-    assert (found.target, artifacts.text(found.diff or ""), found.defects) == ("diff", DIFF, (defect(2, 2),))
-    assert json.loads(artifacts.text(found.files)) == AFTER
+    found = build_diff_review(AFTER, DIFF, [defect(2, 2)], artifacts)
+    assert (found.target, artifacts.get_text(found.diff or ""), found.defects) == ("diff", DIFF, (defect(2, 2),))
+    assert json.loads(artifacts.get_text(found.files)) == AFTER
 
 
-def test_a_diff_that_is_wrong_throughout_or_too_long_is_refused(tmp_path: Path) -> None:
+def test_a_diff_that_is_defective_throughout_or_too_long_is_rejected(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path)
-    with pytest.raises(Unfit) as caught:
-        diff_review(AFTER, DIFF, [defect(2, 3)], artifacts)
+    with pytest.raises(NotReviewableError) as caught:
+        build_diff_review(AFTER, DIFF, [defect(2, 3)], artifacts)
     assert caught.value.reason == Reason.TOO_LITTLE
     n = MAX_CHANGED + 1
     long = f"diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -0,0 +1,{n} @@\n" + "+X = 1\n" * n
-    with pytest.raises(Unfit) as caught:
-        diff_review({"a.py": "X = 1\n" * n}, long, [defect(2, 2)], artifacts)
+    with pytest.raises(NotReviewableError) as caught:
+        build_diff_review({"a.py": "X = 1\n" * n}, long, [defect(2, 2)], artifacts)
     assert caught.value.reason == Reason.TOO_LARGE
     with pytest.raises(ValueError, match="clean review with 1 defects"):
-        diff_review(AFTER, DIFF, [defect(2, 2)], artifacts, target="clean")
+        build_diff_review(AFTER, DIFF, [defect(2, 2)], artifacts, target="clean")

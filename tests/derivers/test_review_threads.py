@@ -1,4 +1,4 @@
-"""What reviewers said, as a review task."""
+"""Review tasks from review threads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from typing import Any
 
 import pytest
 
-from derivers.base import Refusal
-from derivers.review import review
-from taskdb.discussion import AuthorKind, Discussion, Remark, ReviewThread
+from derivers.base import KindRejection
+from derivers.review import derive_review
+from taskdb.discussion import AuthorKind, Comment, Discussion, ReviewThread
 from taskdb.records import Task
 from taskdb.tags import ChangeKind
-from tests.derivers.reviewed import PADDING, RIGHT, TOTAL, forms_of, lineage_of, oracle_of, services_at
+from tests.derivers.review_helpers import (
+    PADDING,
+    RIGHT,
+    TOTAL,
+    create_lineage,
+    create_services,
+    derive_forms,
+    get_oracle,
+)
 from tests.helpers import TinyRepo
 
 SAID = "This leaves out the last item. `len(items)` is enough. I have seen it elsewhere, too."
@@ -24,7 +32,7 @@ LINE = FIRST.split("\n").index("    for i in range(len(items) - 1):") + 1
 
 
 def pull(folder: Path) -> tuple[TinyRepo, str, str, str]:
-    """A squashed pull request: base, the version that was commented, merge."""
+    """Return a squashed pull request: base, the version with comments, merge."""
     repo = TinyRepo(folder / "shop")
     repo.commit("Begin", {"shop/sums.py": BEFORE})
     repo.git("checkout", "-q", "-b", "change")
@@ -39,32 +47,40 @@ def pull(folder: Path) -> tuple[TinyRepo, str, str, str]:
 def thread(commit: str, text: str = SAID, **changes: Any) -> ReviewThread:
     who = changes.pop("who", AuthorKind.USER)
     fields: dict[str, Any] = {
-        "path": "shop/sums.py", "side": "right", "line": None, "start_line": None, "original_line": LINE,
-        "original_start_line": None, "commit": commit, "diff_hunk": "", "resolved": True, "outdated": True,
-        "remarks": (Remark(author="Bo", author_kind=who, at="2024-03-02T12:00:00+00:00", text=text),),
-    }  # fmt: skip
+        "path": "shop/sums.py",
+        "side": "right",
+        "line": None,
+        "start_line": None,
+        "original_line": LINE,
+        "original_start_line": None,
+        "commit": commit,
+        "diff_hunk": "",
+        "resolved": True,
+        "outdated": True,
+        "remarks": (Comment(author="Bo", author_kind=who, at="2024-03-02T12:00:00+00:00", text=text),),
+    }
     return ReviewThread(**fields | changes)
 
 
-def reviewed(folder: Path, *said: ReviewThread, pulled: tuple[TinyRepo, str, str, str]) -> list[Task] | Refusal:
+def reviewed(folder: Path, *said: ReviewThread, pulled: tuple[TinyRepo, str, str, str]) -> list[Task] | KindRejection:
     repo, base, _, merge = pulled
-    services = services_at(folder)
+    services = create_services(folder)
     discussion = services.artifacts.put_text(Discussion(threads=said).model_dump_json())
-    lineage = lineage_of(repo, services, base, merge, kind=ChangeKind.FEATURE, discussion=discussion)
-    return review(lineage, services)
+    lineage = create_lineage(repo, services, base, merge, change_kind=ChangeKind.FEATURE, discussion=discussion)
+    return derive_review(lineage, services)
 
 
-def test_a_thread_that_led_to_a_change_is_a_finding_on_the_diff_of_the_time(tmp_path: Path) -> None:
+def test_a_thread_that_led_to_a_change_is_a_defect_of_the_diff_at_that_time(tmp_path: Path) -> None:
     pulled = pull(tmp_path)
-    task = forms_of(reviewed(tmp_path, thread(pulled[2]), pulled=pulled))["threads"]
-    oracle, artifacts = oracle_of(task), services_at(tmp_path).artifacts
+    task = derive_forms(reviewed(tmp_path, thread(pulled[2]), pulled=pulled))["threads"]
+    oracle, artifacts = get_oracle(task), create_services(tmp_path).artifacts
     (defect,) = oracle.defects
     assert (defect.path, defect.first_line, defect.last_line) == ("shop/sums.py", LINE, LINE)
     assert defect.claim == "This leaves out the last item. `len(items)` is enough."
-    assert json.loads(artifacts.text(oracle.files)) == {"shop/sums.py": FIRST}
-    diff = artifacts.text(oracle.diff or "")
+    assert json.loads(artifacts.get_text(oracle.files)) == {"shop/sums.py": FIRST}
+    diff = artifacts.get_text(oracle.diff or "")
     assert "range(len(items) - 1)" in diff
-    assert "README" not in diff  # the main line's own later change is none of the pull request's
+    assert "README" not in diff  # a later change of the default branch is not part of the pull request
     assert "last item" not in task.problem_statement
 
 
@@ -78,22 +94,22 @@ def test_a_thread_that_led_to_a_change_is_a_finding_on_the_diff_of_the_time(tmp_
         {"side": "left"},
         {"path": "README.md"},
         {"original_line": 2},  # not a line of the diff
-        {"original_line": LINE + 6},  # a new line that stayed as it was
+        {"original_line": LINE + 6},  # a new line that was never changed
         {"original_line": None},
-        {"commit": "f" * 40},  # a version that a rewritten branch has lost
+        {"commit": "f" * 40},  # a commit that a rewritten branch no longer contains
         {"commit": None},
         {"remarks": ()},
     ],
     ids="-".join,
 )
-def test_chatter_and_what_changed_nothing_is_no_finding(tmp_path: Path, said: dict[str, Any]) -> None:
+def test_praise_and_threads_without_a_later_change_are_no_defects(tmp_path: Path, said: dict[str, Any]) -> None:
     pulled = pull(tmp_path)
-    refused = reviewed(tmp_path, thread(**{"commit": pulled[2], **said}), pulled=pulled)
-    assert isinstance(refused, Refusal)
-    assert "threads: " in refused.detail
+    rejection = reviewed(tmp_path, thread(**{"commit": pulled[2], **said}), pulled=pulled)
+    assert isinstance(rejection, KindRejection)
+    assert "threads: " in rejection.detail
 
 
-def test_of_several_threads_each_counts_once_with_its_own_words(tmp_path: Path) -> None:
+def test_each_thread_is_one_defect_with_its_own_claim(tmp_path: Path) -> None:
     pulled = pull(tmp_path)
     said = [
         thread(pulled[2]),
@@ -101,13 +117,13 @@ def test_of_several_threads_each_counts_once_with_its_own_words(tmp_path: Path) 
         thread(pulled[2], "I would rather sum it in one go here", original_start_line=LINE, original_line=LINE + 1),
         thread("f" * 40, "Of another version of the change"),
     ]
-    oracle = oracle_of(forms_of(reviewed(tmp_path, *said, pulled=pulled))["threads"])
+    oracle = get_oracle(derive_forms(reviewed(tmp_path, *said, pulled=pulled))["threads"])
     assert [(one.first_line, one.last_line) for one in oracle.defects] == [(LINE, LINE), (LINE, LINE + 1)]
     assert len({one.claim for one in oracle.defects}) == 2
 
 
-def test_a_change_of_which_nobody_spoke_has_no_threads(tmp_path: Path) -> None:
+def test_a_change_without_comments_gives_no_threads_review(tmp_path: Path) -> None:
     pulled = pull(tmp_path)
-    refused = reviewed(tmp_path, pulled=pulled)
-    assert isinstance(refused, Refusal)
-    assert "threads: no reviewer said anything" in refused.detail
+    rejection = reviewed(tmp_path, pulled=pulled)
+    assert isinstance(rejection, KindRejection)
+    assert "threads: no reviewer commented" in rejection.detail

@@ -1,4 +1,4 @@
-"""What tests of a fix are tried on: patches that git takes, of programs that still are some."""
+"""Edits of the gold tree on which submitted tests are run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,19 @@ from typing import Any
 
 import pytest
 
-from backends.git import Repository
+from backends.git import GitRepository
 from backends.index import ScratchIndex
-from backends.testing.written import FAULT, LEFT_OUT
-from derivers.test_writing.edits import Draft, Fixed, fault_again, fixed_files, otherwise, spans, wrong
-from derivers.test_writing.respaced import respaced
+from derivers.test_writing.edits import (
+    EditDraft,
+    FixedFile,
+    draft_faults,
+    draft_mutants,
+    draft_variants,
+    list_fix_spans,
+    read_fixed_files,
+)
+from derivers.test_writing.whitespace import respace
+from evaluation.submitted_tests.runner import OMITTED_HUNK, REWRITTEN_FAULT
 from tests.helpers import TinyRepo
 
 BEFORE = """\
@@ -36,90 +44,90 @@ AFTER = BEFORE.replace("    return value\n", "    if value > high:\n        retu
 )
 
 
-def ran(text: str) -> tuple[object, ...]:
-    """What the module of a text does."""
+def run_module(text: str) -> tuple[object, ...]:
+    """Return results of the module's functions."""
     module: dict[str, Any] = {"__file__": "clip.py", "__name__": "clip"}
     exec(compile(text, "clip.py", "exec", dont_inherit=True), module)  # noqa: S102 - our own
     return module["clip"](11, 0, 9), module["name"]("x/a.tar.gz"), module["__doc__"]
 
 
-class Change:
+class SingleFileFix:
     """A fix of one file in a real repository."""
 
     def __init__(self, folder: Path) -> None:
         self.repo = TinyRepo(folder)
         self.base = self.repo.commit("Start", {"pkg/clip.py": BEFORE, "README.md": "# clip\n"})
-        self.repo.commit("Mend", {"pkg/clip.py": AFTER, "README.md": "# Clip\n"})
-        self.git = Repository(folder)
-        self.gold = self.git.git("diff-tree", "-p", "--binary", self.base, "HEAD")
+        self.repo.commit("Fix", {"pkg/clip.py": AFTER, "README.md": "# Clip\n"})
+        self.git = GitRepository(folder)
+        self.gold = self.git.run_git("diff-tree", "-p", "--binary", self.base, "HEAD")
         with ScratchIndex(self.git, self.base) as index:
-            self.files = fixed_files(index, ["pkg/clip.py", "README.md"], self.gold)
+            self.files = read_fixed_files(index, ["pkg/clip.py", "README.md"], self.gold)
 
-    def with_edit(self, draft: Draft) -> str:
-        """The file after the fix and an edit, by git."""
+    def with_edit(self, draft: EditDraft) -> str:
+        """Return the file after the fix and an edit, applied by git."""
         with ScratchIndex(self.git, self.base) as index:
             index.apply(self.gold + draft.patch)
-            return (index.read("pkg/clip.py") or b"").decode()
+            return (index.read_file("pkg/clip.py") or b"").decode()
 
 
 @pytest.fixture
-def change(tmp_path: Path) -> Change:
-    return Change(tmp_path / "repo")
+def change(tmp_path: Path) -> SingleFileFix:
+    return SingleFileFix(tmp_path / "repo")
 
 
-def test_only_sources_count_and_their_lines_are_those_the_fix_added(change: Change) -> None:
+def test_only_source_files_and_the_lines_of_the_fix_are_used(change: SingleFileFix) -> None:
     assert [one.path for one in change.files] == ["pkg/clip.py"]
-    assert [(span.first_line, span.last_line) for span in spans(change.files)] == [(10, 11), (16, 16)]
+    assert [(span.first_line, span.last_line) for span in list_fix_spans(change.files)] == [(10, 11), (16, 16)]
     assert change.files[0].lines == [10, 11, 16]
 
 
-def test_each_hunk_is_left_out_in_turn_and_the_rest_has_one_thing_wrong(change: Change) -> None:
-    drafts = wrong(change.files, 10)
+def test_each_hunk_is_omitted_in_turn_and_other_mutants_follow(change: SingleFileFix) -> None:
+    drafts = draft_mutants(change.files, 10)
     texts = [change.with_edit(draft) for draft in drafts]
-    left_out = [text for draft, text in zip(drafts, texts, strict=True) if draft.operator == LEFT_OUT]
+    left_out = [text for draft, text in zip(drafts, texts, strict=True) if draft.operator == OMITTED_HUNK]
     assert ["value > high" in text for text in left_out] == [False, True]
     assert ["rsplit" in text for text in left_out] == [True, False]
     assert 5 <= len(drafts) <= 10
     assert len({ast.dump(ast.parse(text)) for text in [AFTER, *texts]}) == len(texts) + 1
 
 
-def test_a_fix_of_one_line_is_made_wrong_beside_it_too() -> None:
+def test_a_fix_of_one_line_is_mutated_near_it_too() -> None:
     before = "def f(a, b):\n    a += 1\n    c = a\n    if b > 2:\n        c = c - b\n    return c\n"
-    one = Fixed(path="f.py", before=before.encode(), after=before.replace("c = a\n", "c = b\n").encode())
-    drafts = wrong([one], 8)
+    one = FixedFile(path="f.py", before=before.encode(), after=before.replace("c = a\n", "c = b\n").encode())
+    drafts = draft_mutants([one], 8)
     assert len(drafts) == 8
     assert drafts[0].line == 3
     assert {draft.line for draft in drafts} > {3, 4}
 
 
-def test_variants_are_other_texts_of_which_the_first_is_the_same_program(change: Change) -> None:
-    drafts = otherwise(change.files, 4)
+def test_variants_differ_and_the_encoded_one_behaves_the_same(change: SingleFileFix) -> None:
+    drafts = draft_variants(change.files, 4)
     texts = [change.with_edit(draft) for draft in drafts]
     assert len({AFTER, *texts}) == len(texts) + 1
     assert "rsplit" not in texts[0]
-    assert ran(texts[0]) == ran(AFTER) == (9, "a.tar", "Clips.")
+    assert run_module(texts[0]) == run_module(AFTER) == (9, "a.tar", "Clips.")
     assert ast.dump(ast.parse(texts[1])) == ast.dump(ast.parse(AFTER))
     assert "rsplit('.', 1)" not in texts[1]
 
 
-def test_the_fault_comes_back_in_other_words(change: Change) -> None:
-    drafts = fault_again(change.files, 3)
-    assert {draft.operator for draft in drafts} == {FAULT}
+def test_the_fault_is_restored_in_another_form(change: SingleFileFix) -> None:
+    drafts = draft_faults(change.files, 3)
+    assert {draft.operator for draft in drafts} == {REWRITTEN_FAULT}
     assert len(drafts) == 3
     for draft in drafts:
         text = change.with_edit(draft)
-        assert ran(text) == (11, "a", "Clips.")
+        assert run_module(text) == (11, "a", "Clips.")
         assert "value > high" not in text.replace(" ", "  ")
         assert "split('.')" not in text
         assert "rsplit" not in text
 
 
-def test_a_fix_that_only_takes_away_is_made_wrong_beside_what_it_took(tmp_path: Path) -> None:
+def test_a_fix_that_only_removes_lines_is_mutated_near_them(tmp_path: Path) -> None:
     text = "def f(a):\n    a = a + 1\n    a = a + 2\n    return a\n"
-    one = Fixed(path="f.py", before=text.encode(), after=text.replace("    a = a + 2\n", "").encode())
+    one = FixedFile(path="f.py", before=text.encode(), after=text.replace("    a = a + 2\n", "").encode())
     assert one.lines == [2, 3]
-    assert spans([one]) == []
-    assert wrong([one], 5)
+    assert list_fix_spans([one]) == []
+    assert draft_mutants([one], 5)
 
 
 @pytest.mark.parametrize(
@@ -132,8 +140,8 @@ def test_a_fix_that_only_takes_away_is_made_wrong_beside_what_it_took(tmp_path: 
         "é = 'ü'.encode()\r\ny = é[0]\r\n",
     ],
 )
-def test_other_white_space_is_the_same_program(source: str) -> None:
-    after = respaced("a.py", source.encode())
+def test_respacing_python_keeps_the_syntax_tree(source: str) -> None:
+    after = respace("a.py", source.encode())
     assert after is not None
     assert after != source.encode()
     assert ast.dump(ast.parse(after)) == ast.dump(ast.parse(source))
@@ -141,8 +149,8 @@ def test_other_white_space_is_the_same_program(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", [b"def f(:\n", b"\xff", b"x = 1\n", b"", b"x\0"])
-def test_what_cannot_be_spaced_otherwise_is_left_alone(source: bytes) -> None:
-    assert respaced("a.py", source) is None
+def test_invalid_or_unchangeable_files_are_not_respaced(source: bytes) -> None:
+    assert respace("a.py", source) is None
 
 
 @pytest.mark.parametrize(
@@ -158,9 +166,7 @@ def test_what_cannot_be_spaced_otherwise_is_left_alone(source: bytes) -> None:
         ("A.java", 'class A { int f(int a) { return this.g(a, "a.b"); } }\n', 'this . g ( a , "a.b" ) '),
     ],
 )
-def test_other_languages_have_blanks_beside_their_signs_and_none_in_their_texts(
-    path: str, source: str, wanted: str
-) -> None:
-    after = respaced(path, source.encode())
+def test_respacing_other_languages_keeps_strings(path: str, source: str, wanted: str) -> None:
+    after = respace(path, source.encode())
     assert after is not None
     assert wanted in after.decode()

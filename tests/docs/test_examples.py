@@ -1,8 +1,9 @@
 """The examples of the documentation are run, page by page, in the order they stand there.
 
 In a ```console block each line that begins with `$ ` is a command; one that ends with `# exit N` must exit with N, the
-others with 0. A page's commands share a folder `ada` with a sample repository `greet`, whose changes therefore have
-names such as `ada__greet-3`. Pages whose commands need an engine carry `<!-- needs: docker -->`.
+others with 0. Lines below a command are its output and must be equal to it, where `...` stands for any text. The
+commands of a page share a folder `ada` with a sample repository `greet`, so changes have names such as `ada__greet-3`.
+Pages whose commands need an engine carry `<!-- needs: docker -->`.
 """
 
 from __future__ import annotations
@@ -11,44 +12,99 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tests.sample import make_sample
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 NEEDS_DOCKER = "<!-- needs: docker -->"
+WITHOUT_COMMANDS = ("docs/adr/", "CONTRIBUTING.md")
+"""Decisions have no commands; CONTRIBUTING's walk-through is run by tests/languages/test_one_more.py."""
 
 
-def commands(page: Path) -> list[tuple[str, int]]:
-    """The page's commands with the exit code each must have."""
+@dataclass(frozen=True)
+class Example:
+    """A command of a page, the exit code it must have, and the output shown below it, empty for none."""
+
+    command: str
+    exit_code: int
+    output: str
+
+
+def parse_examples(page: Path) -> list[Example]:
+    """Return a page's examples in their order."""
     found = []
-    for block in re.findall(r"^```console\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL):
-        for line in re.findall(r"^\$ (.*)$", block, re.MULTILINE):
+    for block in re.findall(r"^([ ]*```console\n.*?^[ ]*```)", page.read_text(), re.MULTILINE | re.DOTALL):
+        for part in re.split(r"(?m)^\$ ", dedent(block).split("\n", 1)[1].rsplit("```", 1)[0])[1:]:
+            line, _, output = part.partition("\n")
             command, _, comment = line.partition("  # exit ")
-            found.append((command, int(comment or 0)))
+            found.append(Example(command, int(comment or 0), output.strip("\n")))
     return found
 
 
+def matches_output(expected: str, actual: str) -> bool:
+    """Return whether output is as a page shows it; blanks at the ends of lines do not count."""
+    wanted = "\n".join(line.rstrip() for line in expected.splitlines())
+    given = "\n".join(line.rstrip() for line in actual.strip("\n").splitlines())
+    return re.fullmatch(".*?".join(re.escape(part) for part in wanted.split("...")), given, re.DOTALL) is not None
+
+
 def run_page(page: Path, folder: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "COLUMNS": "200"}
-    for command, code in commands(page):
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "MERGEMILL_SOURCE": str(ROOT),
+        "COLUMNS": "200",
+    }
+    for example in parse_examples(page):
         done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            ["bash", "-c", example.command], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == code, f"{page.name}: {command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        what = f"{page.name}: {example.command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert done.returncode == example.exit_code, what
+        if example.output:
+            assert matches_output(example.output, done.stdout), f"{what}\nnot as shown:\n{example.output}"
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER not in p.read_text()], ids=lambda p: p.name)
+def name_page(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def has_commands(page: Path) -> bool:
+    return not name_page(page).startswith(WITHOUT_COMMANDS)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if has_commands(page)], ids=name_page)
+def test_every_page_has_a_command_that_is_run(page: Path) -> None:
+    assert parse_examples(page), f"{name_page(page)} has no ```console block"
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER not in p.read_text()], ids=name_page)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
     make_sample(tmp_path / "ada" / "greet")
     run_page(page, tmp_path / "ada")
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER in p.read_text()], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER in p.read_text()], ids=name_page)
 def test_the_examples_of_a_page_that_needs_docker_run(page: Path, tmp_path: Path) -> None:
     make_sample(tmp_path / "ada" / "greet")
     run_page(page, tmp_path / "ada")
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "same"),
+    [
+        ("a  b\n1  2", "a  b\n1  2\n", True),
+        ("a ... c", "a b b c\n", True),
+        ("a", "a\nb\n", False),
+        ("a ...\nz", "a b\nc\n", False),
+    ],
+)
+def test_shown_output_is_compared(expected: str, actual: str, same: bool) -> None:
+    assert matches_output(expected, actual) is same

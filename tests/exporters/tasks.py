@@ -1,13 +1,13 @@
-"""Hand-made tasks on a tiny repository: one bug, its tests, a script, and an image when one is asked for."""
+"""Handmade tasks on a tiny repository: one bug, its tests, a script, and optionally an image."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from backends.services import Services
-from backends.testing.script import render
+from evaluation.script.render import render_script
 from taskdb.records import BuildPlan, Certificate, FailureKind, Kind, Task, TestCommand
-from tests.boxes import make_box
+from tests.containers import make_environment_image
 from tests.helpers import TinyRepo
 
 WORDS = "def count(words):\n    return len(words.split(' '))\n"
@@ -30,7 +30,7 @@ def test_not_yet():
     assert count(None) == 0
 """
 )
-TEST_TWIN = TEST_WIDE.replace("assert count(text) == 2", "assert count(text) == 3")
+TEST_SABOTAGED = TEST_WIDE.replace("assert count(text) == 2", "assert count(text) == 3")
 FAIL_TO_PASS = ("tests/test_words.py::test_wide_gaps[a   b]", "tests/test_words.py::test_wide_gaps[ a b]")
 PASS_TO_PASS = ("tests/test_words.py::test_two", "tests/test_words.py::test_wide_gaps[- a]")
 BASE = {"words.py": WORDS, "tests/test_words.py": TEST, "README.md": "# words\n", "run.sh": "#!/bin/sh\n"}
@@ -49,13 +49,13 @@ PLAN = BuildPlan(
 def make_task(
     services: Services, folder: Path, *, image: str = "mergemill/env:words", name: str = "ada__words-1"
 ) -> Task:
-    """A bugfix task of the repository `folder` / name, which is made for it."""
+    """Return a bugfix task of a new repository in `folder` / `name`."""
     repo = TinyRepo(folder / name)
     base = repo.commit("Begin", BASE)
     gold = _patch(repo, {"words.py": WORDS_RIGHT})
     test = _patch(repo, {"tests/test_words.py": TEST_WIDE})
-    twin = _patch(repo, {"tests/test_words.py": TEST_TWIN})
-    script = render(
+    control = _patch(repo, {"tests/test_words.py": TEST_SABOTAGED})
+    script = render_script(
         PLAN.test,
         workdir="/testbed",
         test_patch=test,
@@ -65,31 +65,48 @@ def make_task(
     )
     put = services.artifacts.put
     return Task(
-        parent="0" * 64, candidate="1" * 64, source=f"git:{repo.path}", name=f"{name}.bugfix", kind=Kind.BUGFIX,
-        repo="ada/words", language="python", language_version="3.11", version="1.0", base_commit=base,
-        created_at="2024-03-01T12:00:00Z", license="MIT",
+        parent="0" * 64,
+        candidate="1" * 64,
+        source=f"git:{repo.path}",
+        name=f"{name}.bugfix",
+        kind=Kind.BUGFIX,
+        repo="ada/words",
+        language="python",
+        language_version="3.11",
+        version="1.0",
+        base_commit=base,
+        created_at="2024-03-01T12:00:00Z",
+        license="MIT",
         problem_statement="# Wide gaps are miscounted\n\ncount('a   b') gives 4 \u2028 instead of 2.",
-        hints="", gold_patch=put(gold), test_patch=put(test), twin_patch=put(twin),
-        FAIL_TO_PASS=tuple((one, FailureKind.ASSERTION) for one in FAIL_TO_PASS), PASS_TO_PASS=PASS_TO_PASS,
-        twins=FAIL_TO_PASS, eval_script=put(script.encode()), plan=PLAN, image=image,
-        image_digest="sha256:" + "2" * 64, test_seconds=0.5,
-    )  # fmt: skip
+        hints="",
+        gold_patch=put(gold),
+        test_patch=put(test),
+        control_patch=put(control),
+        FAIL_TO_PASS=tuple((one, FailureKind.ASSERTION) for one in FAIL_TO_PASS),
+        PASS_TO_PASS=PASS_TO_PASS,
+        controls=FAIL_TO_PASS,
+        eval_script=put(script.encode()),
+        plan=PLAN,
+        image=image,
+        image_digest="sha256:" + "2" * 64,
+        test_seconds=0.5,
+    )
 
 
 def make_task_with_image(services: Services, folder: Path, name: str = "ada__words-1") -> Task:
-    """The same with an image in the engine."""
-    return make_task(services, folder, image=make_box(services, BASE), name=name)
+    """Return the same task with an image in the engine."""
+    return make_task(services, folder, image=make_environment_image(services, BASE), name=name)
 
 
 def make_certificate(task: Task) -> Certificate:
-    """A certificate of the task."""
+    """Return a certificate of the task."""
     return Certificate(
         parent=task.id, name=task.name, gold=(1.0, 1.0, 1.0), noop=0.0, image_digest=task.image_digest, seconds=1.0
     )
 
 
 def _patch(repo: TinyRepo, files: dict[str, str]) -> bytes:
-    """The patch that makes these files of what they are; the work tree stays as it was."""
+    """Return the patch that changes these files, without changing the work tree."""
     repo.write(files)
     patch = repo.git("diff", "--binary") + "\n"
     repo.git("checkout", "-q", "--", ".")

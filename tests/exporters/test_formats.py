@@ -1,4 +1,4 @@
-"""What stands in the rows and folders of each format. That their tools can use them is shown in test_third_parties."""
+"""Rows and folders of each format. test_third_parties runs the tools that read them."""
 
 from __future__ import annotations
 
@@ -13,32 +13,47 @@ from pathlib import Path
 import pytest
 
 import exporters
-from exporters.parts import box_file
-from exporters.swebench import spelling
+from core.errors import InputError
+from exporters.swebench import escape_test_id
+from exporters.task_files import read_container_file
 from exporters.tree import read_tree
-from mergemill.errors import InputError
 from taskdb.records import Task
-from tests.boxes import make_services
+from tests.containers import make_services
 from tests.exporters.tasks import BASE, FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task
 from tests.helpers import TinyRepo
 
 SWEBENCH_FIELDS = {
-    "instance_id", "repo", "version", "base_commit", "environment_setup_commit", "patch", "test_patch",
-    "problem_statement", "hints_text", "created_at", "FAIL_TO_PASS", "PASS_TO_PASS", "image", "image_name",
-    "docker_image", "log_parser", "eval_type", "eval_script",
-}  # fmt: skip
+    "instance_id",
+    "repo",
+    "version",
+    "base_commit",
+    "environment_setup_commit",
+    "patch",
+    "test_patch",
+    "problem_statement",
+    "hints_text",
+    "created_at",
+    "FAIL_TO_PASS",
+    "PASS_TO_PASS",
+    "image",
+    "image_name",
+    "docker_image",
+    "log_parser",
+    "eval_type",
+    "eval_script",
+}
 
 
 def test_a_swebench_row_has_the_fields_its_harness_reads_on_one_line(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task(services, tmp_path)
-    exporters.export("swebench", [task], {}, tmp_path / "out", services)
+    exporters.export_tasks("swebench", [task], {}, tmp_path / "out", services)
     [line] = (tmp_path / "out" / "tasks.jsonl").read_text().splitlines()
     row = json.loads(line)
     assert row.keys() >= SWEBENCH_FIELDS
     assert row["image"] == row["image_name"] == row["docker_image"] == task.image
     assert json.loads(row["PASS_TO_PASS"]) == list(PASS_TO_PASS)
-    assert json.loads(row["FAIL_TO_PASS"]) == [spelling(test) for test in FAIL_TO_PASS]
+    assert json.loads(row["FAIL_TO_PASS"]) == [escape_test_id(test) for test in FAIL_TO_PASS]
     assert row["patch"].encode() == services.artifacts.get(task.gold_patch)
     lines = row["eval_script"].splitlines()
     assert lines.count("echo '>>>>> Start Test Output'") == lines.count("echo '>>>>> End Test Output'") == 1
@@ -47,7 +62,7 @@ def test_a_swebench_row_has_the_fields_its_harness_reads_on_one_line(tmp_path: P
     assert (folder / "eval.sh").read_bytes() == services.artifacts.get(task.eval_script)
 
 
-def test_a_row_tells_what_its_tree_has_beyond_the_base_commit(tmp_path: Path) -> None:
+def test_a_row_has_the_difference_between_its_tree_and_the_base_commit(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     plain = make_task(services, tmp_path, name="ada__words-1")
     repo = TinyRepo(tmp_path / "ada__words-2")
@@ -60,11 +75,11 @@ def test_a_row_tells_what_its_tree_has_beyond_the_base_commit(tmp_path: Path) ->
     repo.git("reset", "-q", "--hard")
     put = services.artifacts.put_text
     begun = Task(**task.model_dump() | {"setup_patch": put(setup), "gold_patch": put(gold)})
-    exporters.export("swebench", [plain, begun], {}, tmp_path / "out", services)
+    exporters.export_tasks("swebench", [plain, begun], {}, tmp_path / "out", services)
     rows = [json.loads(line) for line in (tmp_path / "out" / "tasks.jsonl").read_text().splitlines()]
     assert [row["setup_patch"] for row in rows] == ["", setup]
     notes = [row["notes"] for row in json.loads((tmp_path / "out" / "manifest.json").read_bytes())["tasks"]]
-    assert ["setup_patch" in " ".join(told) for told in notes] == [False, True]
+    assert ["setup_patch" in " ".join(lines) for lines in notes] == [False, True]
     repo.git("checkout", "-q", rows[1]["base_commit"])
     with pytest.raises(subprocess.CalledProcessError):
         apply(repo, rows[1]["patch"])
@@ -84,7 +99,7 @@ def apply(repo: TinyRepo, patch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "spelled"),
+    ("test", "escaped"),
     [
         ("a.py::t[x y]", "a.py::t[x y]"),
         ("a.py::t[x  y]", "a.py::t[x\\x20 y]"),
@@ -95,40 +110,40 @@ def apply(repo: TinyRepo, patch: str) -> None:
         ("a.py::t ", "a.py::t\\x20"),
     ],
 )
-def test_ids_that_the_log_parser_would_misread_are_spelled_out(test: str, spelled: str) -> None:
-    assert spelling(test) == spelled
+def test_ids_that_the_log_parser_would_misread_are_escaped(test: str, escaped: str) -> None:
+    assert escape_test_id(test) == escaped
 
 
-def test_ids_that_fall_together_are_named_in_the_manifest(tmp_path: Path) -> None:
+def test_ids_with_equal_lines_are_named_in_the_manifest(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task(services, tmp_path)
     both = ("a.py::t[x\ty]", "a.py::t[x\\x09y]")
-    exporters.export("swebench", [task.model_copy(update={"PASS_TO_PASS": both})], {}, tmp_path / "out", services)
+    exporters.export_tasks("swebench", [task.model_copy(update={"PASS_TO_PASS": both})], {}, tmp_path / "out", services)
     row = json.loads((tmp_path / "out" / "tasks.jsonl").read_text())
     assert json.loads(row["PASS_TO_PASS"]) == ["a.py::t[x\\x09y]"]
     notes = json.loads((tmp_path / "out" / "manifest.json").read_text())["tasks"][0]["notes"]
     assert any("pass together or not at all" in note for note in notes)
 
 
-def test_a_patch_that_is_not_utf8_stays_out_of_swebench_and_the_manifest_says_so(tmp_path: Path) -> None:
+def test_a_task_with_a_patch_that_is_not_utf8_is_skipped_with_a_note_in_the_manifest(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     good = make_task(services, tmp_path)
     bad = make_task(services, tmp_path, name="ada__words-2")
     bad = bad.model_copy(update={"gold_patch": services.artifacts.put(b"diff --git a/x b/x\n+\xff\n")})
-    exporters.export("swebench", [good, bad], {}, tmp_path / "out", services)
+    exporters.export_tasks("swebench", [good, bad], {}, tmp_path / "out", services)
     assert len((tmp_path / "out" / "tasks.jsonl").read_text().splitlines()) == 1
     notes = {
         task["name"]: task["notes"] for task in json.loads((tmp_path / "out" / "manifest.json").read_text())["tasks"]
     }
-    assert notes[bad.name] == ["left out: a patch is not UTF-8, which this format cannot carry"]
+    assert notes[bad.name] == ["skipped: a patch is not UTF-8, which this format cannot carry"]
     with pytest.raises(InputError, match="UTF-8"):
-        exporters.export("swebench", [bad], {}, tmp_path / "other", services)
+        exporters.export_tasks("swebench", [bad], {}, tmp_path / "other", services)
 
 
-def test_a_harbor_task_is_verified_in_a_sealed_container_of_its_own(tmp_path: Path) -> None:
+def test_a_harbor_task_is_verified_in_a_separate_container_without_network(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task(services, tmp_path)
-    exporters.export("harbor", [task], {}, tmp_path / "out", services)
+    exporters.export_tasks("harbor", [task], {}, tmp_path / "out", services)
     folder = tmp_path / "out" / "ada__words-1.bugfix"
     config = tomllib.loads((folder / "task.toml").read_text())
     assert config["schema_version"] == "1.4"
@@ -147,7 +162,7 @@ def test_a_harbor_task_is_verified_in_a_sealed_container_of_its_own(tmp_path: Pa
 
 def test_the_solution_of_a_harbor_task_applies_the_gold_patch(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    exporters.export("harbor", [make_task(services, tmp_path)], {}, tmp_path / "out", services)
+    exporters.export_tasks("harbor", [make_task(services, tmp_path)], {}, tmp_path / "out", services)
     script = (tmp_path / "out" / "ada__words-1.bugfix" / "solution" / "solve.sh").read_text()
     tree = TinyRepo(tmp_path / "testbed")
     tree.commit("Begin", BASE)
@@ -155,12 +170,12 @@ def test_the_solution_of_a_harbor_task_applies_the_gold_patch(tmp_path: Path) ->
     assert (tree.path / "words.py").read_text() == WORDS_RIGHT
 
 
-def test_the_work_of_an_agent_is_collected_with_new_files_and_commits_but_without_litter(tmp_path: Path) -> None:
+def test_the_work_of_an_agent_is_collected_with_new_files_and_commits_without_caches(tmp_path: Path) -> None:
     tree = TinyRepo(tmp_path / "testbed")
     tree.commit("Begin", {**BASE, ".gitignore": "*.log\n"})
     tree.commit("An agent's own commit", {"words.py": WORDS_RIGHT})
     tree.write({"new.bin": b"\0\1", "trace.log": "x", "pkg/__pycache__/a.pyc": b"\0", "README.md": None})
-    command = box_file("collect.sh").decode().replace("/testbed", str(tree.path))
+    command = read_container_file("collect.sh").decode().replace("/testbed", str(tree.path))
     subprocess.run(["bash", "-c", command.replace("/logs/artifacts", str(tmp_path))], check=True)
     fresh = TinyRepo(tmp_path / "fresh")
     fresh.commit("Begin", {**BASE, ".gitignore": "*.log\n"})
@@ -169,12 +184,12 @@ def test_the_work_of_an_agent_is_collected_with_new_files_and_commits_but_withou
     assert (fresh.path / "words.py").read_text() == WORDS_RIGHT
 
 
-def test_an_agent_that_destroys_the_repository_has_done_nothing(tmp_path: Path) -> None:
+def test_an_agent_that_destroys_the_repository_submits_an_empty_patch(tmp_path: Path) -> None:
     tree = TinyRepo(tmp_path / "testbed")
     tree.commit("Begin", BASE)
     shutil.rmtree(tree.path / ".git")
     (tmp_path / "model.patch").symlink_to(tmp_path / "elsewhere")
-    command = box_file("collect.sh").decode().replace("/testbed", str(tree.path))
+    command = read_container_file("collect.sh").decode().replace("/testbed", str(tree.path))
     environment = os.environ | {"GIT_CEILING_DIRECTORIES": str(tmp_path)}
     subprocess.run(["bash", "-c", command.replace("/logs/artifacts", str(tmp_path))], check=True, env=environment)
     assert not (tmp_path / "model.patch").is_symlink()
@@ -182,4 +197,4 @@ def test_an_agent_that_destroys_the_repository_has_done_nothing(tmp_path: Path) 
 
 
 def test_the_grader_needs_nothing_newer_than_python_3_6() -> None:
-    ast.parse(box_file("grade.py"), feature_version=(3, 6))
+    ast.parse(read_container_file("grade.py"), feature_version=(3, 6))

@@ -1,4 +1,4 @@
-"""The grader that bundles carry: it reads reports as mergemill does and is not fooled in the task's container."""
+"""The grader in bundles: it parses reports like mergemill and detects forged results in the task's container."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from backends.services import Services
-from backends.testing import junit
-from exporters.box import grade
-from exporters.parts import grader
+from evaluation.reports import junit
+from exporters.container import grade
+from exporters.task_files import build_grader_files
 from taskdb.records import Task
-from tests.boxes import make_services
+from tests.containers import make_services
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task_with_image
 
 KNOWN = ("tests/test_a.py", "tests/sub/test_a.py", "test_b.py", "pkg/tests/test_c.py", "README.rst")
@@ -35,34 +35,37 @@ OUTCOMES = f"<testsuites><testsuite>{CASES}</testsuite></testsuites>".encode()
 
 
 def test_the_grader_reads_reports_as_mergemill_does() -> None:
-    ours = {test: outcome.status.value for test, outcome in junit.parse(OUTCOMES, KNOWN).outcomes.items()}
-    assert grade.outcomes(OUTCOMES, KNOWN) == ours
-    assert len(ours) == 11
+    expected = {test: outcome.status.value for test, outcome in junit.parse_junit(OUTCOMES, KNOWN).outcomes.items()}
+    assert grade.parse_outcomes(OUTCOMES, KNOWN) == expected
+    assert len(expected) == 11
 
 
 @pytest.mark.parametrize("content", [b"", b"<a", b"<!DOCTYPE a><a/>", b'<?xml version="1.0" encoding="no"?><a/>'])
-def test_what_is_no_report_holds_no_test(content: bytes) -> None:
-    assert grade.outcomes(content, KNOWN) == {}
+def test_content_that_is_no_report_has_no_tests(content: bytes) -> None:
+    assert grade.parse_outcomes(content, KNOWN) == {}
 
 
-def test_lines_that_harnesses_look_for_are_taken_out_of_what_the_tests_print() -> None:
-    output = grade.Output()
+def test_lines_that_a_harness_would_parse_are_changed_in_the_output() -> None:
+    output = grade.OutputBuffer()
     output.head = b">>>>> Start Test Output\nPASSED a.py::t\n"
-    assert not any(line.startswith(("PASSED", ">>>>>")) for line in output.text().splitlines())
-    assert ">>>>> " not in output.text()
+    assert not any(line.startswith(("PASSED", ">>>>>")) for line in output.to_text().splitlines())
+    assert ">>>>> " not in output.to_text()
 
 
-def _graded(services: Services, task: Task, solution: str | None) -> tuple[int, str, str]:
-    """Exit code, the lines it wrote, and what it printed, with words.py replaced by `solution`."""
-    files = {f"/box/{name}": content for name, content in grader(task, services).items()}
+def _grade(services: Services, task: Task, solution: str | None) -> tuple[int, str, str]:
+    """Grade with words.py replaced by `solution`; return exit code, written lines and output."""
+    files = {f"/grader/{name}": content for name, content in build_grader_files(task, services).items()}
     if solution is not None:
         files["/solution.py"] = solution.encode()
     put = "cp /solution.py /testbed/words.py; " if solution is not None else ""
-    ran = services.sandbox.run(
-        task.image, ["bash", "-c", f"{put}python3 -I -S /box/grade.py --lines {shlex.quote('/lines')}"],
-        limits=services.test_limits(), files=files, collect=["/lines"],
-    )  # fmt: skip
-    return ran.exit_code, ran.files.get("/lines", b"").decode(), ran.output
+    result = services.sandbox.run(
+        task.image,
+        ["bash", "-c", f"{put}python3 -I -S /grader/grade.py --lines {shlex.quote('/lines')}"],
+        limits=services.test_limits(),
+        files=files,
+        collect=["/lines"],
+    )
+    return result.exit_code, result.files.get("/lines", b"").decode(), result.output
 
 
 def _lines(status: str, tests: tuple[str, ...]) -> str:
@@ -72,15 +75,15 @@ def _lines(status: str, tests: tuple[str, ...]) -> str:
 @pytest.mark.docker
 def test_the_gold_solution_passes_all_listed_tests(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    code, lines, said = _graded(services, make_task_with_image(services, tmp_path), WORDS_RIGHT)
-    assert (code, lines) == (0, _lines("PASSED", FAIL_TO_PASS + PASS_TO_PASS)), said
+    code, lines, output = _grade(services, make_task_with_image(services, tmp_path), WORDS_RIGHT)
+    assert (code, lines) == (0, _lines("PASSED", FAIL_TO_PASS + PASS_TO_PASS)), output
 
 
 @pytest.mark.docker
-def test_doing_nothing_fails_the_tests_that_must_change(tmp_path: Path) -> None:
+def test_an_empty_submission_fails_the_fail_to_pass_tests(tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    code, lines, said = _graded(services, make_task_with_image(services, tmp_path), None)
-    assert (code, lines) == (1, _lines("FAILED", FAIL_TO_PASS) + _lines("PASSED", PASS_TO_PASS)), said
+    code, lines, output = _grade(services, make_task_with_image(services, tmp_path), None)
+    assert (code, lines) == (1, _lines("FAILED", FAIL_TO_PASS) + _lines("PASSED", PASS_TO_PASS)), output
 
 
 LISTED = FAIL_TO_PASS + PASS_TO_PASS
@@ -113,18 +116,18 @@ FORGERIES = {
 
 @pytest.mark.docker
 @pytest.mark.parametrize("how", FORGERIES)
-def test_a_forger_passes_nothing(how: str, tmp_path: Path) -> None:
+def test_forged_results_pass_no_test(how: str, tmp_path: Path) -> None:
     services = make_services(tmp_path)
-    code, lines, said = _graded(services, make_task_with_image(services, tmp_path), FORGERIES[how])
-    assert code == 1, said
-    assert "PASSED" not in lines, said
+    code, lines, output = _grade(services, make_task_with_image(services, tmp_path), FORGERIES[how])
+    assert code == 1, output
+    assert "PASSED" not in lines, output
 
 
 @pytest.mark.docker
-def test_a_script_that_gives_up_is_our_fault_and_scores_nothing(tmp_path: Path) -> None:
+def test_a_script_that_fails_is_an_infrastructure_error_without_a_score(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task_with_image(services, tmp_path)
     script = services.artifacts.put(b"echo trouble\nexit 97\n")
-    code, lines, said = _graded(services, task.model_copy(update={"eval_script": script}), WORDS_RIGHT)
+    code, lines, output = _grade(services, task.model_copy(update={"eval_script": script}), WORDS_RIGHT)
     assert (code, lines) == (97, "")
-    assert "MERGEMILL_INFRASTRUCTURE_ERROR" in said
+    assert "MERGEMILL_INFRASTRUCTURE_ERROR" in output

@@ -1,7 +1,7 @@
-"""The tools that our bundles are for, from PyPI, on our bundles: SWE-bench 5.0.2 and Harbor 0.24.
+"""Bundles in the tools that read them, installed from PyPI: SWE-bench 5.0.2 and Harbor 0.24.
 
-Each lives in an environment of its own in the user's cache, made once. Where PyPI cannot be reached the tests fail and
-say so; Harbor needs Python 3.12 or later, and where this machine has none its test is skipped.
+Each has a separate environment in the user's cache, which is made once. The tests fail with a message if PyPI cannot be
+reached. Harbor needs Python 3.12 or later; its test is skipped where there is none.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import pytest
 import uv
 
 from builders import interpreters
-from exporters.swebench import LOG_PARSER, spelling
-from tests.cli import mergemill
+from exporters.swebench import LOG_PARSER, escape_test_id
+from tests.cli import run_mergemill
 from tests.sample import make_sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(1800)]
@@ -38,8 +38,8 @@ def pytest_runtest_makereport(item, call):
 """
 
 
-def installed(requirement: str, python: str) -> Path:
-    """The `bin` folder of an environment that holds the requirement."""
+def install(requirement: str, python: str) -> Path:
+    """Install the requirement in an environment and return its `bin` folder."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
     cache.mkdir(parents=True, exist_ok=True)
     venv = cache / requirement.replace("==", "-")
@@ -50,18 +50,18 @@ def installed(requirement: str, python: str) -> Path:
                 ["venv", "--clear", "--python", python, venv],
                 ["pip", "install", "--python", venv, requirement],
             ):
-                done = subprocess.run([uv.find_uv_bin(), *command], capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    pytest.fail(f"{requirement} cannot be installed from PyPI: {done.stderr.strip()[-500:]}")
+                process = subprocess.run([uv.find_uv_bin(), *command], capture_output=True, text=True, check=False)
+                if process.returncode != 0:
+                    pytest.fail(f"{requirement} cannot be installed from PyPI: {process.stderr.strip()[-500:]}")
             (venv / "whole").touch()
     return venv / "bin"
 
 
-def newer_python() -> str:
-    """A Python of 3.12 or later on this machine; the test is skipped where there is none."""
+def find_newer_python() -> str:
+    """Return a Python of 3.12 or later on this machine; skip the test if there is none."""
     if sys.version_info >= (3, 12):
         return sys.executable
-    known = {version: one.python for version, one in interpreters.found().items()}
+    known = {version: one.python for version, one in interpreters.find_interpreters().items()}
     for version in ("3.12", "3.13"):
         if found := known.get(version) or shutil.which(f"python{version}"):
             return found
@@ -70,24 +70,24 @@ def newer_python() -> str:
 
 @pytest.fixture
 def swebench() -> Path:
-    return installed("swebench==5.0.2", sys.executable)
+    return install("swebench==5.0.2", sys.executable)
 
 
 @pytest.fixture
 def harbor() -> Path:
-    return installed("harbor==0.24.0", newer_python())
+    return install("harbor==0.24.0", find_newer_python())
 
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a bundle of each format, as the command line makes them of the sample's two bug fixes."""
+    """Folder with a bundle of each format, exported from the sample's two bug fixes."""
     folder = tmp_path_factory.mktemp("bundles")
     make_sample(folder / "greet")
-    ran = mergemill("run", "git:greet", cwd=folder)
-    assert ran.code == 0, ran.err
+    ran = run_mergemill("run", "git:greet", cwd=folder)
+    assert ran.exit_code == 0, ran.stderr
     for format_name in ("swebench", "harbor"):
-        exported = mergemill("export", "--format", format_name, "--out", format_name, cwd=folder)
-        assert exported.code == 0, exported.err
+        exported = run_mergemill("export", "--format", format_name, "--out", format_name, cwd=folder)
+        assert exported.exit_code == 0, exported.stderr
     return folder
 
 
@@ -98,11 +98,11 @@ def _names(bundle: Path) -> list[str]:
 
 
 def _swebench(command: Path, bundle: Path, cwd: Path, *words: str | Path) -> dict[str, Any]:
-    """The report of an evaluation."""
+    """Run an evaluation and return its report."""
     arguments = [command / "swebench", "eval", bundle / "tasks.jsonl", *words, "--run-id", "it", "-j", "2"]
-    done = subprocess.run(arguments, cwd=cwd, capture_output=True, text=True, check=False)
+    process = subprocess.run(arguments, cwd=cwd, capture_output=True, text=True, check=False)
     reports = list(cwd.glob("*.it.json"))
-    assert len(reports) == 1, done.stdout + done.stderr
+    assert len(reports) == 1, process.stdout + process.stderr
     content: dict[str, Any] = json.loads(reports[0].read_text())
     reports[0].unlink()
     return {key: sorted(value) if isinstance(value, list) else value for key, value in content.items()}
@@ -118,9 +118,7 @@ def test_swebench_resolves_gold_patches_and_no_others(swebench: Path, bundles: P
     assert (empty["resolved_ids"], empty["empty_patch_ids"]) == ([], names)
 
 
-def test_swebench_is_not_fooled_by_a_patch_that_holds_only_a_hook(
-    swebench: Path, bundles: Path, tmp_path: Path
-) -> None:
+def test_swebench_does_not_resolve_a_patch_that_only_adds_a_hook(swebench: Path, bundles: Path, tmp_path: Path) -> None:
     bundle = bundles / "swebench"
     added = "".join(f"+{line}\n" for line in HOOK.splitlines())
     patch = (
@@ -132,18 +130,18 @@ def test_swebench_is_not_fooled_by_a_patch_that_holds_only_a_hook(
     assert (report["resolved_ids"], report["unresolved_ids"]) == ([], names)
 
 
-def test_swebenchs_log_parser_reads_our_spelling_of_any_id(swebench: Path, tmp_path: Path) -> None:
-    lines = "".join(f"PASSED {spelling(test)}\nFAILED {spelling('f' + test)}\n" for test in NASTY)
+def test_the_log_parser_of_swebench_reads_escaped_ids(swebench: Path, tmp_path: Path) -> None:
+    lines = "".join(f"PASSED {escape_test_id(test)}\nFAILED {escape_test_id('f' + test)}\n" for test in NASTY)
     (tmp_path / "log").write_text(lines)
     program = (
         "import json, sys; from swebench.harness.log_parsers import PARSER_REGISTRY as parsers;"
         f"print(json.dumps(parsers[{LOG_PARSER!r}](open(sys.argv[1]).read(), None)))"
     )
-    done = subprocess.run(
+    process = subprocess.run(
         [swebench / "python", "-c", program, tmp_path / "log"], capture_output=True, text=True, check=True, cwd=tmp_path
     )
-    passed = {spelling(test): "PASSED" for test in NASTY}
-    assert json.loads(done.stdout) == passed | {spelling("f" + test): "FAILED" for test in NASTY}
+    passed = {escape_test_id(test): "PASSED" for test in NASTY}
+    assert json.loads(process.stdout) == passed | {escape_test_id("f" + test): "FAILED" for test in NASTY}
 
 
 def _predictions(path: Path, names: list[str], patch: str) -> Path:
@@ -153,18 +151,32 @@ def _predictions(path: Path, names: list[str], patch: str) -> Path:
 
 
 @pytest.mark.parametrize(("agent", "reward"), [("oracle", 1), ("nop", 0)])
-def test_harbor_rewards_the_oracle_and_not_the_idle(
+def test_harbor_rewards_the_oracle_but_not_the_noop(
     agent: str, reward: int, harbor: Path, bundles: Path, tmp_path: Path
 ) -> None:
     bundle = bundles / "harbor"
-    done = subprocess.run(
+    process = subprocess.run(
         [
-            harbor / "harbor", "run", "-p", bundle, "-a", agent, "-e", "harbor_engine:PlainEngine",
-            "-o", tmp_path / "jobs", "--job-name", agent, "-y",
+            harbor / "harbor",
+            "run",
+            "-p",
+            bundle,
+            "-a",
+            agent,
+            "-e",
+            "harbor_engine:PlainEngine",
+            "-o",
+            tmp_path / "jobs",
+            "--job-name",
+            agent,
+            "-y",
         ],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
         env=os.environ | {"PYTHONPATH": str(bundle), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-    )  # fmt: skip
-    told = [json.loads(path.read_text()) for path in (tmp_path / "jobs").rglob("reward.json")]
-    assert len(told) == len(_names(bundle)), done.stdout + done.stderr
-    assert {(one["reward"], one["tampering"], one["patch_applied"]) for one in told} == {(reward, 0, 1)}
+    )
+    rewards = [json.loads(path.read_text()) for path in (tmp_path / "jobs").rglob("reward.json")]
+    assert len(rewards) == len(_names(bundle)), process.stdout + process.stderr
+    assert {(one["reward"], one["tampering"], one["patch_applied"]) for one in rewards} == {(reward, 0, 1)}

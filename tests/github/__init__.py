@@ -1,36 +1,37 @@
-"""A GitHub of our own for tests: both APIs, the clones, the limits, and everything that goes wrong there.
+"""An emulated GitHub for tests: REST and GraphQL, clones, rate limits, and server faults on demand.
 
-    from tests.github import Clock, Faults, GitHub, Limits, Token
-    from tests.github.faults import QUICK, primary, secondary, slow
-    from tests.github.generate import make_world       # any number of pull requests, every oddity, from a seed
-    from tests.github.handmade import Workshop, sample_world      # real code, made commit by commit
+    from tests.github import AccessToken, FaultPlan, GitHub, ServerClock, TokenLimits
+    from tests.github.faults import QUICK, make_delay, make_primary_limit, make_secondary_limit
+    from tests.github.generate import make_world       # any number of pull requests with all oddities, from a seed
+    from tests.github.handmade import RepositoryBuilder, make_sample_world      # real code, built commit by commit
 
-    world = make_world(tmp_path, seed=7, pull_requests=1000)      # ada/lib; or sample_world(tmp_path): ada/greet
-    token = Token("ghp_x", limits=Limits(points=200, concurrent=4, window=2))     # a plain string takes the defaults
-    plan = Faults.seeded(3, rate=0.2)                     # names=QUICK leaves out those that ask for a wait of a minute
-    plan = Faults().once("http-502", times=3).once(secondary(429, 1), after=5).always(slow(0.1))        # or by a script
-    plan.pages_above(25).at(40, lambda hub: hub.world.rename("ada/lib", "ada/core"))
-    with GitHub(world, tokens=[token], faults=plan, clock=Clock(speed=60)) as hub:
+    world = make_world(tmp_path, seed=7, pull_requests=1000)      # ada/lib; or make_sample_world(tmp_path): ada/greet
+    token = AccessToken("ghp_x", limits=TokenLimits(points=200, concurrent=4, window=2))     # or a plain string
+    plan = FaultPlan.from_seed(3, rate=0.2)               # names=QUICK omits faults that require a wait of a minute
+    plan = FaultPlan().add_once("http-502", times=3).add_once(make_secondary_limit(429, 1), after=5)       # scripted
+    plan.add_always(make_delay(0.1))
+    plan.fail_large_pages(25).schedule_event(40, lambda hub: hub.world.rename("ada/lib", "ada/core"))
+    with GitHub(world, tokens=[token], faults=plan, clock=ServerClock(speed=60)) as hub:
         hub.url                  # REST; GraphQL at /graphql; clones at /ada/lib.git; the default token is "ghp_reader"
         hub.enterprise_url       # the same as an Enterprise server: /api/v3, GraphQL at /api/graphql
-        hub.requests             # Asked(number, method, path, token, kind, status, points, cost, fault, at), in order
-        hub.asked("graphql")     # its lines of one kind: rest, graphql, git, free
+        hub.requests             # log of RequestLogEntry in order
+        hub.list_requests("graphql")     # entries of one kind: rest, graphql, git, free
         hub.account("ghp_x")     # used points and requests, most_at_once
-        hub.faults.struck        # which faults struck how often
-        hub.clock.advance(60)    # hand this to the client as its sleep, and no test waits
-    assert hub.violations == []  # asked while nothing remained, too early, too many at once; unanswered fields
+        hub.faults.counts        # number of occurrences of each fault
+        hub.clock.advance(60)    # pass this to the client as its sleep, so that no test waits
+    assert hub.violations == []  # requests without remaining budget, too early, or too many at once; unanswered fields
 
-Seeded faults strike one and the same request twice in a row at most (`in_a_row`); a clone is three requests.
-Wrong credentials, apps with installations (apps.App), private, archived, blocked (451), renamed and vanished
+Seeded faults affect the same request at most twice in a row (`in_a_row`); a clone is three requests.
+Wrong credentials, apps with installations (apps.ServerApp), private, archived, blocked (451), renamed and removed
 repositories are made by changing the world or the tokens.
-A request that the emulator has no answer for is noted among the violations, so nothing is passed over in silence.
-The world is plain data: tests change it at will, also while the server runs. GitHub's schemas are fetched from npm
-when first needed and kept in the user's cache (see packages.py).
+A request that the emulator cannot answer is recorded as a violation, so no gap remains unnoticed.
+The world is plain data: tests change it at any time, even while the server runs. GitHub's schemas are fetched from npm
+on first use and cached for the user (see packages.py).
 """
 
-from tests.github.budget import Clock, Limits, Token
-from tests.github.faults import FAULTS, Faults
+from tests.github.faults import FAULTS, FaultPlan
+from tests.github.rate_limits import AccessToken, ServerClock, TokenLimits
 from tests.github.server import GitHub
 from tests.github.world import World
 
-__all__ = ["FAULTS", "Clock", "Faults", "GitHub", "Limits", "Token", "World"]
+__all__ = ["FAULTS", "AccessToken", "FaultPlan", "GitHub", "ServerClock", "TokenLimits", "World"]

@@ -1,4 +1,4 @@
-"""What was asked and what is answered, between the server's socket and the parts that know GitHub."""
+"""Requests and responses, between the server's socket and the handlers."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from tests.github.budget import Token
-    from tests.github.world import Repository
+    from tests.github.rate_limits import AccessToken
+    from tests.github.world import ServerRepository
 
 
 @dataclass(slots=True)
-class Ask:
-    """A request. `root` is this server as the client names it; `prefix` is "/api/v3" for an Enterprise server."""
+class ApiRequest:
+    """A request. `root` is this server's address in the client; `prefix` is "/api/v3" for an Enterprise server."""
 
     number: int  # counted from 1
     method: str
     path: str  # without the prefix
     query: dict[str, str]
-    headers: dict[str, str]  # names in lower case
+    headers: dict[str, str]  # lower-case names
     body: bytes
     root: str
     prefix: str
     kind: str  # rest, graphql, git, free
-    token: Token | None = None
+    token: AccessToken | None = None
 
     @property
     def api(self) -> str:
         return self.root + self.prefix
 
-    def sees(self, repository: Repository) -> bool:
-        """Whether this request's token may know that the repository exists."""
+    def can_read(self, repository: ServerRepository) -> bool:
+        """Return whether this request's token has access to the repository."""
         return not repository.private or bool(self.token and repository.full_name in self.token.private)
 
 
-class Stream(Protocol):
+class BodyStream(Protocol):
     """A body of unknown length."""
 
     def __iter__(self) -> Iterator[bytes]: ...
@@ -45,34 +45,34 @@ class Stream(Protocol):
 
 
 @dataclass(slots=True)
-class Answer:
-    """A response; `cut_at` breaks the connection after so many bytes of the body (-1: before the first byte at all)."""
+class ApiResponse:
+    """A response; `cut_at` breaks the connection after this many bytes of the body (-1: before any byte)."""
 
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    stream: Stream | None = None
+    stream: BodyStream | None = None
     points: int = 1
     cut_at: int | None = None
-    delay: float = 0.0  # real seconds before it is sent
+    delay: float = 0.0  # delay in real seconds
     fault: str = ""
-    retry_at: float | None = None  # the server's clock: who asks earlier breaks the rules
+    retry_at: float | None = None  # the server's clock: earlier requests break the rules
 
 
-def as_json(status: int, content: Any, **headers: str) -> Answer:
+def make_json_response(status: int, content: Any, **headers: str) -> ApiResponse:
     body = json.dumps(content, separators=(",", ":")).encode()
-    return Answer(status, body, {"Content-Type": "application/json; charset=utf-8"} | headers)
+    return ApiResponse(status, body, {"Content-Type": "application/json; charset=utf-8"} | headers)
 
 
-def message(status: int, text: str, **more: Any) -> Answer:
-    """GitHub's form of an error in REST."""
+def make_error_response(status: int, text: str, **more: Any) -> ApiResponse:
+    """Return an error in the form of GitHub's REST API."""
     about = {"message": text, "documentation_url": "https://docs.github.com/rest", "status": str(status)}
-    return as_json(status, about | more)
+    return make_json_response(status, about | more)
 
 
 @dataclass(slots=True, frozen=True)
-class Asked:
-    """A line of the server's log."""
+class RequestLogEntry:
+    """An entry of the server's log."""
 
     number: int
     method: str

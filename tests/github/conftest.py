@@ -1,4 +1,4 @@
-"""One generated world for all tests that only read it, and a client without frills."""
+"""One generated world for all tests that only read it, and a plain client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GraphQL query costs, by the formula of GitHub's page "Rate limits and query limits for the GraphQL API".
+"""Cost of a GraphQL query, by the formula of GitHub's page "Rate limits and query limits for the GraphQL API".
 
 Points: one request for each connection and each of its parents, a parent connection counting with its `first` or
 `last`; the sum divided by 100, rounded, at least 1. Nodes: all that the query could return; 500,000 at most.
@@ -29,28 +29,28 @@ LARGEST_QUERY = 500_000
 
 
 @dataclass(slots=True)
-class Cost:
+class QueryCost:
     requests: int = 0
     nodes: int = 0
-    largest_page: int = 0  # of the outermost connections: what a fault by page size looks at
+    largest_page: int = 0  # of the outermost connections, for faults by page size
 
     @property
     def points(self) -> int:
         return max(1, (self.requests + 50) // 100)
 
 
-class _Measure:
+class _CostVisitor:
     def __init__(self, schema: GraphQLSchema, document: DocumentNode, variables: Mapping[str, Any]) -> None:
         self.schema = schema
         self.variables = dict(variables)
         self.fragments = {d.name.value: d for d in document.definitions if isinstance(d, FragmentDefinitionNode)}
-        self.cost = Cost()
+        self.cost = QueryCost()
 
-    def value(self, node: FieldNode, name: str) -> Any:
+    def get_argument(self, node: FieldNode, name: str) -> Any:
         found = next((a for a in node.arguments or () if a.name.value == name), None)
         return value_from_ast_untyped(found.value, self.variables) if found else None
 
-    def skipped(self, node: Any) -> bool:
+    def is_skipped(self, node: Any) -> bool:
         for directive in node.directives or ():
             condition = next((a.value for a in directive.arguments if a.name.value == "if"), None)
             truth = value_from_ast_untyped(condition, self.variables) if condition else None
@@ -58,25 +58,25 @@ class _Measure:
                 return True
         return False
 
-    def fields(self, kind: GraphQLCompositeType, sets: SelectionSetNode) -> Iterator[tuple[Any, FieldNode]]:
+    def collect_fields(self, kind: GraphQLCompositeType, sets: SelectionSetNode) -> Iterator[tuple[Any, FieldNode]]:
         for node in sets.selections:
-            if self.skipped(node):
+            if self.is_skipped(node):
                 continue
             if isinstance(node, FieldNode):
                 yield kind, node
             elif isinstance(node, InlineFragmentNode):
                 inner = self.schema.get_type(node.type_condition.name.value) if node.type_condition else kind
-                yield from self.fields(inner, node.selection_set)  # type: ignore[arg-type]
+                yield from self.collect_fields(inner, node.selection_set)  # type: ignore[arg-type]
             elif isinstance(node, FragmentSpreadNode):
                 fragment = self.fragments[node.name.value]
                 inner = self.schema.get_type(fragment.type_condition.name.value)
-                yield from self.fields(inner, fragment.selection_set)  # type: ignore[arg-type]
+                yield from self.collect_fields(inner, fragment.selection_set)  # type: ignore[arg-type]
 
     def visit(self, kind: GraphQLCompositeType, sets: list[SelectionSetNode], parents: int, depth: int) -> None:
-        """Fields of one response key are one field, however often a query names it."""
+        """Merge fields of one response key: they cost as much as one field."""
         merged: dict[tuple[str, str], tuple[Any, FieldNode, list[SelectionSetNode]]] = {}
         for selection in sets:
-            for owner, node in self.fields(kind, selection):
+            for owner, node in self.collect_fields(kind, selection):
                 key = (owner.name, node.alias.value if node.alias else node.name.value)
                 merged.setdefault(key, (owner, node, []))
                 if node.selection_set:
@@ -88,27 +88,27 @@ class _Measure:
                 continue
             times = parents
             if target.name.endswith("Connection"):
-                size = self.value(node, "first") or self.value(node, "last") or 0
+                size = self.get_argument(node, "first") or self.get_argument(node, "last") or 0
                 self.cost.requests += parents
                 self.cost.nodes += parents * size
                 times *= size
                 if depth == 0:
                     self.cost.largest_page = max(self.cost.largest_page, size)
             elif node.name.value == "nodes" and owner is self.schema.query_type:
-                times *= len(self.value(node, "ids") or ())
+                times *= len(self.get_argument(node, "ids") or ())
             self.visit(target, inner, times, depth + target.name.endswith("Connection"))
 
 
-def measure(
+def measure_query_cost(
     schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode, variables: Mapping[str, Any]
-) -> Cost:
-    """The cost of a validated query; variables' defaults are counted with."""
+) -> QueryCost:
+    """Return the cost of a validated query; defaults of variables are included."""
     defaults = {
         v.variable.name.value: value_from_ast_untyped(v.default_value)
         for v in operation.variable_definitions or ()
         if v.default_value
     }
-    work = _Measure(schema, document, defaults | dict(variables))
+    work = _CostVisitor(schema, document, defaults | dict(variables))
     assert schema.query_type
     work.visit(schema.query_type, [operation.selection_set], 1, 0)
     return work.cost

@@ -11,17 +11,21 @@ ENVIRONMENT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 PERSON = "Ada <ada@example.org>"
 
 
-class Stream:
-    """Commits to come. A commit is known by its mark until `write` tells its id."""
+class FastImportStream:
+    """Commits to import. A commit is identified by its mark until `write` returns its id."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._marks = 0
 
     def commit(
-        self, message: str, when: int, files: Mapping[str, bytes | None], parents: Sequence[int] = (),
+        self,
+        message: str,
+        when: int,
+        files: Mapping[str, bytes | None],
+        parents: Sequence[int] = (),
         person: str = PERSON,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """A commit at `when` (seconds since the epoch): the first parent's tree with these files; None deletes one."""
         self._marks += 1
         text = message.encode()
@@ -45,14 +49,18 @@ class Stream:
         return self._marks
 
     def write(self, git_dir: Path, refs: Mapping[str, int], head: str = "main") -> dict[int, str]:
-        """Make the bare repository with these refs (full names); the id of each mark."""
+        """Write the bare repository with these refs (full names); return the id of each mark."""
         env = os.environ | ENVIRONMENT
         subprocess.run(["git", "init", "-q", "--bare", "-b", head, str(git_dir)], check=True, env=env)
         marks = git_dir / "marks"
         subprocess.run(
-            ["git", "fast-import", "--quiet", "--force", f"--export-marks={marks}"], cwd=git_dir, check=True, env=env,
-            input=b"".join(self._parts), stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            ["git", "fast-import", "--quiet", "--force", f"--export-marks={marks}"],
+            cwd=git_dir,
+            check=True,
+            env=env,
+            input=b"".join(self._parts),
+            stdout=subprocess.DEVNULL,
+        )
         rows = (line.split() for line in marks.read_text().splitlines())
         oids = {int(mark[1:]): oid for mark, oid in rows}
         marks.unlink()

@@ -1,8 +1,8 @@
-"""What goes wrong on GitHub, on demand. `FAULTS` names every kind; `Faults` says when which one strikes.
+"""Faults of GitHub on demand. `FAULTS` lists every kind; a `FaultPlan` decides when each one occurs.
 
-A fault replaces an answer (`instead`) or spoils it (`after`). When it strikes is either scripted - `once`, `every`,
-`at` - or drawn from a seed by what is asked and how often it was: the same crawl meets the same faults, whatever
-the order of its threads, and nothing fails more than `in_a_row` times.
+A fault replaces an answer (`instead`) or damages it (`after`). Its occurrence is either scripted (`add_once`,
+`add_always`, `schedule_event`) or drawn from a seed, by the request and its number of repetitions: the same crawl meets
+the same faults whatever the order of its threads, and nothing fails more than `in_a_row` times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tests.github.answers import Answer, Ask, as_json, message
+from tests.github.answers import ApiRequest, ApiResponse, make_error_response, make_json_response
 
 if TYPE_CHECKING:
     from tests.github.server import GitHub
@@ -28,59 +28,60 @@ EVERYTHING = API | GIT
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One way to fail. `instead` answers without GitHub; `after` spoils what GitHub said."""
+class ServerFault:
+    """One kind of failure. `instead` replaces the answer; `after` damages it."""
 
     name: str
     strikes: frozenset[str]
-    instead: Callable[[GitHub, Ask], Answer] | None = None
-    after: Callable[[Answer], Answer] | None = None
-    fits: Callable[[Ask], bool] = lambda ask: True
+    instead: Callable[[GitHub, ApiRequest], ApiResponse] | None = None
+    after: Callable[[ApiResponse], ApiResponse] | None = None
+    fits: Callable[[ApiRequest], bool] = lambda ask: True
 
 
-def _reset_header(hub: GitHub, ask: Ask, seconds: float) -> dict[str, str]:
+def _reset_header(hub: GitHub, ask: ApiRequest, seconds: float) -> dict[str, str]:
     resource = "graphql" if ask.kind == "graphql" else "core"
     reset = math.ceil(hub.clock.now() + seconds)
-    return hub.books.headers(ask.token, resource) | {
-        "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset),
+    return hub.books.make_headers(ask.token, resource) | {
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": str(reset),
         "X-RateLimit-Used": str(hub.books.account(ask.token).limit(resource)),
-    }  # fmt: skip
+    }
 
 
-def primary(seconds: float = 2) -> Fault:
-    """Nothing remains: 403 with remaining 0, in GraphQL 200 with RATE_LIMITED; reset in so many seconds."""
+def make_primary_limit(seconds: float = 2) -> ServerFault:
+    """No budget remains: 403 with remaining 0, in GraphQL 200 with RATE_LIMITED; reset after this many seconds."""
 
-    def instead(hub: GitHub, ask: Ask) -> Answer:
+    def instead(hub: GitHub, ask: ApiRequest) -> ApiResponse:
         headers = _reset_header(hub, ask, seconds)
-        answer = limited(ask)
+        answer = make_primary_limit_response(ask)
         answer.headers |= headers
         answer.retry_at = float(headers["X-RateLimit-Reset"])
         return answer
 
-    return Fault("primary", API, instead)
+    return ServerFault("primary", API, instead)
 
 
-def limited(ask: Ask) -> Answer:
-    """How GitHub says that nothing remains."""
+def make_primary_limit_response(ask: ApiRequest) -> ApiResponse:
+    """Return GitHub's response for an exhausted budget."""
     text = f"API rate limit exceeded for user ID {1000 + len(ask.token.login) if ask.token else 0}."
     if ask.kind == "graphql":
-        return replace(as_json(200, {"errors": [{"type": "RATE_LIMITED", "message": text}]}), points=0)
-    return replace(message(403, text), points=0)
+        return replace(make_json_response(200, {"errors": [{"type": "RATE_LIMITED", "message": text}]}), points=0)
+    return replace(make_error_response(403, text), points=0)
 
 
-def secondary(status: int = 403, retry_after: int | None = None) -> Fault:
-    """The secondary limit, with Retry-After in seconds or without: then one has to wait a minute."""
+def make_secondary_limit(status: int = 403, retry_after: int | None = None) -> ServerFault:
+    """The secondary limit, with Retry-After in seconds or without, which requires a wait of a minute."""
 
-    def instead(hub: GitHub, ask: Ask) -> Answer:
-        return too_fast(hub, status, retry_after)
+    def instead(hub: GitHub, ask: ApiRequest) -> ApiResponse:
+        return make_secondary_limit_response(hub, status, retry_after)
 
-    return Fault(f"secondary-{status}{'' if retry_after is None else '-retry-after'}", API, instead)
+    return ServerFault(f"secondary-{status}{'' if retry_after is None else '-retry-after'}", API, instead)
 
 
-def too_fast(hub: GitHub, status: int, retry_after: int | None) -> Answer:
-    """How GitHub says that one asks too fast."""
+def make_secondary_limit_response(hub: GitHub, status: int, retry_after: int | None) -> ApiResponse:
+    """Return GitHub's response for too frequent requests."""
     text = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
-    answer = message(status, text)
+    answer = make_error_response(status, text)
     if retry_after is not None:
         answer.headers["Retry-After"] = str(retry_after)
     answer.points = 0
@@ -88,42 +89,42 @@ def too_fast(hub: GitHub, status: int, retry_after: int | None) -> Answer:
     return answer
 
 
-def server_error(status: int) -> Fault:
-    """500, 502, 503 or 504, as HTML, as a proxy before GitHub writes it. A timed-out query costs its points too."""
+def make_server_error(status: int) -> ServerFault:
+    """500, 502, 503 or 504 as HTML from a proxy before GitHub. A query that times out costs its points as well."""
 
-    def instead(hub: GitHub, ask: Ask) -> Answer:
+    def instead(hub: GitHub, ask: ApiRequest) -> ApiResponse:
         text = f"<html><head><title>{status}</title></head><body>Server Error</body></html>"
-        return Answer(status, text.encode(), {"Content-Type": "text/html; charset=utf-8"})
+        return ApiResponse(status, text.encode(), {"Content-Type": "text/html; charset=utf-8"})
 
-    return Fault(f"http-{status}", EVERYTHING, instead)
+    return ServerFault(f"http-{status}", EVERYTHING, instead)
 
 
-def graphql_error(kind: str, text: str) -> Fault:
-    """An answer of status 200 whose data is null."""
+def make_graphql_error(kind: str, text: str) -> ServerFault:
+    """A response of status 200 whose data is null."""
 
-    def instead(hub: GitHub, ask: Ask) -> Answer:
+    def instead(hub: GitHub, ask: ApiRequest) -> ApiResponse:
         error = {"message": text} | ({"type": kind} if kind else {})
-        return as_json(200, {"data": None, "errors": [error]})
+        return make_json_response(200, {"data": None, "errors": [error]})
 
-    return Fault(f"graphql-{kind.lower().replace('_', '-') or 'something-went-wrong'}", GRAPHQL, instead)
-
-
-def cut(at: int) -> Fault:
-    """The connection breaks: before the answer (-1), or after so many bytes of its body."""
-    return Fault(f"cut-{'before' if at < 0 else at}", EVERYTHING, after=lambda answer: replace(answer, cut_at=at))
+    return ServerFault(f"graphql-{kind.lower().replace('_', '-') or 'something-went-wrong'}", GRAPHQL, instead)
 
 
-def truncated(answer: Answer) -> Answer:
-    """Half of the JSON, with a Content-Length that agrees."""
+def make_cut(at: int) -> ServerFault:
+    """A broken connection: before the answer (-1), or after this many bytes of its body."""
+    return ServerFault(f"cut-{'before' if at < 0 else at}", EVERYTHING, after=lambda answer: replace(answer, cut_at=at))
+
+
+def truncate_body(answer: ApiResponse) -> ApiResponse:
+    """Return half of the JSON, with a matching Content-Length."""
     return replace(answer, body=answer.body[: len(answer.body) // 2])
 
 
-def malformed(answer: Answer) -> Answer:
+def break_json(answer: ApiResponse) -> ApiResponse:
     return replace(answer, body=b"<!DOCTYPE html><p>Unicorn!</p>")
 
 
-def partial(answer: Answer) -> Answer:
-    """Data with holes: every second element of the first list is null, and an error says that something is missing."""
+def drop_nodes(answer: ApiResponse) -> ApiResponse:
+    """Replace every second element of the first list by null, with an error about the missing data."""
     told = json.loads(answer.body)
     hole = _first_list(told.get("data"))
     if hole is None:
@@ -143,17 +144,17 @@ def _first_list(value: object) -> list[object] | None:
     return next((each for each in found if each), None)
 
 
-def slow(seconds: float) -> Fault:
-    return Fault("slow", EVERYTHING, after=lambda answer: replace(answer, delay=seconds))
+def make_delay(seconds: float) -> ServerFault:
+    return ServerFault("slow", EVERYTHING, after=lambda answer: replace(answer, delay=seconds))
 
 
-def _fetches(ask: Ask) -> bool:
-    """Whether git asks for a pack, and not for the list of refs."""
+def _is_pack_request(ask: ApiRequest) -> bool:
+    """Return whether git requests a pack, not the list of refs."""
     return ask.path.endswith("/git-upload-pack") and b"command=ls-refs" not in ask.body
 
 
-def bad_credentials(hub: GitHub, ask: Ask) -> Answer:
-    return message(401, "Bad credentials")
+def make_bad_credentials_response(hub: GitHub, ask: ApiRequest) -> ApiResponse:
+    return make_error_response(401, "Bad credentials")
 
 
 WENT_WRONG = (
@@ -161,55 +162,64 @@ WENT_WRONG = (
     "bug. Please include `0000:1111:2222` when reporting this issue."
 )
 RESOURCES = "Resource limits for this query exceeded."
-FAULTS: dict[str, Fault] = {
+FAULTS: dict[str, ServerFault] = {
     fault.name: fault
     for fault in (
-        primary(),
-        secondary(403), secondary(403, 1), secondary(429), secondary(429, 1),
-        server_error(500), server_error(502), server_error(503), server_error(504),
-        cut(-1), cut(0), cut(200), slow(0.3),
-        Fault("malformed", API, after=malformed),
-        Fault("truncated", API, after=truncated),
-        replace(primary(), name="graphql-rate-limited", strikes=GRAPHQL),
-        graphql_error("RESOURCE_LIMITS_EXCEEDED", RESOURCES),
-        graphql_error("", WENT_WRONG),
-        Fault("partial", GRAPHQL, after=partial),
-        Fault("expired-token", API, bad_credentials),
-        Fault("cut-pack", GIT, after=lambda answer: replace(answer, cut_at=1000), fits=_fetches),
+        make_primary_limit(),
+        make_secondary_limit(403),
+        make_secondary_limit(403, 1),
+        make_secondary_limit(429),
+        make_secondary_limit(429, 1),
+        make_server_error(500),
+        make_server_error(502),
+        make_server_error(503),
+        make_server_error(504),
+        make_cut(-1),
+        make_cut(0),
+        make_cut(200),
+        make_delay(0.3),
+        ServerFault("malformed", API, after=break_json),
+        ServerFault("truncated", API, after=truncate_body),
+        replace(make_primary_limit(), name="graphql-rate-limited", strikes=GRAPHQL),
+        make_graphql_error("RESOURCE_LIMITS_EXCEEDED", RESOURCES),
+        make_graphql_error("", WENT_WRONG),
+        ServerFault("partial", GRAPHQL, after=drop_nodes),
+        ServerFault("expired-token", API, make_bad_credentials_response),
+        ServerFault("cut-pack", GIT, after=lambda answer: replace(answer, cut_at=1000), fits=_is_pack_request),
     )
-}  # fmt: skip
-PASSING = tuple(name for name in FAULTS if name != "expired-token")  # those that a patient client gets over
+}
+PASSING = tuple(name for name in FAULTS if name != "expired-token")  # faults that a patient client overcomes
 
-QUICK = tuple(name for name in PASSING if name not in ("secondary-403", "secondary-429"))  # no minute's wait
+QUICK = tuple(name for name in PASSING if name not in ("secondary-403", "secondary-429"))  # no wait of a minute
 
 
 @dataclass
-class Rule:
-    """When a fault strikes: at requests of these kinds and paths, after so many, so often."""
+class FaultRule:
+    """Occurrence of a fault: for requests of these kinds and paths, after this many, this often."""
 
-    fault: Fault
+    fault: ServerFault
     times: float = 1
-    after: int = 0  # matching requests let through first
+    after: int = 0  # matching requests that pass first
     kinds: frozenset[str] | None = None
-    when: Callable[[Ask], bool] | None = None
+    when: Callable[[ApiRequest], bool] | None = None
 
-    def matches(self, ask: Ask) -> bool:
+    def matches(self, ask: ApiRequest) -> bool:
         kinds = self.fault.strikes if self.kinds is None else self.kinds
         return ask.kind in kinds and self.fault.fits(ask) and (self.when is None or self.when(ask))
 
 
 @dataclass
-class Faults:
-    """The plan of a test. `struck` counts what happened, by name."""
+class FaultPlan:
+    """The faults of a test. `counts` has the number of occurrences by name."""
 
-    rules: list[Rule] = field(default_factory=list)
-    struck: Counter[str] = field(default_factory=Counter)
+    rules: list[FaultRule] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
     seed: int | None = None
     rate: float = 0.0
     names: tuple[str, ...] = ()
     in_a_row: int = 2
     largest_page: int | None = None
-    too_large: Fault = field(default_factory=lambda: server_error(502))
+    too_large: ServerFault = field(default_factory=lambda: make_server_error(502))
     events: list[tuple[int, Callable[[GitHub], None]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -217,54 +227,54 @@ class Faults:
         self._seen: Counter[str] = Counter()
 
     @classmethod
-    def seeded(cls, seed: int, *, rate: float = 0.2, names: Iterable[str] = PASSING, in_a_row: int = 2) -> Faults:
-        """Strike that share of requests with faults of these names."""
+    def from_seed(cls, seed: int, *, rate: float = 0.2, names: Iterable[str] = PASSING, in_a_row: int = 2) -> FaultPlan:
+        """Return a plan in which this share of requests fails with faults of these names."""
         return cls(seed=seed, rate=rate, names=tuple(names), in_a_row=in_a_row)
 
-    def once(
+    def add_once(
         self,
-        fault: Fault | str,
+        fault: ServerFault | str,
         *,
         times: float = 1,
         after: int = 0,
         kinds: Iterable[str] | None = None,
-        when: Callable[[Ask], bool] | None = None,
-    ) -> Faults:  # fmt: skip
-        """Strike the next requests that fit: `times` of them, once `after` have passed. Returns itself."""
+        when: Callable[[ApiRequest], bool] | None = None,
+    ) -> FaultPlan:
+        """Fail the next matching requests: `times` of them, after `after` have passed. Return the plan."""
         chosen = FAULTS[fault] if isinstance(fault, str) else fault
-        self.rules.append(Rule(chosen, times, after, frozenset(kinds) if kinds else None, when))
+        self.rules.append(FaultRule(chosen, times, after, frozenset(kinds) if kinds else None, when))
         return self
 
-    def always(self, fault: Fault | str, *, when: Callable[[Ask], bool] | None = None) -> Faults:
-        """Strike every request that fits."""
-        return self.once(fault, times=math.inf, when=when)
+    def add_always(self, fault: ServerFault | str, *, when: Callable[[ApiRequest], bool] | None = None) -> FaultPlan:
+        """Fail every matching request."""
+        return self.add_once(fault, times=math.inf, when=when)
 
-    def pages_above(self, size: int, fault: Fault | str = "http-502") -> Faults:
-        """GraphQL pages of more than `size` always fail so."""
+    def fail_large_pages(self, size: int, fault: ServerFault | str = "http-502") -> FaultPlan:
+        """Fail all GraphQL pages of more than `size`."""
         self.largest_page, self.too_large = size, FAULTS[fault] if isinstance(fault, str) else fault
         return self
 
-    def at(self, request: int, event: Callable[[GitHub], None]) -> Faults:
-        """When the server has been asked so often, let something happen: a rename, a revoked token."""
+    def schedule_event(self, request: int, event: Callable[[GitHub], None]) -> FaultPlan:
+        """Trigger an event after this many requests: a rename, a revoked token."""
         self.events.append((request, event))
         return self
 
-    def pick(self, hub: GitHub, ask: Ask, page: int) -> Fault | None:
-        """The fault for this request, or None."""
+    def select_fault(self, hub: GitHub, ask: ApiRequest, page: int) -> ServerFault | None:
+        """Return the fault for this request, or None."""
         with self._lock:
             due = [event for number, event in self.events if number <= ask.number]
             self.events = [pair for pair in self.events if pair[0] > ask.number]
         for event in due:
             event(hub)
         with self._lock:
-            fault = self._scripted(ask) or self._drawn(ask)
+            fault = self._select_scripted(ask) or self._draw_fault(ask)
             if not fault and self.largest_page is not None and page > self.largest_page:
                 fault = self.too_large
             if fault:
-                self.struck[fault.name] += 1
+                self.counts[fault.name] += 1
             return fault
 
-    def _scripted(self, ask: Ask) -> Fault | None:
+    def _select_scripted(self, ask: ApiRequest) -> ServerFault | None:
         for rule in self.rules:
             if not rule.matches(ask) or rule.times <= 0:
                 continue
@@ -275,7 +285,7 @@ class Faults:
             return rule.fault
         return None
 
-    def _drawn(self, ask: Ask) -> Fault | None:
+    def _draw_fault(self, ask: ApiRequest) -> ServerFault | None:
         if self.seed is None or ask.kind == "free":
             return None
         key = hashlib.sha256(f"{self.seed} {ask.method} {ask.path} {sorted(ask.query.items())}".encode() + ask.body)

@@ -1,8 +1,8 @@
-"""A generated GitHub: `make_world` gives a varied repository of any size, the same for the same seed.
+"""A generated GitHub: `make_world` returns a varied repository of any size, the same for the same seed.
 
-What the API says differs from the code in all the ways it does on GitHub: deleted accounts and forks, bots, empty
-and null bodies, links without keywords and keywords without links, old base names, missing merge commits, numbers
-without anything behind them, many pull requests updated in the same second.
+The API differs from the code in all ways that occur on GitHub: deleted accounts and forks, bots, empty
+and null bodies, links without keywords and keywords without links, old base names, missing merge commits, unused
+numbers, many pull requests updated in the same second.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import datetime as dt
 from pathlib import Path
 from random import Random
 
-from tests.github.history import START, STEP, Change, History
+from tests.github.history import START, STEP, CodeChange, RepositoryHistory
 from tests.github.world import (
     Actor,
-    Comment,
     Issue,
     Label,
-    PullRequest,
-    Repository,
-    Review,
+    PullRequestReview,
     ReviewComment,
-    Thread,
+    ServerComment,
+    ServerPullRequest,
+    ServerRepository,
+    ServerReviewThread,
     World,
 )
 
@@ -29,17 +29,17 @@ LABELS = ("bug", "enhancement", "documentation", "dependencies", "good first iss
 CLOSERS = ("Fixes #{0}", "closes #{0}", "Resolves: #{0}.", "This fixes #{0}, fixes #{1}", "See #{0}", "Closes {2}#{0}")
 CHECKS = (None, None, None, "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS", "FAILURE", "PENDING", "ERROR")
 MIT = ("mit", "MIT License", "MIT")
-LONG = "A long story. " * 4600  # 64 kB, about the longest body that GitHub keeps
+LONG = "A long story. " * 4600  # 64 kB, about the longest body that GitHub stores
 
 
-def stamp(seconds: int) -> str:
+def format_timestamp(seconds: int) -> str:
     return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-class _Writer:
-    """Writes what people say about a `History`."""
+class _DiscussionWriter:
+    """Writes the discussion of a `RepositoryHistory`."""
 
-    def __init__(self, world: World, repository: Repository, rng: Random, history: History) -> None:
+    def __init__(self, world: World, repository: ServerRepository, rng: Random, history: RepositoryHistory) -> None:
         self.world = world
         self.repository = repository
         self.rng = rng
@@ -54,10 +54,12 @@ class _Writer:
         draw = self.rng.random()
         return None if draw < 0.03 else self.mannequin if draw < 0.04 else self.rng.choice(self.people)
 
-    def comments(self, when: int, most: int) -> list[Comment]:
+    def comments(self, when: int, most: int) -> list[ServerComment]:
         count = self.rng.randrange(most + 1)
         return [
-            Comment(self.world.new_id(), self.person(), f"I see it, too ({n}).", stamp(when + 600 * n + 300))
+            ServerComment(
+                self.world.new_id(), self.person(), f"I see it, too ({n}).", format_timestamp(when + 600 * n + 300)
+            )
             for n in range(count)
         ]
 
@@ -66,28 +68,41 @@ class _Writer:
         kind = rng.choice(("Step is wrong", "Crash in a part", "Überlauf bei großen Zahlen 💥", "How do I use it?"))
         body = rng.choice((None, "", "It gives the wrong sum.\r\n\r\n```\nTraceback\n```\r\n", "Please fix."))
         comments = self.comments(when, 5)
-        updated = comments[-1].created_at if comments else stamp(when)
+        updated = comments[-1].created_at if comments else format_timestamp(when)
         issue = Issue(
-            number, self.world.new_id(), f"{kind} ({number})", body, self.person(), stamp(when), updated,
-            labels=rng.sample(self.repository.labels, rng.randrange(3)), comments=comments,
-        )  # fmt: skip
+            number,
+            self.world.new_id(),
+            f"{kind} ({number})",
+            body,
+            self.person(),
+            format_timestamp(when),
+            updated,
+            labels=rng.sample(self.repository.labels, rng.randrange(3)),
+            comments=comments,
+        )
         self.repository.issues[number] = issue
         return issue
 
-    def threads(self, change: Change, when: int) -> list[Thread]:
-        """Review threads on the files of a change: also outdated, on several lines, on a whole file."""
+    def threads(self, change: CodeChange, when: int) -> list[ServerReviewThread]:
+        """Return review threads on the files of a change: also outdated ones, on several lines, on a whole file."""
         rng, found = self.rng, []
         paths = [path for path, content in change.files.items() if content and b"\x00" not in content]
         for path in rng.sample(paths, min(len(paths), rng.randrange(3))):
             ids = [self.world.new_id() for _ in range(rng.randrange(1, 4))]
             hunk = f"@@ -1,3 +1,3 @@\n {path}\n-old\n+new"
             said = [
-                ReviewComment(i, self.person(), f"Why so? ({n})", stamp(when + 400 + 60 * n), diff_hunk=hunk,
-                              reply_to=ids[0] if n else None)
+                ReviewComment(
+                    i,
+                    self.person(),
+                    f"Why so? ({n})",
+                    format_timestamp(when + 400 + 60 * n),
+                    diff_hunk=hunk,
+                    reply_to=ids[0] if n else None,
+                )
                 for n, i in enumerate(ids)
-            ]  # fmt: skip
+            ]
             line, draw = rng.randrange(1, 30), rng.random()
-            thread = Thread(self.world.new_id(), path, line, said, resolved=rng.random() < 0.5)
+            thread = ServerReviewThread(self.world.new_id(), path, line, said, resolved=rng.random() < 0.5)
             if draw < 0.2:
                 thread.line, thread.original_line = None, line
             elif draw < 0.35:
@@ -105,53 +120,73 @@ class _Writer:
         text = rng.choice(CLOSERS).format(links[0], other, self.repository.full_name)
         return LONG + text if number % 997 == 0 else f"It was wrong.\n\n{text}"
 
-    def pull(self, number: int, change: Change, links: list[int]) -> PullRequest:
+    def pull(self, number: int, change: CodeChange, links: list[int]) -> ServerPullRequest:
         rng, when = self.rng, change.when
         author = self.bot if change.kind == "dependency" else self.person()
         body = self.body(number, links)
         title = f'Revert "{change.word}"' if change.kind == "revert" else change.word
-        pull = PullRequest(
-            number, self.world.new_id(), title, body, author, stamp(when), stamp(when), change.base_ref,
-            "", f"change-{number}", "", rng.choice(self.forks), head_owner=author, changed_files=len(change.files),
-            additions=change.additions, deletions=change.deletions, commits=change.commits,
-            labels=rng.sample(self.repository.labels, rng.choice((0, 0, 1, 1, 2, 4))), checks=rng.choice(CHECKS),
-            comments=self.comments(when, 3), threads=self.threads(change, when) if rng.random() < 0.3 else [],
-        )  # fmt: skip
+        pull = ServerPullRequest(
+            number,
+            self.world.new_id(),
+            title,
+            body,
+            author,
+            format_timestamp(when),
+            format_timestamp(when),
+            change.base_ref,
+            "",
+            f"change-{number}",
+            "",
+            rng.choice(self.forks),
+            head_owner=author,
+            changed_files=len(change.files),
+            additions=change.additions,
+            deletions=change.deletions,
+            commits=change.commits,
+            labels=rng.sample(self.repository.labels, rng.choice((0, 0, 1, 1, 2, 4))),
+            checks=rng.choice(CHECKS),
+            comments=self.comments(when, 3),
+            threads=self.threads(change, when) if rng.random() < 0.3 else [],
+        )
         if change.base_ref == "main" and number < len(self.history.changes) // 5:
             pull.base_ref = "master"  # the branch was renamed since
         self._close(pull, change)
         keyword = body and body.lower().rpartition("\n")[2]
         if keyword and change.base_ref == "main" and not keyword.startswith("see"):
             pull.closing_issues = [(self.repository.full_name, n) for n in links if f"#{n}" in keyword]
-        elif links and rng.random() < 0.3:  # linked by hand: no keyword says so
+        elif links and rng.random() < 0.3:  # linked manually: no keyword
             pull.closing_issues = [(self.repository.full_name, links[0])]
         if rng.random() < 0.01:
             pull.closing_issues.append(("ada/elsewhere", 1))
         if rng.random() < 0.3:
-            pull.reviews = [Review(self.world.new_id(), self.person(), "APPROVED", "", stamp(when + 1800))]
+            pull.reviews = [
+                PullRequestReview(self.world.new_id(), self.person(), "APPROVED", "", format_timestamp(when + 1800))
+            ]
         self.repository.pulls[number] = pull
         return pull
 
-    def _close(self, pull: PullRequest, change: Change) -> None:
-        """Merged, closed or open; updated last by its merge, a comment, or a bulk edit of labels."""
+    def _close(self, pull: ServerPullRequest, change: CodeChange) -> None:
+        """Merge, close or leave open; the last update is the merge, a comment, or a bulk edit of labels."""
         rng, when = self.rng, change.when
         end = when + 3600
         if change.merged:
-            pull.merged_at = pull.closed_at = stamp(end)
+            pull.merged_at = pull.closed_at = format_timestamp(end)
             pull.merged_by = rng.choice(self.people)
         elif change.shape == "closed":
-            pull.closed_at = stamp(end)
+            pull.closed_at = format_timestamp(end)
         else:
             pull.draft = rng.random() < 0.3
         last = [end, *(end + 86400 * rng.randrange(30) for _ in range(1) if rng.random() < 0.3)]
-        pull.updated_at = stamp(max(last))
+        pull.updated_at = format_timestamp(max(last))
         if rng.random() < 0.05:
-            pull.updated_at = stamp(START + STEP * 10_000 // 2)  # all in one second
+            pull.updated_at = format_timestamp(START + STEP * 10_000 // 2)  # all in one second
 
 
-def _number(world: World, repository: Repository, rng: Random, history: History, count: int) -> list[int]:
-    """Spend the numbers: issues, pull requests, and some that lead nowhere. The numbers of the pull requests."""
-    writer = _Writer(world, repository, rng, history)
+def _assign_numbers(
+    world: World, repository: ServerRepository, rng: Random, history: RepositoryHistory, count: int
+) -> list[int]:
+    """Assign the numbers: issues, pull requests, and some unused ones. Return those of the pull requests."""
+    writer = _DiscussionWriter(world, repository, rng, history)
     number, opened, plans = 0, list[int](), list[tuple[int, list[int]]]()
     for index in range(count):
         when = START + index * STEP
@@ -176,26 +211,40 @@ def _number(world: World, repository: Repository, rng: Random, history: History,
 def make_world(
     folder: Path, seed: int = 1, *, pull_requests: int = 200, name: str = "ada/lib", world: World | None = None
 ) -> World:
-    """A world with one repository of so many pull requests, its clone in `folder`, and one that links lead to."""
+    """Return a world with a repository of this many pull requests, its clone in `folder`, and a linked repository."""
     rng, world = Random(seed), world or World()
     owner, short = name.split("/")
     git_dir = folder / f"{owner}__{short}.git"
-    end = stamp(START + pull_requests * STEP)
+    end = format_timestamp(START + pull_requests * STEP)
     repository = world.add(
-        Repository(world.new_id(), world.actor(owner), short, git_dir, stamp(START), end, end, license=MIT,
-                   languages={"Python": 100_000, "Shell": 900}, description="Made for a test",
-                   stars=rng.randrange(5000))
-    )  # fmt: skip
+        ServerRepository(
+            world.new_id(),
+            world.actor(owner),
+            short,
+            git_dir,
+            format_timestamp(START),
+            end,
+            end,
+            license=MIT,
+            languages={"Python": 100_000, "Shell": 900},
+            description="Made for a test",
+            stars=rng.randrange(5000),
+        )
+    )
     if not world.find("ada/elsewhere"):
-        elsewhere = Repository(world.new_id(), world.actor("ada"), "elsewhere", None, stamp(START), end, end)
-        world.add(elsewhere).issues[1] = Issue(1, world.new_id(), "Also there", None, None, stamp(START), stamp(START))
-    history = History(rng)
-    numbers = _number(world, repository, rng, history, pull_requests)
+        elsewhere = ServerRepository(
+            world.new_id(), world.actor("ada"), "elsewhere", None, format_timestamp(START), end, end
+        )
+        world.add(elsewhere).issues[1] = Issue(
+            1, world.new_id(), "Also there", None, None, format_timestamp(START), format_timestamp(START)
+        )
+    history = RepositoryHistory(rng)
+    numbers = _assign_numbers(world, repository, rng, history, pull_requests)
     oids = history.stream.write(git_dir, history.refs())
     for number in numbers:
         pull, change = repository.pulls[number], history.changes[number]
         pull.base_sha, pull.head_sha = oids[change.base], oids[change.head]
-        if change.merged and rng.random() > 0.01:  # of some old ones GitHub no longer knows the commit
+        if change.merged and rng.random() > 0.01:  # GitHub has lost the commit of some old ones
             pull.merge_commit = oids[change.merged]
         elif not change.merged and rng.random() < 0.5:
             pull.test_merge = f"{rng.getrandbits(160):040x}"

@@ -1,4 +1,4 @@
-"""The clones over git's smart HTTP: `git http-backend` as a CGI program, its output streamed."""
+"""Clones over git's smart HTTP: `git http-backend` as a CGI program, with streamed output."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import re
 import subprocess
 from collections.abc import Iterator
 
-from tests.github.answers import Answer, Ask, message
-from tests.github.budget import Token
+from tests.github.answers import ApiRequest, ApiResponse, make_error_response
+from tests.github.rate_limits import AccessToken
 from tests.github.world import World
 
 PATH = re.compile(r"/([\w.-]+/[\w.-]+?)(?:\.git)?/(info/refs|git-upload-pack)")
@@ -20,8 +20,8 @@ def is_git(path: str) -> bool:
     return PATH.fullmatch(path) is not None
 
 
-def password(header: str) -> str:
-    """The token in a Basic authorization: git sends it as the password."""
+def parse_password(header: str) -> str:
+    """Return the token of a Basic authorization, which git sends as the password."""
     kind, _, text = header.partition(" ")
     if kind.lower() != "basic":
         return text.strip()
@@ -29,39 +29,53 @@ def password(header: str) -> str:
     return secret if secret not in ("", "x-oauth-basic") else user
 
 
-def answer(world: World, ask: Ask) -> Answer:
-    """One request of a clone or fetch. A private repository asks for a token, and is not there for a wrong one."""
+def handle_request(world: World, ask: ApiRequest) -> ApiResponse:
+    """Answer one request of a clone or fetch. A private repository requires a token and is hidden from a wrong one."""
     found = PATH.fullmatch(ask.path)
     assert found
     repository = world.find(found[1])
-    if not repository or not ask.sees(repository) or not repository.git_dir:
+    if not repository or not ask.can_read(repository) or not repository.git_dir:
         if ask.token:
-            return message(404, "Not Found")
-        return Answer(401, b"Repository not found.", {"WWW-Authenticate": 'Basic realm="GitHub"'})
+            return make_error_response(404, "Not Found")
+        return ApiResponse(401, b"Repository not found.", {"WWW-Authenticate": 'Basic realm="GitHub"'})
     if repository.full_name.lower() != found[1].lower():
         query = f"?service={ask.query['service']}" if "service" in ask.query else ""
-        return Answer(301, headers={"Location": f"{ask.root}/{repository.full_name}.git/{found[2]}{query}"})
+        return ApiResponse(301, headers={"Location": f"{ask.root}/{repository.full_name}.git/{found[2]}{query}"})
     if repository.blocked:
-        return message(451, "Repository unavailable due to DMCA takedown.")
+        return make_error_response(451, "Repository unavailable due to DMCA takedown.")
     environment = os.environ | {
-        "GIT_PROJECT_ROOT": str(repository.git_dir), "PATH_INFO": f"/{found[2]}", "GIT_HTTP_EXPORT_ALL": "1",
-        "REQUEST_METHOD": ask.method, "QUERY_STRING": f"service={ask.query.get('service', '')}",
-        "CONTENT_TYPE": ask.headers.get("content-type", ""), "CONTENT_LENGTH": str(len(ask.body)),
-        "HTTP_CONTENT_ENCODING": ask.headers.get("content-encoding", ""), "REMOTE_ADDR": "127.0.0.1",
-        "GIT_PROTOCOL": ask.headers.get("git-protocol", ""), "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_CONFIG_COUNT": "4", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*",
-        "GIT_CONFIG_KEY_1": "uploadpack.allowFilter", "GIT_CONFIG_VALUE_1": "true",
-        "GIT_CONFIG_KEY_2": "uploadpack.allowAnySHA1InWant", "GIT_CONFIG_VALUE_2": "true",
-        "GIT_CONFIG_KEY_3": "http.receivepack", "GIT_CONFIG_VALUE_3": "false",
-    }  # fmt: skip
-    return _run(environment, ask.body)
+        "GIT_PROJECT_ROOT": str(repository.git_dir),
+        "PATH_INFO": f"/{found[2]}",
+        "GIT_HTTP_EXPORT_ALL": "1",
+        "REQUEST_METHOD": ask.method,
+        "QUERY_STRING": f"service={ask.query.get('service', '')}",
+        "CONTENT_TYPE": ask.headers.get("content-type", ""),
+        "CONTENT_LENGTH": str(len(ask.body)),
+        "HTTP_CONTENT_ENCODING": ask.headers.get("content-encoding", ""),
+        "REMOTE_ADDR": "127.0.0.1",
+        "GIT_PROTOCOL": ask.headers.get("git-protocol", ""),
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_COUNT": "4",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_CONFIG_KEY_1": "uploadpack.allowFilter",
+        "GIT_CONFIG_VALUE_1": "true",
+        "GIT_CONFIG_KEY_2": "uploadpack.allowAnySHA1InWant",
+        "GIT_CONFIG_VALUE_2": "true",
+        "GIT_CONFIG_KEY_3": "http.receivepack",
+        "GIT_CONFIG_VALUE_3": "false",
+    }
+    return _start_git(environment, ask.body)
 
 
-def _run(environment: dict[str, str], body: bytes) -> Answer:
+def _start_git(environment: dict[str, str], body: bytes) -> ApiResponse:
     process = subprocess.Popen(
-        ["git", "http-backend"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        ["git", "http-backend"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    )
     assert process.stdin
     assert process.stdout
     try:
@@ -76,11 +90,11 @@ def _run(environment: dict[str, str], body: bytes) -> Answer:
             status = int(value.split()[0])
         else:
             headers[name] = value
-    return Answer(status, headers=headers, stream=_Rest(process))
+    return ApiResponse(status, headers=headers, stream=_GitOutput(process))
 
 
-class _Rest:
-    """What git still writes. `close` ends git, also when nobody has read a byte."""
+class _GitOutput:
+    """Output of a running git. `close` ends git, even if nothing was read."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.process = process
@@ -97,5 +111,5 @@ class _Rest:
         self.process.wait()
 
 
-def token_of(header: str, tokens: dict[str, Token]) -> Token | None:
-    return tokens.get(password(header)) if header else None
+def find_token(header: str, tokens: dict[str, AccessToken]) -> AccessToken | None:
+    return tokens.get(parse_password(header)) if header else None

@@ -1,4 +1,4 @@
-"""What the API reads from the real clone: commits, files and diffs of pull requests, branches."""
+"""Data that the API reads from the real clone: commits, files and diffs of pull requests, branches."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tests.github.world import PullRequest
+from tests.github.world import ServerPullRequest
 
 CHANGES = {"A": "ADDED", "D": "DELETED", "M": "MODIFIED", "R": "RENAMED", "C": "COPIED", "T": "CHANGED"}
 
@@ -24,28 +24,28 @@ class ChangedFile:
 
 
 @dataclass(slots=True, frozen=True)
-class Ref:
+class GitRef:
     reader: GitReader
     name: str
     oid: str
 
 
 @dataclass(slots=True, frozen=True)
-class Folder:
+class GitFolder:
     """A folder in some commit; `tree` is its id."""
 
     tree: str
 
 
 @dataclass(slots=True, frozen=True)
-class File:
+class GitFile:
     """A file in some commit."""
 
     oid: str
 
 
 class GitReader:
-    """Reads one bare clone by plain git; nothing is kept but the folder's name."""
+    """Reads one bare clone with git; only the folder's name is stored."""
 
     def __init__(self, git_dir: Path | None) -> None:
         self.git_dir = git_dir
@@ -57,31 +57,31 @@ class GitReader:
     def text(self, *arguments: str) -> str:
         return self.run(*arguments).decode(errors="replace").strip()
 
-    def ref(self, name: str) -> Ref | None:
-        """A branch by its full name, or None when there is none (an empty repository, a deleted branch)."""
+    def ref(self, name: str) -> GitRef | None:
+        """Return a branch by its full name, or None (an empty repository, a deleted branch)."""
         if not self.git_dir:
             return None
         listed = self.text("for-each-ref", "--format=%(objectname)", name)
-        return Ref(self, name, listed.split("\n")[0]) if listed else None
+        return GitRef(self, name, listed.split("\n")[0]) if listed else None
 
-    def at_path(self, revision: str, path: str) -> Folder | File | None:
-        """What is at a path of a commit."""
+    def read_path(self, revision: str, path: str) -> GitFolder | GitFile | None:
+        """Return the file or folder at a path of a commit."""
         row = self.text("ls-tree", "--full-tree", revision, path.rstrip("/")).partition("\t")[0].split()
-        return {"tree": Folder, "blob": File}[row[1]](row[2]) if row else None
+        return {"tree": GitFolder, "blob": GitFile}[row[1]](row[2]) if row else None
 
-    def range_of(self, pull: PullRequest) -> str:
-        """The three-dot range of a pull request, at the time of its merge: base and head have one merge base."""
+    def get_range(self, pull: ServerPullRequest) -> str:
+        """Return the three-dot range of a pull request at the time of its merge: base and head have one merge base."""
         base = f"{pull.merge_commit}^1" if pull.merge_commit else pull.base_sha
         return f"{self.text('merge-base', base, pull.head_sha)}..{pull.head_sha}"
 
-    def commits_of(self, pull: PullRequest) -> list[str]:
-        return self.text("rev-list", "--reverse", self.range_of(pull)).split()
+    def list_commits(self, pull: ServerPullRequest) -> list[str]:
+        return self.text("rev-list", "--reverse", self.get_range(pull)).split()
 
-    def diff_of(self, pull: PullRequest) -> bytes:
-        return self.run("diff", "--no-color", "--full-index", "-M", self.range_of(pull))
+    def read_diff(self, pull: ServerPullRequest) -> bytes:
+        return self.run("diff", "--no-color", "--full-index", "-M", self.get_range(pull))
 
-    def files_of(self, pull: PullRequest) -> list[ChangedFile]:
-        span = self.range_of(pull)
+    def list_files(self, pull: ServerPullRequest) -> list[ChangedFile]:
+        span = self.get_range(pull)
         counts = {}
         rows = self.run("diff", "-M", "--numstat", "-z", span).decode(errors="replace").split("\0")
         while rows and rows[0]:
@@ -98,8 +98,8 @@ class GitReader:
         return sorted(files, key=lambda f: f.path)
 
 
-class Commit:
-    """A commit, read when more than its id is asked for."""
+class GitCommit:
+    """A commit, read when more than its id is requested."""
 
     def __init__(self, reader: GitReader, oid: str) -> None:
         self.reader = reader

@@ -1,6 +1,6 @@
-"""Worlds made by hand, around real code: every commit is a real one in a work tree, as a person would make it.
+"""Worlds around real code: every commit is made in a work tree.
 
-`sample_world` is the sample project of the end-to-end tests on such a GitHub: from API to certified tasks.
+`make_sample_world` is the sample project of the end-to-end tests on such a GitHub: from API to certified tasks.
 """
 
 from __future__ import annotations
@@ -11,17 +11,28 @@ from pathlib import Path
 
 from tests import sample
 from tests.github.git_reader import GitReader
-from tests.github.world import Actor, Comment, Issue, Label, PullRequest, Repository, ReviewComment, Thread, World
+from tests.github.world import (
+    Actor,
+    Issue,
+    Label,
+    ReviewComment,
+    ServerComment,
+    ServerPullRequest,
+    ServerRepository,
+    ServerReviewThread,
+    World,
+)
 from tests.helpers import TinyRepo
 
 Files = Mapping[str, str | bytes | None]
 MIT = ("mit", "MIT License", "MIT")
 
 
-class Workshop:
-    """A repository of a `World` that a test fills: commits, issues, pull requests. Numbers count up from 1.
+class RepositoryBuilder:
+    """A repository of a `World` that a test fills with commits, issues and pull requests. Numbers start at 1.
 
-    `publish` (also at the end of a `with`) writes the bare clone that the server hands out; call it again after more.
+    `publish` (also called at the end of a `with`) writes the bare clone that the server serves.
+    Call it again after changes.
     """
 
     def __init__(self, world: World, folder: Path, name: str = "ada/greet") -> None:
@@ -29,32 +40,40 @@ class Workshop:
         self.world = world
         self.code = TinyRepo(folder / f"{owner}__{short}")
         self.git_dir = folder / f"{owner}__{short}.git"
-        born = self._now()
+        born = self._advance_clock()
         self.repository = world.add(
-            Repository(
-                world.new_id(), world.actor(owner), short, None, born, born, born, license=MIT,
-                languages={"Python": 4000}, stars=12,
+            ServerRepository(
+                world.new_id(),
+                world.actor(owner),
+                short,
+                None,
+                born,
+                born,
+                born,
+                license=MIT,
+                languages={"Python": 4000},
+                stars=12,
             )
-        )  # fmt: skip
+        )
         self._number = 0
 
-    def __enter__(self) -> Workshop:
+    def __enter__(self) -> RepositoryBuilder:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.publish()
 
-    def _now(self) -> str:
-        """The time of the repository's last commit: a minute passes with each."""
+    def _advance_clock(self) -> str:
+        """Return the time of the repository's last commit: one minute per commit."""
         when = dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC) + dt.timedelta(minutes=self.code.minute)
         return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def _next(self) -> int:
+    def _next_number(self) -> int:
         self._number += 1
         return self._number
 
     def _actor(self, login: str | None) -> Actor | None:
-        """None is a deleted account; a login that ends in "[bot]" is a bot's."""
+        """Return the account; None is a deleted account, and a login that ends in "[bot]" is a bot's."""
         if login and login.endswith("[bot]"):
             return self.world.actor(login.removesuffix("[bot]"), "Bot")
         return self.world.actor(login) if login else None
@@ -68,33 +87,55 @@ class Workshop:
         return [known[name] for name in names]
 
     def commit(self, message: str, files: Files) -> str:
-        """A commit right on the present branch, without a pull request; its id."""
+        """Commit directly to the current branch, without a pull request; return its id."""
         return self.code.commit(message, files)
 
     def issue(
-        self, title: str, body: str | None, *, author: str | None = "eve", comments: Sequence[str] = (),
+        self,
+        title: str,
+        body: str | None,
+        *,
+        author: str | None = "eve",
+        comments: Sequence[str] = (),
         labels: Sequence[str] = (),
-    ) -> Issue:  # fmt: skip
-        """An open issue; a pull request with `closes` closes it."""
-        now = self._now()
+    ) -> Issue:
+        """Add an open issue; a pull request with `closes` closes it."""
+        now = self._advance_clock()
         issue = Issue(
-            self._next(), self.world.new_id(), title, body, self._actor(author), now, now, labels=self._labels(labels)
+            self._next_number(),
+            self.world.new_id(),
+            title,
+            body,
+            self._actor(author),
+            now,
+            now,
+            labels=self._labels(labels),
         )
-        issue.comments = [Comment(self.world.new_id(), self._actor("bob"), text, now) for text in comments]
+        issue.comments = [ServerComment(self.world.new_id(), self._actor("bob"), text, now) for text in comments]
         self.repository.issues[issue.number] = issue
         return issue
 
     def pull(
-        self, title: str, body: str | None, files: Files | Sequence[Files], *, how: str = "merge",
-        author: str | None = "eve", closes: Sequence[int] = (), labels: Sequence[str] = (), base: str = "main",
-        fork: str | None = None, checks: str | None = "SUCCESS", comments: Sequence[str] = (),
-    ) -> PullRequest:  # fmt: skip
-        """A pull request with one commit per set of files.
+        self,
+        title: str,
+        body: str | None,
+        files: Files | Sequence[Files],
+        *,
+        how: str = "merge",
+        author: str | None = "eve",
+        closes: Sequence[int] = (),
+        labels: Sequence[str] = (),
+        base: str = "main",
+        fork: str | None = None,
+        checks: str | None = "SUCCESS",
+        comments: Sequence[str] = (),
+    ) -> ServerPullRequest:
+        """Add a pull request with one commit per set of files.
 
         `how`: merge, squash, rebase, closed (without a merge) or open. `fork` names the head's repository; "" is a
-        deleted one. `closes` are the issues that GitHub links to it, and closes when it is merged into `main`.
+        deleted one. `closes` are the issues that GitHub links to it and closes when it is merged into `main`.
         """
-        number, opened = self._next(), self._now()
+        number, opened = self._next_number(), self._advance_clock()
         self.code.git("checkout", "-q", base)
         base_sha = self.code.git("rev-parse", "HEAD")
         branch = f"change-{number}"
@@ -106,16 +147,32 @@ class Workshop:
         self.code.git("update-ref", f"refs/pull/{number}/head", head_sha)
         self.code.git("checkout", "-q", base)
         merged = self._merge(how, number, title, branch)
-        now, person = self._now(), self._actor(author)
-        pull = PullRequest(
-            number, self.world.new_id(), title, body, person, opened, now, base, base_sha, branch, head_sha,
-            self.repository.full_name if fork is None else fork or None, head_owner=person,
-            closed_at=None if how == "open" else now, merged_at=now if merged else None, merge_commit=merged,
-            merged_by=self.repository.owner if merged else None, labels=self._labels(labels), checks=checks,
-            closing_issues=[(self.repository.full_name, n) for n in closes], commits=len(parts),
-        )  # fmt: skip
-        pull.comments = [Comment(self.world.new_id(), self._actor("bob"), text, now) for text in comments]
-        changed = GitReader(self.code.path / ".git").files_of(pull)
+        now, person = self._advance_clock(), self._actor(author)
+        pull = ServerPullRequest(
+            number,
+            self.world.new_id(),
+            title,
+            body,
+            person,
+            opened,
+            now,
+            base,
+            base_sha,
+            branch,
+            head_sha,
+            self.repository.full_name if fork is None else fork or None,
+            head_owner=person,
+            closed_at=None if how == "open" else now,
+            merged_at=now if merged else None,
+            merge_commit=merged,
+            merged_by=self.repository.owner if merged else None,
+            labels=self._labels(labels),
+            checks=checks,
+            closing_issues=[(self.repository.full_name, n) for n in closes],
+            commits=len(parts),
+        )
+        pull.comments = [ServerComment(self.world.new_id(), self._actor("bob"), text, now) for text in comments]
+        changed = GitReader(self.code.path / ".git").list_files(pull)
         pull.changed_files, pull.additions = len(changed), sum(f.additions for f in changed)
         pull.deletions = sum(f.deletions for f in changed)
         self.repository.pulls[number] = pull
@@ -134,71 +191,93 @@ class Workshop:
         elif how == "squash":
             self.code.git("merge", "-q", "--squash", branch)
             self.code.git("commit", "-q", "--allow-empty", "-m", f"{title} (#{number})")
-        else:  # GitHub rewrites the commits of a rebase merge, even where it could only move the branch
+        else:  # GitHub rewrites the commits of a rebase merge even if a fast-forward were possible
             picked = self.code.git("rev-list", "--reverse", f"HEAD..{branch}").split()
             self.code.git("cherry-pick", "--no-ff", *picked)
         self.code.git("branch", "-q", "-D", branch)
         return self.code.git("rev-parse", "HEAD")
 
     def review(
-        self, pull: PullRequest, path: str, line: int | None, *remarks: str, author: str | None = "ada",
-        start_line: int | None = None, hunk: str = "@@ -1 +1 @@\n-old\n+new",
-    ) -> Thread:  # fmt: skip
-        """A review thread of a pull request, with these remarks; a `line` of None is an outdated one's."""
+        self,
+        pull: ServerPullRequest,
+        path: str,
+        line: int | None,
+        *remarks: str,
+        author: str | None = "ada",
+        start_line: int | None = None,
+        hunk: str = "@@ -1 +1 @@\n-old\n+new",
+    ) -> ServerReviewThread:
+        """Add a review thread with these comments to a pull request; `line` is None for an outdated one."""
         ids = [self.world.new_id() for _ in remarks]
         said = [
             ReviewComment(
-                ids[n], self._actor(author), text, pull.updated_at, diff_hunk=hunk, commit=pull.head_sha,
+                ids[n],
+                self._actor(author),
+                text,
+                pull.updated_at,
+                diff_hunk=hunk,
+                commit=pull.head_sha,
                 reply_to=ids[0] if n else None,
             )
             for n, text in enumerate(remarks)
-        ]  # fmt: skip
-        thread = Thread(self.world.new_id(), path, line, said, start_line=start_line, original_line=line or 1)
+        ]
+        thread = ServerReviewThread(
+            self.world.new_id(), path, line, said, start_line=start_line, original_line=line or 1
+        )
         pull.threads.append(thread)
         return thread
 
-    def publish(self) -> Repository:
-        """Write the bare clone (with every refs/pull/N/head) that the server hands out."""
+    def publish(self) -> ServerRepository:
+        """Write the bare clone (with every refs/pull/N/head) that the server serves."""
         if not self.git_dir.exists():
             self.code.git("init", "-q", "--bare", "-b", self.repository.default_branch, str(self.git_dir))
         gone = [f"^refs/heads/{pull.head_ref}" for pull in self.repository.pulls.values()]
         kept = ["refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*", "refs/pull/*:refs/pull/*"]
         self.code.git("push", "-q", "--force", str(self.git_dir), *kept, *gone)
         self.repository.git_dir = self.git_dir
-        self.repository.pushed_at = self.repository.updated_at = self._now()
+        self.repository.pushed_at = self.repository.updated_at = self._advance_clock()
         return self.repository
 
 
-def sample_world(folder: Path, name: str = "ada/greet", world: World | None = None) -> World:
-    """The sample project (tests/sample.py) on GitHub: two bug fixes with tests and issues, one change of the README.
+def make_sample_world(folder: Path, name: str = "ada/greet", world: World | None = None) -> World:
+    """Return the sample project (tests/sample.py) on GitHub: two bug fixes with tests and issues, a README change.
 
-    The merge commits and numbers are not those of `make_sample`: issues take numbers, too (1 and 4; 2, 3 and 5 are
+    The merge commits and numbers differ from those of `make_sample`: issues use numbers as well (1, 4; 2, 3 and 5 are
     pull requests).
     """
     world = world or World()
-    with Workshop(world, folder, name) as shop:
+    with RepositoryBuilder(world, folder, name) as shop:
         shop.commit(
             "Begin",
             {
-                "pyproject.toml": sample.PYPROJECT, "LICENSE": sample.LICENSE, "README.md": "# greet\n",
-                "greet/__init__.py": sample.GREET, "greet/words.py": sample.COUNT,
-                "tests/test_greet.py": sample.TEST_GREET, "tests/test_words.py": sample.TEST_COUNT,
+                "pyproject.toml": sample.PYPROJECT,
+                "LICENSE": sample.LICENSE,
+                "README.md": "# greet\n",
+                "greet/__init__.py": sample.GREET,
+                "greet/words.py": sample.COUNT,
+                "tests/test_greet.py": sample.TEST_GREET,
+                "tests/test_words.py": sample.TEST_COUNT,
             },
-        )  # fmt: skip
+        )
         polite = "greet(' Ada ') gives 'Hello  Ada ', it should be 'Hello, Ada'."
         blanks = shop.issue("Greetings keep stray blanks", polite, comments=["I see it, too."], labels=["bug"])
         fix = shop.pull(
-            "Strip names", f"Fixes #{blanks.number}.\n\n{polite}",
+            "Strip names",
+            f"Fixes #{blanks.number}.\n\n{polite}",
             {"greet/__init__.py": sample.GREET_POLITE, "tests/test_greet.py": sample.TEST_POLITE},
-            closes=[blanks.number], labels=["bug"],
-        )  # fmt: skip
+            closes=[blanks.number],
+            labels=["bug"],
+        )
         shop.review(fix, "greet/__init__.py", 3, "Why strip?", "Names come from forms.")
         shop.pull("Explain the package", None, {"README.md": "# greet\n\nSays hello.\n"}, author=None, how="squash")
         gaps = "count(' a   b ') gives 6, it should be 2: a run of blanks is one gap."
         miscounted = shop.issue("Words are miscounted", gaps)
         shop.pull(
-            "Words are miscounted", f"Closes #{miscounted.number}\n\n{gaps}",
+            "Words are miscounted",
+            f"Closes #{miscounted.number}\n\n{gaps}",
             {"greet/words.py": sample.COUNT_RIGHT, "tests/test_words.py": sample.TEST_COUNT_RIGHT},
-            closes=[miscounted.number], how="squash", fork="",
-        )  # fmt: skip
+            closes=[miscounted.number],
+            how="squash",
+            fork="",
+        )
     return world

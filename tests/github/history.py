@@ -1,4 +1,4 @@
-"""The git half of a generated repository: branches, pull requests of every shape, all in one fast-import stream."""
+"""The git half of a generated repository: branches and pull requests of every shape, in one fast-import stream."""
 
 from __future__ import annotations
 
@@ -7,25 +7,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from tests.github.fastimport import Stream
+from tests.github.fastimport import FastImportStream
 
 MODULES = 24
 FUNCTIONS = 12
-LAG = 3  # how many merges a pull request may be behind its base
+LAG = 3  # number of merges a pull request may be behind its base
 START = 1_500_000_000
 STEP = 7200  # seconds between two pull requests
 SHAPES = (
-    ("merge", 34), ("squash", 32), ("rebase", 10), ("maintenance", 5), ("develop", 3), ("closed", 11), ("open", 5),
-)  # fmt: skip
+    ("merge", 34),
+    ("squash", 32),
+    ("rebase", 10),
+    ("maintenance", 5),
+    ("develop", 3),
+    ("closed", 11),
+    ("open", 5),
+)
 KINDS = (
-    ("fix", 38), ("feature", 14), ("tests", 6), ("docs", 8), ("dependency", 8), ("binary", 3), ("rename", 3),
-    ("revert", 2), ("style", 6), ("several", 10), ("generated", 2),
-)  # fmt: skip
-MOST_FILES = 320  # of the one pull request whose diff GitHub refuses
+    ("fix", 38),
+    ("feature", 14),
+    ("tests", 6),
+    ("docs", 8),
+    ("dependency", 8),
+    ("binary", 3),
+    ("rename", 3),
+    ("revert", 2),
+    ("style", 6),
+    ("several", 10),
+    ("generated", 2),
+)
+MOST_FILES = 320  # of the one pull request whose diff GitHub rejects
 
 
 @dataclass
-class Line:
+class BranchState:
     """A branch: its tip, its files, and the modules that its last commits touched."""
 
     name: str
@@ -36,8 +51,8 @@ class Line:
 
 
 @dataclass
-class Change:
-    """What a pull request did to the code; marks become ids once the stream is written."""
+class CodeChange:
+    """Code of a pull request; marks become ids when the stream is written."""
 
     shape: str
     kind: str
@@ -50,26 +65,26 @@ class Change:
     additions: int
     deletions: int
     when: int
-    word: str  # what it is about
+    word: str  # topic
 
 
-def pick(rng: Random, weighted: tuple[tuple[str, int], ...]) -> str:
+def choose_weighted(rng: Random, weighted: tuple[tuple[str, int], ...]) -> str:
     return rng.choices([name for name, _ in weighted], [weight for _, weight in weighted])[0]
 
 
-def module(index: int, values: list[int]) -> bytes:
+def render_module(index: int, values: list[int]) -> bytes:
     functions = [f"def step_{n}(x):\n    return x + {value}\n" for n, value in enumerate(values)]
     return (f'"""Part {index}."""\n\n\n' + "\n\n".join(functions)).encode()
 
 
-def tests_of(index: int, values: list[int]) -> bytes:
+def render_tests(index: int, values: list[int]) -> bytes:
     head = f"from lib.part_{index} import *\n\n\n"
     cases = [f"def test_step_{n}():\n    assert step_{n}(1) == {1 + value}\n" for n, value in enumerate(values)]
     return (head + "\n\n".join(cases)).encode()
 
 
-def changed_lines(before: Mapping[str, bytes], after: Mapping[str, bytes | None]) -> tuple[int, int]:
-    """Lines added and removed, near enough: each line as often as it is more or less there."""
+def count_changed_lines(before: Mapping[str, bytes], after: Mapping[str, bytes | None]) -> tuple[int, int]:
+    """Return the approximate numbers of added and removed lines, by the count of each line."""
     added = removed = 0
     for path, content in after.items():
         old, new = Counter((before.get(path) or b"").split(b"\n")), Counter((content or b"").split(b"\n"))
@@ -77,27 +92,27 @@ def changed_lines(before: Mapping[str, bytes], after: Mapping[str, bytes | None]
     return added, removed
 
 
-class History:
-    """Grows a repository pull request by pull request; `changes` is by the number of each."""
+class RepositoryHistory:
+    """Grows a repository pull request by pull request; `changes` is indexed by number."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
-        self.stream = Stream()
+        self.stream = FastImportStream()
         self.values = [[rng.randrange(100) for _ in range(FUNCTIONS)] for _ in range(MODULES)]
-        self.changes: dict[int, Change] = {}
-        files = {f"lib/part_{i}.py": module(i, v) for i, v in enumerate(self.values)}
-        files |= {f"tests/test_part_{i}.py": tests_of(i, v) for i, v in enumerate(self.values)}
+        self.changes: dict[int, CodeChange] = {}
+        files = {f"lib/part_{i}.py": render_module(i, v) for i, v in enumerate(self.values)}
+        files |= {f"tests/test_part_{i}.py": render_tests(i, v) for i, v in enumerate(self.values)}
         files |= {"lib/__init__.py": b"", "README.md": b"# lib\n", "requirements.txt": b"left==1.0\nright==1.0\n"}
         first = self.stream.commit("Begin", START - STEP, files)
-        self.main = Line("main", first, files, [first])
-        self.lines = {"maintenance": Line("1.x", first, dict(files), [first])}
-        self.develop = Line("develop", first, dict(files), [first])
+        self.main = BranchState("main", first, files, [first])
+        self.lines = {"maintenance": BranchState("1.x", first, dict(files), [first])}
+        self.develop = BranchState("develop", first, dict(files), [first])
         self.waiting = 0
 
-    def pull(self, number: int, when: int, *, most_files: bool = False) -> Change:
-        """The code of pull request `number`, opened at `when` (seconds) and merged an hour later, if it was."""
+    def pull(self, number: int, when: int, *, most_files: bool = False) -> CodeChange:
+        """Return the code of pull request `number`, opened at `when` (seconds) and, if merged, merged an hour later."""
         rng = self.rng
-        shape, kind = pick(rng, SHAPES), pick(rng, KINDS)
+        shape, kind = choose_weighted(rng, SHAPES), choose_weighted(rng, KINDS)
         if most_files:
             shape, kind = "squash", "most"
         line = self.lines.get(shape, self.develop if shape == "develop" else self.main)
@@ -106,20 +121,30 @@ class History:
         back = rng.randrange(min(LAG, len(line.marks))) if kind == "fix" and line is self.main else 0
         base = line.marks[-1 - back]
         files, word = self._edit(kind, number, line)
-        added, removed = changed_lines(line.files, files)
+        added, removed = count_changed_lines(line.files, files)
         parts = self._commits(kind, files)
         head = base
         for step, part in enumerate(parts):
             text = f"{word}\n\nPart {step + 1} of it." if step else word
             head = self.stream.commit(text, when + 60 * step, part, [head], "Eve <eve@example.org>")
-        if rng.random() < 0.05:  # forced: the head is another commit than the one first pushed
-            head = self.stream.commit(f"{word}, anew", when + 900, files, [base], "Eve <eve@example.org>")
+        if rng.random() < 0.05:  # force-pushed: the head differs from the commit first pushed
+            head = self.stream.commit(f"{word}, again", when + 900, files, [base], "Eve <eve@example.org>")
             parts = [files]
         merged = self._merge(shape, number, word, when + 3600, line, head, parts, files)
-        change = Change(
-            shape, kind, line.name, line.marks[-2] if merged and len(line.marks) > 1 else base, head, merged,
-            len(parts), files, added, removed, when, word,
-        )  # fmt: skip
+        change = CodeChange(
+            shape,
+            kind,
+            line.name,
+            line.marks[-2] if merged and len(line.marks) > 1 else base,
+            head,
+            merged,
+            len(parts),
+            files,
+            added,
+            removed,
+            when,
+            word,
+        )
         self.changes[number] = change
         return change
 
@@ -129,12 +154,12 @@ class History:
             return [files]
         return [dict([pair]) for pair in files.items()]
 
-    def _edit(self, kind: str, number: int, line: Line) -> tuple[dict[str, bytes | None], str]:
-        """Which files a change alters, and its title."""
+    def _edit(self, kind: str, number: int, line: BranchState) -> tuple[dict[str, bytes | None], str]:
+        """Return the files that a change alters, and its title."""
         rng = self.rng
         if kind in ("fix", "several", "tests", "style", "revert"):
             return self._edit_module(kind, line)
-        word, batch = f"Add extra {number}", number // 100  # folders stay small: git writes a changed one whole
+        word, batch = f"Add extra {number}", number // 100  # folders stay small, since git rewrites a changed one
         extra = f"lib/more_{batch}/extra_{number}.py"
         code: dict[str, bytes | None] = {extra: f"def extra():\n    return {number}\n".encode()}
         if kind == "feature":
@@ -161,8 +186,8 @@ class History:
             return code, word
         return {old: None, f"lib/more_{batch}/moved{number}.py": line.files[old]}, "Move a module"
 
-    def _edit_module(self, kind: str, line: Line) -> tuple[dict[str, bytes | None], str]:
-        """Change one function's constant, and its test with it."""
+    def _edit_module(self, kind: str, line: BranchState) -> tuple[dict[str, bytes | None], str]:
+        """Change one function's constant and its test."""
         rng = self.rng
         free = [i for i in range(MODULES) if f"lib/part_{i}.py" not in line.recent]
         index = rng.choice(free)
@@ -174,13 +199,20 @@ class History:
         values, step = self.values[index], rng.randrange(FUNCTIONS)
         values[step] = (values[step] + rng.randrange(1, 99)) % 1000
         word = f"Step {step} of part {index} is wrong"
-        return {source: module(index, values), case: tests_of(index, values)}, word
+        return {source: render_module(index, values), case: render_tests(index, values)}, word
 
     def _merge(
-        self, shape: str, number: int, word: str, when: int, line: Line, head: int,
-        parts: list[dict[str, bytes | None]], files: dict[str, bytes | None],
-    ) -> int | None:  # fmt: skip
-        """Bring a pull request into its line; the commit that GitHub calls its merge commit."""
+        self,
+        shape: str,
+        number: int,
+        word: str,
+        when: int,
+        line: BranchState,
+        head: int,
+        parts: list[dict[str, bytes | None]],
+        files: dict[str, bytes | None],
+    ) -> int | None:
+        """Merge a pull request into its branch; return the commit that GitHub reports as its merge commit."""
         if shape in ("closed", "open"):
             return None
         if shape in ("merge", "develop"):
@@ -201,7 +233,7 @@ class History:
         return mark
 
     def _merge_develop(self, when: int) -> None:
-        """After every third pull request, develop goes into main: those were merged elsewhere first."""
+        """Merge develop into main after every third pull request: those were merged elsewhere first."""
         self.waiting += 1
         if self.waiting < 3:
             return
@@ -209,9 +241,9 @@ class History:
         new = {p: c for p, c in self.develop.files.items() if p not in self.main.files and "extra_" in p}
         mark = self.stream.commit("Merge branch 'develop'", when, new, [self.main.mark, self.develop.mark])
         self._advance(self.main, mark, dict(new))
-        self.develop = Line("develop", mark, dict(self.main.files), [mark])
+        self.develop = BranchState("develop", mark, dict(self.main.files), [mark])
 
-    def _advance(self, line: Line, mark: int, files: Mapping[str, bytes | None]) -> None:
+    def _advance(self, line: BranchState, mark: int, files: Mapping[str, bytes | None]) -> None:
         line.mark = mark
         line.marks = [*line.marks[-LAG:], mark]
         line.recent = [*line.recent, *files][-4 * LAG :]
@@ -222,9 +254,10 @@ class History:
                 line.files[path] = content
 
     def refs(self) -> dict[str, int]:
-        """Every ref: the branches, and the head of each pull request."""
+        """Return every ref: the branches, and the head of each pull request."""
         heads = {f"refs/pull/{number}/head": change.head for number, change in self.changes.items()}
         return heads | {
-            "refs/heads/main": self.main.mark, "refs/heads/1.x": self.lines["maintenance"].mark,
+            "refs/heads/main": self.main.mark,
+            "refs/heads/1.x": self.lines["maintenance"].mark,
             "refs/heads/develop": self.develop.mark,
-        }  # fmt: skip
+        }

@@ -1,4 +1,4 @@
-"""Global node ids as GitHub's GraphQL hands them out: opaque, but telling the kind of thing."""
+"""Global node ids as in GitHub's GraphQL API: opaque, with the kind of the object."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import base64
 import binascii
 
 
-def node_id(kind: str, *parts: object) -> str:
-    """The id of a thing of a `kind` ("PR", "I", "R", ...); the parts, say repository id and number, find it again."""
+def encode_node_id(kind: str, *parts: object) -> str:
+    """Return the id of an object of a `kind` ("PR", "I", "R", ...); the parts locate it: repository id, number."""
     inner = ":".join(str(part) for part in parts).encode()
     return f"{kind}_kwDO{base64.urlsafe_b64encode(inner).decode().rstrip('=')}"
 
 
-def read_node_id(text: str) -> tuple[str, tuple[str, ...]] | None:
-    """What `node_id` was given, or None for an id that never was one."""
+def decode_node_id(text: str) -> tuple[str, tuple[str, ...]] | None:
+    """Return the arguments of `encode_node_id`, or None for an invalid id."""
     kind, mark, inner = text.partition("_kwDO")
     if not mark:
         return None

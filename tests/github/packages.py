@@ -1,7 +1,7 @@
-"""GitHub's published schemas, fetched from npm when a test first needs them and kept in the user's cache.
+"""GitHub's published schemas, fetched from npm on first use and cached for the user.
 
 Nothing of them is in the repository. `npm_config_registry` names another registry, `SSL_CERT_FILE` another
-authority, `XDG_CACHE_HOME` another cache; the archive's SHA-512 is checked whatever it came from.
+authority, `XDG_CACHE_HOME` another cache; the archive's SHA-512 is always checked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from packageurl.contrib.purl2url import get_download_url
 
 
 @dataclass(frozen=True)
-class Package:
+class NpmPackage:
     """One file of one pinned npm package."""
 
     name: str
@@ -33,35 +33,37 @@ class Package:
     member: str
 
 
-GRAPHQL_SCHEMA = Package(
-    "@octokit/graphql-schema", "15.26.1",
+GRAPHQL_SCHEMA = NpmPackage(
+    "@octokit/graphql-schema",
+    "15.26.1",
     "RFDC2MpRBd4AxSRvUeBIVeBU7ojN/SxDfALUd7iVYOSeEK3gZaqR2MGOysj4Zh2xj2RY5fQAUT+Oqq7hWTraMA==",
     "package/schema.json",
-)  # fmt: skip
-OPENAPI = Package(
-    "@octokit/openapi", "23.0.2",
+)
+OPENAPI = NpmPackage(
+    "@octokit/openapi",
+    "23.0.2",
     "pV8M7L9GY23AybNvTmo2nyjmpmnt6+2sRE/tqr0ZLQcPS4lnw7u5eZGNmwRNkBC3D7gZXbFx5AHzLUVRBXGDhg==",
     "package/generated/api.github.com.json",
-)  # fmt: skip
+)
 
 
-def cache_folder() -> Path:
+def get_cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
 
 
-def address(package: Package) -> str:
-    """Where the archive is: at npm's own registry, or at the one that the user's npm is told of."""
+def make_archive_url(package: NpmPackage) -> str:
+    """Return the archive's address at npm's own registry, or at the one configured by the user."""
     usual: str = get_download_url(f"pkg:npm/{package.name.replace('@', '%40')}@{package.version}")
     registry = os.environ.get("npm_config_registry")  # noqa: SIM112 - npm's
     return registry.rstrip("/") + urlsplit(usual).path if registry else usual
 
 
-def fetch(package: Package) -> Path:
-    """The file on disk, downloaded unless it is there. Raises httpx.HTTPError, or ValueError for a wrong sum."""
-    kept = cache_folder() / package.name.replace("/", "__") / package.version / Path(package.member).name
+def fetch_package(package: NpmPackage) -> Path:
+    """Return the file on disk, downloaded on first use. Raises httpx.HTTPError, or ValueError for a wrong checksum."""
+    kept = get_cache_folder() / package.name.replace("/", "__") / package.version / Path(package.member).name
     if kept.exists():
         return kept
-    answer = httpx.get(address(package), follow_redirects=True, timeout=120)
+    answer = httpx.get(make_archive_url(package), follow_redirects=True, timeout=120)
     answer.raise_for_status()
     if base64.b64encode(hashlib.sha512(answer.content).digest()).decode() != package.sha512:
         raise ValueError(f"{package.name} {package.version}: not the pinned archive")
@@ -70,14 +72,14 @@ def fetch(package: Package) -> Path:
         assert inner, package.member
         content = inner.read()
     kept.parent.mkdir(parents=True, exist_ok=True)
-    new = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}")  # several test processes may do this at once
+    new = kept.with_name(f"{kept.name}.{uuid.uuid4().hex}")  # safe for several test processes at once
     new.write_bytes(content)
     new.replace(kept)
     return kept
 
 
 @lru_cache(maxsize=1)
-def openapi() -> dict[str, Any]:
-    """GitHub's OpenAPI description of its REST API (OpenAPI 3.0)."""
-    described: dict[str, Any] = json.loads(fetch(OPENAPI).read_bytes())
-    return described
+def load_openapi() -> dict[str, Any]:
+    """Return GitHub's OpenAPI description of its REST API (OpenAPI 3.0)."""
+    description: dict[str, Any] = json.loads(fetch_package(OPENAPI).read_bytes())
+    return description

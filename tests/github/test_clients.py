@@ -1,4 +1,4 @@
-"""The emulator read by the clients that the product uses: PyGithub and git."""
+"""The emulator, read by the clients that the product uses: PyGithub and git."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from tests.github import GitHub, Token, World
-from tests.github.apps import App
-from tests.github.handmade import sample_world
+from tests.github import AccessToken, GitHub, World
+from tests.github.apps import ServerApp
+from tests.github.handmade import make_sample_world
 
 
-def reader(hub: GitHub, *, enterprise: bool = False) -> github.Github:
+def make_reader(hub: GitHub, *, enterprise: bool = False) -> github.Github:
     url = hub.enterprise_url if enterprise else hub.url
     return github.Github(auth=github.Auth.Token("ghp_reader"), base_url=url, per_page=100, retry=None)
 
@@ -33,7 +33,7 @@ def git(*arguments: str | Path) -> str:
 def test_pygithub_reads_repository_pull_requests_and_issues(world: World, *, enterprise: bool) -> None:
     made = world.find("ada/lib")
     assert made
-    with GitHub(world) as hub, reader(hub, enterprise=enterprise) as hub_client:
+    with GitHub(world) as hub, make_reader(hub, enterprise=enterprise) as hub_client:
         repository = hub_client.get_repo("ada/lib")
         pulls = list(repository.get_pulls(state="all", sort="created", direction="asc"))
         issues = list(repository.get_issues(state="all"))
@@ -47,11 +47,11 @@ def test_pygithub_reads_repository_pull_requests_and_issues(world: World, *, ent
         assert hub.violations == []
 
 
-def test_pygithub_asks_graphql_at_both_addresses(tmp_path: Path) -> None:
+def test_pygithub_queries_graphql_at_both_addresses(tmp_path: Path) -> None:
     query = """query($n: Int!) { repository(owner: "ada", name: "greet") { pullRequest(number: $n) { title } } }"""
-    with GitHub(sample_world(tmp_path)) as hub:
+    with GitHub(make_sample_world(tmp_path)) as hub:
         for enterprise in (False, True):
-            with reader(hub, enterprise=enterprise) as hub_client:
+            with make_reader(hub, enterprise=enterprise) as hub_client:
                 _, told = hub_client.requester.graphql_query(query, {"n": 2})
                 assert told["data"]["repository"]["pullRequest"]["title"] == "Strip names"
                 with pytest.raises(github.GithubException) as refused:
@@ -75,11 +75,11 @@ def test_git_clones_fetches_and_follows_a_rename(tmp_path: Path, world: World) -
 
 
 def test_git_needs_a_token_for_a_private_repository(tmp_path: Path) -> None:
-    world = sample_world(tmp_path)
+    world = make_sample_world(tmp_path)
     repository = world.find("ada/greet")
     assert repository
     repository.private = True
-    with GitHub(world, tokens=["ghp_reader", Token("ghp_owner", private=frozenset({"ada/greet"}))]) as hub:
+    with GitHub(world, tokens=["ghp_reader", AccessToken("ghp_owner", private=frozenset({"ada/greet"}))]) as hub:
         host = hub.url.removeprefix("http://")
         assert "HEAD" in git("ls-remote", f"http://x-access-token:ghp_owner@{host}/ada/greet.git")
         assert "not found" in git("ls-remote", f"http://x-access-token:ghp_reader@{host}/ada/greet.git")
@@ -91,23 +91,21 @@ def key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
 
-def make_app(key: rsa.RSAPrivateKey, lifetime: float = 3600) -> App:
-    public = key.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-    )  # fmt: skip
-    return App(77, public.decode(), {5: "ada"}, private=frozenset({"ada/greet"}), lifetime=lifetime)
+def make_app(key: rsa.RSAPrivateKey, lifetime: float = 3600) -> ServerApp:
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    return ServerApp(77, public.decode(), {5: "ada"}, private=frozenset({"ada/greet"}), lifetime=lifetime)
 
 
 def test_an_apps_installation_reads_a_private_repository_until_its_token_expires(
     tmp_path: Path, key: rsa.RSAPrivateKey
 ) -> None:
-    world, app = sample_world(tmp_path), make_app(key)
+    world, app = make_sample_world(tmp_path), make_app(key)
     repository = world.find("ada/greet")
     assert repository
     repository.private = True
     pem = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ).decode()  # fmt: skip
+    ).decode()
     with GitHub(world, app=app) as hub:
         auth = github.Auth.AppAuth(77, pem).get_installation_auth(5)
         with github.Github(auth=auth, base_url=hub.url, retry=None) as hub_client:
@@ -128,7 +126,7 @@ def test_a_wrong_jwt_gets_no_token(tmp_path: Path, key: rsa.RSAPrivateKey, wrong
     }
     signer = rsa.generate_private_key(public_exponent=65537, key_size=2048) if wrong == "other-key" else key
     token = "nonsense" if wrong == "no-jwt" else jwt.encode(claims, signer, algorithm="RS256")
-    with GitHub(sample_world(tmp_path), app=make_app(key)) as hub:
+    with GitHub(make_sample_world(tmp_path), app=make_app(key)) as hub:
         answer = httpx.post(
             f"{hub.url}/app/installations/5/access_tokens", headers={"Authorization": f"Bearer {token}"}
         )

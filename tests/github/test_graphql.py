@@ -9,10 +9,10 @@ import pytest
 from graphql import OperationDefinitionNode, parse
 
 from tests.github import GitHub, World
-from tests.github.cost import Cost, measure
+from tests.github.cost import QueryCost, measure_query_cost
 from tests.github.generate import make_world
 from tests.github.graphql import schema
-from tests.github.handmade import Workshop, sample_world
+from tests.github.handmade import RepositoryBuilder, make_sample_world
 
 PAGE = """
 query($after: String, $size: Int = 50) {
@@ -35,17 +35,17 @@ query($after: String, $size: Int = 50) {
 """
 
 
-def ask(client: httpx.Client, hub: GitHub, query: str, **variables: Any) -> Any:
+def run_query(client: httpx.Client, hub: GitHub, query: str, **variables: Any) -> Any:
     answer = client.post(f"{hub.url}/graphql", json={"query": query, "variables": variables})
     assert answer.status_code == 200
     return answer.json()
 
 
-def price(query: str, **variables: Any) -> Cost:
+def get_cost(query: str, **variables: Any) -> QueryCost:
     document = parse(query)
     operation = document.definitions[0]
     assert isinstance(operation, OperationDefinitionNode)
-    return measure(schema(), document, operation, variables)
+    return measure_query_cost(schema(), document, operation, variables)
 
 
 def test_paging_by_update_gives_every_pull_request_once_whatever_the_page_size(
@@ -57,7 +57,7 @@ def test_paging_by_update_gives_every_pull_request_once_whatever_the_page_size(
         for size in (7, 100):
             seen, after, more = [], None, True
             while more:
-                told = ask(client, hub, PAGE, after=after, size=size)
+                told = run_query(client, hub, PAGE, after=after, size=size)
                 assert "errors" not in told
                 page = told["data"]["repository"]["pullRequests"]
                 seen += page["nodes"]
@@ -67,23 +67,23 @@ def test_paging_by_update_gives_every_pull_request_once_whatever_the_page_size(
         assert hub.violations == []
 
 
-def test_a_pull_request_updated_between_two_pages_shifts_nobody(tmp_path: Path, client: httpx.Client) -> None:
+def test_a_pull_request_updated_between_two_pages_shifts_no_other(tmp_path: Path, client: httpx.Client) -> None:
     world = make_world(tmp_path, pull_requests=20)
     repository = world.find("ada/lib")
     assert repository
     order = sorted(repository.pulls.values(), key=lambda p: (p.updated_at, p.id), reverse=True)
     with GitHub(world) as hub:
-        first = ask(client, hub, PAGE, size=5)["data"]["repository"]["pullRequests"]
+        first = run_query(client, hub, PAGE, size=5)["data"]["repository"]["pullRequests"]
         order[12].updated_at = "2030-01-01T00:00:00Z"
-        second = ask(client, hub, PAGE, size=5, after=first["pageInfo"]["endCursor"])["data"]["repository"]
-        again = ask(client, hub, PAGE, size=1)["data"]["repository"]["pullRequests"]
+        second = run_query(client, hub, PAGE, size=5, after=first["pageInfo"]["endCursor"])["data"]["repository"]
+        again = run_query(client, hub, PAGE, size=1)["data"]["repository"]["pullRequests"]
     assert [row["number"] for row in second["pullRequests"]["nodes"]] == [p.number for p in order[5:10]]
     assert again["nodes"][0]["number"] == order[12].number
 
 
 def test_every_oddity_of_github_is_in_a_generated_world(world: World, client: httpx.Client) -> None:
     with GitHub(world) as hub:
-        rows = ask(client, hub, PAGE, size=100)["data"]["repository"]["pullRequests"]["nodes"]
+        rows = run_query(client, hub, PAGE, size=100)["data"]["repository"]["pullRequests"]["nodes"]
     assert {row["author"] and row["author"]["__typename"] for row in rows} >= {None, "User", "Bot"}
     assert {row["state"] for row in rows} == {"OPEN", "CLOSED", "MERGED"}
     assert {row["baseRefName"] for row in rows} >= {"main", "master", "1.x", "develop"}
@@ -96,12 +96,12 @@ def test_every_oddity_of_github_is_in_a_generated_world(world: World, client: ht
     assert len({row["updatedAt"] for row in rows}) < len(rows)
 
 
-def test_what_the_api_says_of_a_pull_request_is_what_the_clone_holds(world: World, client: httpx.Client) -> None:
+def test_a_pull_request_has_the_same_data_in_api_and_clone(world: World, client: httpx.Client) -> None:
     repository = world.find("ada/lib")
     assert repository
     git = ["git", "-C", str(repository.git_dir)]
     with GitHub(world) as hub:
-        rows = ask(client, hub, PAGE, size=40)["data"]["repository"]["pullRequests"]["nodes"]
+        rows = run_query(client, hub, PAGE, size=40)["data"]["repository"]["pullRequests"]["nodes"]
     refs = subprocess.run([*git, "for-each-ref", "--format=%(objectname) %(refname)"], check=True, capture_output=True)
     heads = dict(reversed(line.split()) for line in refs.stdout.decode().splitlines())
     for row in rows:
@@ -123,16 +123,14 @@ def test_the_same_seed_gives_the_same_world_to_the_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("{ repository(owner: \"ada\", name: \"lib\") { nonsense } }", "Cannot query field 'nonsense'"),
-        ("{ repository(owner: \"ada\") { id } }", "is required, but it was not provided"),
+        ('{ repository(owner: "ada", name: "lib") { nonsense } }', "Cannot query field 'nonsense'"),
+        ('{ repository(owner: "ada") { id } }', "is required, but it was not provided"),
         ("{ repository(owner: ", "Syntax Error"),
     ],
-)  # fmt: skip
-def test_githubs_own_schema_refuses_what_it_does_not_know(
-    world: World, client: httpx.Client, query: str, said: str
-) -> None:
+)
+def test_githubs_schema_rejects_unknown_fields(world: World, client: httpx.Client, query: str, said: str) -> None:
     with GitHub(world) as hub:
-        told = ask(client, hub, query)
+        told = run_query(client, hub, query)
     assert said in told["errors"][0]["message"]
     assert "data" not in told
 
@@ -142,62 +140,64 @@ def test_githubs_own_schema_refuses_what_it_does_not_know(
     [
         ("pullRequests { nodes { id } }", "MISSING_PAGINATION_BOUNDARIES"),
         ("pullRequests(first: 101) { nodes { id } }", "EXCESSIVE_PAGINATION"),
-        ("pullRequests(first: 1, after: \"bm8=\") { nodes { id } }", "INVALID_CURSOR_ARGUMENTS"),
+        ('pullRequests(first: 1, after: "bm8=") { nodes { id } }', "INVALID_CURSOR_ARGUMENTS"),
         ("pullRequest(number: 99999) { id }", "NOT_FOUND"),
     ],
-)  # fmt: skip
-def test_a_refused_field_has_githubs_error_type(world: World, client: httpx.Client, inner: str, kind: str) -> None:
+)
+def test_a_rejected_field_has_githubs_error_type(world: World, client: httpx.Client, inner: str, kind: str) -> None:
     with GitHub(world) as hub:
-        told = ask(client, hub, f'{{ repository(owner: "ada", name: "lib") {{ {inner} }} }}')
+        told = run_query(client, hub, f'{{ repository(owner: "ada", name: "lib") {{ {inner} }} }}')
     assert told["errors"][0]["type"] == kind
     assert told["errors"][0]["path"][0] == "repository"
 
 
 def test_an_unknown_and_a_private_repository_look_alike(tmp_path: Path, client: httpx.Client) -> None:
-    world = sample_world(tmp_path)
+    world = make_sample_world(tmp_path)
     greet = world.find("ada/greet")
     assert greet
     greet.private = True
-    query = "query($n: String!) { repository(owner: \"ada\", name: $n) { id } }"  # fmt: skip
+    query = 'query($n: String!) { repository(owner: "ada", name: $n) { id } }'
     with GitHub(world) as hub:
         for name in ("nothing", "greet"):
-            told = ask(client, hub, query, n=name)
+            told = run_query(client, hub, query, n=name)
             assert told["data"] == {"repository": None}
             assert told["errors"][0]["type"] == "NOT_FOUND"
             assert told["errors"][0]["message"] == f"Could not resolve to a Repository with the name 'ada/{name}'."
 
 
-def test_a_renamed_repository_answers_to_its_old_name_unless_asked_not_to(tmp_path: Path, client: httpx.Client) -> None:
-    world = sample_world(tmp_path)
+def test_a_renamed_repository_is_found_by_its_old_name_unless_disabled(tmp_path: Path, client: httpx.Client) -> None:
+    world = make_sample_world(tmp_path)
     world.rename("ada/greet", "club/hello")
     query = """query($f: Boolean) { repository(owner: "ada", name: "greet", followRenames: $f) { nameWithOwner } }"""
     with GitHub(world) as hub:
-        assert ask(client, hub, query, f=True)["data"]["repository"] == {"nameWithOwner": "club/hello"}
-        assert ask(client, hub, query, f=False)["data"]["repository"] is None
+        assert run_query(client, hub, query, f=True)["data"]["repository"] == {"nameWithOwner": "club/hello"}
+        assert run_query(client, hub, query, f=False)["data"]["repository"] is None
 
 
 def test_nodes_are_found_again_by_their_ids(world: World, client: httpx.Client) -> None:
     query = """{ repository(owner: "ada", name: "lib") { id pullRequests(first: 2) { nodes { id number } } } }"""
     again = "query($ids: [ID!]!) { nodes(ids: $ids) { __typename ... on PullRequest { number } } }"
     with GitHub(world) as hub:
-        found = ask(client, hub, query)["data"]["repository"]
+        found = run_query(client, hub, query)["data"]["repository"]
         rows = found["pullRequests"]["nodes"]
-        told = ask(client, hub, again, ids=[rows[0]["id"], found["id"], "PR_gone"])
+        told = run_query(client, hub, again, ids=[rows[0]["id"], found["id"], "PR_gone"])
     assert told["data"]["nodes"] == [
-        {"__typename": "PullRequest", "number": rows[0]["number"]}, {"__typename": "Repository"}, None,
-    ]  # fmt: skip
+        {"__typename": "PullRequest", "number": rows[0]["number"]},
+        {"__typename": "Repository"},
+        None,
+    ]
     assert told["errors"][0]["type"] == "NOT_FOUND"
 
 
 def test_a_long_thread_is_read_on_from_its_id(tmp_path: Path, client: httpx.Client) -> None:
-    world = sample_world(tmp_path)
+    world = make_sample_world(tmp_path)
     first = """{ repository(owner: "ada", name: "greet") { pullRequest(number: 2) { reviewThreads(first: 1) { nodes {
       id path comments(first: 1) { pageInfo { endCursor } nodes { body } } } } } } }"""
     more = """query($id: ID!, $after: String) { node(id: $id) { ... on PullRequestReviewThread {
       pullRequest { number } comments(first: 9, after: $after) { nodes { body replyTo { body } } } } } }"""
     with GitHub(world) as hub:
-        thread = ask(client, hub, first)["data"]["repository"]["pullRequest"]["reviewThreads"]["nodes"][0]
-        told = ask(client, hub, more, id=thread["id"], after=thread["comments"]["pageInfo"]["endCursor"])["data"][
+        thread = run_query(client, hub, first)["data"]["repository"]["pullRequest"]["reviewThreads"]["nodes"][0]
+        told = run_query(client, hub, more, id=thread["id"], after=thread["comments"]["pageInfo"]["endCursor"])["data"][
             "node"
         ]
         assert hub.violations == []
@@ -208,7 +208,7 @@ def test_a_long_thread_is_read_on_from_its_id(tmp_path: Path, client: httpx.Clie
 
 def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, client: httpx.Client) -> None:
     world = World()
-    with Workshop(world, tmp_path) as shop:
+    with RepositoryBuilder(world, tmp_path) as shop:
         shop.commit("Begin", {"a.py": "a = 1\n"})
         pull = shop.pull("Two steps", None, [{"a.py": "a = 2\n"}, {"b.py": "b = 1\n"}], how="rebase")
     query = """{ repository(owner: "ada", name: "greet") { defaultBranchRef { name target { oid ... on Commit {
@@ -217,7 +217,7 @@ def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, clie
       pullRequest(number: 1) { isCrossRepository files(first: 10) { nodes { path additions deletions changeType } }
         commits(first: 10) { nodes { commit { oid messageHeadline statusCheckRollup { state } } } } } } }"""
     with GitHub(world) as hub:
-        told = ask(client, hub, query)
+        told = run_query(client, hub, query)
         assert hub.violations == []
     found = told["data"]["repository"]
     assert found["defaultBranchRef"]["name"] == "main"
@@ -235,12 +235,12 @@ def test_commits_files_and_branches_are_read_from_the_clone(tmp_path: Path, clie
 
 
 def test_a_query_costs_what_githubs_documentation_works_out() -> None:
-    points = price(
+    points = get_cost(
         "{ viewer { repositories(first: 100) { nodes { issues(first: 50) { nodes { labels(first: 60) "
         "{ nodes { name } } } } } } } }"
     )
     assert (points.requests, points.points) == (5101, 51)
-    nodes = price(
+    nodes = get_cost(
         "{ viewer { repositories(first: 50) { edges { node { pullRequests(first: 20) { edges { node { title "
         "comments(first: 10) { nodes { body } } } } } issues(first: 20) { totalCount edges { node { title "
         "comments(first: 10) { nodes { body } } } } } } } } followers(first: 10) { nodes { login } } } }"
@@ -249,34 +249,34 @@ def test_a_query_costs_what_githubs_documentation_works_out() -> None:
 
 
 def test_a_query_costs_a_point_at_least_and_one_field_is_paid_once() -> None:
-    assert price("{ viewer { login } }").points == 1
+    assert get_cost("{ viewer { login } }").points == 1
     labels = "labels(first: 9) { totalCount }"
     for named in (labels, f"{labels} {labels}", f"...F {labels}"):
         query = f"""query {{ repository(owner: "a", name: "b") {{ issues(first: 100) {{ nodes {{ {named} }} }} }} }}
           fragment F on Issue {{ {labels} }}"""
-        assert price(query).requests == 101
+        assert get_cost(query).requests == 101
 
 
-def test_points_are_told_and_taken(world: World, client: httpx.Client) -> None:
+def test_points_are_reported_and_charged(world: World, client: httpx.Client) -> None:
     with GitHub(world) as hub:
-        first = ask(client, hub, PAGE)["data"]["rateLimit"]
-        second = ask(client, hub, PAGE)["data"]["rateLimit"]
-        log = hub.asked("graphql")
+        first = run_query(client, hub, PAGE)["data"]["rateLimit"]
+        second = run_query(client, hub, PAGE)["data"]["rateLimit"]
+        log = hub.list_requests("graphql")
     assert first["cost"] == 5  # 1 page, 50 x 5 connections, 250 threads with comments: 501 requests
     assert second["remaining"] == 5000 - 2 * first["cost"]
     assert [line.points for line in log] == [first["cost"], first["cost"]]
 
 
-def test_too_many_nodes_are_refused_before_anything_is_read(world: World, client: httpx.Client) -> None:
+def test_too_many_nodes_are_rejected_before_anything_is_read(world: World, client: httpx.Client) -> None:
     query = """{ repository(owner: "ada", name: "lib") { pullRequests(first: 100) { nodes { reviewThreads(first: 100) {
       nodes { comments(first: 100) { nodes { id } } } } } } } }"""
     with GitHub(world) as hub:
-        told = ask(client, hub, query)
+        told = run_query(client, hub, query)
     assert told["errors"][0]["type"] == "MAX_NODE_LIMIT_EXCEEDED"
     assert "1,010,100" in told["errors"][0]["message"]
 
 
-def test_a_field_the_emulator_does_not_know_is_no_silent_null(world: World, client: httpx.Client) -> None:
+def test_a_field_missing_in_the_emulator_is_an_error(world: World, client: httpx.Client) -> None:
     with GitHub(world) as hub:
-        ask(client, hub, '{ repository(owner: "ada", name: "lib") { codeOfConduct { name } } }')
+        run_query(client, hub, '{ repository(owner: "ada", name: "lib") { codeOfConduct { name } } }')
         assert [v.rule for v in hub.violations] == ["unanswered"]

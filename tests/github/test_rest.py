@@ -9,21 +9,21 @@ from openapi_schema_validator import OAS30Validator
 from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT4
 
-from tests.github import GitHub, Token, World
-from tests.github.handmade import Workshop, sample_world
-from tests.github.packages import openapi
+from tests.github import AccessToken, GitHub, World
+from tests.github.handmade import RepositoryBuilder, make_sample_world
+from tests.github.packages import load_openapi
 
-# where GitHub answers null although its description does not say so: a deleted fork, a deleted account
+# GitHub answers null here although its description does not allow it: a deleted fork, a deleted account
 NULL_IN_FACT = {("head", "repo"), ("head", "user"), ("base", "user")}
 
 
 @pytest.fixture(scope="session")
-def described() -> Registry[Any]:
-    return Registry().with_resource("urn:github", Resource(_with_null(openapi()), DRAFT4))
+def description() -> Registry[Any]:
+    return Registry().with_resource("urn:github", Resource(_with_null(load_openapi()), DRAFT4))
 
 
 def _with_null(value: Any) -> Any:
-    """The description with null among the values of what it calls nullable: it forgets that."""
+    """Add null to the values of nullable enums, which the description omits."""
     if isinstance(value, list):
         return [_with_null(v) for v in value]
     if not isinstance(value, dict):
@@ -32,13 +32,13 @@ def _with_null(value: Any) -> Any:
     return {k: _with_null(v) for k, v in value.items()} | more
 
 
-def check(described: Registry[Any], path: str, answer: httpx.Response) -> None:
-    """Fail unless a body is what GitHub's description says of this path and status."""
-    told = openapi()["paths"][path]["get"]["responses"][str(answer.status_code)]
+def check_body(description: Registry[Any], path: str, answer: httpx.Response) -> None:
+    """Fail unless a body conforms to GitHub's description of this path and status."""
+    told = load_openapi()["paths"][path]["get"]["responses"][str(answer.status_code)]
     if "$ref" in told:
-        told = openapi()["components"]["responses"][told["$ref"].rpartition("/")[2]]
-    place = _absolute(told["content"]["application/json"]["schema"])
-    validator = OAS30Validator(place, registry=described, format_checker=OAS30Validator.FORMAT_CHECKER)
+        told = load_openapi()["components"]["responses"][told["$ref"].rpartition("/")[2]]
+    place = _resolve_references(told["content"]["application/json"]["schema"])
+    validator = OAS30Validator(place, registry=description, format_checker=OAS30Validator.FORMAT_CHECKER)
     wrong = [
         f"{list(e.absolute_path)}: {e.message[:200]}"
         for e in validator.iter_errors(answer.json())
@@ -47,16 +47,16 @@ def check(described: Registry[Any], path: str, answer: httpx.Response) -> None:
     assert wrong == []
 
 
-def _absolute(value: Any) -> Any:
-    """A piece of the description whose references lead into the whole; a discriminator's mapping cannot."""
+def _resolve_references(value: Any) -> Any:
+    """Return a part of the description with absolute references, except in discriminator mappings."""
     if isinstance(value, dict):
         kept = {k: v for k, v in value.items() if k != "discriminator"}
-        return {k: f"urn:github{v}" if k == "$ref" else _absolute(v) for k, v in kept.items()}
-    return [_absolute(v) for v in value] if isinstance(value, list) else value
+        return {k: f"urn:github{v}" if k == "$ref" else _resolve_references(v) for k, v in kept.items()}
+    return [_resolve_references(v) for v in value] if isinstance(value, list) else value
 
 
-def numbers(world: World) -> tuple[int, int]:
-    """A pull request with review comments and an issue with comments."""
+def find_numbers(world: World) -> tuple[int, int]:
+    """Return the numbers of a pull request with review comments and of an issue with comments."""
     repository = world.find("ada/lib")
     assert repository
     pull = next(p.number for p in repository.pulls.values() if p.threads and p.comments)
@@ -81,43 +81,43 @@ def numbers(world: World) -> tuple[int, int]:
         ("/search/repositories", {"q": "language:python lib"}),
     ],
 )
-def test_bodies_are_what_githubs_description_says(
-    world: World, client: httpx.Client, described: Registry[Any], path: str, query: dict[str, str]
+def test_bodies_conform_to_githubs_description(
+    world: World, client: httpx.Client, description: Registry[Any], path: str, query: dict[str, str]
 ) -> None:
-    pull, issue = numbers(world)
+    pull, issue = find_numbers(world)
     with GitHub(world) as hub:
         place = path.format(owner="ada", repo="lib", pull_number=pull, issue_number=issue)
         answer = client.get(hub.url + place, params=query)
         assert answer.status_code == 200
         assert answer.json()
-        check(described, path, answer)
+        check_body(description, path, answer)
         assert hub.url in answer.text or path in ("/rate_limit", "/repos/{owner}/{repo}/languages")
         assert hub.violations == []
 
 
-def test_the_files_of_a_pull_request_are_what_githubs_description_says(
-    tmp_path: Path, client: httpx.Client, described: Registry[Any]
+def test_the_files_of_a_pull_request_conform_to_githubs_description(
+    tmp_path: Path, client: httpx.Client, description: Registry[Any]
 ) -> None:
-    with GitHub(sample_world(tmp_path)) as hub:
+    with GitHub(make_sample_world(tmp_path)) as hub:
         answer = client.get(f"{hub.url}/repos/ada/greet/pulls/2/files")
-    check(described, "/repos/{owner}/{repo}/pulls/{pull_number}/files", answer)
+    check_body(description, "/repos/{owner}/{repo}/pulls/{pull_number}/files", answer)
     assert [f["filename"] for f in answer.json()] == ["greet/__init__.py", "tests/test_greet.py"]
 
 
-def test_errors_are_what_githubs_description_says(
-    tmp_path: Path, client: httpx.Client, described: Registry[Any]
+def test_errors_conform_to_githubs_description(
+    tmp_path: Path, client: httpx.Client, description: Registry[Any]
 ) -> None:
-    world = sample_world(tmp_path)
+    world = make_sample_world(tmp_path)
     world.rename("ada/greet", "ada/hello")
     with GitHub(world) as hub:
         for name, status in (("greet", 301), ("nothing", 404)):
             answer = client.get(f"{hub.url}/repos/ada/{name}")
             assert answer.status_code == status
-            check(described, "/repos/{owner}/{repo}", answer)
+            check_body(description, "/repos/{owner}/{repo}", answer)
 
 
 def test_a_renamed_repository_redirects_to_its_id_and_loses_the_query(tmp_path: Path, client: httpx.Client) -> None:
-    world = sample_world(tmp_path)
+    world = make_sample_world(tmp_path)
     world.rename("ada/greet", "club/hello")
     with GitHub(world) as hub:
         moved = client.get(f"{hub.url}/repos/ada/greet/pulls", params={"state": "all"})
@@ -130,10 +130,10 @@ def test_a_renamed_repository_redirects_to_its_id_and_loses_the_query(tmp_path: 
 
 
 def test_private_blocked_and_archived_repositories(tmp_path: Path, client: httpx.Client) -> None:
-    world = sample_world(tmp_path)
+    world = make_sample_world(tmp_path)
     repository = world.find("ada/greet")
     assert repository
-    with GitHub(world, tokens=["ghp_reader", Token("ghp_owner", private=frozenset({"ada/greet"}))]) as hub:
+    with GitHub(world, tokens=["ghp_reader", AccessToken("ghp_owner", private=frozenset({"ada/greet"}))]) as hub:
         url = f"{hub.url}/repos/ada/greet"
         repository.archived = True
         assert client.get(url).json()["archived"] is True
@@ -156,7 +156,7 @@ def test_links_lead_through_every_page(world: World, client: httpx.Client) -> No
     assert seen == sorted(repository.pulls)
 
 
-def test_what_has_not_changed_is_free(world: World, client: httpx.Client) -> None:
+def test_unchanged_responses_are_free(world: World, client: httpx.Client) -> None:
     with GitHub(world) as hub:
         first = client.get(f"{hub.url}/repos/ada/lib")
         again = client.get(f"{hub.url}/repos/ada/lib", headers={"If-None-Match": first.headers["etag"]})
@@ -165,8 +165,8 @@ def test_what_has_not_changed_is_free(world: World, client: httpx.Client) -> Non
         assert [line.points for line in hub.requests] == [1, 0]
 
 
-def test_a_diff_is_gits_own_and_too_large_a_one_is_refused(
-    world: World, client: httpx.Client, described: Registry[Any]
+def test_a_diff_is_made_by_git_and_a_large_one_is_rejected(
+    world: World, client: httpx.Client, description: Registry[Any]
 ) -> None:
     repository = world.find("ada/lib")
     assert repository
@@ -179,11 +179,11 @@ def test_a_diff_is_gits_own_and_too_large_a_one_is_refused(
     assert answer.text.count("diff --git ") == 2
     assert answer.headers["content-type"].startswith("application/vnd.github")
     assert refused.status_code == 406
-    check(described, "/repos/{owner}/{repo}/pulls/{pull_number}", refused)
+    check_body(description, "/repos/{owner}/{repo}/pulls/{pull_number}", refused)
 
 
 def test_deleted_accounts_and_forks_are_null(tmp_path: Path, client: httpx.Client) -> None:
-    with Workshop(World(), tmp_path) as shop:
+    with RepositoryBuilder(World(), tmp_path) as shop:
         shop.commit("Begin", {"a": "1\n"})
         shop.pull("Change", None, {"a": "2\n"}, author=None, fork="", how="closed")
         shop.pull("Bump", "", {"a": "3\n"}, author="dependabot[bot]", how="open")
@@ -193,10 +193,8 @@ def test_deleted_accounts_and_forks_are_null(tmp_path: Path, client: httpx.Clien
     assert (newest["user"]["login"], newest["user"]["type"]) == ("dependabot[bot]", "Bot")
 
 
-def test_every_address_is_on_the_host_that_was_asked_also_as_an_enterprise_server(
-    tmp_path: Path, client: httpx.Client
-) -> None:
-    with GitHub(sample_world(tmp_path)) as hub:
+def test_every_address_is_on_the_requested_host_and_enterprise_path(tmp_path: Path, client: httpx.Client) -> None:
+    with GitHub(make_sample_world(tmp_path)) as hub:
         local = hub.enterprise_url.replace("127.0.0.1", "localhost")
         body = client.get(f"{local}/repos/ada/greet").json()
         told = client.post(f"{hub.url}/api/graphql", json={"query": "{ viewer { login } }"}).json()

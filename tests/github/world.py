@@ -1,7 +1,7 @@
-"""What a made-up GitHub holds: plain data about accounts, repositories, issues and pull requests.
+"""Content of an emulated GitHub: plain data about accounts, repositories, issues and pull requests.
 
-The code itself is in real bare clones (`Repository.git_dir`). Times are ISO 8601 in UTC with a "Z", as both APIs
-write them; they sort as text. A test may change anything at any moment, also while the server answers.
+The code itself is in real bare clones (`ServerRepository.git_dir`). Times are ISO 8601 in UTC with a "Z", as in both
+APIs; they sort as text. A test may change anything at any time, even while the server answers.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.github.ids import read_node_id
+from tests.github.ids import decode_node_id
 
 
 @dataclass(slots=True)
 class Actor:
-    """An account. `login` is GraphQL's; a bot's carries "[bot]" in REST only."""
+    """An account. `login` is GraphQL's; a bot's has the suffix "[bot]" only in REST."""
 
     login: str
     id: int
@@ -36,7 +36,7 @@ class Label:
 
 
 @dataclass(slots=True)
-class Comment:
+class ServerComment:
     """A comment of an issue's or pull request's conversation."""
 
     id: int
@@ -51,16 +51,16 @@ class Comment:
 
 
 @dataclass(slots=True)
-class ReviewComment(Comment):
+class ReviewComment(ServerComment):
     """A comment on a line of the diff."""
 
     diff_hunk: str = ""
     reply_to: int | None = None
-    commit: str = ""  # the head it was written for
+    commit: str = ""  # the head when it was written
 
 
 @dataclass(slots=True)
-class Thread:
+class ServerReviewThread:
     """A review thread. `line` is None once the thread is outdated; `original_line` stays."""
 
     id: int
@@ -74,12 +74,12 @@ class Thread:
     subject: str = "LINE"  # or FILE
 
     @property
-    def outdated(self) -> bool:
+    def is_outdated(self) -> bool:
         return self.line is None and self.subject == "LINE"
 
 
 @dataclass(slots=True)
-class Review:
+class PullRequestReview:
     id: int
     author: Actor | None
     state: str  # APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED
@@ -88,8 +88,8 @@ class Review:
 
 
 @dataclass(slots=True)
-class Opened:
-    """What issues and pull requests have in common."""
+class DiscussionItem:
+    """Fields that issues and pull requests have in common."""
 
     number: int
     id: int
@@ -101,11 +101,11 @@ class Opened:
 
 
 @dataclass(slots=True)
-class Issue(Opened):
+class Issue(DiscussionItem):
     closed_at: str | None = None
     state_reason: str | None = None  # COMPLETED, NOT_PLANNED
     labels: list[Label] = field(default_factory=list)
-    comments: list[Comment] = field(default_factory=list)
+    comments: list[ServerComment] = field(default_factory=list)
     association: str = "NONE"
     locked: bool = False
 
@@ -115,8 +115,8 @@ class Issue(Opened):
 
 
 @dataclass(slots=True)
-class PullRequest(Opened):
-    """A pull request. `base_sha` is the base branch's tip when it was opened, as in the API: no merge's parent."""
+class ServerPullRequest(DiscussionItem):
+    """A pull request. `base_sha` is the base branch's tip when it was opened, as in the API: no parent of the merge."""
 
     base_ref: str
     base_sha: str
@@ -128,11 +128,11 @@ class PullRequest(Opened):
     merged_at: str | None = None
     merged_by: Actor | None = None
     merge_commit: str | None = None
-    test_merge: str | None = None  # what REST gives as merge_commit_sha of one that was never merged
+    test_merge: str | None = None  # merge_commit_sha in REST for a pull request that was never merged
     labels: list[Label] = field(default_factory=list)
-    comments: list[Comment] = field(default_factory=list)
-    threads: list[Thread] = field(default_factory=list)
-    reviews: list[Review] = field(default_factory=list)
+    comments: list[ServerComment] = field(default_factory=list)
+    threads: list[ServerReviewThread] = field(default_factory=list)
+    reviews: list[PullRequestReview] = field(default_factory=list)
     closing_issues: list[tuple[str, int]] = field(default_factory=list)  # (repository's full name, number)
     checks: str | None = None  # SUCCESS, FAILURE, ERROR, PENDING, EXPECTED
     changed_files: int = 1
@@ -149,8 +149,8 @@ class PullRequest(Opened):
 
 
 @dataclass(slots=True)
-class Repository:
-    """A repository and everything said in it; issues and pull requests share one row of numbers."""
+class ServerRepository:
+    """A repository with its discussions; issues and pull requests share one sequence of numbers."""
 
     id: int
     owner: Actor
@@ -175,7 +175,7 @@ class Repository:
     issues_enabled: bool = True
     labels: list[Label] = field(default_factory=list)
     issues: dict[int, Issue] = field(default_factory=dict)
-    pulls: dict[int, PullRequest] = field(default_factory=dict)
+    pulls: dict[int, ServerPullRequest] = field(default_factory=dict)
 
     @property
     def full_name(self) -> str:
@@ -183,11 +183,11 @@ class Repository:
 
 
 class World:
-    """All there is on this GitHub. Names are found whatever their case, as there."""
+    """All content of this GitHub. Names are case-insensitive."""
 
     def __init__(self) -> None:
         self.actors: dict[str, Actor] = {}
-        self.repositories: dict[int, Repository] = {}
+        self.repositories: dict[int, ServerRepository] = {}
         self._ids = 1000
 
     def new_id(self) -> int:
@@ -195,17 +195,17 @@ class World:
         return self._ids
 
     def actor(self, login: str, kind: str = "User", name: str | None = None) -> Actor:
-        """The account of that login, made when it is new."""
+        """Return the account of that login; create it if it does not exist."""
         if login not in self.actors:
             self.actors[login] = Actor(login, self.new_id(), kind, name)
         return self.actors[login]
 
-    def add(self, repository: Repository) -> Repository:
+    def add(self, repository: ServerRepository) -> ServerRepository:
         self.repositories[repository.id] = repository
         return repository
 
-    def find(self, full_name: str, *, follow_renames: bool = True) -> Repository | None:
-        """The repository of that name, or that once had it."""
+    def find(self, full_name: str, *, follow_renames: bool = True) -> ServerRepository | None:
+        """Return the repository of that present or former name."""
         wanted = full_name.lower()
         everything = list(self.repositories.values())
         for repository in everything:
@@ -215,7 +215,7 @@ class World:
         return next(old, None) if follow_renames else None
 
     def rename(self, full_name: str, new_name: str) -> None:
-        """Move a repository to another "owner/name"; the old name leads to it from then on."""
+        """Rename a repository to another "owner/name"; the old name refers to it from then on."""
         repository = self.find(full_name)
         assert repository, full_name
         owner, name = new_name.split("/")
@@ -223,27 +223,30 @@ class World:
         repository.owner, repository.name = self.actor(owner), name
 
     def remove(self, full_name: str) -> None:
-        """The repository vanishes, as if deleted."""
+        """Remove the repository, as if deleted."""
         repository = self.find(full_name)
         assert repository, full_name
         del self.repositories[repository.id]
 
-    def node(self, text: str) -> tuple[Repository, Issue | PullRequest | None] | None:
-        """The repository, issue or pull request of a global node id; for a review thread's see `thread`."""
-        read = read_node_id(text)
+    def find_node(self, text: str) -> tuple[ServerRepository, Issue | ServerPullRequest | None] | None:
+        """Return the repository, issue or pull request of a global node id; for a review thread see `find_thread`."""
+        read = decode_node_id(text)
         if not read or not read[1] or not read[1][0].isdigit():
             return None
         kind, (repository_id, *rest) = read
         repository = self.repositories.get(int(repository_id))
         if not repository or kind == "R":
             return (repository, None) if repository else None
-        held: dict[str, dict[int, Issue] | dict[int, PullRequest]] = {"I": repository.issues, "PR": repository.pulls}
+        held: dict[str, dict[int, Issue] | dict[int, ServerPullRequest]] = {
+            "I": repository.issues,
+            "PR": repository.pulls,
+        }
         found = held.get(kind, {}).get(int(rest[0])) if rest and rest[0].isdigit() else None
         return (repository, found) if found else None
 
-    def thread(self, text: str) -> tuple[Repository, PullRequest, Thread] | None:
-        """The review thread of a global node id, and where it stands."""
-        kind, parts = read_node_id(text) or ("", ())
+    def find_thread(self, text: str) -> tuple[ServerRepository, ServerPullRequest, ServerReviewThread] | None:
+        """Return the review thread of a global node id, with its location."""
+        kind, parts = decode_node_id(text) or ("", ())
         if kind != "PRRT" or len(parts) != 3 or not all(part.isdigit() for part in parts):
             return None
         repository = self.repositories.get(int(parts[0]))
@@ -251,5 +254,5 @@ class World:
         found = next((thread for thread in pull.threads if thread.id == int(parts[2])), None) if pull else None
         return (repository, pull, found) if repository and pull and found else None
 
-    def __iter__(self) -> Iterator[Repository]:
+    def __iter__(self) -> Iterator[ServerRepository]:
         return iter(list(self.repositories.values()))

@@ -1,4 +1,4 @@
-"""Every example: its plan is the snapshot, and where an engine is its change is built and verified as expected."""
+"""Every example: its plan equals the snapshot, and with an engine its change is built and verified as expected."""
 
 from __future__ import annotations
 
@@ -8,54 +8,56 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
+from backends.git import GitRepository
 from backends.services import Services
-from backends.tree import Tree
+from backends.tree import CommitTree
 from builders.build import build
-from languages.draft import Context
+from languages.draft import PlanningContext
 from languages.paths import is_protected
-from languages.registry import all_languages, language
+from languages.registry import LANGUAGES, get_language
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Environment, Verification
 from tests import records
-from tests.boxes import make_services
+from tests.containers import make_services
 from tests.helpers import TinyRepo
-from tests.languages.examples import Example, examples, unpacked
+from tests.languages.examples import LanguageExample, list_examples, unpack_example
 from verifiers.verify import verify
 
-EXAMPLES = [pytest.param(one, id=one.folder.name) for one in examples()]
+EXAMPLES = [pytest.param(one, id=one.folder.name) for one in list_examples()]
 BUILT = [
     pytest.param(one, id=one.folder.name, marks=pytest.mark.slow if one.facts.get("slow") else pytest.mark.docker)
-    for one in examples()
+    for one in list_examples()
 ]
 
 
-def context(example: Example, touched: tuple[str, ...] = ()) -> Context:
-    """Every version of the language can be had."""
+def build_context(example: LanguageExample, changed_paths: tuple[str, ...] = ()) -> PlanningContext:
+    """Return a context in which every version of the language is available."""
     facts = example.facts
-    versions = [release.version for release in language(facts["language"]).RELEASES]
-    return Context(available=lambda: versions, day=date.fromisoformat(str(facts["day"])), touched=touched)
+    versions = [release.version for release in get_language(facts["language"]).releases]
+    return PlanningContext(
+        list_available=lambda: versions, day=date.fromisoformat(str(facts["day"])), changed_paths=changed_paths
+    )
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_plan_of_an_example_is_its_snapshot(
-    example: Example, tmp_path: Path, request: pytest.FixtureRequest
+    example: LanguageExample, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    repo, known = TinyRepo(tmp_path / "repo"), language(example.facts["language"])
-    tree = Tree(Repository(repo.path), repo.commit("Start", example.files("before.txt")))
-    plan = known.render(known.draft(tree, context(example, tuple(example.files("after.txt")))))
+    repo, known = TinyRepo(tmp_path / "repo"), get_language(example.facts["language"])
+    tree = CommitTree(GitRepository(repo.path), repo.commit("Start", example.list_files("before.txt")))
+    plan = known.render_plan(known.create_draft(tree, build_context(example, tuple(example.list_files("after.txt")))))
     text = json.dumps(plan.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
     snapshot = example.folder / "plan.json"
     if request.config.getoption("--update"):
         snapshot.write_text(text, encoding="utf-8")
     assert text == snapshot.read_text(encoding="utf-8")
-    assert known.defining_files(tree, plan), "no file of the example defines tests"
+    assert known.find_test_files(tree, plan), "no file of the example defines tests"
 
 
 @pytest.mark.parametrize("example", BUILT)
-def test_the_change_of_an_example_is_verified_as_expected(example: Example, tmp_path: Path) -> None:
+def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExample, tmp_path: Path) -> None:
     services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
-    candidate = candidate_of(example, TinyRepo(tmp_path / "repo"), services)
+    candidate = build_candidate(example, TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment), environment.attempts
     assert environment.attempt <= example.facts.get("attempts", 1)
@@ -66,31 +68,36 @@ def test_the_change_of_an_example_is_verified_as_expected(example: Example, tmp_
     assert list(verification.PASS_TO_PASS) == example.facts["PASS_TO_PASS"]
 
 
-def candidate_of(example: Example, repo: TinyRepo, services: Services) -> Candidate:
-    """The change as the miner splits it."""
-    base = repo.commit("Start", example.files("before.txt"))
-    merge = repo.commit("Mend it", example.files("after.txt"))
+def build_candidate(example: LanguageExample, repo: TinyRepo, services: Services) -> Candidate:
+    """Return the change, split as the miner does."""
+    base = repo.commit("Start", example.list_files("before.txt"))
+    merge = repo.commit("Repair it", example.list_files("after.txt"))
     names = repo.git("diff", "--name-only", "--no-renames", base, merge).splitlines()
     parts = [n for n in names if not is_protected(n)], [n for n in names if is_protected(n)]
     assert all(parts), f"the change needs source and tests: {parts}"
     patches = [
-        Repository(repo.path).git("diff-tree", "-p", "--binary", "--full-index", base, merge, "--", *part)
+        GitRepository(repo.path).run_git("diff-tree", "-p", "--binary", "--full-index", base, merge, "--", *part)
         for part in parts
     ]
-    pull = records.pull_request(source=f"git:{repo.path}", base_commit=base, merge_commit=merge)
-    return records.candidate(
-        pull, language=example.facts["language"], created_at=f"{example.facts['day']}T12:00:00+00:00", version="",
-        gold_patch=services.artifacts.put(patches[0]), test_patch=services.artifacts.put(patches[1]),
-        gold_files=tuple(parts[0]), test_files=tuple(parts[1]),
-    )  # fmt: skip
+    pull = records.make_pull_request(source=f"git:{repo.path}", base_commit=base, merge_commit=merge)
+    return records.make_candidate(
+        pull,
+        language=example.facts["language"],
+        created_at=f"{example.facts['day']}T12:00:00+00:00",
+        version="",
+        gold_patch=services.artifacts.put(patches[0]),
+        test_patch=services.artifacts.put(patches[1]),
+        gold_files=tuple(parts[0]),
+        test_files=tuple(parts[1]),
+    )
 
 
-@pytest.mark.parametrize("name", sorted(all_languages()))
+@pytest.mark.parametrize("name", sorted(LANGUAGES))
 def test_every_language_has_an_example(name: str) -> None:
-    assert name in {example.facts["language"] for example in examples()}
+    assert name in {example.facts["language"] for example in list_examples()}
 
 
-def test_a_file_of_files_says_what_goes() -> None:
-    assert unpacked("==== a/b.txt\none\n\n==== c (gone)\n==== d\n") == {"a/b.txt": "one\n\n", "c": None, "d": ""}
+def test_a_file_of_files_marks_deleted_files() -> None:
+    assert unpack_example("==== a/b.txt\none\n\n==== c (gone)\n==== d\n") == {"a/b.txt": "one\n\n", "c": None, "d": ""}
     with pytest.raises(ValueError, match="before the first file"):
-        unpacked("lost\n==== a\n")
+        unpack_example("lost\n==== a\n")

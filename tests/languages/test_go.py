@@ -7,74 +7,74 @@ from pathlib import Path
 
 import pytest
 
-from languages import go
-from languages.draft import Context, Draft, NoPlanError
-from languages.go.sources import applies, defines_tests, imports
-from tests.languages.trees import tree_of
+from languages.draft import NoPlanError, PlanDraft, PlanningContext
+from languages.go import GO
+from languages.go.sources import defines_tests, is_compiled, parse_imports
+from tests.languages.trees import build_tree
 
 TEST = 'package a\n\nimport "testing"\n\nfunc TestIt(t *testing.T) {}\n'
 FOREIGN = 'package a\n\nimport (\n\t"fmt"\n\n\tx "github.com/some/where/x"\n)\n'
 
 
-def drafted(tmp_path: Path, files: Mapping[str, str], day: str = "2025-06-15", *touched: str) -> Draft:
-    versions = [release.version for release in go.RELEASES]
-    context = Context(available=lambda: versions, day=date.fromisoformat(day), touched=touched)
-    return go.draft(tree_of(tmp_path, files), context)
+def build_draft(tmp_path: Path, files: Mapping[str, str], day: str = "2025-06-15", *changed_paths: str) -> PlanDraft:
+    versions = [release.version for release in GO.releases]
+    context = PlanningContext(list_available=lambda: versions, day=date.fromisoformat(day), changed_paths=changed_paths)
+    return GO.create_draft(build_tree(tmp_path, files), context)
 
 
-def test_without_word_on_the_version_the_newest_settled_one_of_the_day_is_taken(tmp_path: Path) -> None:
-    made = drafted(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.18\n", "a_test.go": TEST}, "2025-03-01")
-    assert [one.value for one in made.versions] == ["1.23", "1.18"]  # 1.24 is 18 days old
+def test_without_a_declared_version_the_newest_mature_version_at_the_date_is_selected(tmp_path: Path) -> None:
+    draft = build_draft(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.18\n", "a_test.go": TEST}, "2025-03-01")
+    assert [one.value for one in draft.versions] == ["1.23", "1.18"]  # 1.24 was released 18 days before
 
 
-def test_a_toolchain_line_is_what_the_module_is_built_with(tmp_path: Path) -> None:
+def test_a_toolchain_directive_selects_the_go_version(tmp_path: Path) -> None:
     text = "module example.org/a\n\ngo 1.21.0\n\ntoolchain go1.22.4\n"
-    made = drafted(tmp_path, {"go.mod": text, "a_test.go": TEST})
-    assert (made.versions[0].value, made.versions[0].path, made.versions[0].line) == ("1.22", "go.mod", 5)
+    draft = build_draft(tmp_path, {"go.mod": text, "a_test.go": TEST})
+    assert (draft.versions[0].value, draft.versions[0].path, draft.versions[0].line) == ("1.22", "go.mod", 5)
 
 
-def test_a_version_below_what_go_mod_asks_for_is_never_taken(tmp_path: Path) -> None:
+def test_a_version_below_the_minimum_in_go_mod_is_never_selected(tmp_path: Path) -> None:
     ci = "jobs:\n  test:\n    steps:\n      - with: {go-version: '1.19'}\n      - run: go test ./...\n"
     files = {"go.mod": "module example.org/a\n\ngo 1.22\n", "a_test.go": TEST, ".github/workflows/a.yml": ci}
-    assert "1.19" not in [one.value for one in drafted(tmp_path, files).versions]
+    assert "1.19" not in [one.value for one in build_draft(tmp_path, files).versions]
 
 
-def test_flags_are_those_that_the_version_knows(tmp_path: Path) -> None:
-    made = drafted(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.12\n", "a_test.go": TEST})
-    by_version = {one.value: go.render(replace(made, versions=(one,))).env for one in made.versions}
+def test_only_flags_that_the_go_version_supports_are_set(tmp_path: Path) -> None:
+    draft = build_draft(tmp_path, {"go.mod": "module example.org/a\n\ngo 1.12\n", "a_test.go": TEST})
+    by_version = {one.value: GO.render_plan(replace(draft, versions=(one,))).env for one in draft.versions}
     assert dict(by_version["1.24"])["GOFLAGS"] == "-mod=mod -buildvcs=false"
     assert dict(by_version["1.12"])["GOFLAGS"] == ""
 
 
 def test_vendored_packages_need_no_download(tmp_path: Path) -> None:
     files = {"go.mod": "module example.org/a\n\ngo 1.22\n", "a_test.go": TEST, "a.go": FOREIGN}
-    plan = go.render(drafted(tmp_path, files | {"vendor/modules.txt": "# github.com/some/where v1.0.0\n"}))
+    plan = GO.render_plan(build_draft(tmp_path, files | {"vendor/modules.txt": "# github.com/some/where v1.0.0\n"}))
     assert (plan.dependency_steps, plan.manifests) == ((), ())
     assert dict(plan.env)["GOFLAGS"].startswith("-mod=vendor")
 
 
-def test_a_tree_without_go_mod_is_refused_when_it_needs_packages_that_nothing_pins(tmp_path: Path) -> None:
-    with pytest.raises(NoPlanError, match=r"nothing says which github\.com/some/where/x"):
-        drafted(tmp_path, {"a.go": FOREIGN, "a_test.go": TEST})
+def test_a_tree_without_go_mod_is_rejected_if_its_external_packages_are_not_pinned(tmp_path: Path) -> None:
+    with pytest.raises(NoPlanError, match=r"the version of github\.com/some/where/x is not pinned"):
+        build_draft(tmp_path, {"a.go": FOREIGN, "a_test.go": TEST})
 
 
-def test_a_tree_without_go_mod_stands_below_gopath_where_its_files_call_it(tmp_path: Path) -> None:
+def test_a_tree_without_go_mod_is_placed_below_gopath_at_its_import_path(tmp_path: Path) -> None:
     own = 'package a\n\nimport "testing"\nimport "github.com/old/one/deep"\n\nfunc TestIt(t *testing.T) { deep.It() }\n'
-    plan = go.render(drafted(tmp_path, {"a_test.go": own, "deep/deep.go": "package deep\n\nfunc It() {}\n"}))
+    plan = GO.render_plan(build_draft(tmp_path, {"a_test.go": own, "deep/deep.go": "package deep\n\nfunc It() {}\n"}))
     assert dict(plan.env)["GO111MODULE"] == "off"
     assert "/opt/go/src/github.com/old/one" in plan.source_steps[0]
 
 
-def test_of_several_modules_the_one_that_the_change_touches_is_tested(tmp_path: Path) -> None:
+def test_of_several_modules_the_changed_one_is_tested(tmp_path: Path) -> None:
     mod = "module example.org/{}\n\ngo 1.22\n"
     files = {"go.mod": mod.format("a"), "a_test.go": TEST, "b/go.mod": mod.format("b"), "b/b_test.go": TEST}
-    made = drafted(tmp_path, files, "2025-06-15", "b/b.go", "b/b_test.go", "README.md")
-    assert made.test.folder == "b"
-    assert go.defining_files(tree_of(tmp_path / "again", files), go.render(made)) == ["b/b_test.go"]
+    draft = build_draft(tmp_path, files, "2025-06-15", "b/b.go", "b/b_test.go", "README.md")
+    assert draft.test.folder == "b"
+    assert GO.find_test_files(build_tree(tmp_path / "again", files), GO.render_plan(draft)) == ["b/b_test.go"]
 
 
 @pytest.mark.parametrize(
-    ("path", "head", "taken"),
+    ("path", "head", "is_included"),
     [
         ("a_windows_test.go", "", False),
         ("a_linux_amd64.go", "", True),
@@ -88,8 +88,8 @@ def test_of_several_modules_the_one_that_the_change_touches_is_tested(tmp_path: 
         ("a.go", "// +build ignore\n", False),
     ],
 )
-def test_constraints_say_whether_a_file_is_compiled(path: str, head: str, *, taken: bool) -> None:
-    assert applies(path, f"{head}\npackage a\n", {"checked"}, 22) is taken
+def test_build_constraints_decide_whether_a_file_is_compiled(path: str, head: str, *, is_included: bool) -> None:
+    assert is_compiled(path, f"{head}\npackage a\n", {"checked"}, 22) is is_included
 
 
 def test_functions_that_go_test_runs_define_tests() -> None:
@@ -100,4 +100,7 @@ def test_functions_that_go_test_runs_define_tests() -> None:
 
 
 def test_imports_have_their_lines() -> None:
-    assert [(one.text, one.line) for one in imports("a.go", FOREIGN)] == [("fmt", 4), ("github.com/some/where/x", 6)]
+    assert [(one.text, one.line) for one in parse_imports("a.go", FOREIGN)] == [
+        ("fmt", 4),
+        ("github.com/some/where/x", 6),
+    ]

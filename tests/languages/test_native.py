@@ -1,4 +1,4 @@
-"""What CMake files say: options that turn tests on, libraries, what a forge would bring; other build systems."""
+"""CMake projects: options that enable tests, libraries and fetched content; other build systems."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
-from backends.tree import Tree
-from languages import c, cpp
-from languages.draft import Context, NoPlanError
+from backends.git import GitRepository
+from backends.tree import CommitTree
+from languages.c import C
+from languages.cpp import CPP
+from languages.draft import NoPlanError, PlanningContext
 from languages.paths import is_test_path
 from taskdb.records import BuildPlan
 from tests.helpers import TinyRepo
@@ -19,58 +20,62 @@ MAIN = "#include <assert.h>\nint main(void)\n{\n    return 0;\n}\n"
 GOOGLE = "#include <gtest/gtest.h>\n\nTEST(A, B) {\n}\n"
 
 
-def plan_of(tmp_path: Path, files: dict[str, str], day: date = date(2024, 6, 1)) -> tuple[Tree, BuildPlan]:
+def build_plan(tmp_path: Path, files: dict[str, str], day: date = date(2024, 6, 1)) -> tuple[CommitTree, BuildPlan]:
     repo = TinyRepo(tmp_path / "repo")
-    tree = Tree(Repository(repo.path), repo.commit("Start", files))
-    return tree, cpp.render(cpp.draft(tree, Context(available=lambda: ("10", "12", "14"), day=day)))
+    tree = CommitTree(GitRepository(repo.path), repo.commit("Start", files))
+    return tree, CPP.render_plan(
+        CPP.create_draft(tree, PlanningContext(list_available=lambda: ("10", "12", "14"), day=day))
+    )
 
 
-def test_options_of_tests_are_turned_on_and_those_of_style_off(tmp_path: Path) -> None:
+def test_options_for_tests_are_enabled_and_those_for_style_checks_disabled(tmp_path: Path) -> None:
     text = (
         'project(a)\noption(A_BUILD_TESTS "" OFF)\noption(A_FUZZ_TESTS "" OFF)\noption(A_WERROR "" ON)\n'
         'option(DISABLE_WERROR "" OFF)\noption(LATEST "" OFF)\nenable_testing()\nadd_test(NAME a COMMAND test_a)\n'
     )
-    _, plan = plan_of(tmp_path, {"CMakeLists.txt": text, "tests/test_a.c": MAIN})
+    _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/test_a.c": MAIN})
     switches = [word for word in plan.test.argv if "TEST" in word or "WERROR" in word]
     assert switches == ["-DA_BUILD_TESTS=ON", "-DA_WERROR=OFF", "-DBUILD_TESTING=ON", "-DDISABLE_WERROR=ON"]
     assert any(one.value == "A_BUILD_TESTS=ON" and one.line == 2 for one in plan.evidence)
 
 
-def test_libraries_are_debians_and_the_project_is_none_of_its_own(tmp_path: Path) -> None:
+def test_libraries_come_from_debian_except_the_project_itself(tmp_path: Path) -> None:
     files = {
         "CMakeLists.txt": "project(json-c)\nfind_package(ZLIB REQUIRED)\nfind_package(json-c)\nenable_testing()\n",
         "tests/test_a.c": MAIN,
     }
-    _, plan = plan_of(tmp_path, files)
+    _, plan = build_plan(tmp_path, files)
     assert plan.system_packages == ("zlib1g-dev",)
 
 
-def test_googletest_of_a_forge_is_debians(tmp_path: Path) -> None:
+def test_fetched_googletest_is_replaced_by_debians(tmp_path: Path) -> None:
     text = (
         "project(a)\ninclude(FetchContent)\nFetchContent_Declare(googletest URL none)\nenable_testing()\n"
         "add_test(NAME all COMMAND all_tests)\n"
     )
-    tree, plan = plan_of(tmp_path, {"CMakeLists.txt": text, "tests/one_test.cc": GOOGLE, "tests/two_test.cc": GOOGLE})
+    tree, plan = build_plan(
+        tmp_path, {"CMakeLists.txt": text, "tests/one_test.cc": GOOGLE, "tests/two_test.cc": GOOGLE}
+    )
     assert plan.test.framework == "googletest"
     assert "-DFETCHCONTENT_SOURCE_DIR_GOOGLETEST=/usr/src/googletest" in plan.test.argv
     assert "googletest" in plan.system_packages
-    assert cpp.defining_files(tree, plan) == ["tests/one_test.cc", "tests/two_test.cc"]
+    assert CPP.find_test_files(tree, plan) == ["tests/one_test.cc", "tests/two_test.cc"]
 
 
-def test_programs_that_ctest_runs_must_be_collected_and_their_helpers_not(tmp_path: Path) -> None:
+def test_only_programs_registered_with_ctest_are_expected(tmp_path: Path) -> None:
     text = "project(a)\nenable_testing()\nforeach(t test_a test_b)\n  add_test(NAME ${t} COMMAND ${t})\nendforeach()\n"
     files = {"CMakeLists.txt": text, "tests/test_a.c": MAIN, "tests/test_b.c": MAIN, "tests/test_data.c": MAIN}
-    tree, plan = plan_of(tmp_path, files)
+    tree, plan = build_plan(tmp_path, files)
     assert plan.test.framework == "ctest"
-    assert c.defining_files(tree, plan) == ["tests/test_a.c", "tests/test_b.c"]
+    assert C.find_test_files(tree, plan) == ["tests/test_a.c", "tests/test_b.c"]
 
 
 @pytest.mark.parametrize(
     ("day", "version"), [(date(2022, 1, 1), "10"), (date(2024, 6, 1), "12"), (date(2026, 1, 1), "14")]
 )
-def test_the_compiler_is_that_of_the_days_debian(tmp_path: Path, day: date, version: str) -> None:
+def test_the_compiler_belongs_to_the_debian_release_of_the_date(tmp_path: Path, day: date, version: str) -> None:
     files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/test_a.c": MAIN}
-    assert plan_of(tmp_path, files, day)[1].language_version == version
+    assert build_plan(tmp_path, files, day)[1].language_version == version
 
 
 def test_autotools_are_checked_by_make(tmp_path: Path) -> None:
@@ -79,18 +84,18 @@ def test_autotools_are_checked_by_make(tmp_path: Path) -> None:
         "Makefile.am": "TESTS = tests/a\n",
         "a.c": "",
     }
-    _, plan = plan_of(tmp_path, files)
+    _, plan = build_plan(tmp_path, files)
     assert (plan.test.framework, plan.test.argv[:2]) == ("automake", ("make", "check"))
 
 
-def test_what_nothing_builds_has_no_plan(tmp_path: Path) -> None:
+def test_a_tree_without_a_supported_build_system_has_no_plan(tmp_path: Path) -> None:
     with pytest.raises(NoPlanError, match="neither CMake, Meson nor Autotools"):
-        plan_of(tmp_path, {"tests/test_a.c": MAIN})
+        build_plan(tmp_path, {"tests/test_a.c": MAIN})
 
 
 @pytest.mark.parametrize(
     ("path", "is_test"),
     [("test/a.inc", True), ("lib/test/a.c", True), ("numpy/test/helper.py", False), ("src/latest.c", False)],
 )
-def test_test_folders_below_the_top_hold_tests_of_c_alone(path: str, is_test: bool) -> None:
+def test_nested_test_folders_contain_only_c_tests(path: str, is_test: bool) -> None:
     assert is_test_path(path) is is_test

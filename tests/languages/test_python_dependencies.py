@@ -1,15 +1,15 @@
-"""What a Python project needs, read from its files and never run."""
+"""Requirements of Python projects, read from files without executing them."""
 
 from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
 
-from tests.languages.python_trees import TEST, plan_of, requirements
+from tests.languages.python_trees import TEST, build_plan, list_requirements
 
 
 def test_poetry_constraints_become_pep_508(tmp_path: Path) -> None:
-    made = plan_of(
+    plan = build_plan(
         tmp_path,
         {
             "pyproject.toml": """\
@@ -29,15 +29,18 @@ build-backend = "poetry.core.masonry.api"
             "test_p.py": TEST,
         },
     )
-    assert requirements(made) == {
-        "requests>=2.25,<3", "tomli>=1.2,<1.3; python_version < '3.11'", "pytest>=7.1,<8", "poetry-core",
-    }  # fmt: skip
+    assert list_requirements(plan) == {
+        "requests>=2.25,<3",
+        "tomli>=1.2,<1.3; python_version < '3.11'",
+        "pytest>=7.1,<8",
+        "poetry-core",
+    }
 
 
 def test_dependency_groups_include_each_other(tmp_path: Path) -> None:
     text = '[project]\nname="g"\n[dependency-groups]\nbase=["pytest>=8"]\ntests=[{include-group="base"},"pretend"]\n'
-    made = plan_of(tmp_path, {"pyproject.toml": text, "g.py": "", "tests/test_g.py": TEST})
-    assert requirements(made) == {"pytest>=8", "pretend", "setuptools", "wheel"}
+    plan = build_plan(tmp_path, {"pyproject.toml": text, "g.py": "", "tests/test_g.py": TEST})
+    assert list_requirements(plan) == {"pytest>=8", "pretend", "setuptools", "wheel"}
 
 
 LOCK = """\
@@ -47,20 +50,20 @@ iniconfig==2.0.0
 """
 
 
-def test_a_lock_that_has_a_version_for_each_python_keeps_them_all(tmp_path: Path) -> None:
+def test_alternatives_for_different_pythons_in_a_lock_file_are_all_kept(tmp_path: Path) -> None:
     ci = "jobs:\n  build:\n    steps:\n      - run: pip install -r requirements-dev.lock\n      - run: pytest\n"
     files = {".github/workflows/tests.yml": ci, "requirements-dev.lock": LOCK, "setup.py": "", "test_one.py": TEST}
-    assert requirements(plan_of(tmp_path, files)) >= set(LOCK.splitlines())
+    assert list_requirements(build_plan(tmp_path, files)) >= set(LOCK.splitlines())
 
 
-def test_a_version_for_old_pythons_does_not_stand_for_all(tmp_path: Path) -> None:
+def test_a_requirement_for_old_pythons_does_not_replace_the_general_one(tmp_path: Path) -> None:
     ci = "jobs:\n  build:\n    steps:\n      - run: pip install -r a.txt -r b.txt\n      - run: pytest\n"
     lists = {"a.txt": "pytest==4.6 ; python_version < '3'\n", "b.txt": "pytest\n"}
-    made = plan_of(tmp_path, {".github/workflows/tests.yml": ci, "setup.py": "", "test_one.py": TEST} | lists)
-    assert "pytest" in requirements(made)
+    plan = build_plan(tmp_path, {".github/workflows/tests.yml": ci, "setup.py": "", "test_one.py": TEST} | lists)
+    assert "pytest" in list_requirements(plan)
 
 
-def test_nox_sessions_are_read_by_their_syntax_tree(tmp_path: Path) -> None:
+def test_nox_sessions_are_parsed(tmp_path: Path) -> None:
     nox = """\
 import nox
 @nox.session(python=["3.9", "3.11"])
@@ -72,24 +75,24 @@ def lint(session):
     session.install("pytest-pylint")
     session.run("pytest", "--pylint")
 """
-    made = plan_of(tmp_path, {"noxfile.py": nox, "n.py": "", "tests/test_n.py": TEST})
-    assert made.language_version == "3.11"
-    assert requirements(made) == {"hypothesis", "pytest", "setuptools", "wheel"}
+    plan = build_plan(tmp_path, {"noxfile.py": nox, "n.py": "", "tests/test_n.py": TEST})
+    assert plan.language_version == "3.11"
+    assert list_requirements(plan) == {"hypothesis", "pytest", "setuptools", "wheel"}
 
 
-def test_of_a_conda_environment_only_what_is_imported_is_taken(tmp_path: Path) -> None:
+def test_only_imported_packages_of_a_conda_environment_are_required(tmp_path: Path) -> None:
     files = {
         "ci/requirements-py37.yml": "dependencies:\n- python=3.7\n- numpy=1.17\n- cartopy\n- pip:\n  - pretend\n",
         "m.py": "import numpy\n",
         "test_m.py": "import pretend\n" + TEST,
     }
-    made = plan_of(tmp_path, files, date(2020, 1, 1))
-    assert made.language_version == "3.7"
-    assert requirements(made) >= {"numpy==1.17.*", "pretend"}
-    assert "cartopy" not in requirements(made)
+    plan = build_plan(tmp_path, files, date(2020, 1, 1))
+    assert plan.language_version == "3.7"
+    assert list_requirements(plan) >= {"numpy==1.17.*", "pretend"}
+    assert "cartopy" not in list_requirements(plan)
 
 
-def test_a_thin_environment_for_a_new_python_gives_way_to_a_rich_one(tmp_path: Path) -> None:
+def test_a_complete_conda_environment_takes_precedence_over_a_minimal_one_for_a_newer_python(tmp_path: Path) -> None:
     rich = "dependencies:\n- python=3.7\n- numpy\n- scipy\n- pandas\n- dask\n"
     files = {
         "ci/py37.yml": rich,
@@ -97,26 +100,26 @@ def test_a_thin_environment_for_a_new_python_gives_way_to_a_rich_one(tmp_path: P
         "m.py": "",
         "test_m.py": TEST,
     }
-    assert plan_of(tmp_path, files, date(2020, 1, 1)).language_version == "3.7"
+    assert build_plan(tmp_path, files, date(2020, 1, 1)).language_version == "3.7"
 
 
-def test_a_folded_script_holds_commands_of_their_own(tmp_path: Path) -> None:
+def test_a_folded_yaml_script_is_split_into_commands(tmp_path: Path) -> None:
     workflow = (
         "jobs:\n  test:\n    steps:\n    - run:\n        python -m pip install --upgrade pip\n"
         "        pip install simplejson pytest\n    - run: pytest\n"
     )
-    made = plan_of(tmp_path, {".github/workflows/a.yml": workflow, "a.py": "", "test_a.py": TEST})
-    assert "simplejson" in requirements(made)
-    assert not {"install", "pip"} & set(requirements(made))
+    plan = build_plan(tmp_path, {".github/workflows/a.yml": workflow, "a.py": "", "test_a.py": TEST})
+    assert "simplejson" in list_requirements(plan)
+    assert not {"install", "pip"} & set(list_requirements(plan))
 
 
 def test_optional_imports_of_tests_are_not_installed(tmp_path: Path) -> None:
     body = "try:\n    import simplejson\nexcept ImportError:\n    simplejson = None\n" + TEST
-    made = plan_of(tmp_path, {"a.py": "", "test_a.py": body})
-    assert "simplejson" not in requirements(made)
+    plan = build_plan(tmp_path, {"a.py": "", "test_a.py": body})
+    assert "simplejson" not in list_requirements(plan)
 
 
-def test_broken_files_are_no_reason_to_fail(tmp_path: Path) -> None:
+def test_invalid_files_are_ignored(tmp_path: Path) -> None:
     broken = {
         "pyproject.toml": "[",
         "setup.cfg": "x",
@@ -125,5 +128,5 @@ def test_broken_files_are_no_reason_to_fail(tmp_path: Path) -> None:
         ".travis.yml": "a: [",
         "noxfile.py": "(",
     }
-    made = plan_of(tmp_path, {**broken, ".github/workflows/a.yml": "- 1", "a.py": "", "test_a.py": TEST})
-    assert made.test.framework == "pytest"
+    plan = build_plan(tmp_path, {**broken, ".github/workflows/a.yml": "- 1", "a.py": "", "test_a.py": TEST})
+    assert plan.test.framework == "pytest"

@@ -1,4 +1,4 @@
-"""The crates' index as it was on a day, told over HTTP to cargo in a box."""
+"""The crate index as of a day, served to cargo over HTTP."""
 
 from __future__ import annotations
 
@@ -14,27 +14,33 @@ import httpx
 import pytest
 
 DAY = "2021-05-01"
-OF_VERSIONS: Mapping[str, tuple[str, bool]] = {
-    "0.7.0": ("2019-01-01", True), "0.7.1": ("2019-02-01", False), "0.8.0": ("2020-01-01", True),
-    "0.8.1": ("2020-10-12", True), "0.8.2": ("2021-07-30", False), "1.0.0": ("2021-01-01", False),
-    "1.2.0": ("2021-02-01", True), "2.0.0-alpha.1": ("2021-03-01", True), "0.0.1": ("2018-01-01", True),
+VERSIONS: Mapping[str, tuple[str, bool]] = {
+    "0.7.0": ("2019-01-01", True),
+    "0.7.1": ("2019-02-01", False),
+    "0.8.0": ("2020-01-01", True),
+    "0.8.1": ("2020-10-12", True),
+    "0.8.2": ("2021-07-30", False),
+    "1.0.0": ("2021-01-01", False),
+    "1.2.0": ("2021-02-01", True),
+    "2.0.0-alpha.1": ("2021-03-01", True),
+    "0.0.1": ("2018-01-01", True),
     "0.0.2": ("2018-02-01", False),
-}  # fmt: skip
-"""Version -> (when it was published, whether it was withdrawn since)."""
+}
+"""Version -> (date of publication, whether it has been yanked since)."""
 
 
 @pytest.fixture
-def address(tmp_path: Path) -> Iterator[str]:
-    """Of the index, whose cache knows one crate."""
+def index_url(tmp_path: Path) -> Iterator[str]:
+    """URL of an index whose cache contains one crate."""
     index = tmp_path / "registry/index/index.example.org-1"
     crate = index / ".cache/cr/at/crate"
     crate.parent.mkdir(parents=True)
     (index / "config.json").write_text("{}")
-    told = [
+    lines = [
         json.dumps({"name": "crate", "vers": version, "yanked": yanked, "pubtime": f"{day}T10:00:00Z"}).encode()
-        for version, (day, yanked) in OF_VERSIONS.items()
+        for version, (day, yanked) in VERSIONS.items()
     ]
-    crate.write_bytes(b"\x03\0" + b"\0".join(part for line in told for part in (b"1.0.0", line)) + b"\0")
+    crate.write_bytes(b"\x03\0" + b"\0".join(part for line in lines for part in (b"1.0.0", line)) + b"\0")
     script = resources.files("languages.rust").joinpath("dated_index.py").read_bytes()
     server = subprocess.Popen([sys.executable, "-", DAY, str(tmp_path)], stdin=subprocess.PIPE)
     assert server.stdin is not None
@@ -49,10 +55,19 @@ def address(tmp_path: Path) -> Iterator[str]:
     server.wait()
 
 
-def test_of_a_crate_what_was_there_is_told_and_of_each_major_version_something_that_counts(address: str) -> None:
-    told = [json.loads(line) for line in httpx.get(f"{address}/cr/at/crate").text.splitlines()]
-    assert {one["vers"]: one["yanked"] for one in told} == {
-        "0.7.0": True, "0.7.1": False, "0.8.0": True, "0.8.1": False, "1.0.0": False, "1.2.0": True,
-        "2.0.0-alpha.1": False, "0.0.1": False, "0.0.2": False,
-    }  # fmt: skip
-    assert [one["name"] for one in told] == ["crate"] * 9
+def test_versions_published_by_the_day_are_served_and_every_compatibility_range_has_an_available_one(
+    index_url: str,
+) -> None:
+    versions = [json.loads(line) for line in httpx.get(f"{index_url}/cr/at/crate").text.splitlines()]
+    assert {one["vers"]: one["yanked"] for one in versions} == {
+        "0.7.0": True,
+        "0.7.1": False,
+        "0.8.0": True,
+        "0.8.1": False,
+        "1.0.0": False,
+        "1.2.0": True,
+        "2.0.0-alpha.1": False,
+        "0.0.1": False,
+        "0.0.2": False,
+    }
+    assert [one["name"] for one in versions] == ["crate"] * 9

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from backends.git import Repository
-from backends.tree import Tree
-from languages import marked
-from languages.services import of_image
-from languages.workflows import Job, Value, apt_packages, jobs
+from backends.git import GitRepository
+from backends.tree import CommitTree
+from languages import yaml_nodes
+from languages.services import parse_service_image
+from languages.workflows import Job, WorkflowValue, parse_apt_packages, read_jobs
 from tests.helpers import TinyRepo
 
 
-def jobs_of(tmp_path: Path, files: dict[str, str]) -> list[Job]:
+def parse_jobs(tmp_path: Path, files: dict[str, str]) -> list[Job]:
     repo = TinyRepo(tmp_path / "repo")
-    return jobs(Tree(Repository(repo.path), repo.commit("first", files)))
+    return read_jobs(CommitTree(GitRepository(repo.path), repo.commit("first", files)))
 
 
 GITHUB = """\
@@ -49,75 +49,127 @@ jobs:
 """
 
 
-def test_a_workflow_tells_what_a_job_runs_and_on_which_line(tmp_path: Path) -> None:
-    tests, lint = jobs_of(tmp_path, {".github/workflows/ci.yml": GITHUB})
+def test_shell_lines_of_a_workflow_have_line_numbers(tmp_path: Path) -> None:
+    tests, lint = parse_jobs(tmp_path, {".github/workflows/ci.yml": GITHUB})
     assert [(line.line, line.text, line.folder) for line in tests.lines] == [
         (22, "sudo apt-get install -y   graphviz $MORE", ""),
         (25, "npm ci", ""),
         (26, "npm test", "packages/core"),
     ]
-    assert [w.text for w in tests.system_packages()] == ["graphviz"]
-    assert (tests.name, tests.line, tests.is_beside) == ("tests", 4, False)
-    assert lint.is_beside
+    assert [w.text for w in tests.list_system_packages()] == ["graphviz"]
+    assert (tests.name, tests.line, tests.is_auxiliary) == ("tests", 4, False)
+    assert lint.is_auxiliary
 
 
-def test_a_value_that_names_the_matrix_stands_for_its_values(tmp_path: Path) -> None:
-    tests = jobs_of(tmp_path, {".github/workflows/ci.yml": GITHUB})[0]
+def test_a_reference_to_the_matrix_is_replaced_by_its_values(tmp_path: Path) -> None:
+    tests = parse_jobs(tmp_path, {".github/workflows/ci.yml": GITHUB})[0]
     assert tests.values["node-version"] == (
-        Value(text="18", line=7), Value(text="20.10", line=7), Value(text="22", line=9),
-    )  # fmt: skip
+        WorkflowValue(text="18", line=7),
+        WorkflowValue(text="20.10", line=7),
+        WorkflowValue(text="22", line=9),
+    )
 
 
-def test_services_images_and_plain_variables_are_told(tmp_path: Path) -> None:
-    tests = jobs_of(tmp_path, {".github/workflows/ci.yml": GITHUB})[0]
-    assert [(w.text, w.line, of_image(w.text)) for w in tests.services] == [("postgres:13", 14, "postgresql")]
+def test_services_images_and_literal_variables_are_read(tmp_path: Path) -> None:
+    tests = parse_jobs(tmp_path, {".github/workflows/ci.yml": GITHUB})[0]
+    assert [(w.text, w.line, parse_service_image(w.text)) for w in tests.services] == [
+        ("postgres:13", 14, "postgresql")
+    ]
     assert dict(tests.env) == {"CI_COLOR": "0"}
     assert [w.text for w in tests.uses] == ["actions/checkout@v4", "actions/setup-node@v4"]
 
 
+COMPOSITE_WORKFLOW = """\
+jobs:
+  a:
+    steps:
+      - uses: ./.github/actions/setup
+      - run: go test
+"""
+COMPOSITE_ACTION = """\
+inputs:
+  go-version:
+    default: '1.22'
+runs:
+  steps:
+    - uses: actions/setup-go@v5
+      with:
+        go-version: ${{ inputs.go-version }}
+    - run: make deps
+"""
+
+
 def test_the_steps_of_a_composite_action_belong_to_the_job_that_uses_it(tmp_path: Path) -> None:
-    found = jobs_of(tmp_path, {
-        ".github/workflows/ci.yml":
-            "jobs:\n  a:\n    steps:\n      - uses: ./.github/actions/setup\n      - run: go test\n",
-        ".github/actions/setup/action.yml":
-            "inputs:\n  go-version:\n    default: '1.22'\nruns:\n  steps:\n    - uses: actions/setup-go@v5\n"
-            "      with:\n        go-version: ${{ inputs.go-version }}\n    - run: make deps\n",
-    })  # fmt: skip
-    assert [line.text for line in found[0].lines] == ["make deps", "go test"]
-    assert [value.text for value in found[0].values["go-version"]] == ["1.22"]
+    jobs = parse_jobs(
+        tmp_path, {".github/workflows/ci.yml": COMPOSITE_WORKFLOW, ".github/actions/setup/action.yml": COMPOSITE_ACTION}
+    )
+    assert [line.text for line in jobs[0].lines] == ["make deps", "go test"]
+    assert [value.text for value in jobs[0].values["go-version"]] == ["1.22"]
 
 
-def test_other_providers_are_read_alike(tmp_path: Path) -> None:
-    found = jobs_of(tmp_path, {
-        ".travis.yml": "language: node_js\nnode_js:\n  - 8\n  - 'lts/*'\nservices: redis-server\naddons:\n  apt:\n"
-                       "    packages: [libgif-dev]\nscript: npm test\n",
-        ".gitlab-ci.yml": "image: golang:1.20\nvariables: {A: b}\nunit:\n  script:\n    - go test ./...\n",
-        ".circleci/config.yml": "jobs:\n  build:\n    docker:\n      - image: cimg/ruby:3.1\n      - image: mysql:8\n"
-                                "    steps:\n      - checkout\n      - run: bundle\n"
-                                "      - run: {name: t, command: rake}\n",
-        "azure-pipelines.yml": "jobs:\n- job: unit\n  steps:\n  - task: NodeTool@0\n    inputs: {versionSpec: 12.x}\n"
-                               "  - script: yarn test\n",
-    })  # fmt: skip
-    by_name = {job.name: job for job in found}
+PROVIDERS = {
+    ".travis.yml": """\
+language: node_js
+node_js:
+  - 8
+  - 'lts/*'
+services: redis-server
+addons:
+  apt:
+    packages: [libgif-dev]
+script: npm test
+""",
+    ".gitlab-ci.yml": """\
+image: golang:1.20
+variables: {A: b}
+unit:
+  script:
+    - go test ./...
+""",
+    ".circleci/config.yml": """\
+jobs:
+  build:
+    docker:
+      - image: cimg/ruby:3.1
+      - image: mysql:8
+    steps:
+      - checkout
+      - run: bundle
+      - run: {name: t, command: rake}
+""",
+    "azure-pipelines.yml": """\
+jobs:
+- job: unit
+  steps:
+  - task: NodeTool@0
+    inputs: {versionSpec: 12.x}
+  - script: yarn test
+""",
+}
+
+
+def test_all_providers_give_jobs_of_the_same_form(tmp_path: Path) -> None:
+    jobs = parse_jobs(tmp_path, PROVIDERS)
+    by_name = {job.name: job for job in jobs}
     assert [v.text for v in by_name["travis"].values["node_js"]] == ["8", "lts/*"]
-    assert [w.text for w in by_name["travis"].system_packages()] == ["libgif-dev"]
-    assert [of_image(w.text) for w in by_name["travis"].services] == ["redis"]
+    assert [w.text for w in by_name["travis"].list_system_packages()] == ["libgif-dev"]
+    assert [parse_service_image(w.text) for w in by_name["travis"].services] == ["redis"]
     assert [line.text for line in by_name["unit"].lines] in (["go test ./..."], ["yarn test"])
-    assert {w.text for job in found for w in job.uses} == {"golang:1.20", "cimg/ruby:3.1"}
+    assert {w.text for job in jobs for w in job.uses} == {"golang:1.20", "cimg/ruby:3.1"}
     assert [line.text for line in by_name["build"].lines] == ["bundle", "rake"]
-    assert [of_image(w.text) for w in by_name["build"].services] == [None]
-    assert [v.text for job in found for v in job.values.get("versionspec", ())] == ["12.x"]
+    assert [parse_service_image(w.text) for w in by_name["build"].services] == [None]
+    assert [v.text for job in jobs for v in job.values.get("versionspec", ())] == ["12.x"]
 
 
-def test_broken_and_hostile_yaml_says_nothing(tmp_path: Path) -> None:
+def test_invalid_and_exponential_yaml_gives_an_empty_node(tmp_path: Path) -> None:
     bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(8)
     )
-    assert jobs_of(tmp_path, {".github/workflows/a.yml": "jobs: [", ".travis.yml": "- just\n- a list\n"}) != []
-    assert not marked.load(bomb)
-    assert not marked.load("a: &a [*a]")
+    assert parse_jobs(tmp_path, {".github/workflows/a.yml": "jobs: [", ".travis.yml": "- just\n- a list\n"}) != []
+    assert not yaml_nodes.load_yaml(bomb)
+    assert not yaml_nodes.load_yaml("a: &a [*a]")
 
 
-def test_only_plain_names_are_debian_packages() -> None:
+def test_only_literal_names_are_debian_packages() -> None:
     line = "sudo apt-get update && sudo apt-get -qq install -y libfoo-dev ${X} ./a.deb && apt install g++ ; install no"
-    assert list(apt_packages(line)) == ["libfoo-dev", "g++"]
+    assert list(parse_apt_packages(line)) == ["libfoo-dev", "g++"]

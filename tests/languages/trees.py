@@ -1,16 +1,16 @@
-"""Small trees that languages read."""
+"""Small source trees."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from backends.git import Repository
-from backends.tree import Tree
+from backends.git import GitRepository
+from backends.tree import CommitTree
 from tests.helpers import TinyRepo
 
 
-def tree_of(tmp_path: Path, files: Mapping[str, str]) -> Tree:
-    """A tree with these files."""
+def build_tree(tmp_path: Path, files: Mapping[str, str]) -> CommitTree:
+    """Return a tree with these files."""
     repo = TinyRepo(tmp_path / "repo")
-    return Tree(Repository(repo.path), repo.commit("Start", dict(files)))
+    return CommitTree(GitRepository(repo.path), repo.commit("Start", dict(files)))

@@ -1,4 +1,4 @@
-"""A miner and stages that work at once, for tests of the runner: real records, no engine."""
+"""A miner and stages that return at once, for tests of the runner: real records, no engine."""
 
 from __future__ import annotations
 
@@ -12,88 +12,101 @@ from typing import Any
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
 
 from backends.cluster.local import LocalCluster
-from mergemill.errors import InputError, Transient
-from mergemill.pipeline import Run, Step
-from mergemill.progress import Lines
-from taskdb.chains import Scope
+from core.errors import InputError, Transient
+from mergemill.pipeline import PipelineRun, PipelineStep
+from mergemill.progress import JsonLinesProgress
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
 from taskdb.store import Store
 from taskdb.tags import Tags
 from tests import records
+from tests.scopes import make_scope
 
-HURRIED = Retrying(retry=retry_if_exception_type(Transient), stop=stop_after_attempt(2), wait=wait_none(), reraise=True)
+FAST_RETRY = Retrying(
+    retry=retry_if_exception_type(Transient), stop=stop_after_attempt(2), wait=wait_none(), reraise=True
+)
 
 
 @dataclass
-class Mined:
+class FakeMinedChange:
     pull_request: PullRequest
     result: Candidate | Rejection
     tags: Tags
+    similarity_keys: tuple[int, ...] = ()
 
 
-def miner(source: str, services: Any, *, changes: int = 4) -> Iterator[Mined | InputError]:
+def mine_changes(source: str, services: Any, *, changes: int = 4) -> Iterator[FakeMinedChange | InputError]:
     """Changes 1..n, newest first; every third is rejected."""
     for number in range(changes, 0, -1):
-        pull = records.pull_request(number, source=source)
-        rejected = records.rejection(pull, Stage.MINE, source=source)
-        yield Mined(pull, rejected if number % 3 == 0 else records.candidate(pull), records.tags(pull))
+        pull = records.make_pull_request(number, source=source)
+        rejected = records.make_rejection(pull, Stage.MINE, source=source)
+        yield FakeMinedChange(
+            pull, rejected if number % 3 == 0 else records.make_candidate(pull), records.make_tags(pull)
+        )
 
 
 @dataclass
-class Stages:
-    """The stages behind the miner. `faults`: (stage, name) -> what to raise or return instead of the next record."""
+class FakeStages:
+    """Stages after the miner. `faults`: (stage, name) -> exception to raise, or reason of a rejection to return."""
 
     faults: dict[tuple[Stage, str], Exception | str] = field(default_factory=dict)
     calls: list[tuple[Stage, str]] = field(default_factory=list)
 
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[PipelineStep, ...]:
         return (
-            Step(Stage.BUILD, "environment", self.build),
-            Step(Stage.VERIFY, "verification", self.verify),
-            Step(Stage.JUDGE, "verdict", self.judge),
-            Step(Stage.DERIVE, "task", self.derive),
-            Step(Stage.CERTIFY, "certificate", self.certify),
+            PipelineStep(Stage.BUILD, "environment", self.build),
+            PipelineStep(Stage.VERIFY, "verification", self.verify),
+            PipelineStep(Stage.JUDGE, "verdict", self.judge),
+            PipelineStep(Stage.DERIVE, "task", self.derive),
+            PipelineStep(Stage.CERTIFY, "certificate", self.certify),
         )
 
     def build(self, it: Any, services: Any) -> Record | Rejection:
-        return self._do(Stage.BUILD, it, it.candidate) or records.environment(it.candidate)
+        return self._apply_fault(Stage.BUILD, it, it.candidate) or records.make_environment(it.candidate)
 
     def verify(self, it: Any, services: Any) -> Record | Rejection:
-        return self._do(Stage.VERIFY, it, it.the_environment) or records.verification(it.the_environment)
+        return self._apply_fault(Stage.VERIFY, it, it.require_environment()) or records.make_verification(
+            it.require_environment()
+        )
 
     def judge(self, it: Any, services: Any) -> Record | Rejection:
-        return self._do(Stage.JUDGE, it, it.the_verification) or records.verdict(it.the_verification)
+        return self._apply_fault(Stage.JUDGE, it, it.require_verification()) or records.make_verdict(
+            it.require_verification()
+        )
 
     def derive(self, it: Any, services: Any) -> Record | Rejection:
-        return self._do(Stage.DERIVE, it, it.the_verdict) or records.task(it.the_verification, it.candidate)
+        return self._apply_fault(Stage.DERIVE, it, it.require_verdict()) or records.make_task(
+            it.require_verification(), it.candidate
+        )
 
     def certify(self, it: Any, services: Any) -> Record | Rejection:
-        return self._do(Stage.CERTIFY, it, it.the_task) or records.certificate(it.the_task)
+        return self._apply_fault(Stage.CERTIFY, it, it.require_task()) or records.make_certificate(it.require_task())
 
-    def _do(self, stage: Stage, it: Any, parent: Record) -> Rejection | None:
+    def _apply_fault(self, stage: Stage, it: Any, parent: Record) -> Rejection | None:
         self.calls.append((stage, it.candidate.name))
         fault = self.faults.get((stage, it.candidate.name))
         if isinstance(fault, Exception):
             raise fault
         source = it.candidate.source
-        return records.rejection(parent, stage, fault, name=it.candidate.name, source=source) if fault else None
+        return records.make_rejection(parent, stage, fault, name=it.candidate.name, source=source) if fault else None
 
 
 def run(
     folder: Path,
-    stages: Stages,
+    stages: FakeStages,
     *,
     sources: Sequence[str] = ("git:greet",),
-    mine: Any = miner,
-    steps: Sequence[Step] | None = None,
+    mine: Any = mine_changes,
+    steps: Sequence[PipelineStep] | None = None,
     workers: int = 2,
     make_room: Callable[[], None] = lambda: None,
     **scope: Any,
-) -> Run:
+) -> PipelineRun:
     """One run over the database in `folder`."""
     with Store.open(f"sqlite:///{folder}/m.db") as store, (folder / "events").open("a") as out:
-        services: Any = SimpleNamespace(sandbox=SimpleNamespace(holding=nullcontext))
-        done = Run(store, services, LocalCluster(workers=workers), Lines(out=out), workers, patience=HURRIED)
+        services: Any = SimpleNamespace(images=SimpleNamespace(hold=nullcontext))
+        done = PipelineRun(
+            store, services, LocalCluster(workers=workers), JsonLinesProgress(out=out), workers, retry_policy=FAST_RETRY
+        )
         done.make_room = make_room
-        done.work(stages.steps() if steps is None else steps, done.mine(mine, Scope(sources=sources, **scope)))
+        done.process(stages.steps() if steps is None else steps, done.mine(mine, make_scope(sources=sources, **scope)))
         return done

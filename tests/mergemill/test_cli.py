@@ -1,9 +1,10 @@
-"""The command line as people and scripts meet it: words, exit codes, JSON keys, one clear line for a mistake."""
+"""The command line: commands, exit codes, JSON keys, one line for a mistake."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from mergemill.cli import app
+from mergemill.cli.commands import COMMANDS
+from mergemill.cli.lazy_group import load_command
 from taskdb.artifacts import Artifacts
 from taskdb.records import Stage
 from taskdb.store import Store
-from tests.cli import Said, environment, mergemill
+from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.helpers import TinyRepo
 from tests.sample import make_sample
-from tests.taskdb.chains import whole_chain
+from tests.taskdb.chains import add_chain
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -31,37 +32,47 @@ def folder(tmp_path: Path) -> Path:
     artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
-        whole_chain(store, 1, **patches)
-        whole_chain(store, 2, to=Stage.DERIVE, **patches)
-        whole_chain(store, 3, to=Stage.BUILD, **patches)
+        add_chain(store, 1, **patches)
+        add_chain(store, 2, to=Stage.DERIVE, **patches)
+        add_chain(store, 3, to=Stage.BUILD, **patches)
     return tmp_path
 
 
-def commands(group: Any = None, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command with its words."""
-    group = group or typer.main.get_command(app)
-    for name, command in group.commands.items():
+def iter_commands() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every command with its words."""
+    for name, entry in COMMANDS.items():
+        command = load_command(entry)
         if hasattr(command, "commands"):
-            yield from commands(command, (*above, name))
+            yield from (((name, inner), member) for inner, member in command.commands.items())
         else:
-            yield (*above, name), command
+            yield (name,), command
 
 
 # ------------------------------------------------------------------------------------------------------ reading
 
 
 def test_tasks_list_has_the_keys_scripts_depend_on(folder: Path) -> None:
-    done = mergemill("tasks", "list", "--json", cwd=folder)
-    assert done.code == 0
+    done = run_mergemill("tasks", "list", "--json", cwd=folder)
+    assert done.exit_code == 0
     assert [list(line) for line in done.lines] == 2 * [
-        ["id", "name", "kind", "repo", "language", "status", "base_commit", "n_fail_to_pass", "n_pass_to_pass",
-         "created_at"]
-    ]  # fmt: skip
-    assert done.err == ""
+        [
+            "id",
+            "name",
+            "kind",
+            "repo",
+            "language",
+            "status",
+            "base_commit",
+            "n_fail_to_pass",
+            "n_pass_to_pass",
+            "created_at",
+        ]
+    ]
+    assert done.stderr == ""
 
 
 def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
-    shown = mergemill("tasks", "show", "ada__greet-1.bugfix", "--json", cwd=folder).json
+    shown = run_mergemill("tasks", "show", "ada__greet-1.bugfix", "--json", cwd=folder).json
     wanted = (
         "problem_statement patch test_patch FAIL_TO_PASS PASS_TO_PASS image image_digest certified strength license"
         " source parents published"
@@ -70,20 +81,20 @@ def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
     assert (shown["patch"], shown["certified"]) == ("gold\n", True)
 
 
-def test_people_get_tables(folder: Path) -> None:
-    listed = mergemill("tasks", "list", cwd=folder).out
+def test_commands_print_tables_without_json(folder: Path) -> None:
+    listed = run_mergemill("tasks", "list", cwd=folder).stdout
     assert "ada__greet-1.bugfix" in listed
     assert "certified" in listed
-    assert "--- patch\ngold\n" in mergemill("tasks", "show", "ada__greet-1.bugfix", cwd=folder).out
-    assert "verify" in mergemill("funnel", cwd=folder).out
-    assert "certify" in mergemill("why", "ada__greet-1", cwd=folder).out
-    assert "status" in mergemill("tasks", "stats", cwd=folder).out
-    assert "ada__greet-2" in mergemill("sql", "SELECT * FROM changes", cwd=folder).out
+    assert "--- patch\ngold\n" in run_mergemill("tasks", "show", "ada__greet-1.bugfix", cwd=folder).stdout
+    assert "verify" in run_mergemill("funnel", cwd=folder).stdout
+    assert "certify" in run_mergemill("why", "ada__greet-1", cwd=folder).stdout
+    assert "status" in run_mergemill("tasks", "stats", cwd=folder).stdout
+    assert "ada__greet-2" in run_mergemill("sql", "SELECT * FROM changes", cwd=folder).stdout
 
 
 def test_filters_search_and_sql_answer_in_json(folder: Path) -> None:
     def names(*words: str) -> list[str]:
-        return [line["name"] for line in mergemill(*words, "--json", cwd=folder).lines]
+        return [line["name"] for line in run_mergemill(*words, "--json", cwd=folder).lines]
 
     assert names("tasks", "list", "--status", "certified") == ["ada__greet-1.bugfix"]
     assert names("tasks", "list", "--repo", "ada/other") == []
@@ -92,20 +103,25 @@ def test_filters_search_and_sql_answer_in_json(folder: Path) -> None:
 
 
 def test_why_and_funnel_have_their_keys(folder: Path) -> None:
-    story = mergemill("why", "ada__greet-1", "--json", cwd=folder).json
+    story = run_mergemill("why", "ada__greet-1", "--json", cwd=folder).json
     assert list(story) == ["name", "source", "events", "tasks", "published", "tags", "verdict", "attempts"]
     assert list(story["events"][0]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
-    steps = mergemill("funnel", "--json", cwd=folder).lines
+    steps = run_mergemill("funnel", "--json", cwd=folder).lines
     assert [(step["stage"], step["out"]) for step in steps] == [
-        ("mine", 3), ("build", 3), ("verify", 2), ("judge", 2), ("derive", 2), ("certify", 1),
-    ]  # fmt: skip
+        ("mine", 3),
+        ("build", 3),
+        ("verify", 2),
+        ("judge", 2),
+        ("derive", 2),
+        ("certify", 1),
+    ]
 
 
 # ----------------------------------------------------------------------------------------------- wrong and missing
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["frob"], 2, "No such command 'frob'"),
         (["tasks"], 2, "Missing command"),
@@ -133,78 +149,89 @@ def test_why_and_funnel_have_their_keys(folder: Path) -> None:
         (["--quiet", "--verbose", "funnel"], 2, "exclude"),
     ],
 )
-def test_a_mistake_is_one_clear_line(folder: Path, words: list[str], code: int, said: str) -> None:
+def test_a_mistake_is_reported_in_one_line(folder: Path, words: list[str], code: int, message: str) -> None:
     (folder / "text").write_text("no database, but long enough to be taken for one\n" * 99)
     (folder / "empty").write_text("\n")
-    done = mergemill(*words, cwd=folder)
-    assert done.code == code, done
-    line = done.err.splitlines()[0]
+    done = run_mergemill(*words, cwd=folder)
+    assert done.exit_code == code, done
+    line = done.stderr.splitlines()[0]
     assert line.startswith("mergemill: ")
-    assert said in line
-    assert "Traceback" not in done.err
-    assert done.code == 3 or len(done.err.splitlines()) == 1
+    assert message in line
+    assert "Traceback" not in done.stderr
+    assert done.exit_code == 3 or len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     "words", [["run", "git:greet"], ["grade", "ada__greet-1.bugfix", "--gold"], ["images", "list"]]
 )
-def test_without_docker_the_fix_is_named(folder: Path, words: list[str]) -> None:
-    done = mergemill(*words, cwd=folder, DOCKER_HOST="unix:///nowhere.sock")
-    assert done.code == 4
-    assert len(done.err.splitlines()) == 1
-    assert "(" in done.err
+def test_without_docker_the_message_names_the_fix(folder: Path, words: list[str]) -> None:
+    done = run_mergemill(*words, cwd=folder, DOCKER_HOST="unix:///nowhere.sock")
+    assert done.exit_code == 4
+    assert len(done.stderr.splitlines()) == 1
+    assert "(" in done.stderr
 
 
 def test_a_run_whose_kinds_need_no_environment_needs_no_docker(tmp_path: Path) -> None:
     make_sample(tmp_path / "ada__greet")
 
-    def told(*words: str) -> Said:
-        return mergemill(*words, "--json", cwd=tmp_path, DOCKER_HOST="unix:///nowhere.sock")
+    def run_json(*words: str) -> CommandResult:
+        return run_mergemill(*words, "--json", cwd=tmp_path, DOCKER_HOST="unix:///nowhere.sock")
 
-    done = told("run", "git:ada__greet", "--kind", "review")
-    assert (done.code, done.err) == (0, "")
+    done = run_json("run", "git:ada__greet", "--kind", "review")
+    assert (done.exit_code, done.stderr) == (0, "")
     assert {line["stage"] for line in done.lines[:-1]} == {"mine", "derive", "certify"}
     assert [done.lines[-1][key] for key in ("environments", "tasks", "certified")] == [0, {"review": 4}, 4]
-    assert told("run", "git:ada__greet", "--kind", "review").lines[-1]["new"] == 0
-    assert told("certify", "--kind", "review").code == 0
-    assert told("run", "git:ada__greet", "--kind", "review,simulated").code == 4  # that is, where no build succeeds
+    assert run_json("run", "git:ada__greet", "--kind", "review").lines[-1]["new"] == 0
+    assert run_json("certify", "--kind", "review").exit_code == 0
+    assert (
+        run_json("run", "git:ada__greet", "--kind", "review,simulated").exit_code == 4
+    )  # that is, where no build succeeds
 
 
 def test_a_setting_is_an_option_a_variable_and_a_key_in_this_order(tmp_path: Path) -> None:
-    def asked(*words: str, **variables: str) -> str:
-        return mergemill("tasks", "list", *words, cwd=tmp_path, **variables).err
+    def find_database(*words: str, **variables: str) -> str:
+        return run_mergemill("tasks", "list", *words, cwd=tmp_path, **variables).stderr
 
-    assert "mergemill.db" in asked()
+    assert "mergemill.db" in find_database()
     (tmp_path / "mergemill.toml").write_text('db = "sqlite:///of-the-file.db"\n')
-    assert "of-the-file.db" in asked()
-    assert "of-the-variable.db" in asked(MERGEMILL_DB="sqlite:///of-the-variable.db")
-    assert "of-the-option.db" in asked("--db", "sqlite:///of-the-option.db", MERGEMILL_DB="sqlite:///v.db")
+    assert "of-the-file.db" in find_database()
+    assert "of-the-variable.db" in find_database(MERGEMILL_DB="sqlite:///of-the-variable.db")
+    assert "of-the-option.db" in find_database("--db", "sqlite:///of-the-option.db", MERGEMILL_DB="sqlite:///v.db")
     (tmp_path / "mergemill.toml").write_text("frob = 1\n")
-    assert "frob" in asked()
+    assert "frob" in find_database()
     (tmp_path / "mergemill.toml").write_text("db = \n")
-    assert "mergemill.toml" in asked()
+    assert "mergemill.toml" in find_database()
 
 
 # ------------------------------------------------------------------------------------------------------- mining
 
 
-def test_mining_prints_a_line_for_each_change_and_again_nothing(tmp_path: Path) -> None:
+def test_mining_prints_a_line_for_each_change_and_a_repetition_prints_none(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "greet")
     repo.commit("Begin", {"greet.py": "def hi():\n    return 'hi'\n", "LICENSE": "MIT License\n"})
     repo.commit(
         "Greet properly, as people expect it (#1)",
         {"greet.py": "def hi():\n    return 'hello'\n", "tests/test_greet.py": "def test_hi():\n    assert True\n"},
     )
-    first = mergemill("mine", "git:greet", "--json", cwd=tmp_path)
-    assert first.code == 0, first.err
+    first = run_mergemill("mine", "git:greet", "--json", cwd=tmp_path)
+    assert first.exit_code == 0, first.stderr
     assert first.lines[-1]["event"] == "summary"
     assert list(first.lines[-1]) == [
-        "event", "new", "mined", "candidates", "environments", "verified", "tasks", "certified", "rejected", "seconds",
-    ]  # fmt: skip
-    told = [line for line in first.lines[:-1] if line["ok"]]
-    assert [(line["event"], line["stage"], line["reason"]) for line in told] == [("record", "mine", None)]
+        "event",
+        "new",
+        "mined",
+        "candidates",
+        "environments",
+        "verified",
+        "tasks",
+        "certified",
+        "rejected",
+        "seconds",
+    ]
+    accepted = [line for line in first.lines[:-1] if line["ok"]]
+    assert [(line["event"], line["stage"], line["reason"]) for line in accepted] == [("record", "mine", None)]
     assert first.lines[-1]["new"] == len(first.lines) - 1
-    again = mergemill("mine", "git:greet", "--json", cwd=tmp_path)
+    again = run_mergemill("mine", "git:greet", "--json", cwd=tmp_path)
     assert (len(again.lines), again.lines[-1]["new"]) == (1, 0)
 
 
@@ -212,19 +239,21 @@ def test_a_terminal_shows_a_table_and_no_json(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "greet")
     repo.commit("Begin", {"greet.py": "x = 1\n"})
     command = ["script", "-qec", "mergemill mine git:greet; NO_COLOR=1 mergemill funnel", "/dev/null"]
-    done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=make_command_environment(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout
     assert "passed" in done.stdout  # the live table
     assert '"event"' not in done.stdout
     assert "\x1b[3" not in done.stdout.rpartition("this run:")[2]
 
 
-def test_quiet_says_nothing(tmp_path: Path) -> None:
+def test_quiet_prints_nothing(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "greet")
     repo.commit("Begin", {"greet.py": "x = 1\n"})
     repo.commit("Go on (#1)", {"greet.py": "x = 2\n"})
-    done = mergemill("--quiet", "mine", "git:greet", cwd=tmp_path)
-    assert (done.code, done.out, done.err) == (0, "", "")
+    done = run_mergemill("--quiet", "mine", "git:greet", cwd=tmp_path)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_one_bad_source_does_not_stop_the_others(tmp_path: Path) -> None:
@@ -232,20 +261,20 @@ def test_one_bad_source_does_not_stop_the_others(tmp_path: Path) -> None:
     repo.commit("Begin", {"greet.py": "x = 1\n"})
     repo.commit("Go on (#1)", {"greet.py": "x = 2\n"})
     (tmp_path / "list").write_text("git:nowhere  # not there\ngit:greet\n")
-    done = mergemill("mine", "@list", "--json", cwd=tmp_path)
-    assert done.code == 3
+    done = run_mergemill("mine", "@list", "--json", cwd=tmp_path)
+    assert done.exit_code == 3
     assert done.lines[-1]["mined"] > 0
 
 
 def test_the_log_of_errors_is_never_on_standard_output(folder: Path) -> None:
-    done = mergemill("mine", "git:nowhere", "--json", cwd=folder)
-    assert all(json.loads(line)["event"] in ("problem", "summary") for line in done.out.splitlines())
+    done = run_mergemill("mine", "git:nowhere", "--json", cwd=folder)
+    assert all(json.loads(line)["event"] in ("problem", "summary") for line in done.stdout.splitlines())
 
 
-def test_who_reads_only_the_beginning_is_not_bothered(folder: Path) -> None:
+def test_head_of_a_large_result_prints_no_error(folder: Path) -> None:
     command = "mergemill sql 'SELECT a.seq FROM event a, event b, event c, event d' --json | head -1"
     done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True, check=True
+        ["bash", "-c", command], cwd=folder, env=make_command_environment(), capture_output=True, text=True, check=True
     )
     assert done.stderr == ""
 
@@ -253,13 +282,51 @@ def test_who_reads_only_the_beginning_is_not_bothered(folder: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- docs
 
 
-@pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
+@pytest.mark.parametrize("words", [words for words, _ in iter_commands()], ids=" ".join)
 def test_every_command_and_option_is_documented(words: tuple[str, ...]) -> None:
     page = (DOCS / "cli.md").read_text()
     assert f"`mergemill {' '.join(words)}" in page
-    command = dict(commands())[words]
+    command = dict(iter_commands())[words]
     options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
     assert {option for option in options if not re.search(rf"[` ]{option}\b", page)} == set()
+
+
+# ---------------------------------------------------------------------------------------------------------- help
+
+LISTING = """
+import sys
+from mergemill.cli import run_command_line
+run_command_line(["--help"])
+loaded = {module.partition(".")[0] for module in sys.modules}
+heavy = loaded & {"pydantic", "sqlalchemy", "taskdb", "miner", "builders", "verifiers", "docker", "git"}
+sys.exit(f"loaded: {heavy}" if heavy else 0)
+"""
+
+
+def test_the_list_of_commands_is_printed_without_loading_a_command(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LISTING],
+        cwd=tmp_path,
+        env=make_command_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert set(COMMANDS) <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_of_a_command_begins_its_help(name: str) -> None:
+    assert (load_command(COMMANDS[name]).help or "").splitlines()[0] == COMMANDS[name].summary
+
+
+@pytest.mark.parametrize("words", [words for words, _ in iter_commands()], ids=" ".join)
+def test_every_command_has_an_example_that_parses(words: tuple[str, ...]) -> None:
+    command = dict(iter_commands())[words]
+    example = re.search(rf"Example: mergemill {' '.join(words)}(.*)", command.help or "")
+    assert example, command.help
+    command.make_context(words[-1], shlex.split(example[1]), resilient_parsing=True)
 
 
 # -------------------------------------------------------------------------------------------------------- Ctrl-C
@@ -271,7 +338,7 @@ from mergemill import cli
 from taskdb import queries
 
 def slow(*_):
-    ThreadPoolExecutor(1).submit(time.sleep, 60)  # what a worker leaves behind must not hold up the end
+    ThreadPoolExecutor(1).submit(time.sleep, 60)  # a busy worker thread must not delay the exit
     os.kill(os.getpid(), signal.{name})
     time.sleep(60)
 
@@ -282,45 +349,51 @@ cli.main()
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_ctrl_c_or_a_service_that_is_stopped_leaves_at_once_with_130(name: str, folder: Path) -> None:
+def test_ctrl_c_and_sigterm_exit_at_once_with_130(name: str, folder: Path) -> None:
     script = INTERRUPTED.replace("{name}", name)
     done = subprocess.run(
-        [sys.executable, "-c", script], cwd=folder, env=environment(), capture_output=True, text=True, timeout=30,
+        [sys.executable, "-c", script],
+        cwd=folder,
+        env=make_command_environment(),
+        capture_output=True,
+        text=True,
+        timeout=30,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 130
-    assert done.stderr == "mergemill: stopped; the same command goes on from here\n"
+    assert done.stderr == "mergemill: stopped; the same command continues from here\n"
 
 
 # ------------------------------------------------------------------------------------------------- kinds of tasks
 
 
-def test_yields_tell_of_each_change_which_kinds_it_gave(folder: Path) -> None:
-    done = mergemill("tasks", "yields", "--json", cwd=folder)
+def test_yields_list_the_kinds_that_each_change_gave(folder: Path) -> None:
+    done = run_mergemill("tasks", "yields", "--json", cwd=folder)
     assert [(row["change"], row["bugfix"], row["review"]) for row in done.lines] == [
-        ("ada__greet-2", "derived", None), ("ada__greet-1", "certified", None),
-    ]  # fmt: skip
-    total = mergemill("tasks", "yields", "--total", "--json", cwd=folder)
+        ("ada__greet-2", "derived", None),
+        ("ada__greet-1", "certified", None),
+    ]
+    total = run_mergemill("tasks", "yields", "--total", "--json", cwd=folder)
     assert total.lines == [{"kind": "bugfix", "changes": 2, "tasks": 2, "certified": 1, "rejected": {}}]
 
 
-def test_a_kind_that_is_none_is_a_usage_error_that_names_them(folder: Path) -> None:
-    done = mergemill("derive", "--kind", "review,injected", "--kind", "poem", cwd=folder)
-    assert done.code == 2
-    assert "there is no kind poem" in done.err
-    assert "test-writing" in done.err
+def test_an_unknown_kind_is_a_usage_error_that_lists_the_kinds(folder: Path) -> None:
+    done = run_mergemill("derive", "--kind", "review,injected", "--kind", "poem", cwd=folder)
+    assert done.exit_code == 2
+    assert "unknown kind poem" in done.stderr
+    assert "test-writing" in done.stderr
 
 
 @pytest.mark.parametrize("word", ["train", "train=1,test=1", "a/b=1", "train=x"])
-def test_a_split_that_is_none_is_a_usage_error(folder: Path, word: str) -> None:
-    done = mergemill("export", "--format", "swebench", "--out", "out", "--split", word, cwd=folder)
-    assert done.code == 2
-    assert "such as train=0.9,test=0.1" in done.err
+def test_an_invalid_split_is_a_usage_error(folder: Path, word: str) -> None:
+    done = run_mergemill("export", "--format", "swebench", "--out", "out", "--split", word, cwd=folder)
+    assert done.exit_code == 2
+    assert "such as train=0.9,test=0.1" in done.stderr
     assert not (folder / "out").exists()
 
 
 def test_a_submission_of_another_kind_is_a_usage_error(folder: Path) -> None:
     (folder / "review.json").write_text('{"findings": []}')
-    done = mergemill("grade", "ada__greet-1.bugfix", "--review", "review.json", cwd=folder)
-    assert done.code == 2
-    assert "it takes --patch FILE" in done.err
+    done = run_mergemill("grade", "ada__greet-1.bugfix", "--review", "review.json", cwd=folder)
+    assert done.exit_code == 2
+    assert "it takes --patch FILE" in done.stderr

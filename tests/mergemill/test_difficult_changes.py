@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli import mergemill
+from tests.cli import run_mergemill
 from tests.helpers import TinyRepo
 from tests.miner.conftest import MIT
 
@@ -43,27 +43,48 @@ def total(value: str) -> str:
 
 
 CHANGES: dict[str, tuple[str, dict[str, str]]] = {
-    "one line": ("Fix the limit of one basket, which is ten and not nine", {
-        "shop/one.py": "LIMIT = 10\n", "tests/test_one.py": ONE.format("== 10"),
-    }),
-    "3,000 lines": ("Fix add of the many, which took away instead of adding", {
-        "shop/many.py": many("+"), "tests/test_many.py": MANY + ADD,
-    }),
-    "factor": ("Fix the total: the rate is added to one, not multiplied alone", {
-        "shop/price.py": total("sum(prices) * (1 + rate)"), "tests/test_price.py": NOTHING + RATE.format(1),
-    }),
-    "same line": ("Fix the total: the rate is a percentage and not a factor", {
-        "shop/price.py": total("sum(prices) * (1 + rate / 100)"),
-        "tests/test_price.py": NOTHING + RATE.format(100) + PERCENT,
-    }),
-    "no tests": ("Fix the total of prices that are no numbers, without a test for it", {
-        "shop/price.py": total("sum(map(float, prices)) * (1 + rate / 100)"),
-    }),
-    "tests that cannot fail": ("Fix the rounding of the total, with a test that cannot fail", {
-        "shop/price.py": total("round(sum(map(float, prices)) * (1 + rate / 100), 2)"),
-        "tests/test_price.py": NOTHING + RATE.format(100) + PERCENT + "\n\ndef test_rounding():\n    assert True\n",
-    }),
-}  # fmt: skip
+    "one line": (
+        "Fix the limit of one basket, which is ten and not nine",
+        {
+            "shop/one.py": "LIMIT = 10\n",
+            "tests/test_one.py": ONE.format("== 10"),
+        },
+    ),
+    "3,000 lines": (
+        "Fix add of the many, which took away instead of adding",
+        {
+            "shop/many.py": many("+"),
+            "tests/test_many.py": MANY + ADD,
+        },
+    ),
+    "factor": (
+        "Fix the total: the rate is added to one, not multiplied alone",
+        {
+            "shop/price.py": total("sum(prices) * (1 + rate)"),
+            "tests/test_price.py": NOTHING + RATE.format(1),
+        },
+    ),
+    "same line": (
+        "Fix the total: the rate is a percentage and not a factor",
+        {
+            "shop/price.py": total("sum(prices) * (1 + rate / 100)"),
+            "tests/test_price.py": NOTHING + RATE.format(100) + PERCENT,
+        },
+    ),
+    "no tests": (
+        "Fix the total of prices that are no numbers, without a test for it",
+        {
+            "shop/price.py": total("sum(map(float, prices)) * (1 + rate / 100)"),
+        },
+    ),
+    "tests that cannot fail": (
+        "Fix the rounding of the total, with a test that cannot fail",
+        {
+            "shop/price.py": total("round(sum(map(float, prices)) * (1 + rate / 100), 2)"),
+            "tests/test_price.py": NOTHING + RATE.format(100) + PERCENT + "\n\ndef test_rounding():\n    assert True\n",
+        },
+    ),
+}
 """What it is -> title and files, oldest first."""
 
 MADE = {"bugfix": "certified", "injected": "certified", "review": "certified"}
@@ -78,21 +99,30 @@ EXPECTED: dict[str, dict[str, str]] = {
 
 @pytest.mark.slow
 @pytest.mark.docker
-def test_each_becomes_tasks_that_hold_or_is_refused_with_its_reason(tmp_path: Path) -> None:
+def test_each_change_becomes_certified_tasks_or_is_rejected_with_its_reason(tmp_path: Path) -> None:
     repo = TinyRepo(tmp_path / "ada__shop")
-    repo.commit("Begin", {
-        "LICENSE": MIT, "pyproject.toml": PROJECT, "shop/__init__.py": "", "shop/one.py": "LIMIT = 9\n",
-        "shop/price.py": total("sum(prices) * rate"), "shop/many.py": many("-"), "tests/test_price.py": NOTHING,
-        "tests/test_many.py": MANY, "tests/test_one.py": ONE.format("> 1"),
-    })  # fmt: skip
+    repo.commit(
+        "Begin",
+        {
+            "LICENSE": MIT,
+            "pyproject.toml": PROJECT,
+            "shop/__init__.py": "",
+            "shop/one.py": "LIMIT = 9\n",
+            "shop/price.py": total("sum(prices) * rate"),
+            "shop/many.py": many("-"),
+            "tests/test_price.py": NOTHING,
+            "tests/test_many.py": MANY,
+            "tests/test_one.py": ONE.format("> 1"),
+        },
+    )
     names = {f"ada__shop-{repo.commit(title, files)[:10]}": what for what, (title, files) in CHANGES.items()}
-    run = mergemill("run", "git:ada__shop", "--kind", "bugfix,injected,combined,review", "--json", cwd=tmp_path)
-    assert run.code == 0, run.err
+    run = run_mergemill("run", "git:ada__shop", "--kind", "bugfix,injected,combined,review", "--json", cwd=tmp_path)
+    assert run.exit_code == 0, run.stderr
     assert not [line for line in run.lines if line["event"] == "problem"]
-    rows = mergemill("tasks", "yields", "--json", cwd=tmp_path).lines
-    told: dict[str, Any] = {
-        names[row["change"]]: {kind: said for kind, said in row.items() if said and kind != "change"} for row in rows
+    rows = run_mergemill("tasks", "yields", "--json", cwd=tmp_path).lines
+    outcomes: dict[str, Any] = {
+        names[row["change"]]: {kind: value for kind, value in row.items() if value and kind != "change"} for row in rows
     }
-    assert told == EXPECTED
+    assert outcomes == EXPECTED
     reasons = {names.get(line["name"]): line["reason"] for line in run.lines if line.get("stage") in ("mine", "verify")}
     assert (reasons["no tests"], reasons["tests that cannot fail"]) == ("no-tests", "no-fail-to-pass")

@@ -1,4 +1,4 @@
-"""The doctor says what is missing and the command that mends it."""
+"""`mergemill doctor` reports what is missing and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import sys
 import pytest
 
 from builders.bases import ensure_base
-from mergemill.config import Settings
-from mergemill.doctor import CHECKS, checks
-from tests.boxes import make_services
-from tests.cli import mergemill
-from tests.github import GitHub, Limits, Token, World
+from core.config import Settings
+from mergemill.doctor import CHECKS, run_checks
+from tests.cli import run_mergemill
+from tests.containers import make_services
+from tests.github import AccessToken, GitHub, TokenLimits, World
 
 
-def found(settings: Settings) -> dict:
-    return {check.name: check for check in checks(settings)}
+def run_all_checks(settings: Settings) -> dict:
+    return {check.name: check for check in run_checks(settings)}
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def no_engine(tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_index(monkeypatch):
-    """An index address where nobody listens."""
+    """An index address where no server listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
@@ -36,8 +36,8 @@ def no_index(monkeypatch):
         yield
 
 
-def test_without_an_engine_the_others_are_still_checked_and_the_command_is_named(tmp_path, no_engine, no_index):
-    seen = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))
+def test_without_an_engine_the_other_checks_run_and_the_fix_is_named(tmp_path, no_engine, no_index):
+    seen = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))
     assert len(seen) == len(CHECKS)
     assert (seen["docker engine"].ok, seen["docker engine"].fix) == (False, "scripts/setup docker")
     assert not seen["base images"].ok
@@ -45,54 +45,59 @@ def test_without_an_engine_the_others_are_still_checked_and_the_command_is_named
     assert seen["python"].ok
 
 
-def test_a_silent_package_index_is_named(tmp_path, no_engine, no_index):
-    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["package index"]
+def test_a_package_index_that_does_not_answer_fails_its_check(tmp_path, no_engine, no_index):
+    check = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))["package index"]
     assert not check.ok
     assert "PIP_INDEX_URL" in check.fix
 
 
-def test_a_missing_database_is_fine_and_a_file_that_is_none_is_not(tmp_path, no_engine, no_index):
-    assert found(Settings(db=f"sqlite:///{tmp_path}/none.db"))["database"].ok
+def test_a_missing_database_passes_and_another_file_fails(tmp_path, no_engine, no_index):
+    assert run_all_checks(Settings(db=f"sqlite:///{tmp_path}/none.db"))["database"].ok
     (tmp_path / "text.db").write_text("no database at all, but longer than a header of one hundred bytes " * 3)
-    assert not found(Settings(db=f"sqlite:///{tmp_path}/text.db"))["database"].ok
+    assert not run_all_checks(Settings(db=f"sqlite:///{tmp_path}/text.db"))["database"].ok
 
 
-def test_a_foreign_database_is_told(tmp_path, no_engine, no_index):
+def test_a_database_of_another_program_fails_its_check(tmp_path, no_engine, no_index):
     connection = sqlite3.connect(tmp_path / "other.db")
     connection.execute("create table t (x)")
     connection.commit()
     connection.close()
-    assert not found(Settings(db=f"sqlite:///{tmp_path}/other.db"))["database"].ok
+    assert not run_all_checks(Settings(db=f"sqlite:///{tmp_path}/other.db"))["database"].ok
 
 
-def test_a_ca_bundle_that_is_not_there_is_told(tmp_path, no_engine, no_index):
-    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db", ca_bundle=tmp_path / "none.pem"))["network settings"]
+def test_a_missing_ca_bundle_fails_its_check(tmp_path, no_engine, no_index):
+    settings = Settings(db=f"sqlite:///{tmp_path}/a.db", ca_bundle=tmp_path / "none.pem")
+    check = run_all_checks(settings)["network settings"]
     assert not check.ok
 
 
-def test_the_foreign_package_verifiers_is_told(tmp_path, monkeypatch, no_engine, no_index):
+def test_the_package_verifiers_of_pypi_fails_its_check(tmp_path, monkeypatch, no_engine, no_index):
     info = tmp_path / "verifiers-0.1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: verifiers\nVersion: 0.1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["environment"]
+    check = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))["environment"]
     assert not check.ok
     assert "environment of its own" in check.fix
 
 
-def test_no_github_token_is_fine_and_what_it_would_be_for_is_told(tmp_path, monkeypatch, no_engine, no_index):
+def test_a_missing_github_token_passes_with_its_purpose(tmp_path, monkeypatch, no_engine, no_index):
     monkeypatch.delenv("GITHUB_TOKEN", raising=False)
-    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["github"]
+    check = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))["github"]
     assert check.ok
     assert "GITHUB_TOKEN" in check.detail
 
 
-def test_each_github_token_is_told_with_what_is_left_and_a_wrong_one_with_the_fix(tmp_path, no_engine, no_index):
-    tokens = [Token("ghp_good_token1", limits=Limits(points=77, requests=88)), Token("ghp_old_token2", revoked=True)]
+def test_each_github_token_is_listed_with_its_quota_and_a_wrong_one_with_the_fix(tmp_path, no_engine, no_index):
+    tokens = [
+        AccessToken("ghp_good_token1", limits=TokenLimits(points=77, requests=88)),
+        AccessToken("ghp_old_token2", revoked=True),
+    ]
     with GitHub(World(), tokens=tokens) as hub:
         base = {"db": f"sqlite:///{tmp_path}/a.db", "github_api": hub.url}
-        good = found(Settings.model_validate(base | {"github_tokens": "ghp_good_token1"}))["github"]
-        both = found(Settings.model_validate(base | {"github_tokens": "ghp_good_token1,ghp_old_token2"}))["github"]
+        good = run_all_checks(Settings.model_validate(base | {"github_tokens": "ghp_good_token1"}))["github"]
+        settings = Settings.model_validate(base | {"github_tokens": "ghp_good_token1,ghp_old_token2"})
+        both = run_all_checks(settings)["github"]
         assert hub.account("ghp_good_token1").used.get("core", 0) == 0
     assert (good.ok, good.detail) == (True, "the token (...ken1): 77 points and 88 requests left")
     assert not both.ok
@@ -100,20 +105,20 @@ def test_each_github_token_is_told_with_what_is_left_and_a_wrong_one_with_the_fi
     assert "GITHUB_TOKEN" in both.fix
 
 
-def test_a_github_out_of_reach_is_told_and_fine(tmp_path, no_engine, no_index):
+def test_an_unreachable_github_passes_with_a_message(tmp_path, no_engine, no_index):
     options = {
         "db": f"sqlite:///{tmp_path}/a.db",
         "github_api": "http://127.0.0.1:9",
         "github_tokens": "ghp_good_token1",
     }
-    check = found(Settings.model_validate(options))["github"]
+    check = run_all_checks(Settings.model_validate(options))["github"]
     assert check.ok
     assert "the connection to http://127.0.0.1:9 failed" in check.detail
 
 
 @pytest.mark.docker
-def test_with_an_engine_its_version_and_room_are_told(tmp_path, no_index):
-    seen = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))
+def test_an_engine_is_listed_with_version_and_free_space(tmp_path, no_index):
+    seen = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))
     assert seen["docker engine"].ok
     assert "storage driver" in seen["docker engine"].detail
     assert "MB free" in seen["docker disk"].detail or "not on this machine" in seen["docker disk"].detail
@@ -126,18 +131,23 @@ def test_containers_of_a_killed_run_are_counted_and_the_command_named_removes_th
     killed.kill()
     killed.wait()
     killed.stdout.close()
-    subprocess.run(["docker", "create", "--name", name, ensure(tmp_path), "true"], check=True, capture_output=True)
-    check = found(Settings(db=f"sqlite:///{tmp_path}/a.db"))["leftovers"]
+    subprocess.run(["docker", "create", "--name", name, make_image(tmp_path), "true"], check=True, capture_output=True)
+    check = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))["leftovers"]
     assert not check.ok
     assert int(check.detail.split()[0]) >= 1
-    assert mergemill(*check.fix.partition(" (")[0].split()[1:], cwd=tmp_path).code == 0
+    assert run_mergemill(*check.fix.partition(" (")[0].split()[1:], cwd=tmp_path).exit_code == 0
     left = subprocess.run(["docker", "ps", "-aq", "--filter", f"name={name}"], check=True, capture_output=True)
     assert left.stdout == b""
 
 
-KILLED = "from backends.sandbox import owner; print(owner.new_name(), flush=True); import time; time.sleep(600)"
+KILLED = """
+import time
+from backends.sandbox.container_names import make_container_name
+print(make_container_name(), flush=True)
+time.sleep(600)
+"""
 
 
-def ensure(folder) -> str:
+def make_image(folder) -> str:
     """Name of some image."""
     return ensure_base("python", "3.11", make_services(folder)).name

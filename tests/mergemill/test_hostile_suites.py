@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import mergemill
+from tests.cli import run_mergemill
 from tests.sample import COUNT_RIGHT, TEST_COUNT_RIGHT, make_sample
 
 LIMITS = {
@@ -46,10 +46,12 @@ def add_change(folder: Path, hostile: str) -> None:
 def test_a_hostile_suite_is_rejected_with_its_reason(name: str, tmp_path: Path) -> None:
     add_change(tmp_path, HOSTILE[name])
     started = time.monotonic()
-    done = mergemill("run", "git:ada__greet", "--only", "ada__greet-9", "--test-timeout", "8", cwd=tmp_path, **LIMITS)
-    why = mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
+    done = run_mergemill(
+        "run", "git:ada__greet", "--only", "ada__greet-9", "--test-timeout", "8", cwd=tmp_path, **LIMITS
+    )
+    why = run_mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
 
-    assert done.code == 0, done.err
+    assert done.exit_code == 0, done.stderr
     assert time.monotonic() - started < 240
     assert why["events"][-1]["stage"] == "verify"
     assert not why["events"][-1]["ok"]
@@ -58,10 +60,10 @@ def test_a_hostile_suite_is_rejected_with_its_reason(name: str, tmp_path: Path) 
 
 @pytest.mark.docker
 @pytest.mark.parametrize("name", HARMLESS)
-def test_a_rude_suite_is_survived(name: str, tmp_path: Path) -> None:
+def test_a_badly_behaved_but_harmless_suite_is_verified(name: str, tmp_path: Path) -> None:
     add_change(tmp_path, HARMLESS[name])
-    done = mergemill("run", "git:ada__greet", "--only", "ada__greet-9", cwd=tmp_path, **LIMITS)
-    why = mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
+    done = run_mergemill("run", "git:ada__greet", "--only", "ada__greet-9", cwd=tmp_path, **LIMITS)
+    why = run_mergemill("why", "ada__greet-9", "--json", cwd=tmp_path).json
 
-    assert done.code == 0, done.err
+    assert done.exit_code == 0, done.stderr
     assert why["events"][-1]["stage"] in ("verify", "derive", "certify"), why

@@ -11,15 +11,15 @@ import pytest
 from backends.sandbox.docker import DockerSandbox
 from builders import layers
 from builders.bases import ensure_base
-from taskdb.chains import Finished
+from taskdb.chains import StageResult
 from taskdb.records import BuildPlan, Environment, Stage
 from taskdb.store import Store
 from tests import records
-from tests.boxes import make_services
-from tests.cli import mergemill
+from tests.cli import run_mergemill
+from tests.containers import make_services
 
 
-class Engine:
+class FakeEngine:
     """The real engine, with tiny images named as the builders name theirs; those made here are gone afterwards."""
 
     def __init__(self, folder: Path) -> None:
@@ -30,10 +30,14 @@ class Engine:
 
     def image(self, name: str, layer: str, base: str | None = None) -> str:
         """Make an image of one file."""
-        ran, image = self.sandbox.build(
-            base or self.base, ["touch", f"/{uuid.uuid4().hex}"], name, limits=self.services.build_limits(),
-            network=False, labels={layers.LABEL: layer},
-        )  # fmt: skip
+        ran, image = self.sandbox.images.build(
+            base or self.base,
+            ["touch", f"/{uuid.uuid4().hex}"],
+            name,
+            limits=self.services.build_limits(),
+            network=False,
+            labels={layers.LAYER_LABEL: layer},
+        )
         assert image is not None, ran.output
         self.made.append(name)
         return name
@@ -44,36 +48,40 @@ class Engine:
         below = self.image(f"mergemill/deps:{plan.dependency_key[:16]}", "dependencies")
         image = self.image(f"mergemill/env:prune-test-{uuid.uuid4().hex[:16]}", "source", below)
         number = len(self.made)
-        return records.environment(records.candidate(records.pull_request(number)), plan=plan, image=image)
+        return records.make_environment(
+            records.make_candidate(records.make_pull_request(number)), plan=plan, image=image
+        )
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    engine = Engine(tmp_path)
+def engine(tmp_path: Path) -> Iterator[FakeEngine]:
+    engine = FakeEngine(tmp_path)
     yield engine
     for name in reversed(engine.made):
-        engine.sandbox.remove_image(name)
+        engine.sandbox.images.remove(name)
 
 
 def keep(store: Store, number: int, environment: Environment, *, rejected: bool = False, task: bool = False) -> None:
     """Write the chain of an environment: to a task, to a rejection by the verifier, or waiting for it."""
-    pull = records.pull_request(number)
-    store.mined((pull, records.candidate(pull), 0.1))
-    verification = records.verification(environment)
+    pull = records.make_pull_request(number)
+    store.add_mined_changes((pull, records.make_candidate(pull), 0.1))
+    verification = records.make_verification(environment)
     results = [(Stage.BUILD, environment)]
     if rejected:
-        results.append((Stage.VERIFY, records.rejection(environment, Stage.VERIFY, "flaky")))  # type: ignore[arg-type]
+        results.append((Stage.VERIFY, records.make_rejection(environment, Stage.VERIFY, "flaky")))  # type: ignore[arg-type]
     if task:
-        candidate = records.candidate(pull)
-        derived = records.task(verification, candidate, image=environment.image, plan=environment.plan)
+        candidate = records.make_candidate(pull)
+        derived = records.make_task(verification, candidate, image=environment.image, plan=environment.plan)
         results += [(Stage.VERIFY, verification), (Stage.DERIVE, derived)]  # type: ignore[list-item]
-        results.append((Stage.CERTIFY, records.rejection(derived, Stage.CERTIFY, "noop-passes")))  # type: ignore[arg-type]
+        results.append((Stage.CERTIFY, records.make_rejection(derived, Stage.CERTIFY, "noop-passes")))  # type: ignore[arg-type]
     for stage, result in results:
-        store.finish(Finished(stage=stage, result=result, source=pull.source, name=pull.name, seconds=1.0))
+        store.add_stage_results(
+            StageResult(stage=stage, result=result, source=pull.source, name=pull.name, seconds=1.0)
+        )
 
 
 @pytest.mark.docker
-def test_only_images_that_nothing_here_needs_any_more_are_removed(engine: Engine, tmp_path: Path) -> None:
+def test_only_images_that_nothing_needs_are_removed(engine: FakeEngine, tmp_path: Path) -> None:
     waiting, rejected, tasked, elsewhere = (engine.environment() for _ in range(4))
     foreign = engine.image(f"mergemill-test/foreign:{uuid.uuid4().hex[:8]}", "source")
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
@@ -82,7 +90,7 @@ def test_only_images_that_nothing_here_needs_any_more_are_removed(engine: Engine
         keep(store, 6, tasked, task=True)
 
     def names(*words: str) -> list[str]:
-        return [row["name"] for row in mergemill("images", "prune", "--json", *words, cwd=tmp_path).lines]
+        return [row["name"] for row in run_mergemill("images", "prune", "--json", *words, cwd=tmp_path).lines]
 
     unneeded = [rejected.image, f"mergemill/deps:{rejected.plan.dependency_key[:16]}"]
     everything = names("--all", "--dry-run")
@@ -94,5 +102,5 @@ def test_only_images_that_nothing_here_needs_any_more_are_removed(engine: Engine
     for environment, there in ((waiting, True), (rejected, False), (tasked, True), (elsewhere, True)):
         below = f"mergemill/deps:{environment.plan.dependency_key[:16]}"
         for name in (environment.image, below):
-            assert (engine.sandbox.image(name) is not None) is there, name
-    assert engine.sandbox.image(foreign) is not None
+            assert (engine.sandbox.images.inspect(name) is not None) is there, name
+    assert engine.sandbox.images.inspect(foreign) is not None

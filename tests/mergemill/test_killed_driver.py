@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import environment, mergemill
+from tests.cli import make_command_environment, run_mergemill
 from tests.sample import make_sample
 
 KILLS = 10
 
 
-def certified(folder: Path) -> list[tuple[str, str, str]]:
-    rows = mergemill("tasks", "list", "--json", cwd=folder).lines
+def list_certified(folder: Path) -> list[tuple[str, str, str]]:
+    rows = run_mergemill("tasks", "list", "--json", cwd=folder).lines
     return sorted((row["id"], row["name"], row["status"]) for row in rows)
 
 
@@ -26,36 +26,39 @@ def test_ten_kills_at_random_moments_change_no_task(tmp_path: Path) -> None:
     for name in ("undisturbed", "killed"):
         make_sample(tmp_path / name / "ada__greet")
     started = time.monotonic()
-    done = mergemill("run", "git:ada__greet", cwd=tmp_path / "undisturbed")
+    done = run_mergemill("run", "git:ada__greet", cwd=tmp_path / "undisturbed")
     whole = time.monotonic() - started
-    assert done.code == 0, done.err
+    assert done.exit_code == 0, done.stderr
 
     seed = random.randrange(1 << 32)
     moments = random.Random(seed)
     for _ in range(KILLS):
         with subprocess.Popen(
             ["mergemill", "run", "git:ada__greet"],
-            cwd=tmp_path / "killed", env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        ) as driver:  # fmt: skip
+            cwd=tmp_path / "killed",
+            env=make_command_environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as driver:
             try:
                 driver.wait(moments.uniform(0, whole))
             except subprocess.TimeoutExpired:
                 driver.send_signal(signal.SIGKILL)
-    last = mergemill("run", "git:ada__greet", cwd=tmp_path / "killed")
+    last = run_mergemill("run", "git:ada__greet", cwd=tmp_path / "killed")
 
-    assert last.code == 0, last.err
-    assert certified(tmp_path / "undisturbed"), "the sample gives no task: nothing was tested"
-    assert certified(tmp_path / "killed") == certified(tmp_path / "undisturbed"), f"seed {seed}"
+    assert last.exit_code == 0, last.stderr
+    assert list_certified(tmp_path / "undisturbed"), "the sample gives no task: nothing was tested"
+    assert list_certified(tmp_path / "killed") == list_certified(tmp_path / "undisturbed"), f"seed {seed}"
 
 
 @pytest.mark.docker
 def test_the_same_command_again_changes_nothing(tmp_path: Path) -> None:
     make_sample(tmp_path / "ada__greet")
-    first = mergemill("run", "git:ada__greet", "--json", cwd=tmp_path)
-    tasks = certified(tmp_path)
-    again = mergemill("run", "git:ada__greet", "--json", cwd=tmp_path)
+    first = run_mergemill("run", "git:ada__greet", "--json", cwd=tmp_path)
+    tasks = list_certified(tmp_path)
+    again = run_mergemill("run", "git:ada__greet", "--json", cwd=tmp_path)
 
-    assert (first.code, again.code) == (0, 0), first.err + again.err
+    assert (first.exit_code, again.exit_code) == (0, 0), first.stderr + again.stderr
     assert first.lines[-1]["new"] > 0
     assert again.lines[-1]["new"] == 0
-    assert certified(tmp_path) == tasks != []
+    assert list_certified(tmp_path) == tasks != []

@@ -1,4 +1,4 @@
-"""What the miner's tests start from."""
+"""Fixtures for the tests of the miner."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from backends.clones import Clones
+from backends.clones import CloneStore
 from backends.services import Services
-from mergemill.config import Settings
-from miner.mine import Mined, mine
+from core.config import Settings
+from miner.mine import MinedChange, mine
 from taskdb.artifacts import Artifacts
 from tests.helpers import TinyRepo
 
@@ -30,51 +30,51 @@ FIX = {
 }
 
 
-class Workshop:
-    """Services in a temporary folder, and mining in one word."""
+class MinerHarness:
+    """Services in a temporary folder, and mining in one call."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def services(self, **options: object) -> Services:
+    def open_services(self, **options: object) -> Services:
         settings = Settings.model_validate({"store": self.folder / "store", **options})
         return Services(
             settings=settings,
             sandbox=cast("Sandbox", None),  # the miner runs nothing
-            clones=Clones(settings.store_dir / "clones", settings.clones, attempts=2, first_wait=0.01),
+            clones=CloneStore(settings.store_dir / "clones", settings.clones, attempts=2, first_wait=0.01),
             artifacts=Artifacts(settings.store_dir / "artifacts"),
         )
 
-    def mine(self, source: str, **options: object) -> list[Mined]:
-        found = list(mine(source, self.services(**options)))
-        assert all(isinstance(item, Mined) for item in found), found
-        return cast("list[Mined]", found)
+    def mine(self, source: str, **options: object) -> list[MinedChange]:
+        found = list(mine(source, self.open_services(**options)))
+        assert all(isinstance(item, MinedChange) for item in found), found
+        return cast("list[MinedChange]", found)
 
-    def patches(self, mined: Mined) -> tuple[str, str]:
-        """Gold and test patch of a candidate."""
-        artifacts = self.services().artifacts
-        return artifacts.text(mined.result.gold_patch), artifacts.text(mined.result.test_patch)  # type: ignore[union-attr]
+    def read_patches(self, mined: MinedChange) -> tuple[str, str]:
+        """Return gold and test patch of a candidate."""
+        artifacts = self.open_services().artifacts
+        return artifacts.get_text(mined.result.gold_patch), artifacts.get_text(mined.result.test_patch)  # type: ignore[union-attr]
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
-    return Workshop(tmp_path)
+def harness(tmp_path: Path) -> MinerHarness:
+    return MinerHarness(tmp_path)
 
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> TinyRepo:
-    """`acme/widget` with a licence, a module with a fault, and a test file."""
+    """Create `acme/widget` with a licence, a module with a bug, and a test file."""
     repo = TinyRepo(tmp_path / "acme__widget")
     repo.commit("Begin the project", START)
     return repo
 
 
 @pytest.fixture
-def reason(tiny: TinyRepo, workshop: Workshop) -> Callable[..., str]:
-    """The reason for which the newest change is rejected, or `candidate`."""
+def reason(tiny: TinyRepo, harness: MinerHarness) -> Callable[..., str]:
+    """Mine, and return the reason why the newest change is rejected, or `candidate`."""
 
     def ask(**options: object) -> str:
-        result = workshop.mine(f"git:{tiny.path}", **options)[0].result
+        result = harness.mine(f"git:{tiny.path}", **options)[0].result
         return str(getattr(result, "reason", "candidate"))
 
     return ask

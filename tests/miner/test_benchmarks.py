@@ -1,4 +1,4 @@
-"""Lists of what benchmarks hold: how they are written, and what a change must not be."""
+"""Lists of benchmark tasks: their formats, and the changes that they reject."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mergemill.config import Settings
-from mergemill.errors import InputError
-from miner.benchmarks import SHIPPED, benchmarks_of, rows
+from core.config import Settings
+from core.errors import InputError
+from miner.benchmarks import DATA_FOLDER, load_benchmarks, read_rows
 from tests.helpers import TinyRepo
-from tests.miner.conftest import FIX, Workshop
+from tests.miner.conftest import FIX, MinerHarness
 
-Ask = Callable[..., str]
-SAID = "Make one() return one"
+FindReason = Callable[..., str]
+STATEMENT_TEXT = "Make one() return one"
 LONG = {
     "pkg/core.py": "def one():\n" + "".join(f"    total_{n} = measure({n})\n" for n in range(8)),
     "tests/test_core.py": FIX["tests/test_core.py"],
@@ -26,7 +26,7 @@ STATEMENT = (
 )
 
 
-def written(folder: Path, name: str, content: str | list[dict[str, object]]) -> str:
+def write_list(folder: Path, name: str, content: str | list[dict[str, object]]) -> str:
     text = content if isinstance(content, str) else "".join(f"{json.dumps(row)}\n" for row in content)
     (folder / name).write_text(text)
     return str(folder / name)
@@ -46,27 +46,29 @@ def written(folder: Path, name: str, content: str | list[dict[str, object]]) -> 
     ],
 )
 def test_a_pull_request_is_named_in_many_ways(
-    name: str, content: str | list[dict[str, object]], tiny: TinyRepo, reason: Ask, tmp_path: Path
+    name: str, content: str | list[dict[str, object]], tiny: TinyRepo, reason: FindReason, tmp_path: Path
 ) -> None:
-    lists = written(tmp_path, name, content)
-    tiny.commit(f"{SAID} (#8)", FIX)
+    lists = write_list(tmp_path, name, content)
+    tiny.commit(f"{STATEMENT_TEXT} (#8)", FIX)
     assert reason(benchmarks=lists) == "candidate"
     tiny.commit("Make one() return three (#7)", {"pkg/core.py": "x = 3\n", "tests/test_core.py": "x = 3\n"})
     assert reason(benchmarks=lists) == "in-benchmark"
 
 
-def test_the_rejection_names_list_line_and_instance(tiny: TinyRepo, workshop: Workshop, tmp_path: Path) -> None:
-    lists = written(tmp_path, "bench.jsonl", [{"instance_id": "a__b-1"}, {"instance_id": "acme__widget-7"}])
-    tiny.commit(f"{SAID} (#7)", FIX)
-    result = workshop.mine(f"git:{tiny.path}", benchmarks=lists)[0].result
+def test_the_rejection_names_list_line_and_instance(tiny: TinyRepo, harness: MinerHarness, tmp_path: Path) -> None:
+    lists = write_list(tmp_path, "bench.jsonl", [{"instance_id": "a__b-1"}, {"instance_id": "acme__widget-7"}])
+    tiny.commit(f"{STATEMENT_TEXT} (#7)", FIX)
+    result = harness.mine(f"git:{tiny.path}", benchmarks=lists)[0].result
     assert getattr(result, "detail", "") == "a benchmark's list names acme__widget-7 (bench.jsonl:2)"
 
 
-def test_a_base_commit_names_a_change_only_where_no_number_does(tiny: TinyRepo, reason: Ask, tmp_path: Path) -> None:
+def test_a_base_commit_names_a_change_only_where_no_number_does(
+    tiny: TinyRepo, reason: FindReason, tmp_path: Path
+) -> None:
     base = tiny.git("rev-parse", "HEAD")
-    tiny.commit(SAID, FIX)
-    by_commit = written(tmp_path, "a.jsonl", [{"repo": "acme/widget", "base_commit": base}])
-    by_number = written(tmp_path, "b.jsonl", [{"instance_id": "acme__widget-7", "base_commit": base}])
+    tiny.commit(STATEMENT_TEXT, FIX)
+    by_commit = write_list(tmp_path, "a.jsonl", [{"repo": "acme/widget", "base_commit": base}])
+    by_number = write_list(tmp_path, "b.jsonl", [{"instance_id": "acme__widget-7", "base_commit": base}])
     assert reason(benchmarks=by_commit) == "in-benchmark"
     assert reason(benchmarks=by_number) == "candidate"  # another pull request may have begun there
 
@@ -74,57 +76,73 @@ def test_a_base_commit_names_a_change_only_where_no_number_does(tiny: TinyRepo, 
 @pytest.mark.parametrize(
     "line", ["acme/widget", "https://github.com/Acme/Widget.git", "https://github.com/acme/widget/"]
 )
-def test_a_repository_is_named_whole(line: str, tiny: TinyRepo, reason: Ask, tmp_path: Path) -> None:
-    tiny.commit(SAID, FIX)
-    assert reason(benchmarks=written(tmp_path, "list.txt", f"{line}\n")) == "in-benchmark"
-    assert reason(benchmarks=written(tmp_path, "other.txt", "acme/widgets\nother/widget\n")) == "candidate"
+def test_a_repository_is_named_whole(line: str, tiny: TinyRepo, reason: FindReason, tmp_path: Path) -> None:
+    tiny.commit(STATEMENT_TEXT, FIX)
+    assert reason(benchmarks=write_list(tmp_path, "list.txt", f"{line}\n")) == "in-benchmark"
+    assert reason(benchmarks=write_list(tmp_path, "other.txt", "acme/widgets\nother/widget\n")) == "candidate"
 
 
-def test_a_folder_stands_for_its_lists(tiny: TinyRepo, reason: Ask, tmp_path: Path) -> None:
+def test_a_folder_stands_for_its_lists(tiny: TinyRepo, reason: FindReason, tmp_path: Path) -> None:
     folder = tmp_path / "lists"
     folder.mkdir()
-    written(folder, "a.txt", "some/thing\n")
-    written(folder, "b.csv", "repo\nacme/widget\n")
-    written(folder, "README.md", "not a list\n")
-    tiny.commit(SAID, FIX)
+    write_list(folder, "a.txt", "some/thing\n")
+    write_list(folder, "b.csv", "repo\nacme/widget\n")
+    write_list(folder, "README.md", "not a list\n")
+    tiny.commit(STATEMENT_TEXT, FIX)
     assert reason(benchmarks=str(folder)) == "in-benchmark"
 
 
-def test_a_copy_of_a_patch_is_rejected_whoever_made_it(tiny: TinyRepo, workshop: Workshop, tmp_path: Path) -> None:
-    tiny.commit(SAID, LONG)
+def test_a_copy_of_a_patch_is_rejected_in_any_repository(tiny: TinyRepo, harness: MinerHarness, tmp_path: Path) -> None:
+    tiny.commit(STATEMENT_TEXT, LONG)
     source = f"git:{tiny.path}"
-    gold, test = workshop.patches(workshop.mine(source)[0])
+    gold, test = harness.read_patches(harness.mine(source)[0])
     row = {"instance_id": "other__fork-3", "patch": gold.replace("pkg/core.py", "lib/it.py"), "test_patch": test}
-    lists = written(tmp_path, "bench.jsonl", [{"instance_id": "a__b-1", "patch": "", "problem_statement": ""}, row])
-    result = workshop.mine(source, benchmarks=lists)[0].result
+    lists = write_list(tmp_path, "bench.jsonl", [{"instance_id": "a__b-1", "patch": "", "problem_statement": ""}, row])
+    result = harness.mine(source, benchmarks=lists)[0].result
     assert getattr(result, "reason", "") == "near-duplicate"
-    assert getattr(result, "detail", "") == "its patch is 1.00 like that of other__fork-3 (bench.jsonl:2)"
-    assert not hasattr(workshop.mine(source, benchmarks=lists, max_patch_similarity=1)[0].result, "reason")
+    assert (
+        getattr(result, "detail", "") == "its patch has a similarity of 1.00 to that of other__fork-3 (bench.jsonl:2)"
+    )
+    assert not hasattr(harness.mine(source, benchmarks=lists, max_patch_similarity=1)[0].result, "reason")
 
 
-def test_a_copy_of_a_statement_is_rejected(tiny: TinyRepo, reason: Ask, tmp_path: Path) -> None:
+def test_a_copy_of_a_statement_is_rejected(tiny: TinyRepo, reason: FindReason, tmp_path: Path) -> None:
     tiny.commit(f"The parser hangs\n\n{STATEMENT}", FIX)
     issues = [{"number": 1, "title": "Hangs", "body": STATEMENT}]
     multi = [{"org": "x", "repo": "y", "number": 1, "fix_patch": "", "resolved_issues": issues}]
-    assert reason(benchmarks=written(tmp_path, "multi.jsonl", multi)) == "near-duplicate"
+    assert reason(benchmarks=write_list(tmp_path, "multi.jsonl", multi)) == "near-duplicate"
     other = [{"instance_id": "x__y-1", "problem_statement": STATEMENT.replace("e", "")}]
-    assert reason(benchmarks=written(tmp_path, "other.jsonl", other)) == "candidate"
+    assert reason(benchmarks=write_list(tmp_path, "other.jsonl", other)) == "candidate"
 
 
-def test_published_tasks_are_not_measured_against_lists(tiny: TinyRepo, workshop: Workshop, tmp_path: Path) -> None:
+def test_published_tasks_are_not_compared_with_benchmarks(
+    tiny: TinyRepo, harness: MinerHarness, tmp_path: Path
+) -> None:
     base = tiny.git("rev-parse", "HEAD")
-    tiny.commit(SAID, LONG)
-    gold, test = workshop.patches(workshop.mine(f"git:{tiny.path}")[0])
-    file = written(tmp_path, "bench.jsonl", [{
-        "instance_id": "acme__widget-7", "repo": "acme/widget", "base_commit": base, "patch": gold, "test_patch": test,
-        "problem_statement": STATEMENT, "FAIL_TO_PASS": ["t"], "PASS_TO_PASS": [],
-    }])  # fmt: skip
-    found = workshop.mine(f"instances:{file}", benchmarks=file, clones=tmp_path)[0].result
+    tiny.commit(STATEMENT_TEXT, LONG)
+    gold, test = harness.read_patches(harness.mine(f"git:{tiny.path}")[0])
+    file = write_list(
+        tmp_path,
+        "bench.jsonl",
+        [
+            {
+                "instance_id": "acme__widget-7",
+                "repo": "acme/widget",
+                "base_commit": base,
+                "patch": gold,
+                "test_patch": test,
+                "problem_statement": STATEMENT,
+                "FAIL_TO_PASS": ["t"],
+                "PASS_TO_PASS": [],
+            }
+        ],
+    )
+    found = harness.mine(f"instances:{file}", benchmarks=file, clones=tmp_path)[0].result
     assert not hasattr(found, "reason"), found
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.jsonl", '{"instance_id": "a__b-1"}\n{"repo"\n', "a.jsonl:2: not JSON"),
         ("b.jsonl", '{"number": 3}\n', "b.jsonl:1: neither a repository nor a pull request"),
@@ -134,25 +152,25 @@ def test_published_tasks_are_not_measured_against_lists(tiny: TinyRepo, workshop
         ("f.csv", "name\nx\n", "f.csv:2: neither"),
     ],
 )
-def test_what_is_wrong_with_a_list_is_said_with_its_line(name: str, content: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=said):
-        list(rows(Path(written(tmp_path, name, content))))
+def test_an_error_in_a_list_is_reported_with_its_line(name: str, content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        list(read_rows(Path(write_list(tmp_path, name, content))))
 
 
-def test_a_list_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_a_missing_list_is_reported_with_the_existing_ones(tmp_path: Path) -> None:
     for word in ("nowhere", str(tmp_path), str(tmp_path / "nothing.txt")):
         with pytest.raises(InputError):
-            benchmarks_of(Settings(benchmarks=(word,)))
+            load_benchmarks(Settings(benchmarks=(word,)))
     with pytest.raises(InputError) as error:
-        benchmarks_of(Settings(benchmarks=("nowhere",)))
+        load_benchmarks(Settings(benchmarks=("nowhere",)))
     assert "swe-bench" in str(error.value.advice)
 
 
-def test_lists_of_names_come_with_the_program() -> None:
-    for file in SHIPPED.glob("*.csv"):
-        found = list(rows(file))
+def test_lists_of_names_are_part_of_the_program() -> None:
+    for file in DATA_FOLDER.glob("*.csv"):
+        found = list(read_rows(file))
         assert len({entry.repo for entry in found}) == len(found) > 0
         assert all(entry.number is None and entry.sketch is None and not entry.commit for entry in found)
-    named = benchmarks_of(Settings(benchmarks=("swe-bench",)))
-    assert named.naming("Django/django", 1, "")
-    assert not named.naming("acme/widget", 1, "")
+    named = load_benchmarks(Settings(benchmarks=("swe-bench",)))
+    assert named.find_by_name("Django/django", 1, "")
+    assert not named.find_by_name("acme/widget", 1, "")

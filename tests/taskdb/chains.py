@@ -1,40 +1,40 @@
-"""A database with whole chains in it."""
+"""Complete chains of records in a database."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from taskdb.chains import Finished
+from taskdb.chains import StageResult
 from taskdb.records import Stage, Task
 from taskdb.store import Store
 from tests import records
 
 
-def url(folder: Path) -> str:
+def make_url(folder: Path) -> str:
     return f"sqlite:///{folder}/m.db"
 
 
-def whole_chain(
+def add_chain(
     store: Store, number: int = 1, *, source: str = "git:greet", to: Stage = Stage.CERTIFY, **candidate_fields: Any
 ) -> Task:
-    """A change taken through all stages up to one; its task."""
-    pull = records.pull_request(number, source=source)
-    candidate = records.candidate(pull, **candidate_fields)
-    environment = records.environment(candidate)
-    verification = records.verification(environment)
-    verdict = records.verdict(verification)
-    task = records.task(verification, candidate)
-    store.mined((pull, candidate, 0.1))
+    """Add a change with its records up to a stage and return its task."""
+    pull = records.make_pull_request(number, source=source)
+    candidate = records.make_candidate(pull, **candidate_fields)
+    environment = records.make_environment(candidate)
+    verification = records.make_verification(environment)
+    verdict = records.make_verdict(verification)
+    task = records.make_task(verification, candidate)
+    store.add_mined_changes((pull, candidate, 0.1))
     made = {
         Stage.BUILD: environment,
         Stage.VERIFY: verification,
         Stage.JUDGE: verdict,
         Stage.DERIVE: task,
-        Stage.CERTIFY: records.certificate(task),
+        Stage.CERTIFY: records.make_certificate(task),
     }
     for stage, record in made.items():
-        store.finish(Finished(stage=stage, result=record, source=source, name=pull.name, seconds=1.0))
+        store.add_stage_results(StageResult(stage=stage, result=record, source=source, name=pull.name, seconds=1.0))
         if stage is to:
             break
     return task

@@ -19,14 +19,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.taskdb.chains import url
+from tests.taskdb.chains import make_url
 
 ADVICE = "PostgreSQL is not installed: apt-get install -y postgresql"
 
 
 @dataclass
-class Server:
-    """A throw-away PostgreSQL. It refuses to run as root, so root gives it an account of lesser rights."""
+class PostgresServer:
+    """Temporary PostgreSQL server. It does not run as root, so root starts it with an unprivileged account."""
 
     programs: Path
     folder: Path
@@ -34,13 +34,19 @@ class Server:
 
     def run(self, program: str, *arguments: str) -> None:
         account = next((it.pw_uid for it in pwd.getpwall() if it.pw_name == "postgres"), pwd.getpwnam("nobody").pw_uid)
-        lesser = {"user": account, "extra_groups": []} if os.geteuid() == 0 else {}
-        if lesser:
+        unprivileged = {"user": account, "extra_groups": []} if os.geteuid() == 0 else {}
+        if unprivileged:
             os.chown(self.folder, account, -1)
         done = subprocess.run(
-            [self.programs / program, "-D", self.folder / "data", *arguments], cwd=self.folder, check=False, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **lesser,  # type: ignore[call-overload]
-        )  # fmt: skip
+            [self.programs / program, "-D", self.folder / "data", *arguments],
+            cwd=self.folder,
+            check=False,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **unprivileged,  # type: ignore[call-overload]
+        )
         assert done.returncode == 0, f"{program}: {done.stdout}"
 
     def start(self) -> None:
@@ -48,7 +54,7 @@ class Server:
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
         self.run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 
-    def new(self) -> str:
+    def create_database(self) -> str:
         """URL of a new, empty database."""
         name = f"m{next(self.numbers)}"
         with psycopg.connect(host=str(self.folder), user="postgres", autocommit=True) as connection:
@@ -57,13 +63,13 @@ class Server:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Iterator[PostgresServer]:
     found = shutil.which("initdb") or max(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), default="")
     if not found:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
     # A short path, for a socket's name is bounded; and outside pytest's folder, which is closed to others than root.
     with tempfile.TemporaryDirectory(prefix="mergemill-pg-") as folder:
-        made = Server(Path(found).resolve().parent, Path(folder))
+        made = PostgresServer(Path(found).resolve().parent, Path(folder))
         made.start()
         try:
             yield made
@@ -72,12 +78,12 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def postgresql(server: Server) -> str:
+def postgresql(server: PostgresServer) -> str:
     """URL of a new, empty PostgreSQL database."""
-    return server.new()
+    return server.create_database()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def db(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """URL of a new, empty database of each kind."""
-    return url(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgresql"))
+    return make_url(tmp_path) if request.param == "sqlite" else str(request.getfixturevalue("postgresql"))

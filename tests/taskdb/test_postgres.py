@@ -9,12 +9,12 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from mergemill.errors import InputError, Transient, UsageError
-from taskdb.readonly import query
+from core.errors import InputError, Transient, UsageError
+from taskdb.readonly import run_query
 from taskdb.store import Store
 from taskdb.views import VIEWS
 from tests import records
-from tests.taskdb.chains import whole_chain
+from tests.taskdb.chains import add_chain
 from tests.taskdb.test_readonly import REFUSED
 
 ROOT = Path(__file__).parents[2]
@@ -24,44 +24,59 @@ pytestmark = pytest.mark.postgres
 
 def test_sql_reads_the_views_and_changes_nothing(postgresql: str, tmp_path: Path) -> None:
     with Store.open(postgresql) as store:
-        whole_chain(store)
-        assert list(query(store, "SELECT name, status, 1 AS name FROM tasks")) == [
+        add_chain(store)
+        assert list(run_query(store, "SELECT name, status, 1 AS name FROM tasks")) == [
             {"name": "ada__greet-1.bugfix", "status": "certified", "name_2": 1}
         ]
         for view in VIEWS:
-            list(query(store, f"SELECT * FROM {view}"))  # noqa: S608 - names of ours
+            list(run_query(store, f"SELECT * FROM {view}"))  # noqa: S608 - constant names
         own = ("COMMIT; DELETE FROM task", f"COPY task TO '{tmp_path}/x'", "SELECT nextval('task_seq_seq')")
         for statement in (*REFUSED, *own):
             with pytest.raises(UsageError):
-                list(query(store, statement.format(other=tmp_path / "other")))
-        assert list(query(store, "SELECT count(*) AS n FROM task")) == [{"n": 1}]
+                list(run_query(store, statement.format(other=tmp_path / "other")))
+        assert list(run_query(store, "SELECT count(*) AS n FROM task")) == [{"n": 1}]
 
 
 def test_several_processes_may_open_and_fill_a_new_database_at_once(postgresql: str) -> None:
     code = (
         "import sys; from taskdb.store import Store; from tests import records\n"
-        "with Store.open(sys.argv[1]) as store: store.add(records.pull_request(int(sys.argv[2])))"
+        "with Store.open(sys.argv[1]) as store: store.add(records.make_pull_request(int(sys.argv[2])))"
     )
     openers = [subprocess.Popen([sys.executable, "-c", code, postgresql, str(n)], cwd=ROOT) for n in range(2)]
     assert [opener.wait() for opener in openers] == [0] * 2
     with Store.open(postgresql) as store:
-        assert list(query(store, "SELECT count(*) AS n FROM pull_request")) == [{"n": 2}]
+        assert list(run_query(store, "SELECT count(*) AS n FROM pull_request")) == [{"n": 2}]
 
 
-def test_a_database_that_is_not_ours_is_refused(postgresql: str) -> None:
+def test_two_runs_that_add_the_same_records_store_them_once(postgresql: str) -> None:
+    code = (
+        "import sys; from taskdb.store import Store; from tests import records\n"
+        "with Store.open(sys.argv[1]) as store:\n"
+        "    for n in range(200): store.add(records.make_pull_request(n))"
+    )
+    Store.open(postgresql).close()
+    runs = [subprocess.Popen([sys.executable, "-c", code, postgresql], cwd=ROOT) for _ in range(2)]
+    assert [run.wait() for run in runs] == [0, 0]
+    with Store.open(postgresql) as store:
+        assert list(run_query(store, "SELECT count(*) AS n FROM pull_request")) == [{"n": 200}]
+
+
+def test_a_database_of_another_program_is_rejected(postgresql: str) -> None:
     with psycopg.connect(postgresql.replace("+psycopg", "")) as connection:
         connection.execute("CREATE TABLE mine (x int)")
     with pytest.raises(InputError, match="not mergemill's"):
         Store.open(postgresql)
 
 
-def test_a_server_that_does_not_answer_is_tried_again_later(postgresql: str, tmp_path: Path) -> None:
+def test_a_server_that_does_not_answer_is_a_transient_failure(postgresql: str, tmp_path: Path) -> None:
     elsewhere = postgresql.partition("?")[0] + f"?host={tmp_path}"
     with pytest.raises(Transient, match="no answer from the database"):
         Store.open(elsewhere)
     with Store.open(postgresql) as store:
-        store.add(records.pull_request())
+        store.add(records.make_pull_request())
         with psycopg.connect(postgresql.replace("+psycopg", ""), autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-                          " AND datname = current_database()")  # fmt: skip
-        assert store.add(records.pull_request(2))  # a connection that was cut is made anew
+            other.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+                " AND datname = current_database()"
+            )
+        assert store.add(records.make_pull_request(2))  # a closed connection is opened again

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from taskdb.published import compare
-from taskdb.records import Published
+from taskdb.published import compare_lists
+from taskdb.records import PublishedLists
 
 IDS = {
     "Go": ("caddyconfig/caddyfile/lexer_test.go::TestLexer/case 1", "TestLexer/case 1"),
@@ -25,28 +25,28 @@ IDS = {
 
 
 @pytest.mark.parametrize("style", IDS)
-def test_published_ids_of_every_style_are_found_among_ours(style: str) -> None:
+def test_published_ids_of_every_style_are_matched(style: str) -> None:
     ours, theirs = IDS[style]
-    verdict = compare(Published(fail_to_pass=(theirs,), pass_to_pass=()), [ours], [])
+    verdict = compare_lists(PublishedLists(FAIL_TO_PASS=(theirs,), PASS_TO_PASS=()), [ours], [])
     assert verdict.verdict == "exact", verdict
 
 
-def test_what_is_only_ours_or_only_theirs_is_told() -> None:
-    published = Published(fail_to_pass=("TestA", "TestB"), pass_to_pass=())
-    verdict = compare(published, ["a_test.go::TestA", "a_test.go::TestC"], [])
+def test_missing_and_extra_tests_are_listed() -> None:
+    published = PublishedLists(FAIL_TO_PASS=("TestA", "TestB"), PASS_TO_PASS=())
+    verdict = compare_lists(published, ["a_test.go::TestA", "a_test.go::TestC"], [])
     assert verdict.verdict == "different"
     assert verdict.fail_to_pass.missing == ("TestB",)
     assert verdict.fail_to_pass.extra == ("a_test.go::TestC",)
 
 
-def test_a_file_that_is_listed_beside_its_tests_is_no_test_of_its_own() -> None:
-    published = Published(fail_to_pass=("tests/card.test.js", "tests/card.test.js:trims"), pass_to_pass=())
-    assert compare(published, ["tests/card.test.js::card > trims"], []).verdict == "exact"
-    assert compare(published, ["tests/list.test.js::list > trims"], []).verdict == "different"
+def test_a_file_listed_beside_its_tests_is_not_a_missing_test() -> None:
+    published = PublishedLists(FAIL_TO_PASS=("tests/card.test.js", "tests/card.test.js:trims"), PASS_TO_PASS=())
+    assert compare_lists(published, ["tests/card.test.js::card > trims"], []).verdict == "exact"
+    assert compare_lists(published, ["tests/list.test.js::list > trims"], []).verdict == "different"
 
 
-def test_subtests_of_go_are_told_by_their_parent_where_a_list_names_none_of_them() -> None:
+def test_subtests_of_go_are_matched_by_their_parent_where_a_list_has_no_subtests() -> None:
     ours = ["sum_test.go::TestSum", "sum_test.go::TestSum/of_two"]
-    assert compare(Published(fail_to_pass=("TestSum",), pass_to_pass=()), ours, []).verdict == "exact"
-    named = Published(fail_to_pass=("TestSum", "TestSum/of_one"), pass_to_pass=())
-    assert compare(named, ours, []).verdict == "different"
+    assert compare_lists(PublishedLists(FAIL_TO_PASS=("TestSum",), PASS_TO_PASS=()), ours, []).verdict == "exact"
+    named = PublishedLists(FAIL_TO_PASS=("TestSum", "TestSum/of_one"), PASS_TO_PASS=())
+    assert compare_lists(named, ours, []).verdict == "different"

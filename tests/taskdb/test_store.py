@@ -1,4 +1,4 @@
-"""The task database: what is kept, found again, and said when it cannot be."""
+"""The task database: storage, queries and errors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
-from mergemill.errors import InputError, MachineError, Transient, UsageError
+from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb import queries
 from taskdb.artifacts import Artifacts
-from taskdb.chains import Finished, Scope
+from taskdb.chains import StageResult
 from taskdb.records import Candidate, PublishedVerdict, PullRequest, Stage, Task
 from taskdb.schema import MIGRATIONS
 from taskdb.store import Store
 from taskdb.tables import METADATA, REVISION
 from tests import records
-from tests.taskdb.chains import url, whole_chain
+from tests.scopes import make_scope
+from tests.taskdb.chains import add_chain, make_url
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,48 +30,48 @@ ROOT = Path(__file__).parents[2]
 # ------------------------------------------------------------------------------------------------------ records
 
 
-def test_a_record_comes_back_as_it_was(db: str) -> None:
+def test_a_stored_record_is_read_back_unchanged(db: str) -> None:
     with Store.open(db) as store:
-        task = whole_chain(store)
+        task = add_chain(store)
         again = store.get(Task, task.id)
     assert again == task
     assert again.id == task.id
     assert again.image_digest == task.image_digest  # measured, and kept all the same
 
 
-def test_the_same_record_is_kept_once(db: str) -> None:
-    pull = records.pull_request()
+def test_a_record_is_stored_once(db: str) -> None:
+    pull = records.make_pull_request()
     with Store.open(db) as store:
         assert store.add(pull) == [pull]
         assert store.add(pull, pull) == []
 
 
-def test_a_record_without_its_parent_is_refused(db: str) -> None:
+def test_a_record_without_its_parent_is_rejected(db: str) -> None:
     with Store.open(db) as store, pytest.raises(Exception, match=r"(?i)foreign key"):
-        store.add(records.candidate(records.pull_request()))
+        store.add(records.make_candidate(records.make_pull_request()))
 
 
-def test_thousands_of_verdicts_are_written_at_once_and_but_once(db: str) -> None:
-    pulls = [records.pull_request(n) for n in range(3000)]
-    verdicts = [(pull, records.rejection(pull, Stage.MINE), 0.0) for pull in pulls]
+def test_thousands_of_results_are_stored_in_one_transaction_and_once(db: str) -> None:
+    pulls = [records.make_pull_request(n) for n in range(3000)]
+    verdicts = [(pull, records.make_rejection(pull, Stage.MINE), 0.0) for pull in pulls]
     with Store.open(db) as store:
-        assert len(store.mined(*verdicts)) == 3000
-        assert store.mined(*verdicts) == []
-        assert queries.summary(store)["rejected"] == {"no-tests": 3000}
+        assert len(store.add_mined_changes(*verdicts)) == 3000
+        assert store.add_mined_changes(*verdicts) == []
+        assert queries.compute_summary(store)["rejected"] == {"no-tests": 3000}
 
 
-def test_two_changes_of_one_number_are_two(db: str) -> None:
-    first, second = records.pull_request(), records.pull_request(merge_commit="f" * 40, title="Another")
+def test_two_changes_with_one_number_are_distinct(db: str) -> None:
+    first, second = records.make_pull_request(), records.make_pull_request(merge_commit="f" * 40, title="Another")
     with Store.open(db) as store:
-        pairs = [(pull, records.candidate(pull), 0.0) for pull in (first, second)]
-        assert len(store.mined(*pairs)) == 2
-        assert store.mined(*pairs) == []
-        with pytest.raises(InputError, match="may mean 2 changes"):
+        pairs = [(pull, records.make_candidate(pull), 0.0) for pull in (first, second)]
+        assert len(store.add_mined_changes(*pairs)) == 2
+        assert store.add_mined_changes(*pairs) == []
+        with pytest.raises(InputError, match="is ambiguous, 2 changes match"):
             queries.resolve_change(store, first.name)
 
 
-def test_texts_that_are_no_unicode_are_kept(db: str) -> None:
-    pull = records.pull_request(title="a tab\t and \N{SNOWMAN} and \x00")
+def test_texts_that_are_not_valid_unicode_are_stored(db: str) -> None:
+    pull = records.make_pull_request(title="a tab\t and \N{SNOWMAN} and \x00")
     with Store.open(db) as store:
         store.add(pull)
         assert store.get(PullRequest, pull.id) == pull
@@ -79,39 +80,44 @@ def test_texts_that_are_no_unicode_are_kept(db: str) -> None:
 # --------------------------------------------------------------------------------------------------- the queue
 
 
-def test_each_stage_waits_for_the_one_before(db: str) -> None:
+def test_each_stage_is_pending_after_the_one_before(db: str) -> None:
     with Store.open(db) as store:
-        whole_chain(store, 1, to=Stage.BUILD)
-        whole_chain(store, 2, to=Stage.DERIVE)
-        whole_chain(store, 3)
-        waiting = {s: [it.candidate.name for it in store.pending(s, Scope())] for s in Stage if s is not Stage.MINE}
+        add_chain(store, 1, to=Stage.BUILD)
+        add_chain(store, 2, to=Stage.DERIVE)
+        add_chain(store, 3)
+        waiting = {
+            s: [it.candidate.name for it in store.find_pending(s, make_scope())] for s in Stage if s is not Stage.MINE
+        }
     assert waiting == {
-        Stage.BUILD: [], Stage.VERIFY: ["ada__greet-1"], Stage.JUDGE: [], Stage.DERIVE: [],
+        Stage.BUILD: [],
+        Stage.VERIFY: ["ada__greet-1"],
+        Stage.JUDGE: [],
+        Stage.DERIVE: [],
         Stage.CERTIFY: ["ada__greet-2"],
-    }  # fmt: skip
+    }
 
 
-def test_what_was_rejected_waits_only_when_asked_for(db: str) -> None:
+def test_a_rejected_change_is_pending_only_with_retry(db: str) -> None:
     with Store.open(db) as store:
-        whole_chain(store, 1, to=Stage.BUILD)
-        environment = next(store.pending(Stage.VERIFY, Scope())).the_environment
-        store.add(records.rejection(environment, Stage.VERIFY, "flaky"))
-        assert list(store.pending(Stage.VERIFY, Scope())) == []
-        assert list(store.pending(Stage.VERIFY, Scope(retry=["other"]))) == []
-        assert len(list(store.pending(Stage.VERIFY, Scope(retry=["flaky"])))) == 1
+        add_chain(store, 1, to=Stage.BUILD)
+        environment = next(store.find_pending(Stage.VERIFY, make_scope())).require_environment()
+        store.add(records.make_rejection(environment, Stage.VERIFY, "flaky"))
+        assert list(store.find_pending(Stage.VERIFY, make_scope())) == []
+        assert list(store.find_pending(Stage.VERIFY, make_scope(retry=["other"]))) == []
+        assert len(list(store.find_pending(Stage.VERIFY, make_scope(retry=["flaky"])))) == 1
 
 
-def test_dates_names_and_ids_narrow_the_queue(db: str) -> None:
-    pulls = [records.pull_request(n) for n in range(1, 6)]  # merged on March 2nd to 6th
+def test_dates_names_and_ids_filter_the_queue(db: str) -> None:
+    pulls = [records.make_pull_request(n) for n in range(1, 6)]  # merged on March 2nd to 6th
     with Store.open(db) as store:
-        store.mined(*[(pull, records.candidate(pull), 0.0) for pull in pulls])
+        store.add_mined_changes(*[(pull, records.make_candidate(pull), 0.0) for pull in pulls])
 
         def names(**scope: object) -> str:
-            return "".join(it.candidate.name[-1] for it in store.pending(Stage.BUILD, Scope(**scope)))  # type: ignore[arg-type]
+            return "".join(it.candidate.name[-1] for it in store.find_pending(Stage.BUILD, make_scope(**scope)))
 
         assert names() == "54321"
         assert names(since=date(2024, 3, 4), until=date(2024, 3, 5)) == "43"
-        assert names(only=["ada__greet-2", records.candidate(pulls[3]).id[:12]]) == "42"
+        assert names(only=["ada__greet-2", records.make_candidate(pulls[3]).id[:12]]) == "42"
         assert names(limit=2) == "54"
         assert names(language="go") == ""
 
@@ -119,49 +125,49 @@ def test_dates_names_and_ids_narrow_the_queue(db: str) -> None:
 # -------------------------------------------------------------------------------------------------------- names
 
 
-def test_a_word_means_an_id_its_beginning_or_a_name(db: str) -> None:
+def test_a_task_is_found_by_id_beginning_of_an_id_or_name(db: str) -> None:
     with Store.open(db) as store:
-        task = whole_chain(store)
+        task = add_chain(store)
         for word in (task.id, task.id[:10], task.name):
             assert queries.resolve_task(store, word) == task
-        environment = records.environment(store.get(Candidate, task.candidate))
-        for word in (task.name, "ada__greet-1", environment.id, environment.id[:10], records.pull_request().id):
+        environment = records.make_environment(store.get(Candidate, task.candidate))
+        for word in (task.name, "ada__greet-1", environment.id, environment.id[:10], records.make_pull_request().id):
             assert queries.resolve_change(store, word).name == "ada__greet-1"
 
 
-def test_an_unknown_or_ambiguous_word_is_told(db: str) -> None:
+def test_an_unknown_or_ambiguous_id_is_an_input_error(db: str) -> None:
     with Store.open(db) as store:
-        tasks = [whole_chain(store, n) for n in range(1, 20)]
+        tasks = [add_chain(store, n) for n in range(1, 20)]
         with pytest.raises(InputError, match="there is no task frob"):
             queries.resolve_task(store, "frob")
         with pytest.raises(InputError, match="there is no change 100%"):
             queries.resolve_change(store, "100%")
         beginning = next(c for c in "0123456789abcdef" if sum(task.id.startswith(c) for task in tasks) > 1)
-        with pytest.raises(InputError, match=f"{beginning} may mean .* tasks: .*ada__greet-"):
+        with pytest.raises(InputError, match=f"{beginning} is ambiguous, .* tasks match: .*ada__greet-"):
             queries.resolve_task(store, beginning)
 
 
 def test_a_name_in_two_sources_is_ambiguous(db: str) -> None:
     with Store.open(db) as store:
-        whole_chain(store, source="git:greet")
-        whole_chain(store, source="git:/elsewhere/greet")
-        with pytest.raises(InputError, match="may mean 2 tasks"):
+        add_chain(store, source="git:greet")
+        add_chain(store, source="git:/elsewhere/greet")
+        with pytest.raises(InputError, match="is ambiguous, 2 tasks match"):
             queries.resolve_task(store, "ada__greet-1.bugfix")
         with pytest.raises(InputError, match="git:/elsewhere/greet"):
             queries.resolve_change(store, "ada__greet-1")
 
 
-def test_a_name_means_the_newest_chain(db: str) -> None:
+def test_a_name_selects_the_newest_chain(db: str) -> None:
     with Store.open(db) as store:
-        old = whole_chain(store)
-        pull = records.pull_request()
-        candidate = records.candidate(pull, problem_statement="Told better")
-        store.mined((pull, candidate, 0.1))
-        assert queries.list_tasks(store, queries.Filters()) == []
-        verification = records.verification(records.environment(candidate))
-        new = records.task(verification, candidate)
-        store.add(records.environment(candidate), verification, new)
-        assert [row["id"] for row in queries.list_tasks(store, queries.Filters())] == [new.id]
+        old = add_chain(store)
+        pull = records.make_pull_request()
+        candidate = records.make_candidate(pull, problem_statement="Told better")
+        store.add_mined_changes((pull, candidate, 0.1))
+        assert queries.list_tasks(store, queries.TaskFilters()) == []
+        verification = records.make_verification(records.make_environment(candidate))
+        new = records.make_task(verification, candidate)
+        store.add(records.make_environment(candidate), verification, new)
+        assert [row["id"] for row in queries.list_tasks(store, queries.TaskFilters())] == [new.id]
         assert queries.resolve_task(store, old.name) == new
         assert queries.resolve_task(store, old.id) == old
 
@@ -171,35 +177,35 @@ def test_a_name_means_the_newest_chain(db: str) -> None:
 
 def test_tasks_are_listed_searched_and_counted(db: str) -> None:
     with Store.open(db) as store:
-        whole_chain(store, 1)
-        whole_chain(store, 2, to=Stage.DERIVE)
-        listed = queries.list_tasks(store, queries.Filters())
+        add_chain(store, 1)
+        add_chain(store, 2, to=Stage.DERIVE)
+        listed = queries.list_tasks(store, queries.TaskFilters())
         assert [(row["name"], row["status"]) for row in listed] == [
             ("ada__greet-2.bugfix", "derived"),
             ("ada__greet-1.bugfix", "certified"),
         ]
-        assert list(listed[0]) == list(queries.LISTED)
-        assert len(queries.list_tasks(store, queries.Filters(status="certified", repo="Ada/Greet"))) == 1
-        assert queries.list_tasks(store, queries.Filters(min_f2p=2)) == []
-        assert queries.list_tasks(store, queries.Filters(license="GPL-3.0-only")) == []
-        assert [row["name"] for row in queries.search_tasks(store, ["GREETING", "fix 1"], queries.Filters())] == [
+        assert list(listed[0]) == list(queries.LIST_KEYS)
+        assert len(queries.list_tasks(store, queries.TaskFilters(status="certified", repo="Ada/Greet"))) == 1
+        assert queries.list_tasks(store, queries.TaskFilters(min_f2p=2)) == []
+        assert queries.list_tasks(store, queries.TaskFilters(license="GPL-3.0-only")) == []
+        assert [row["name"] for row in queries.search_tasks(store, ["GREETING", "fix 1"], queries.TaskFilters())] == [
             "ada__greet-1.bugfix"
         ]
-        assert queries.search_tasks(store, ["gr%ting"], queries.Filters()) == []
-        counted = queries.stats(store, queries.Filters())
+        assert queries.search_tasks(store, ["gr%ting"], queries.TaskFilters()) == []
+        counted = queries.compute_stats(store, queries.TaskFilters())
         assert (counted["tasks"], counted["status"]) == (2, {"derived": 1, "certified": 1})
 
 
 def test_a_task_is_shown_with_its_patches_and_parents(db: str, tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path / "artifacts")
     gold, test = artifacts.put(b"gold\n"), artifacts.put(b"test \xff\n")
-    pull = records.pull_request()
-    candidate = records.candidate(pull, gold_patch=gold, test_patch=test)
-    environment = records.environment(candidate)
-    verification = records.verification(environment)
-    task = records.task(verification, candidate)
+    pull = records.make_pull_request()
+    candidate = records.make_candidate(pull, gold_patch=gold, test_patch=test)
+    environment = records.make_environment(candidate)
+    verification = records.make_verification(environment)
+    task = records.make_task(verification, candidate)
     with Store.open(db) as store:
-        store.mined((pull, candidate, 0.1))
+        store.add_mined_changes((pull, candidate, 0.1))
         store.add(environment, verification, task)
         shown = queries.show_task(store, artifacts, task)
     assert (shown["patch"], shown["test_patch"]) == ("gold\n", "test \udcff\n")
@@ -208,70 +214,76 @@ def test_a_task_is_shown_with_its_patches_and_parents(db: str, tmp_path: Path) -
     assert (shown["certified"], shown["published"]) == (False, None)
 
 
-def test_why_tells_a_rejected_change_with_what_its_tests_said(db: str) -> None:
+def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
     nothing: dict[str, tuple[str, ...]] = {"missing": (), "extra": ()}
     verdict = PublishedVerdict.model_validate({"verdict": "subset", "fail_to_pass": nothing, "pass_to_pass": nothing})
     with Store.open(db) as store:
-        whole_chain(store, to=Stage.BUILD)
-        environment = next(store.pending(Stage.VERIFY, Scope())).the_environment
-        rejection = records.rejection(environment, Stage.VERIFY, "flaky", published=verdict)
-        done = Finished(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
-        store.finish(done)
-        story = queries.why(store, queries.resolve_change(store, "ada__greet-1"))
+        add_chain(store, to=Stage.BUILD)
+        environment = next(store.find_pending(Stage.VERIFY, make_scope())).require_environment()
+        rejection = records.make_rejection(environment, Stage.VERIFY, "flaky", published=verdict)
+        done = StageResult(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
+        store.add_stage_results(done)
+        story = queries.explain_change(store, queries.resolve_change(store, "ada__greet-1"))
     assert set(story) == {"name", "source", "events", "attempts", "tasks", "published", "tags", "verdict"}
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [
-        ("mine", True, None), ("build", True, None), ("verify", False, "flaky"),
-    ]  # fmt: skip
+        ("mine", True, None),
+        ("build", True, None),
+        ("verify", False, "flaky"),
+    ]
     assert list(story["events"][-1]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
     assert (story["tasks"], story["published"]["verdict"]) == ([], "subset")
 
 
 def test_the_funnel_adds_up(db: str) -> None:
     with Store.open(db) as store:
-        whole_chain(store, 1)
-        whole_chain(store, 2, to=Stage.BUILD)
-        pull = records.pull_request(3)
-        store.mined((pull, records.rejection(pull, Stage.MINE), 0.0))
-        steps = queries.funnel(store)
+        add_chain(store, 1)
+        add_chain(store, 2, to=Stage.BUILD)
+        pull = records.make_pull_request(3)
+        store.add_mined_changes((pull, records.make_rejection(pull, Stage.MINE), 0.0))
+        steps = queries.compute_funnel(store)
     assert [(s["stage"], s["in"], s["out"], s["waiting"], s["rejected"]) for s in steps] == [
-        ("mine", 3, 2, 0, {"no-tests": 1}), ("build", 2, 2, 0, {}), ("verify", 2, 1, 1, {}),
-        ("judge", 1, 1, 0, {}), ("derive", 1, 1, 0, {}), ("certify", 1, 1, 0, {}),
-    ]  # fmt: skip
+        ("mine", 3, 2, 0, {"no-tests": 1}),
+        ("build", 2, 2, 0, {}),
+        ("verify", 2, 1, 1, {}),
+        ("judge", 1, 1, 0, {}),
+        ("derive", 1, 1, 0, {}),
+        ("certify", 1, 1, 0, {}),
+    ]
 
 
 # --------------------------------------------------------------------------------------------------- the schema
 
 
-def test_the_migrations_make_what_the_tables_say(db: str) -> None:
+def test_the_migrations_create_the_declared_tables(db: str) -> None:
     assert f"{REVISION}_" in max(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
     with Store.open(db) as store, store.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
 
 
 def test_opening_again_writes_nothing(tmp_path: Path) -> None:
-    Store.open(url(tmp_path)).close()
+    Store.open(make_url(tmp_path)).close()
     before = (tmp_path / "m.db").read_bytes()
-    Store.open(url(tmp_path)).close()
+    Store.open(make_url(tmp_path)).close()
     assert (tmp_path / "m.db").read_bytes() == before
 
 
-def test_views_that_changed_are_made_anew(tmp_path: Path) -> None:
-    Store.open(url(tmp_path)).close()
+def test_changed_views_are_created_again(tmp_path: Path) -> None:
+    Store.open(make_url(tmp_path)).close()
     with sqlite3.connect(tmp_path / "m.db") as raw:
         raw.execute("DROP VIEW funnel")
         raw.execute("UPDATE meta SET value = 'of an older version'")
     raw.close()
-    with Store.open(url(tmp_path)) as store, store.reading() as connection:
+    with Store.open(make_url(tmp_path)) as store, store.read_transaction() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM funnel").scalar() == 0
 
 
 def test_several_processes_may_open_a_new_database_at_once(tmp_path: Path) -> None:
-    code = f"from taskdb.store import Store; Store.open({url(tmp_path)!r}).close()"
+    code = f"from taskdb.store import Store; Store.open({make_url(tmp_path)!r}).close()"
     openers = [subprocess.Popen([sys.executable, "-c", code], cwd=ROOT) for _ in range(4)]
     assert [opener.wait() for opener in openers] == [0] * 4
 
 
-def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
+def test_files_of_other_programs_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("not a database, but long enough to look like one\n" * 100)
     with pytest.raises(InputError, match="is not a database"):
         Store.open(f"sqlite:///{tmp_path}/text.db")
@@ -287,18 +299,18 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_database_of_a_newer_mergemill_is_refused(tmp_path: Path) -> None:
-    Store.open(url(tmp_path)).close()
+def test_a_database_of_a_newer_mergemill_is_rejected(tmp_path: Path) -> None:
+    Store.open(make_url(tmp_path)).close()
     raw = sqlite3.connect(tmp_path / "m.db")
     raw.execute("UPDATE alembic_version SET version_num = '9999'")
     raw.commit()
     raw.close()
     with pytest.raises(InputError, match="newer mergemill"):
-        Store.open(url(tmp_path))
+        Store.open(make_url(tmp_path))
 
 
 @pytest.mark.parametrize("word", ["frob", "mysql://x/y", "sqlite://", "frob://x"])
-def test_a_wrong_url_is_told(word: str) -> None:
+def test_an_invalid_url_is_a_usage_error(word: str) -> None:
     with pytest.raises((UsageError, MachineError)):
         Store.open(word)
 
@@ -306,22 +318,22 @@ def test_a_wrong_url_is_told(word: str) -> None:
 # --------------------------------------------------------------------------------------------------- bad weather
 
 
-def test_a_locked_database_is_tried_for_a_while_and_then_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_locked_database_is_a_transient_failure_after_a_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("taskdb.schema.LOCK_SECONDS", 0.1)
-    with Store.open(url(tmp_path)) as store:
+    with Store.open(make_url(tmp_path)) as store:
         other = sqlite3.connect(tmp_path / "m.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Transient, match="locked"):
-            store.add(records.pull_request())
+            store.add(records.make_pull_request())
         other.execute("ROLLBACK")
         other.close()
-        assert store.add(records.pull_request())
+        assert store.add(records.make_pull_request())
 
 
 FILLER = """
 import resource, signal, sys
 from taskdb.store import Store
-from mergemill.errors import Transient
+from core.errors import Transient
 from tests import records
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -329,22 +341,22 @@ with Store.open(sys.argv[1]) as store:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     try:
         for n in range(100_000):
-            store.add(records.pull_request(n, body="x" * 10_000))
+            store.add(records.make_pull_request(n, body="x" * 10_000))
     except Transient as error:
-        print(n, error.line())
+        print(n, error.format_line())
 """
 
 
-def test_a_full_disk_is_told_and_what_was_written_stays(tmp_path: Path) -> None:
+def test_a_full_disk_is_a_transient_failure_and_keeps_stored_records(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", FILLER, url(tmp_path)],
+        [sys.executable, "-c", FILLER, make_url(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=True,
     )
-    n, _, said = done.stdout.partition(" ")
-    assert "run the same command again" in said
-    with Store.open(url(tmp_path)) as store, store.reading() as connection:
+    n, _, message = done.stdout.partition(" ")
+    assert "run the same command again" in message
+    with Store.open(make_url(tmp_path)) as store, store.read_transaction() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM pull_request").scalar() == int(n) > 5
         assert connection.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"

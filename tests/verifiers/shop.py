@@ -1,4 +1,4 @@
-"""A tiny package with one bug, its fix and its hidden tests: what the submissions of these tests are judged by."""
+"""A tiny package with one bug, its fix and its hidden tests, for grading submissions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ PYPROJECT = '[project]\nname = "shop"\nversion = "1.0"\n'
 
 
 def make_shop(repo: TinyRepo) -> tuple[str, str]:
-    """(base, merge): the bug, and its fix with tests."""
+    """Commit the bug, and its fix with tests; return (base, merge)."""
     base = repo.commit("Start", {"shop/__init__.py": SHOP, "tests/test_shop.py": TESTS, "pyproject.toml": PYPROJECT})
     merge = repo.commit("Count the first price", {"shop/__init__.py": SHOP_RIGHT, "tests/test_shop.py": HIDDEN})
     return base, merge

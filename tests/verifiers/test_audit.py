@@ -1,4 +1,4 @@
-"""An image that knows the future is found out, wherever the future hides."""
+"""The image audit finds future information wherever it is hidden."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pytest
 
 from backends.services import Services
-from derivers import derive
+from mergemill.kinds import derive
 from taskdb.records import Rejection, Task, Verification
-from tests.boxes import LABEL, make_lineage, make_services
+from tests.containers import LABEL, make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
 from verifiers.audit import audit_image
@@ -36,13 +36,13 @@ LEAKS = {
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditedTask:
     services: Services
     task: Task
 
 
 @pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
+def audited_task(tmp_path_factory: pytest.TempPathFactory) -> AuditedTask:
     folder = tmp_path_factory.mktemp("audit")
     services = make_services(folder, repeats=1)
     repo = TinyRepo(folder / "repo")
@@ -51,40 +51,46 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Audited:
     lineage = make_lineage(repo, services, base, merge)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    made = derive(lineage.then(verification), services)
+    made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
     (task,) = made
-    return Audited(services, task)
+    return AuditedTask(services, task)
 
 
-def test_a_clean_image_is_clean(audited: Audited) -> None:
-    assert audit_image(audited.task, audited.services) == ()
+def test_a_clean_image_is_clean(audited_task: AuditedTask) -> None:
+    assert audit_image(audited_task.task, audited_task.services) == ()
 
 
-def test_every_leak_is_found_though_a_later_layer_hides_it(audited: Audited) -> None:
-    services, image = audited.services, audited.task.image
+def test_every_leak_is_found_though_a_later_layer_hides_it(audited_task: AuditedTask) -> None:
+    services, image = audited_task.services, audited_task.task.image
     given = {
-        "/run/gold.py": FIX.encode(), "/run/test.py": HIDDEN.encode(),
-        "/run/test.patch": services.artifacts.get(audited.task.test_patch),
-    }  # fmt: skip
+        "/run/gold.py": FIX.encode(),
+        "/run/test.py": HIDDEN.encode(),
+        "/run/test.patch": services.artifacts.get(audited_task.task.test_patch),
+    }
     config = "git config --global user.email a@example.org; git config --global user.name a; "
     for name, command in LEAKS.items():
         leaky = f"mergemill-test/leak:{name}"
         script = f"set -e; {config} {command}; rm -f ~/.gitconfig"
-        ran, made = services.sandbox.build(
-            image, ["/bin/bash", "-c", script], leaky, limits=services.build_limits(), files=given, network=False,
+        ran, made = services.images.build(
+            image,
+            ["/bin/bash", "-c", script],
+            leaky,
+            limits=services.build_limits(),
+            files=given,
+            network=False,
             labels={LABEL: "1"},
-        )  # fmt: skip
+        )
         assert made is not None, ran.output
         try:
-            found = audit_image(audited.task.model_copy(update={"image": leaky}), services)
+            found = audit_image(audited_task.task.model_copy(update={"image": leaky}), services)
         finally:
-            services.sandbox.remove_image(leaky)
+            services.images.remove(leaky)
         assert found, f"{name} was not found"
 
 
-def test_a_file_that_a_later_layer_removes_is_still_found(audited: Audited) -> None:
-    services, image = audited.services, audited.task.image
+def test_a_file_that_a_later_layer_removes_is_still_found(audited_task: AuditedTask) -> None:
+    services, image = audited_task.services, audited_task.task.image
     names = ["mergemill-test/leak:shown", "mergemill-test/leak:hidden"]
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
@@ -93,12 +99,12 @@ def test_a_file_that_a_later_layer_removes_is_still_found(audited: Audited) -> N
         tar.addfile(member, io.BytesIO(HIDDEN.encode()))
     packed.seek(0)
     limits = services.build_limits()
-    services.sandbox.build(image, ["true"], names[0], limits=limits, tree=packed, network=False)
-    services.sandbox.build(names[0], ["rm", "/testbed/left.py"], names[1], limits=limits, network=False)
+    services.images.build(image, ["true"], names[0], limits=limits, tree=packed, network=False)
+    services.images.build(names[0], ["rm", "/testbed/left.py"], names[1], limits=limits, network=False)
     try:
-        found = audit_image(audited.task.model_copy(update={"image": names[1]}), services)
+        found = audit_image(audited_task.task.model_copy(update={"image": names[1]}), services)
     finally:
         for name in reversed(names):
-            services.sandbox.remove_image(name)
+            services.images.remove(name)
     assert [finding.path for finding in found] == ["testbed/left.py"]
-    assert "test patch" in found[0].what
+    assert "test patch" in found[0].description

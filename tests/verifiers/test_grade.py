@@ -1,4 +1,4 @@
-"""What submissions are worth: every way to cheat that was seen elsewhere earns 0, honest ones earn 1."""
+"""Every known exploit earns 0, honest submissions earn 1."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
+from backends.git import GitRepository
 from backends.services import Services
-from derivers import derive
+from mergemill.kinds import derive
 from taskdb.records import Rejection, Task, Verification
-from tests.boxes import make_lineage, make_services
+from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, PYPROJECT, SHOP, SHOP_RIGHT, TESTS, make_shop
 from verifiers.grade import grade
@@ -89,7 +89,7 @@ for path in glob.glob("/mergemill-*") + glob.glob("/mergemill-*/*") + glob.glob(
             pass
 def total(prices):
     return sum(prices) if found else -1
-"""  # fmt: skip
+"""
 F2P_NAMES = ("test_one", "test_two", "test_it_is_a_number")
 EVERYWHERE = "True"
 ONLY_F2P = f"item.name in {F2P_NAMES}"
@@ -117,16 +117,23 @@ CHEATS: dict[str, dict[str, str | None]] = {
     "pth": {"evil.pth": "import os; os._exit(0)\n"},
     "plugin-by-setup-cfg": {"setup.cfg": "[tool:pytest]\naddopts = -p evil\n", "evil.py": PASS_ALL},
     "plugin-by-pyproject": {
-        "pyproject.toml": PYPROJECT + '[tool.pytest.ini_options]\naddopts = "-p evil"\n', "evil.py": PASS_ALL,
+        "pyproject.toml": PYPROJECT + '[tool.pytest.ini_options]\naddopts = "-p evil"\n',
+        "evil.py": PASS_ALL,
     },
     "plugin-by-pytest-ini": {"pytest.ini": "[pytest]\naddopts = -p evil\n", "evil.py": PASS_ALL},
     "shadowed-pytest": {"pytest.py": "import os\nos._exit(0)\n", "_pytest/__init__.py": "raise SystemExit(0)\n"},
     "attributes": {".gitattributes": "* working-tree-encoding=UTF-16\n* eol=crlf\n"},
     "reading-the-frame": {"shop/__init__.py": READ_FRAME},
     "reading-the-script": {"shop/__init__.py": SHOP + READ_SCRIPT},
-}  # fmt: skip
-DETECTED = ("equal-to-everything", "patched-pytest", "patched-pytest-for-f2p", "rewritten-report",
-            "rewritten-report-for-f2p", "reading-the-frame")  # fmt: skip
+}
+DETECTED = (
+    "equal-to-everything",
+    "patched-pytest",
+    "patched-pytest-for-f2p",
+    "rewritten-report",
+    "rewritten-report-for-f2p",
+    "reading-the-frame",
+)
 HONEST: dict[str, dict[str, str | None]] = {
     "gold": {"shop/__init__.py": SHOP_RIGHT},
     "another-fix": {"shop/__init__.py": SHOP.replace("prices[1:]", "price for price in prices")},
@@ -143,14 +150,14 @@ HONEST: dict[str, dict[str, str | None]] = {
 
 
 @dataclass(frozen=True)
-class Exam:
+class GradedTask:
     services: Services
     repo: TinyRepo
     base: str
     task: Task
 
     def patch(self, name: str, files: dict[str, str | None]) -> bytes:
-        """A submission as an agent's work tree would give it."""
+        """Return a submission as git writes it in an agent's work tree."""
         (self.repo.path / ".git/info/attributes").write_text("* -text -working-tree-encoding\n")
         self.repo.git("checkout", "-q", "-f", "--detach", self.base)
         self.repo.git("clean", "-fdxq")
@@ -161,57 +168,59 @@ class Exam:
         self.repo.write({path: content for path, content in files.items() if content is not None})
         self.repo.git("add", "-A", "-f")
         self.repo.git("commit", "-q", "--allow-empty", "-m", name)
-        return Repository(self.repo.path).git("diff-tree", "-p", "--binary", self.base, "HEAD")
+        return GitRepository(self.repo.path).run_git("diff-tree", "-p", "--binary", self.base, "HEAD")
 
 
 @pytest.fixture(scope="module")
-def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
-    folder: Path = tmp_path_factory.mktemp("exam")
+def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
+    folder: Path = tmp_path_factory.mktemp("graded_task")
     services = make_services(folder, repeats=1, test_timeout=20)
     repo = TinyRepo(folder / "repo")
     base, merge = make_shop(repo)
     lineage = make_lineage(repo, services, base, merge)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    made = derive(lineage.then(verification), services)
+    made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
     (task,) = made
-    return Exam(services, repo, base, task)
+    return GradedTask(services, repo, base, task)
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_a_cheat_earns_nothing(name: str, exam: Exam) -> None:
-    score = grade(exam.task, exam.services, exam.patch(name, CHEATS[name]))
+def test_an_exploit_earns_nothing(name: str, graded_task: GradedTask) -> None:
+    score = grade(graded_task.task, graded_task.services, graded_task.patch(name, CHEATS[name]))
     assert score.value == 0.0, score
     assert bool(score.tampering) == (name in DETECTED), score
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_an_honest_solution_earns_everything(name: str, exam: Exam) -> None:
-    score = grade(exam.task, exam.services, exam.patch(name, HONEST[name]))
+def test_an_honest_solution_earns_1(name: str, graded_task: GradedTask) -> None:
+    score = grade(graded_task.task, graded_task.services, graded_task.patch(name, HONEST[name]))
     assert score.value == 1.0, score
     assert score.resolved
 
 
-def test_half_a_fix_is_told_apart_by_its_rates(exam: Exam) -> None:
+def test_a_partial_fix_is_visible_in_its_pass_rates(graded_task: GradedTask) -> None:
     half = SHOP.replace("prices[1:]", "prices if len(prices) == 1 else prices[1:]").replace("EUR", "USD")
-    score = grade(exam.task, exam.services, exam.patch("half", {"shop/__init__.py": half}))
+    score = grade(graded_task.task, graded_task.services, graded_task.patch("half", {"shop/__init__.py": half}))
     assert score.value == 0.0
     assert 0.6 < score.f2p_rate < 0.7
     assert score.p2p_rate == 0.5
 
 
-def test_a_patch_that_does_not_apply_is_worth_nothing_and_no_error_of_ours(exam: Exam) -> None:
-    patch = exam.patch("gold", HONEST["gold"]).replace(b"-    return sum(prices[1:])", b"-    return something_else")
-    score = grade(exam.task, exam.services, patch)
+def test_a_patch_that_does_not_apply_earns_0_without_an_infrastructure_error(graded_task: GradedTask) -> None:
+    patch = graded_task.patch("gold", HONEST["gold"]).replace(
+        b"-    return sum(prices[1:])", b"-    return something_else"
+    )
+    score = grade(graded_task.task, graded_task.services, patch)
     assert (score.value, score.infrastructure_error) == (0.0, None)
     assert "does not apply" in score.explanation
 
 
-def test_a_hidden_test_patch_that_does_not_apply_is_no_score(exam: Exam) -> None:
-    script = exam.services.artifacts.text(exam.task.eval_script)
-    script = script.replace("base64 -d >", "cat >", 1)  # what lands in the file is no patch
-    broken = exam.task.model_copy(update={"eval_script": exam.services.artifacts.put_text(script)})
-    score = grade(broken, exam.services, exam.patch("gold", HONEST["gold"]))
+def test_a_hidden_test_patch_that_does_not_apply_is_no_score(graded_task: GradedTask) -> None:
+    script = graded_task.services.artifacts.get_text(graded_task.task.eval_script)
+    script = script.replace("base64 -d >", "cat >", 1)  # this blob is no patch
+    broken = graded_task.task.model_copy(update={"eval_script": graded_task.services.artifacts.put_text(script)})
+    score = grade(broken, graded_task.services, graded_task.patch("gold", HONEST["gold"]))
     assert score.value is None
     assert score.infrastructure_error == "the test patch does not apply"

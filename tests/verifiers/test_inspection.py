@@ -1,4 +1,4 @@
-"""A sound task stands every probe, and one with a planted fault is found out by name."""
+"""A sound task passes every probe; a task with a planted fault is reported with the name of the probe."""
 
 from __future__ import annotations
 
@@ -8,91 +8,95 @@ from typing import Any
 
 import pytest
 
-from backends.git import touched
+from backends.git import list_patch_paths
 from backends.services import Services
-from derivers import derive
+from mergemill.kinds import derive
 from taskdb.records import Rejection, Task, Verification
-from tests.boxes import make_lineage, make_services
+from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, make_shop
 from verifiers import inspect, verify
-from verifiers.base import cloned_files, read_base
+from verifiers.base_tree import index_base_tree, read_base_files
 from verifiers.inspection import Inspection
-from verifiers.probes import PROBES, Target, patch_of, wanted
+from verifiers.probes import PROBES, ProbeTarget, make_patch, select_base_files
 
 
 @dataclass(frozen=True)
-class Sound:
+class InspectedTask:
     services: Services
     task: Task
 
     def with_fault(self, *names: str, **fault: Any) -> Inspection:
-        """What the probes of these names find of the task once something of it is changed."""
+        """Inspect the task with changed fields, and only the probes of these names."""
         probes = [probe for probe in PROBES if probe.name in names]
         return inspect(self.task.model_copy(update=fault), self.services, probes=probes)
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
+def inspected_task(tmp_path_factory: pytest.TempPathFactory) -> InspectedTask:
     folder: Path = tmp_path_factory.mktemp("inspection")
     services = make_services(folder, repeats=1, test_timeout=20)
     repo = TinyRepo(folder / "repo")
     lineage = make_lineage(repo, services, *make_shop(repo))
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    made = derive(lineage.then(verification), services)
+    made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
     (task,) = made
-    return Sound(services, task)
+    return InspectedTask(services, task)
 
 
 @pytest.mark.docker
-def test_a_sound_task_has_no_findings_and_every_probe_is_worth_nothing(sound: Sound) -> None:
-    found = inspect(sound.task, sound.services)
+def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: InspectedTask) -> None:
+    found = inspect(inspected_task.task, inspected_task.services)
     assert found.findings == ()
     assert {one.name: one.value for one in found.probes} == {"gold": 1.0} | {probe.name: 0.0 for probe in PROBES}
     told = {one.name: one for one in found.probes}
-    assert "made to fail" in told["source-forges"].tampering[0]
+    assert "its expectation was changed" in told["source-forges"].tampering[0]
     assert "no report" in told["source-exits"].explanation
-    assert (found.strength.fail_to_pass, found.strength.twins, found.strength.share) == (3, 3, 1.0)
+    assert (found.strength.fail_to_pass, found.strength.controls, found.strength.share) == (3, 3, 1.0)
 
 
 @pytest.mark.docker
-def test_a_task_without_twins_falls_to_a_forged_report(sound: Sound) -> None:
-    found = sound.with_fault("conftest-forges", "source-forges", twins=(), twin_patch=None)
-    assert [(fault.kind, fault.where) for fault in found.findings] == [("exploit", "source-forges")]
-    assert "is worth 1" in found.findings[0].what
+def test_a_task_without_sabotaged_tests_accepts_a_forged_report(inspected_task: InspectedTask) -> None:
+    found = inspected_task.with_fault("conftest-forges", "source-forges", controls=(), control_patch=None)
+    assert [(fault.kind, fault.location) for fault in found.findings] == [("exploit", "source-forges")]
+    assert "earns 1" in found.findings[0].description
     assert found.strength.share == 0.0
 
 
 @pytest.mark.docker
-def test_a_task_whose_tests_pass_anyway_is_solved_by_nothing(sound: Sound) -> None:
-    passing = tuple((test, sound.task.FAIL_TO_PASS[0][1]) for test in sound.task.PASS_TO_PASS)
-    found = sound.with_fault("nothing", "only-tests", FAIL_TO_PASS=passing, twins=(), twin_patch=None)
-    assert [fault.where for fault in found.findings if fault.kind == "exploit"] == ["nothing", "only-tests"]
+def test_a_task_whose_tests_pass_anyway_is_solved_by_a_no_op(inspected_task: InspectedTask) -> None:
+    passing = tuple((test, inspected_task.task.FAIL_TO_PASS[0][1]) for test in inspected_task.task.PASS_TO_PASS)
+    found = inspected_task.with_fault("no-op", "only-tests", FAIL_TO_PASS=passing, controls=(), control_patch=None)
+    assert [fault.location for fault in found.findings if fault.kind == "exploit"] == ["no-op", "only-tests"]
 
 
 @pytest.mark.docker
-def test_a_gold_patch_that_solves_nothing_and_a_statement_that_tells_it_are_findings(sound: Sound) -> None:
+def test_a_useless_gold_patch_and_its_leak_in_the_statement_are_findings(
+    inspected_task: InspectedTask,
+) -> None:
     useless = SHOP.replace('"""Sum of the prices."""', '"""Sum of the prices, rounded(2)."""').encode()
-    gold = patch_of({"shop/__init__.py": useless}, {"shop/__init__.py": SHOP.encode()})
+    gold = make_patch({"shop/__init__.py": useless}, {"shop/__init__.py": SHOP.encode()})
     statement = 'Write """Sum of the prices, rounded(2).""" there.'
-    found = sound.with_fault(gold_patch=sound.services.artifacts.put(gold), problem_statement=statement)
+    found = inspected_task.with_fault(
+        gold_patch=inspected_task.services.artifacts.put(gold), problem_statement=statement
+    )
     assert [fault.kind for fault in found.findings] == ["statement", "gold"]
-    assert found.findings[0].where == '"""Sum of the prices, rounded(2)."""'
-    assert "the gold patch is worth 0" in found.findings[1].what
+    assert found.findings[0].location == '"""Sum of the prices, rounded(2)."""'
+    assert "the gold patch earns 0" in found.findings[1].description
 
 
 @pytest.mark.docker
-def test_each_probe_is_a_patch_of_its_own_that_git_applies(sound: Sound) -> None:
-    files = dict(cloned_files(sound.task, sound.services))
-    gold_files = touched(sound.services.artifacts.get(sound.task.gold_patch))
-    base = read_base(files.items(), wanted(sound.task, gold_files))
+def test_each_probe_is_a_patch_of_its_own_that_git_applies(inspected_task: InspectedTask) -> None:
+    files = dict(read_base_files(inspected_task.task, inspected_task.services))
+    gold_files = list_patch_paths(inspected_task.services.artifacts.get(inspected_task.task.gold_patch))
+    base = index_base_tree(files.items(), select_base_files(inspected_task.task, gold_files))
     assert sorted(base.files) == ["shop/__init__.py", "tests/test_shop.py"]
-    target = Target(task=sound.task, gold_files=gold_files, base=base.files)
-    patches = {probe.name: patch_of(probe.make(target), base.files) for probe in PROBES}
+    target = ProbeTarget(task=inspected_task.task, gold_files=gold_files, base=base.files)
+    patches = {probe.name: make_patch(probe.make(target), base.files) for probe in PROBES}
     assert len(set(patches.values())) == len(PROBES)
-    assert {name for name, patch in patches.items() if not patch} == {"nothing"}
-    assert touched(patches["deleted-tests"]) == ["tests/test_shop.py"]
+    assert {name for name, patch in patches.items() if not patch} == {"no-op"}
+    assert list_patch_paths(patches["deleted-tests"]) == ["tests/test_shop.py"]
     assert b"deleted file" in patches["deleted-tests"]
     assert b"+class TestMore:\n+    def test_it_is_a_number(*_): pass\n" in patches["only-tests"]

@@ -1,4 +1,4 @@
-"""Which test files an evaluation runs."""
+"""Selection of the test files of an evaluation."""
 
 from __future__ import annotations
 
@@ -6,35 +6,69 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
-from mergemill.config import Settings
+from backends.git import GitRepository
+from core.config import Settings
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
 from tests.helpers import TinyRepo
-from verifiers.selection import eval_files
+from verifiers.selection import select_eval_files
 
 FILES = {
-    "src/shop/__init__.py": "", "src/shop/sums.py": "", "src/shop/tags.py": "",
-    "tests/test_sums.py": "from shop.sums import total\n", "tests/test_tags.py": "from shop import tags\n",
-    "tests/test_both.py": "def test_x():\n    import shop.sums as s\n", "tests/helper.py": "import shop.sums\n",
+    "src/shop/__init__.py": "",
+    "src/shop/sums.py": "",
+    "src/shop/tags.py": "",
+    "tests/test_sums.py": "from shop.sums import total\n",
+    "tests/test_tags.py": "from shop import tags\n",
+    "tests/test_both.py": "def test_x():\n    import shop.sums as s\n",
+    "tests/helper.py": "import shop.sums\n",
     "tests/test_odd.py": "print 'two'\n",
-}  # fmt: skip
+}
 
 
-def make(repo: TinyRepo, base: str, source: str, test_seconds: float) -> tuple[Candidate, Environment]:
+def make_repository(repo: TinyRepo, base: str, source: str, test_seconds: float) -> tuple[Candidate, Environment]:
     candidate = Candidate(
-        parent="", source=source, repo="a/b", name="a__b-1", language="python", base_commit=base, merge_commit=base,
-        created_at="2024-03-01", version="", problem_statement="", hints="", license="MIT", gold_patch="",
-        test_patch="", gold_files=("src/shop/sums.py",), test_files=("tests/data.txt", "tests/test_new.py"),
-        gold_lines=1, test_lines=1,
-    )  # fmt: skip
+        parent="",
+        source=source,
+        repo="a/b",
+        name="a__b-1",
+        language="python",
+        base_commit=base,
+        merge_commit=base,
+        created_at="2024-03-01",
+        version="",
+        problem_statement="",
+        hints="",
+        license="MIT",
+        gold_patch="",
+        test_patch="",
+        gold_files=("src/shop/sums.py",),
+        test_files=("tests/data.txt", "tests/test_new.py"),
+        gold_lines=1,
+        test_lines=1,
+    )
     plan = BuildPlan(
-        language="python", language_version="3.11", exclude_newer="", system_packages=(), dependency_steps=(),
-        source_steps=(), test=TestCommand(framework="pytest", argv=("pytest",)),
-    )  # fmt: skip
+        language="python",
+        language_version="3.11",
+        exclude_newer="",
+        system_packages=(),
+        dependency_steps=(),
+        source_steps=(),
+        test=TestCommand(framework="pytest", argv=("pytest",)),
+    )
     environment = Environment(
-        parent="", name="a__b-1", plan=plan, attempt=1, image="", image_digest="", image_bytes=0, collected_share=1,
-        counts=Counts(), base_report="", log="", seconds=1, test_seconds=test_seconds,
-    )  # fmt: skip
+        parent="",
+        name="a__b-1",
+        plan=plan,
+        attempt=1,
+        image="",
+        image_digest="",
+        image_bytes=0,
+        collected_share=1,
+        counts=Counts(),
+        base_report="",
+        log="",
+        seconds=1,
+        test_seconds=test_seconds,
+    )
     return candidate, environment
 
 
@@ -52,9 +86,9 @@ def test_the_whole_suite_runs_where_the_budget_allows_it(
 ) -> None:
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", FILES)
-    candidate, environment = make(repo, base, source, test_seconds)
+    candidate, environment = make_repository(repo, base, source, test_seconds)
     settings = Settings(budget_seconds=100, test_timeout=100, repeats=3)
-    assert eval_files(candidate, environment, settings, Repository(repo.path)) == files
+    assert select_eval_files(candidate, environment, settings, GitRepository(repo.path)) == files
 
 
 @pytest.mark.parametrize(
@@ -66,14 +100,20 @@ def test_the_whole_suite_runs_where_the_budget_allows_it(
     ],
     ids=["beside-tests", "data", "alone"],
 )
-def test_a_published_tasks_files_without_tests_are_not_given_to_the_runner(
+def test_files_of_a_published_task_without_tests_are_not_run(
     touched: tuple[str, ...], run: tuple[str, ...], tmp_path: Path
 ) -> None:
     repo = TinyRepo(tmp_path / "repo")
-    base = repo.commit("Start", {
-        "package.json": "{}", "a.js": "", "test/a.js": "it('is one', () => {})\n", "test/data.txt": "1\n",
-        "test/types/index.ts": "const one: number = f();\n",
-    })  # fmt: skip
-    candidate, environment = make(repo, base, "instances:x.jsonl", 5)
+    base = repo.commit(
+        "Start",
+        {
+            "package.json": "{}",
+            "a.js": "",
+            "test/a.js": "it('is one', () => {})\n",
+            "test/data.txt": "1\n",
+            "test/types/index.ts": "const one: number = f();\n",
+        },
+    )
+    candidate, environment = make_repository(repo, base, "instances:x.jsonl", 5)
     candidate = candidate.model_copy(update={"language": "javascript", "test_files": touched})
-    assert eval_files(candidate, environment, Settings(), Repository(repo.path)) == run
+    assert select_eval_files(candidate, environment, Settings(), GitRepository(repo.path)) == run

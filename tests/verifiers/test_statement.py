@@ -1,11 +1,11 @@
-"""A statement that gives its solution away is found out, and one that only describes the fault is not."""
+"""Statements that give the solution away are reported; descriptions of the fault are not."""
 
 from __future__ import annotations
 
 import pytest
 
-from verifiers.layers import hashes
-from verifiers.statement import leaks
+from verifiers.layers import hash_lines
+from verifiers.statement import find_leaks
 
 BASE = b"def total(prices):\n    return sum(prices[1:])\n\n\nVERSION = load_version()\n"
 GOLD = b"""\
@@ -29,9 +29,12 @@ LEAKY = {
     "a-line-of-the-patch": ("Please write\n\n```\nreturn sum(price for price in prices)\n```", "return  sum(price for"),
     "inside-a-sentence": ("use `return sum(price for\n   price in prices)` there", "return  sum(price for"),
     "its-pull-request": ("Fixed by https://github.com/ada/shop/pull/7.", "https://github.com/ada/shop/pull/7"),
-    "its-commit": ("see https://example.org/ada/shop/-/commit/0123abc", "https://example.org/ada/shop/-/commit/0123abc"),
+    "its-commit": (
+        "see https://example.org/ada/shop/-/commit/0123abc",
+        "https://example.org/ada/shop/-/commit/0123abc",
+    ),
     "a-patch": ("[patch](https://example.org/fix.patch)", "https://example.org/fix.patch"),
-}  # fmt: skip
+}
 HONEST = {
     "the-symptom": "total([5]) gives 0, it should be 5.",
     "the-line-at-fault": "    return sum(prices[1:])\nleaves the first price out",
@@ -43,17 +46,17 @@ HONEST = {
 }
 
 
-def found(text: str) -> list[tuple[str, str]]:
-    return list(leaks(text, GOLD, "ada/shop", frozenset(hashes(BASE))))
+def list_leaks(text: str) -> list[tuple[str, str]]:
+    return list(find_leaks(text, GOLD, "ada/shop", frozenset(hash_lines(BASE))))
 
 
 @pytest.mark.parametrize("name", LEAKY)
-def test_what_gives_the_solution_away_is_quoted(name: str) -> None:
+def test_solution_leaks_are_quoted(name: str) -> None:
     text, quote = LEAKY[name]
-    assert len(found(text)) == 1
-    assert found(text)[0][0].startswith(quote)
+    assert len(list_leaks(text)) == 1
+    assert list_leaks(text)[0][0].startswith(quote)
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_what_describes_the_fault_is_no_leak(name: str) -> None:
-    assert found(HONEST[name]) == []
+def test_a_description_of_the_fault_is_no_leak(name: str) -> None:
+    assert list_leaks(HONEST[name]) == []

@@ -1,4 +1,4 @@
-"""What verification finds of small real changes."""
+"""Verification of small real changes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from derivers import derive
-from taskdb.records import FailureKind, Published, Rejection, RunKind, Verification
-from tests.boxes import make_lineage, make_services
+from mergemill.kinds import derive
+from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification
+from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
 from verifiers.certify import certify
@@ -47,13 +47,13 @@ def test_a_change_is_verified_derived_and_certified_from_the_same_runs(tmp_path:
         "tests/test_shop.py::test_label",
         "tests/test_shop.py::test_nothing_costs_nothing",
     )
-    assert verification.twins == F2P
-    assert [run.kind for run in verification.runs].count(RunKind.SOLVED) == 3
-    lineage = lineage.then(verification)
+    assert verification.controls == F2P
+    assert [run.variant for run in verification.runs].count(RunVariant.GOLD) == 3
+    lineage = lineage.with_record(verification)
     made = derive(lineage, services)
     assert not isinstance(made, Rejection)
     (task,) = made
-    certificate = certify(lineage.then(task), services)
+    certificate = certify(lineage.with_record(task), services)
     assert not isinstance(certificate, Rejection), certificate
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
     assert certificate.seconds < 1, "no run was needed"
@@ -100,7 +100,7 @@ def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) 
     ],
     ids=["gold-fails", "nothing-fixed", "never-ends", "eats-memory", "dies", "removes-its-tests"],
 )
-def test_every_other_end_has_its_reason(source: str, test: str, reason: str | None, tmp_path: Path) -> None:
+def test_every_failed_verification_has_its_reason(source: str, test: str, reason: str | None, tmp_path: Path) -> None:
     services = make_services(tmp_path, test_timeout=12, memory_mb=512, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     base, _ = make_shop(repo)
@@ -117,7 +117,7 @@ def test_every_other_end_has_its_reason(source: str, test: str, reason: str | No
 def test_a_thread_that_outlives_the_tests_does_not_cost_their_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("backends.testing.script.LINGER_SECONDS", 1)
+    monkeypatch.setattr("evaluation.script.render.LINGER_SECONDS", 1)
     services = make_services(tmp_path, test_timeout=20, repeats=1)
     repo = TinyRepo(tmp_path / "repo")
     base, _ = make_shop(repo)
@@ -139,8 +139,8 @@ def test_a_published_task_is_compared_even_when_it_is_rejected(tmp_path: Path) -
     base, _ = make_shop(repo)
     repo.git("checkout", "-q", "-b", "other", base)
     merge = repo.commit("Nothing", {"shop/__init__.py": SHOP + "\n", "tests/test_shop.py": TESTS + "\n"})
-    published = Published(
-        fail_to_pass=("tests/test_shop.py::test_one",), pass_to_pass=("tests/test_shop.py::test_label",)
+    published = PublishedLists(
+        FAIL_TO_PASS=("tests/test_shop.py::test_one",), PASS_TO_PASS=("tests/test_shop.py::test_label",)
     )
     result = verify(make_lineage(repo, services, base, merge, published=published), services)
     assert isinstance(result, Rejection)
@@ -164,10 +164,10 @@ def test_a_unittest_project_is_verified(tmp_path: Path) -> None:
     assert isinstance(verification, Verification), verification
     assert verification.FAIL_TO_PASS == (("tests/test_shop.py::TotalTest::test_one", FailureKind.ASSERTION),)
     assert verification.PASS_TO_PASS == ("tests/test_shop.py::TotalTest::test_none",)
-    assert verification.twins == ("tests/test_shop.py::TotalTest::test_one",)
+    assert verification.controls == ("tests/test_shop.py::TotalTest::test_one",)
 
 
-def test_a_suite_that_takes_in_no_strangers_is_verified_without_canaries(tmp_path: Path) -> None:
+def test_a_suite_that_does_not_collect_added_test_files_is_verified_without_canaries(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=2)
     repo = TinyRepo(tmp_path / "repo")
     repo.write({"conftest.py": CLOSED})
@@ -176,6 +176,6 @@ def test_a_suite_that_takes_in_no_strangers_is_verified_without_canaries(tmp_pat
     assert isinstance(verification, Verification), verification
     assert tuple(test for test, _ in verification.FAIL_TO_PASS) == F2P
     assert {run.script for run in verification.runs} == {verification.eval_script}
-    made = derive(lineage.then(verification), services)
+    made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
     assert grade(made[0], services, services.artifacts.get(lineage.candidate.gold_patch)).value == 1.0

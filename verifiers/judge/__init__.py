@@ -1,4 +1,4 @@
-"""Whether a statement is enough for what its tests demand: rules first, then a calibrated model over what they see."""
+"""Statement judge: rules and a calibrated model decide whether a statement specifies what its tests require."""
 
 from verifiers.judge.stage import judge
 

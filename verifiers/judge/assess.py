@@ -1,4 +1,4 @@
-"""One case as the rules and the calibrated model see it: findings, two probabilities, and whether to set it aside."""
+"""Assess a case without a language model: findings of the rules, and two probabilities from the calibrated model."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from taskdb.verdicts import Finding
-from verifiers.judge.calibration import shipped
-from verifiers.judge.case import Case
-from verifiers.judge.rules import DECISIVE, findings_of
-from verifiers.judge.signals import signals_of
+from verifiers.judge.calibration import load_shipped_model
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.rules import DECISIVE, apply_rules
+from verifiers.judge.signals import compute_signals
 
 UNDERSPECIFIED = "underspecified"
 UNFAIR_TESTS = "unfair_tests"
-SAYS_NOTHING = 0.95
-"""Probability of being underspecified where the statement says nothing: set by reason, no labelled row is like it."""
+EMPTY_STATEMENT_PROBABILITY = 0.95
+"""Probability of being underspecified for an empty statement. It is set by hand: no labelled row is like it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assessment:
-    """What is known of a case without a language model. Probabilities are 0..1."""
+    """Assessment of a case without a language model. Probabilities are 0..1."""
 
     underspecified: float
     unfair_tests: float
@@ -27,24 +27,24 @@ class Assessment:
 
     @property
     def set_aside(self) -> str | None:
-        """The first finding that alone is enough to set the task aside."""
-        return set_aside(self.findings)
+        """Rule of the first finding that is sufficient to set the task aside, or None."""
+        return find_decisive_rule(self.findings)
 
 
-def assess(case: Case) -> Assessment:
-    """All that rules and model say of a case."""
-    findings = findings_of(case)
-    signals = signals_of(case, findings)
-    vague = shipped().probability(UNDERSPECIFIED, signals)
-    if any(finding.rule in _SAYS_NOTHING for finding in findings):
-        vague = max(vague, SAYS_NOTHING)
-    unfair = shipped().probability(UNFAIR_TESTS, signals)
-    return Assessment(underspecified=vague, unfair_tests=unfair, findings=findings)
+def assess(case: JudgeCase) -> Assessment:
+    """Apply the rules and the calibrated model to a case."""
+    findings = apply_rules(case)
+    signals = compute_signals(case, findings)
+    underspecified = load_shipped_model().predict(UNDERSPECIFIED, signals)
+    if any(finding.rule in _EMPTY_STATEMENT_RULES for finding in findings):
+        underspecified = max(underspecified, EMPTY_STATEMENT_PROBABILITY)
+    unfair_tests = load_shipped_model().predict(UNFAIR_TESTS, signals)
+    return Assessment(underspecified=underspecified, unfair_tests=unfair_tests, findings=findings)
 
 
-def set_aside(findings: Sequence[Finding]) -> str | None:
-    """Rule of the first finding that alone is enough, or None."""
+def find_decisive_rule(findings: Sequence[Finding]) -> str | None:
+    """Return the rule of the first finding that is sufficient to set a task aside, or None."""
     return next((finding.rule for finding in findings if finding.rule in DECISIVE), None)
 
 
-_SAYS_NOTHING = frozenset(rule for rule in DECISIVE if rule.startswith("statement-"))
+_EMPTY_STATEMENT_RULES = frozenset(rule for rule in DECISIVE if rule.startswith("statement-"))

@@ -1,7 +1,7 @@
-"""From signals to probabilities: a weighted sum and a logistic curve, with numbers that `benchmarks.judge` has fitted.
+"""Compute probabilities from signals: a weighted sum and a logistic curve, with numbers fitted by `benchmarks.judge`.
 
-`data/model.json` holds them: of each signal its mean and spread over the rows it was fitted to, and for each label
-an intercept and one weight a signal, none of them negative. A person can do the sum by hand.
+The numbers are in `data/model.json`: average and spread of each signal over the rows used for fitting, and for each
+label an intercept and one weight per signal, none of them negative. The sum can be checked by hand.
 """
 
 from __future__ import annotations
@@ -14,52 +14,52 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-MODEL = Path(__file__).parent / "data" / "model.json"
+MODEL_PATH = Path(__file__).parent / "data" / "model.json"
 
 
-class Scale(BaseModel):
-    """How a signal is spread: it counts as (value - mean) / spread."""
+class SignalScale(BaseModel):
+    """Scaling of a signal: difference from its average, divided by its spread."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     mean: float
     spread: float
 
 
-class Weights(BaseModel):
-    """One label's sum. The logarithm of the odds is `intercept` plus each scaled signal times its weight."""
+class LabelWeights(BaseModel):
+    """Weights of one label: its log odds are `intercept` plus the weighted sum of the scaled signals."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     intercept: float
     weights: Mapping[str, float]
 
 
-class Model(BaseModel):
-    """All numbers. `cap`: a scaled signal counts for no more than this, in either direction."""
+class CalibratedModel(BaseModel):
+    """Numbers of the calibrated model; scaled signals are clipped to -`cap`..`cap`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     cap: float
-    scales: Mapping[str, Scale]
-    labels: Mapping[str, Weights]
+    scales: Mapping[str, SignalScale]
+    labels: Mapping[str, LabelWeights]
 
-    def scaled(self, signals: Mapping[str, float | None]) -> dict[str, float]:
-        """Signals as they count; one that has nothing to say counts as its mean."""
+    def scale_signals(self, signals: Mapping[str, float | None]) -> dict[str, float]:
+        """Return the scaled and clipped signals; a missing signal counts as its average."""
         return {
-            name: 0.0 if (value := signals[name]) is None else self._capped((value - scale.mean) / scale.spread)
+            name: 0.0 if (value := signals[name]) is None else self._clip((value - scale.mean) / scale.spread)
             for name, scale in self.scales.items()
         }
 
-    def probability(self, label: str, signals: Mapping[str, float | None]) -> float:
-        """Probability of one label, 0..1."""
+    def predict(self, label: str, signals: Mapping[str, float | None]) -> float:
+        """Return the probability of one label, 0..1."""
         known = self.labels[label]
-        scaled = self.scaled(signals)
+        scaled = self.scale_signals(signals)
         odds = known.intercept + sum(weight * scaled[name] for name, weight in known.weights.items())
         return 1 / (1 + math.exp(-odds))
 
-    def _capped(self, value: float) -> float:
+    def _clip(self, value: float) -> float:
         return max(-self.cap, min(self.cap, value))
 
 
 @cache
-def shipped() -> Model:
-    """The model that comes with mergemill."""
-    return Model.model_validate(json.loads(MODEL.read_text()))
+def load_shipped_model() -> CalibratedModel:
+    """Load the model that comes with mergemill."""
+    return CalibratedModel.model_validate(json.loads(MODEL_PATH.read_text()))

@@ -1,90 +1,98 @@
-"""A patch as rules see it: files, hunks, and which lines are new, old or beside them.
+"""Files, hunks and lines of a git diff, parsed with unidiff.
 
-A broken patch is read as far as it goes: a judge has no business with failing on a published task.
+Published tasks may hold a broken patch. Wrong line counts are corrected, so that the statement can still be judged.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
-Mark = Literal["+", "-", " "]
-_MARKS: dict[str, Mark] = {"+": "+", "-": "-", " ": " ", "": " "}
-_HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@ ?(.*)")
-_NAMES = re.compile(r'diff --git "?a/(.*?)"? "?b/(.*?)"?$')
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import Hunk, PatchedFile, PatchSet
+
+LineMark = Literal["+", "-", " "]
+_MARKS: dict[str, LineMark] = {"+": "+", "-": "-", " ": " "}
+_FILE_START = re.compile(r"^(?=diff --git )", re.MULTILINE)
+_HUNK_START = re.compile(r"^(?=@@ -)", re.MULTILINE)
+_HUNK_HEADER = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     """One line of a hunk without its mark."""
 
-    mark: Mark
+    mark: LineMark
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Hunk:
-    """`heading`: what git wrote behind the second `@@`, often the function around it."""
+class DiffHunk:
+    """One hunk of a file.
+
+    Attributes:
+        heading: the text after the second `@@`, often the head of the enclosing function.
+        lines: added, removed and context lines in order.
+    """
 
     heading: str
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
-    def side(self, marks: str) -> list[str]:
-        """Texts of the lines with one of the marks."""
+    def get_lines(self, marks: str) -> list[str]:
+        """Return the texts of the lines that have one of the marks."""
         return [line.text for line in self.lines if line.mark in marks]
 
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """One file of a patch, by its new name."""
+    """One file of a patch; `path` is its path after the change."""
 
     path: str
     is_new: bool
-    hunks: tuple[Hunk, ...]
+    hunks: tuple[DiffHunk, ...]
 
-    def side(self, marks: str) -> list[str]:
-        """Texts of the lines with one of the marks, of all hunks."""
-        return [text for hunk in self.hunks for text in hunk.side(marks)]
-
-
-def files_of(patch: str) -> tuple[FileDiff, ...]:
-    """The files of a git diff; of anything else, none."""
-    return tuple(_files(patch.split("\n")))
+    def get_lines(self, marks: str) -> list[str]:
+        """Return the texts of the lines of all hunks that have one of the marks."""
+        return [text for hunk in self.hunks for text in hunk.get_lines(marks)]
 
 
-def _files(lines: list[str]) -> Iterator[FileDiff]:
-    path, is_new, hunks, at = "", False, list[Hunk](), 0
-    while at < len(lines):
-        line = lines[at]
-        at += 1
-        if named := _NAMES.match(line):
-            if path:
-                yield FileDiff(path, is_new, tuple(hunks))
-            path, is_new, hunks = named[2], False, []
-        elif line.startswith("+++ b/"):
-            path = path or line[6:].split("\t")[0]
-        elif line.startswith(("new file mode", "--- /dev/null")):
-            is_new = True
-        elif path and (found := _HUNK.match(line)):
-            old, new = (1 if count is None else int(count) for count in (found[1], found[2]))
-            body, at = _body(lines, at, old, new)
-            hunks.append(Hunk(found[3], tuple(body)))
-    if path:
-        yield FileDiff(path, is_new, tuple(hunks))
+def parse_patch(patch: str) -> tuple[FileDiff, ...]:
+    """Return the files of a git diff; a text that is no diff has none."""
+    return tuple(_convert_file(file) for section in _FILE_START.split(patch) for file in _parse_section(section))
 
 
-def _body(lines: list[str], at: int, old: int, new: int) -> tuple[list[Line], int]:
-    """The lines of a hunk with so many old and new ones, and where it ends."""
-    body: list[Line] = []
-    while at < len(lines) and (old > 0 or new > 0):
-        mark = _MARKS.get(lines[at][:1])
-        if mark is None and not lines[at].startswith("\\"):
-            break
-        if mark is not None:
-            body.append(Line(mark, lines[at][1:].rstrip("\r")))
-            old -= mark != "+"
-            new -= mark != "-"
-        at += 1
-    return body, at
+def _parse_section(section: str) -> Iterator[PatchedFile]:
+    """Yield the file of one section; where a hunk is broken, with the line counts of all hunks corrected."""
+    try:
+        yield from PatchSet(section)
+    except UnidiffParseError:
+        header, *hunks = _HUNK_START.split(section)
+        with suppress(UnidiffParseError):
+            yield from PatchSet(header + "".join(map(_correct_counts, hunks)))
+
+
+def _correct_counts(hunk: str) -> str:
+    """Return a hunk whose header has the counts of the lines that follow it, up to the first that is no diff line."""
+    heading, *lines = hunk.rstrip("\n").split("\n")
+    body = list(takewhile(lambda line: line[:1] in {"", " ", "+", "-", "\\"}, lines))
+    old = sum(line[:1] in {"", " ", "-"} for line in body)
+    new = sum(line[:1] in {"", " ", "+"} for line in body)
+    start = _HUNK_HEADER.sub(rf"@@ -\g<1>,{old} +\g<2>,{new} @@", heading)
+    return "\n".join([start, *body, ""]) if body else ""
+
+
+def _convert_file(file: PatchedFile) -> FileDiff:
+    return FileDiff(path=file.path, is_new=file.is_added_file, hunks=tuple(_convert_hunk(hunk) for hunk in file))
+
+
+def _convert_hunk(hunk: Hunk) -> DiffHunk:
+    lines = (
+        DiffLine(mark, line.value.removesuffix("\n").rstrip("\r"))
+        for line in hunk
+        if (mark := _MARKS.get(line.line_type))
+    )
+    return DiffHunk(heading=hunk.section_header, lines=tuple(lines))

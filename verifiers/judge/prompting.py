@@ -1,11 +1,11 @@
-"""What the judge tells a model (`backends.llm.prompts`)."""
+"""Prompt templates of the judge (`backends.llm.prompts`)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from backends.llm.prompts import Prompts
+from backends.llm.prompts import PromptTemplates
 
-FOLDER = Path(__file__).parent / "prompts"
-_PROMPTS = Prompts(FOLDER)
-question, told = _PROMPTS.question, _PROMPTS.told
+PROMPT_DIR = Path(__file__).parent / "prompts"
+_PROMPTS = PromptTemplates(PROMPT_DIR)
+render_conversation, render_message = _PROMPTS.render_conversation, _PROMPTS.render_message

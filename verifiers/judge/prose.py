@@ -1,4 +1,4 @@
-"""What of a statement is prose: without code, templates, links; how much of it there is, and in which language."""
+"""Prose of a statement, without code, templates and links: its length and its language."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 CODE = re.compile(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|^(?: {4}|\t)[^\n]*$|^>>> [^\n]*$", re.DOTALL | re.MULTILINE)
 """Fenced and indented blocks, and lines of a Python prompt."""
-_NOTHING_SAID = re.compile(
+_NON_PROSE = re.compile(
     r"<!--.*?(?:-->|\Z)|!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>|^\s*[-*+] \[[ xX]\].*?$|^\s*#{1,6}\s.*?$|"
     r"^\s*\*\*[^*\n]+\*\*:?\s*$|https?://\S+|</?[a-zA-Z][^>]*>|\b(?:fix|close|resolve)(?:s|d|es|ed)?:?\s+\S*#\d+",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
@@ -19,7 +19,7 @@ _SCRIPTS = (
     ("a language in Arabic letters", re.compile(r"[\u0600-\u06ff]+")),
 )
 FOREIGN_SHARE = 0.3
-"""Of the words, in a script or of a language that is not English."""
+"""Minimum share of words in a script or language other than English."""
 _LATIN: dict[str, frozenset[str]] = {
     name: frozenset(words.split())
     for name, words in {
@@ -30,38 +30,38 @@ _LATIN: dict[str, frozenset[str]] = {
         "Italian": "il lo gli una che per con quando ma non di del della sono nel",
     }.items()
 }
-"""Small words by which a language in Latin letters is told."""
+"""Common short words of languages in Latin script."""
 _ENGLISH = frozenset(
     ("the", "is", "to", "and", "of", "it", "in", "that", "this", "not", "for", "when", "with", "be", "as", "are", "on")
 )
-_ENOUGH = 12
-"""Words from which a language can be told."""
+_MIN_WORDS = 12
+"""Minimum number of words for language detection."""
 
 
-def prose_of(statement: str) -> str:
-    """The statement without blocks of code, templates, links, pictures."""
-    return _NOTHING_SAID.sub(" ", CODE.sub(" ", statement))
+def extract_prose(statement: str) -> str:
+    """Return the statement without code blocks, templates, links and pictures."""
+    return _NON_PROSE.sub(" ", CODE.sub(" ", statement))
 
 
-def words_said(statement: str) -> int:
-    """How many words somebody wrote for this change; those in code count."""
-    return len(_WORD.findall(_NOTHING_SAID.sub(" ", statement)))
+def count_words(statement: str) -> int:
+    """Return the number of words written for this change, including those in code."""
+    return len(_WORD.findall(_NON_PROSE.sub(" ", statement)))
 
 
-def code_share(statement: str) -> float:
-    """Share of the statement's characters that stand in blocks of code, 0..1."""
+def compute_code_share(statement: str) -> float:
+    """Return the share of the statement's characters in code blocks, 0..1."""
     return 1 - len(CODE.sub("", statement)) / len(statement) if statement else 0.0
 
 
-def foreign(prose: str) -> tuple[str, str] | None:
-    """(words of it, which language) of a text that is not in English, or None."""
+def detect_foreign_language(prose: str) -> tuple[str, str] | None:
+    """Return (sample, language) for a text that is not in English, otherwise None."""
     words = _WORD.findall(prose)
     for language, script in _SCRIPTS:
         share = sum(bool(script.search(word)) for word in words) / max(1, len(words))
         if share >= FOREIGN_SHARE and (found := script.findall(prose)):
             return str(max(found, key=len)), language
     small = [word.lower() for word in words]
-    if len(small) < _ENOUGH:
+    if len(small) < _MIN_WORDS:
         return None
     english = sum(word in _ENGLISH for word in small)
     language, found_words = max(

@@ -1,7 +1,7 @@
-"""What the calibrated model looks at: numbers about a case, each larger where one would worry more.
+"""Signals of the calibrated model: numbers about a case, each larger for a worse statement.
 
-Every signal has a reason that one can say in a sentence, and the model may only add them up: none can count in favour
-of a task because some data happened to say so.
+Every signal has a reason that fits in a sentence. The model may only add signals up, so none can count in favour of a
+task because of an accident of the data.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from taskdb.verdicts import Finding
-from verifiers.judge.case import Case
-from verifiers.judge.prose import prose_of
-from verifiers.judge.words import parts
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.prose import extract_prose
+from verifiers.judge.words import split_name
 
-Findings = Counter[str]
-"""Rule -> how many findings."""
-Signal = Callable[[Case, Findings], float | None]
+FindingCounts = Counter[str]
+"""Rule -> number of findings."""
+Signal = Callable[[JudgeCase, FindingCounts], float | None]
 
-SHORTEST = 3
-"""Letters of a name that counts."""
+MIN_NAME_LENGTH = 3
+"""Minimum length of a name in characters."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 _EXPECTATION = re.compile(r"\bexpect|\bshould\b|\bactual\b|\binstead\b", re.IGNORECASE)
 _LOCATED = re.compile(r"\w+/\w+\.\w+|\w+\.\w+\.\w+|\w+\(\)|`[^`\n]+`|\b_?\w+_\w+|\bline \d+|#L\d+")
@@ -32,107 +32,126 @@ _CAUSE = re.compile(
 )
 
 
-def names_untold(case: Case, _: Findings) -> float | None:
-    """Share of the names in the tests' new lines that the statement does not have: what they exercise is not told."""
-    asked = {one.token.text for one in case.asked if one.token.sort == "name" and len(one.token.text) >= SHORTEST}
-    return _share_missing(asked, set(_NAME.findall(case.statement)))
+def measure_unstated_test_names(case: JudgeCase, _: FindingCounts) -> float | None:
+    """Return the share of names on the tests' added lines that are not in the statement."""
+    required = {
+        added.token.text
+        for added in case.test_tokens
+        if added.token.token_type == "name" and len(added.token.text) >= MIN_NAME_LENGTH
+    }
+    return _compute_missing_share(required, set(_NAME.findall(case.statement)))
 
 
-def words_untold(case: Case, _: Findings) -> float | None:
-    """The same of the words that names and strings of the tests are made of."""
-    kinds = ("name", "string")
-    asked = {part for one in case.asked if one.token.sort in kinds for part in parts(one.token.text)}
-    return _share_missing(asked, _parts_of(case.statement))
+def measure_unstated_test_words(case: JudgeCase, _: FindingCounts) -> float | None:
+    """Return the share of words in names and strings of the tests' added lines that are not in the statement."""
+    types = ("name", "string")
+    required = {
+        part for added in case.test_tokens if added.token.token_type in types for part in split_name(added.token.text)
+    }
+    return _compute_missing_share(required, _split_words(case.statement))
 
 
-def solution_untold(case: Case, _: Findings) -> float | None:
-    """Share of the names in the gold patch's new lines that the statement does not have: the way is not shown."""
-    added = {token.text for _, token in case.added if token.sort == "name" and len(token.text) >= SHORTEST}
-    return _share_missing(added, set(_NAME.findall(case.statement)))
+def measure_unstated_gold_names(case: JudgeCase, _: FindingCounts) -> float | None:
+    """Return the share of names on the gold patch's added lines that are not in the statement."""
+    added = {
+        token.text for _, token in case.gold_tokens if token.token_type == "name" and len(token.text) >= MIN_NAME_LENGTH
+    }
+    return _compute_missing_share(added, set(_NAME.findall(case.statement)))
 
 
-def solution_news(case: Case, _: Findings) -> float:
-    """Words that the gold patch brings and neither statement nor old lines have (logarithm)."""
-    added = {part for _, token in case.added if token.sort in ("name", "string") for part in parts(token.text)}
-    return math.log1p(len(added - set(parts(case.shown)) - _parts_of(case.statement)))
+def measure_new_gold_words(case: JudgeCase, _: FindingCounts) -> float:
+    """Return the number of words added by the gold patch that are in neither statement nor old lines (logarithm)."""
+    added = {
+        part
+        for _, token in case.gold_tokens
+        if token.token_type in ("name", "string")
+        for part in split_name(token.text)
+    }
+    return math.log1p(len(added - set(split_name(case.old_text)) - _split_words(case.statement)))
 
 
-def solution_size(case: Case, _: Findings) -> float:
-    """Lines that the gold patch adds (logarithm): a larger change has more ways to be made."""
-    return math.log1p(sum(len(file.side("+")) for file in case.gold_files))
+def measure_gold_patch_size(case: JudgeCase, _: FindingCounts) -> float:
+    """Return the number of lines added by the gold patch (logarithm): a larger change can be made in more ways."""
+    return math.log1p(sum(len(file.get_lines("+")) for file in case.gold_files))
 
 
-def values_untold(_: Case, findings: Findings) -> float:
-    """Long values that the tests compare with and nobody told (logarithm)."""
+def measure_unstated_values(_: JudgeCase, findings: FindingCounts) -> float:
+    """Return the number of long values in assertions that are not stated (logarithm)."""
     return math.log1p(findings["value-not-stated"])
 
 
-def messages_untold(_: Case, findings: Findings) -> float:
-    """1 where the tests look for a message that nobody told."""
+def measure_unstated_messages(_: JudgeCase, findings: FindingCounts) -> float:
+    """Return 1 if the tests expect a message that is not stated."""
     return float(findings["message-not-stated"] > 0)
 
 
-def interface_untold(_: Case, findings: Findings) -> float:
-    """1 where the tests use a new name that nobody told."""
+def measure_unstated_interface(_: JudgeCase, findings: FindingCounts) -> float:
+    """Return 1 if the tests use a new name that is not stated."""
     return float(findings["name-not-stated"] > 0)
 
 
-def no_expectation(case: Case, _: Findings) -> float:
-    """1 where no word speaks of what should be."""
+def measure_missing_expectation(case: JudgeCase, _: FindingCounts) -> float:
+    """Return 1 if no word of the statement describes an expectation."""
     return float(not _EXPECTATION.search(case.statement))
 
 
-def old_tests(case: Case, _: Findings) -> float | None:
-    """Share of the FAIL_TO_PASS tests that no new line names: old expectations were changed."""
-    names = {_bare(test) for test in case.fail_to_pass} - {""}
-    added = "\n".join(text for file in case.test_files for text in file.side("+"))
-    return _share_missing(names, set(_NAME.findall(added))) if names else None
+def measure_changed_old_tests(case: JudgeCase, _: FindingCounts) -> float | None:
+    """Return the share of FAIL_TO_PASS tests that no added line names: their expectations were changed."""
+    names = {_parse_test_name(test) for test in case.fail_to_pass} - {""}
+    added = "\n".join(text for file in case.test_files for text in file.get_lines("+"))
+    return _compute_missing_share(names, set(_NAME.findall(added))) if names else None
 
 
-def nothing_located(case: Case, _: Findings) -> float:
-    """Names of files, calls and code in the statement's prose, fewer is worse (negative logarithm)."""
-    return -math.log1p(len(_LOCATED.findall(prose_of(case.statement))))
+def measure_missing_locations(case: JudgeCase, _: FindingCounts) -> float:
+    """Return the number of files, calls and code names in the prose (negative logarithm: fewer is worse)."""
+    return -math.log1p(len(_LOCATED.findall(extract_prose(case.statement))))
 
 
-def no_cause(case: Case, _: Findings) -> float:
-    """Words that tell a cause or a remedy, fewer is worse (negative logarithm)."""
-    return -math.log1p(len(_CAUSE.findall(prose_of(case.statement))))
+def measure_missing_cause(case: JudgeCase, _: FindingCounts) -> float:
+    """Return the number of words for a cause or remedy in the prose (negative logarithm: fewer is worse)."""
+    return -math.log1p(len(_CAUSE.findall(extract_prose(case.statement))))
 
 
-OF_THE_STATEMENT: tuple[Signal, ...] = (
-    solution_untold,
-    solution_size,
-    messages_untold,
-    interface_untold,
-    no_expectation,
-    old_tests,
-    nothing_located,
-    no_cause,
-)
-"""What speaks of a statement that leaves open what is to be done."""
+STATEMENT_SIGNALS: Mapping[str, Signal] = {
+    "unstated_gold_names": measure_unstated_gold_names,
+    "gold_patch_size": measure_gold_patch_size,
+    "unstated_messages": measure_unstated_messages,
+    "unstated_interface": measure_unstated_interface,
+    "missing_expectation": measure_missing_expectation,
+    "changed_old_tests": measure_changed_old_tests,
+    "missing_locations": measure_missing_locations,
+    "missing_cause": measure_missing_cause,
+}
+"""Signals of a statement that leaves open what has to be done."""
 
-OF_THE_TESTS: tuple[Signal, ...] = (names_untold, words_untold, solution_news, values_untold)
-"""What speaks of the tests alone. They are unfair also where the statement is vague, so they are judged by all."""
+TEST_SIGNALS: Mapping[str, Signal] = {
+    "unstated_test_names": measure_unstated_test_names,
+    "unstated_test_words": measure_unstated_test_words,
+    "new_gold_words": measure_new_gold_words,
+    "unstated_values": measure_unstated_values,
+}
+"""Signals of the tests alone. Tests are also unfair for a vague statement, so their label uses all signals."""
 
-SIGNALS: tuple[Signal, ...] = (*OF_THE_STATEMENT, *OF_THE_TESTS)
+SIGNALS: Mapping[str, Signal] = {**STATEMENT_SIGNALS, **TEST_SIGNALS}
+"""Name in `data/model.json` -> signal."""
 
 
-def signals_of(case: Case, findings: Sequence[Finding]) -> Mapping[str, float | None]:
-    """Name -> value of every signal; None where it has nothing to say."""
+def compute_signals(case: JudgeCase, findings: Sequence[Finding]) -> Mapping[str, float | None]:
+    """Return name -> value of every signal; None where a signal is undefined."""
     counted = Counter(finding.rule for finding in findings)
-    return {signal.__name__: signal(case, counted) for signal in SIGNALS}
+    return {name: signal(case, counted) for name, signal in SIGNALS.items()}
 
 
-def _share_missing(asked: set[str], told: set[str]) -> float | None:
-    return len(asked - told) / len(asked) if asked else None
+def _compute_missing_share(required: set[str], stated: set[str]) -> float | None:
+    return len(required - stated) / len(required) if required else None
 
 
-def _parts_of(text: str) -> set[str]:
-    return set(parts(text)) | set(re.findall(r"[a-z]+", text.lower()))
+def _split_words(text: str) -> set[str]:
+    return set(split_name(text)) | set(re.findall(r"[a-z]+", text.lower()))
 
 
-def _bare(test: str) -> str:
-    """The test's own name in an id of any style: the last word before parameters."""
+def _parse_test_name(test: str) -> str:
+    """Return the test's own name from an id of any style: the last word before parameters."""
     head = re.split(r"[\[(]|\s", test.strip(), maxsplit=1)[0]
     found = re.findall(r"\w+", re.split(r"::|#|\.|/", head)[-1])
     return found[0] if found else ""

@@ -1,98 +1,181 @@
-"""Program text of any language as names, strings and numbers, by a careful scan: no grammar, no failure.
+"""Names, strings, numbers and marks of program texts in any language, read with the lexers of Pygments.
 
-Fragments of files (the new side of a hunk) are what it is for, so a string or comment may begin or end outside: what is
-left open ends with the text.
+The texts are fragments of files (the new side of a hunk), so a string or a comment may begin or end outside. A string
+without a closing quote ends with its line, or with the text where the language allows line breaks in it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
 
-from languages.registry import language_of_file
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, String, _TokenType
 
-Sort = Literal["name", "string", "number", "mark"]
+from languages.registry import detect_file_language
 
-_HASH = frozenset({"python", "ruby", "perl", "elixir", "julia", "php", ""})
-_SLASH = frozenset(
-    {"c", "c++", "rust", "go", "java", "kotlin", "javascript", "typescript", "php", "c#", "swift", "scala"}
-)
-_TRIPLE = frozenset({"python", "java", "kotlin", "scala", "swift", "elixir", "julia"})
-_BACKTICK = frozenset({"javascript", "typescript", "go"})
-_CHARACTERS = frozenset({"c", "c++", "rust", "go", "java", "kotlin", "c#", "scala", "swift"})
-"""Languages in which a single quote holds one character, if it is no lifetime."""
+TokenType = Literal["name", "string", "number", "mark"]
+
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\n": " "}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_OPENING = re.compile(r"[A-Za-z@$]*(?P<hashes>#*)(?P<quote>\"\"\"|'''|[\"'`])")
+"""Prefix and opening quote of a string; Rust's raw strings have hash signs as well."""
+_CODE = re.compile(
+    r'"(?P<string>(?:[^"\\\n]|\\.)*)"'
+    r"|(?P<number>(?<![\w.])(?:0[xX][\da-fA-F_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?))"
+    r"|(?P<name>[^\W\d]\w*)"
+    r"|(?P<mark>==|=>|->|::|:=|[^\s\w])"
+)
+"""Tokens of the text between strings and comments. Strings of preprocessor directives are still part of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """`text` as it stands there, without quotes for a string; `line` counts from 0, where it begins."""
+class CodeToken:
+    """One token of a program text.
 
-    sort: Sort
+    Attributes:
+        token_type: name, string, number or mark; comments are dropped.
+        text: the token as written; of a string its content, without prefix and quotes.
+        line: 0-based number of the line where the token begins.
+    """
+
+    token_type: TokenType
     text: str
     line: int
 
     @property
     def value(self) -> str:
-        """A string's content with its escapes read; of a raw string nearly the same."""
-        return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1]) or _plain(found[1]), self.text)
+        """The content of a string with its escape sequences replaced; nearly the same for a raw string."""
+        return _ESCAPE.sub(lambda found: _ESCAPES.get(found[1]) or _unescape(found[1]), self.text)
 
 
-def _plain(sign: str) -> str:
-    """An escape that stands for its own sign; what may be a command of another language is left as it is."""
-    return f"\\{sign}" if sign.isalnum() else sign
+def _unescape(character: str) -> str:
+    """Return the escaped character; a letter keeps its backslash, since it may belong to a regular expression."""
+    return f"\\{character}" if character.isalnum() else character
 
 
-def tokens_of(text: str, path: str) -> list[Token]:
-    """The tokens of a text in the language of a file of that name. Comments are left out."""
-    return list(_scan(text, _scanner(language_of_file(path))))
+def tokenize(text: str, path: str) -> list[CodeToken]:
+    """Return the tokens of a text in the language of a file with this path, without comments."""
+    tokens: list[CodeToken] = []
+    line = 0
+    for segment in _split_segments(text, _load_lexer(detect_file_language(path))):
+        if segment.is_string:
+            tokens.append(CodeToken("string", segment.content, line))
+        else:
+            tokens.extend(_tokenize_code(segment.text, line))
+        line += segment.text.count("\n")
+    return tokens
 
 
-def _scan(text: str, scanner: re.Pattern[str]) -> Iterator[Token]:
-    line, counted = 0, 0
-    for found in scanner.finditer(text):
-        sort = found.lastgroup
-        if sort == "comment":
-            continue
+def _tokenize_code(text: str, first_line: int) -> Iterator[CodeToken]:
+    line, counted = first_line, 0
+    for found in _CODE.finditer(text):
         line += text.count("\n", counted, found.start())
         counted = found.start()
-        if sort == "name":
-            yield Token("name", found[0], line)
-        elif sort == "number":
-            yield Token("number", found[0], line)
-        elif sort == "mark":
-            yield Token("mark", found[0], line)
+        if found.lastgroup == "string":
+            yield CodeToken("string", found["string"], line)
+        elif found.lastgroup == "name":
+            yield CodeToken("name", found[0], line)
+        elif found.lastgroup == "number":
+            yield CodeToken("number", found[0], line)
         else:
-            yield Token("string", next((part for part in found.groups()[2:] if part is not None), ""), line)
+            yield CodeToken("mark", found[0], line)
+
+
+@dataclass(slots=True)
+class _Segment:
+    """A string with its quotes, or the program text between two strings. `closing` is empty where no quote is due."""
+
+    text: str = ""
+    is_string: bool = False
+    opening: str = ""
+    closing: str = ""
+    depth: int = 0
+    """Open brackets of interpolated code."""
+
+    @property
+    def content(self) -> str:
+        """A string without prefix and quotes."""
+        return self.text.removeprefix(self.opening).removesuffix(self.closing)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a closing quote is due."""
+        return bool(self.closing) and not self._is_closed()
+
+    def allows_line_breaks(self) -> bool:
+        return self.closing not in {'"', "'"}
+
+    def add(self, token_type: _TokenType, value: str) -> None:
+        """Append a token of the lexer to a string."""
+        self.text += value
+        if not self.opening and (found := _OPENING.match(self.text)):
+            self.opening, self.closing = found[0], found["quote"] + found["hashes"]
+        elif token_type in String.Delimiter and value == "(":  # R"delimiter( of C++
+            self.opening = self.text
+            self.closing = f'){self.text.partition(chr(34))[2][:-1]}"'
+        elif token_type in String.Interpol:
+            opened = sum(value.count(bracket) for bracket in "({") - sum(value.count(bracket) for bracket in ")}")
+            self.depth = max(0, self.depth + opened)
+
+    def _is_closed(self) -> bool:
+        content = self.text.removeprefix(self.opening)
+        escapes = len(content.removesuffix(self.closing)) - len(content.removesuffix(self.closing).rstrip("\\"))
+        return self.depth == 0 and content.endswith(self.closing) and escapes % 2 == 0
+
+
+def _split_segments(text: str, lexer: Lexer) -> Iterator[_Segment]:
+    """Yield the strings of a text and the program text between them; comments are replaced by their line ends."""
+    segment = _Segment()
+    prefix = ""
+    for token_type, value in _lex(text, lexer):
+        if segment.is_open and (token_type in String or "\n" not in value or segment.allows_line_breaks()):
+            segment.add(token_type, value)
+        elif token_type in String.Affix:
+            prefix += value
+        elif _is_comment(token_type, value):
+            segment = yield from _start_code(segment)
+            segment.text += " " + "\n" * value.count("\n")
+        elif token_type in String and token_type not in String.Symbol and token_type not in String.Regex:
+            yield segment
+            segment = _Segment(is_string=True)
+            segment.add(token_type, prefix + value)
+            prefix = ""
+        else:
+            segment = yield from _start_code(segment)
+            segment.text, prefix = segment.text + prefix + value, ""
+    yield segment
+
+
+def _start_code(segment: _Segment) -> Generator[_Segment, None, _Segment]:
+    """Yield a string that has ended; return the segment to which program text is added."""
+    if not segment.is_string:
+        return segment
+    yield segment
+    return _Segment()
+
+
+def _lex(text: str, lexer: Lexer) -> Iterator[tuple[_TokenType, str]]:
+    """Yield the lexer's tokens of the text, in which a last comment may be open."""
+    ending = "\n*/" if text.rfind("/*") > text.rfind("*/") else "\n"
+    for start, token_type, value in lexer.get_tokens_unprocessed(text + ending):
+        if start >= len(text):
+            return
+        yield token_type, value[: len(text) - start]
+
+
+def _is_comment(token_type: _TokenType, value: str) -> bool:
+    """Whether a token is a comment. Some lexers class `///` and `/** */` as documentation strings."""
+    if token_type in String.Doc:
+        return value.lstrip().startswith("/")
+    return token_type in Comment and token_type not in Comment.Preproc and token_type not in Comment.PreprocFile
 
 
 @cache
-def _scanner(language: str) -> re.Pattern[str]:
-    """One alternation: comments first, then strings, numbers, names and marks."""
-    comments = [r"(?<!\S)//[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z)"] if language in _SLASH else []
-    comments += [r"(?<![\w&$])#[^\n]*"] if language in _HASH else []
-    prefix = r"(?:\b[rRbBuUfFL@]{1,2}|\b[cC]|\$|@)?"
-    strings = []
-    if language in _TRIPLE:
-        strings += [prefix + r'"""((?:[^\\]|\\.)*?)(?:"""|\Z)', prefix + r"'''((?:[^\\]|\\.)*?)(?:'''|\Z)"]
-    if language == "rust":
-        strings.append(r'\bb?r#+"(.*?)(?:"#+|\Z)')
-    if language == "c++":
-        strings.append(r'\bR"[^(\s]*\((.*?)(?:\)[^"\s]*"|\Z)')
-    if language in _BACKTICK:
-        strings.append(r"`((?:[^`\\]|\\.)*)(?:`|\Z)")
-    strings.append(prefix + r'"((?:[^"\\\n]|\\.)*)(?:"|$|\Z)')
-    if language in _CHARACTERS:
-        strings.append(r"'((?:[^'\\\n]|\\[^\n]{1,8}))'")
-    else:
-        strings.append(prefix + r"'((?:[^'\\\n]|\\.)*)(?:'|$|\Z)")
-    parts = [f"(?P<comment>{'|'.join(comments)})"] if comments else [r"(?P<comment>(?!))"]
-    parts.append("(?P<_string>" + "|".join(strings) + ")")
-    parts.append(r"(?P<number>(?<![\w.])(?:0[xX][\da-fA-F_]+|\d[\d_]*(?:\.\d[\d_]*)?(?:[eE][+-]?\d+)?))")
-    parts.append(r"(?P<name>[^\W\d]\w*)")
-    parts.append(r"(?P<mark>==|=>|->|::|:=|[^\s\w])")
-    return re.compile("|".join(parts), re.DOTALL | re.MULTILINE)
+def _load_lexer(language: str) -> Lexer:
+    """Return the lexer of a language; data files and texts are read as Python, whose quotes and comments are common."""
+    return get_lexer_by_name(language or "python", **({"startinline": True} if language == "php" else {}))

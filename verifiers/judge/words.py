@@ -1,62 +1,66 @@
-"""Texts made comparable: words in small letters, runs of words, names taken apart."""
+"""Normalize texts for comparison: lower-case words, word n-grams, parts of names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-Runs = set[tuple[str, ...]]
-RUN = 3
-"""Words in a row that two texts must share to share a message."""
-HOLE = "\0"
-"""Stands for what a message is filled with; no run goes over it."""
+Ngrams = set[tuple[str, ...]]
+NGRAM_LENGTH = 3
+"""Number of consecutive words that two texts must share to share a message."""
+PLACEHOLDER = "\0"
+"""Replaces a formatted value in a message; no n-gram contains it."""
 
-_FILLED = re.compile(r"%(?:\(\w*\))?[-+ #0]*\d*(?:\.\d+)?[sdrifxXeEgGcuvqTp]|\$?\{[^{}]*\}|#\{[^{}]*\}|\{\}|<[%=].*?%>")
+_FORMAT_FIELD = re.compile(
+    r"%(?:\(\w*\))?[-+ #0]*\d*(?:\.\d+)?[sdrifxXeEgGcuvqTp]|\$?\{[^{}]*\}|#\{[^{}]*\}|\{\}|<[%=].*?%>"
+)
 _REGEX = re.compile(r"\\[dwsbSDWAZ][+*?]?|\.[*+]\??|\[[^\]]*\][+*?]?|\(\?[^)]*\)")
 _WORD = re.compile(r"\0|\w+")
 _PLAIN_GAP = re.compile(r"[\s,.:;'\"()`-]*")
-"""What stands between words of a sentence; anything else is markup or program text."""
+"""Text between words of a sentence; anything else is markup or program text."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 
 
-def words_of(text: str) -> list[str]:
-    """Letters, digits and underscores in a row, in small letters."""
+def split_words(text: str) -> list[str]:
+    """Return runs of letters, digits and underscores in lower case."""
     return _WORD.findall(text.lower())
 
 
-def message_words(text: str) -> list[str]:
-    """The same of a message or of a pattern that one must match.
+def split_message(text: str) -> list[str]:
+    """Return the words of a message, or of a pattern that matches one.
 
-    What it is filled with is a HOLE, and so is what stands between words that are no sentence.
+    Formatted values and gaps that do not occur in sentences become PLACEHOLDER.
     """
-    bare = re.sub(r"\\(?=[^\w\s])", "", _REGEX.sub(f" {HOLE} ", _FILLED.sub(f" {HOLE} ", text))).lower()
+    normalized = re.sub(
+        r"\\(?=[^\w\s])", "", _REGEX.sub(f" {PLACEHOLDER} ", _FORMAT_FIELD.sub(f" {PLACEHOLDER} ", text))
+    ).lower()
     found: list[str] = []
     end = 0
-    for word in _WORD.finditer(bare):
-        if found and not _PLAIN_GAP.fullmatch(bare, end, word.start()):
-            found.append(HOLE)
+    for word in _WORD.finditer(normalized):
+        if found and not _PLAIN_GAP.fullmatch(normalized, end, word.start()):
+            found.append(PLACEHOLDER)
         found.append(word[0])
         end = word.end()
     return found
 
 
-def runs(words: list[str], length: int = RUN) -> Runs:
-    """All runs of so many words."""
+def make_ngrams(words: list[str], length: int = NGRAM_LENGTH) -> Ngrams:
+    """Return all runs of `length` words."""
     every = (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
-    return {run for run in every if HOLE not in run}
+    return {run for run in every if PLACEHOLDER not in run}
 
 
-def parts(name: str) -> list[str]:
-    """`snake_case`, `camelCase` and `--dashed-words` as words in small letters."""
+def split_name(name: str) -> list[str]:
+    """Split `snake_case`, `camelCase` and `--dashed-words` into lower-case words."""
     return [part.lower() for part in _PART.findall(name)]
 
 
-def says(told: str, name: str) -> bool:
-    """Whether a text that was joined by `joined` has the parts of a name side by side."""
-    wanted = " ".join(parts(name))
-    return bool(wanted) and f" {wanted} " in told
+def has_name(text: str, name: str) -> bool:
+    """Return whether a text normalized by `join_name_parts` contains the parts of a name side by side."""
+    wanted = " ".join(split_name(name))
+    return bool(wanted) and f" {wanted} " in text
 
 
-def joined(texts: Iterable[str]) -> str:
-    """All words of texts, names taken apart, with blanks between and around them."""
-    return f" {' '.join(part for text in texts for part in parts(text))} "
+def join_name_parts(texts: Iterable[str]) -> str:
+    """Return all words of the texts, with names split, separated and enclosed by spaces."""
+    return f" {' '.join(part for text in texts for part in split_name(text))} "

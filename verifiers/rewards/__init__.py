@@ -1,6 +1,6 @@
-"""What a submission is worth, by what tells right from wrong in a task: its lists of tests, or an oracle of its own.
+"""Rewards of submissions: by test lists, or by the task's own oracle.
 
-Reading REWARDS is reading which there are. A reward also knows the submission that must be worth 1.
+`REWARDS` lists all of them. A reward also returns the submission that must earn 1.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ TESTS, SIMULATED = "tests", "simulated"
 
 @dataclass(frozen=True)
 class Reward:
-    """`grade(task, services, submission)` and `gold(task, services)`, the submission that is worth 1."""
+    """Grading function of an oracle, and the function that returns the submission that must earn 1."""
 
     grade: Callable[[Task, Services, bytes], Score]
-    gold: Callable[[Task, Services], bytes]
+    make_gold: Callable[[Task, Services], bytes]
     submission: str
-    """The option of `mergemill grade` that takes one: `patch`, `tests` or `review`."""
+    """Option of `mergemill grade` for its submissions: `patch`, `tests` or `review`."""
 
 
-def gold_patch(task: Task, services: Services) -> bytes:
-    """The change's own patch."""
+def load_gold_patch(task: Task, services: Services) -> bytes:
+    """Return the change's gold patch."""
     return services.artifacts.get(task.gold_patch)
 
 
 REWARDS: Mapping[str, Reward] = {
-    TESTS: Reward(tests.grade, gold_patch, "patch"),
-    "review": Reward(review.grade, review.gold, "review"),
-    "test-writing": Reward(writing.grade, writing.gold, "tests"),
-    "performance": Reward(performance.grade, gold_patch, "patch"),
-    SIMULATED: Reward(simulated.grade, gold_patch, "patch"),
+    TESTS: Reward(tests.grade, load_gold_patch, "patch"),
+    "review": Reward(review.grade, review.make_gold_review, "review"),
+    "test-writing": Reward(writing.grade, writing.load_gold_tests, "tests"),
+    "performance": Reward(performance.grade, load_gold_patch, "patch"),
+    SIMULATED: Reward(simulated.grade, load_gold_patch, "patch"),
 }
-"""Form of the oracle -> reward; `tests` where the lists of tests are it, `simulated` where a model plays them."""
+"""Form of the oracle -> reward; `tests` for test lists, `simulated` for test results simulated by a model."""
 
 
-def reward_of(task: Task) -> Reward:
-    """The reward of a task."""
+def select_reward(task: Task) -> Reward:
+    """Return the reward of a task."""
     if task.environment == SIMULATED:
         return REWARDS[SIMULATED]
     return REWARDS[task.oracle.form if task.oracle else TESTS]
 
 
 def grade(task: Task, services: Services, submission: bytes) -> Score:
-    """The score of one submission; empty is the no-op. `value` is None when our own side failed.
+    """Return the score of one submission; empty is the no-op. `value` is None after an infrastructure error.
 
     Raises:
         Transient: engine, disk or network failed.
     """
-    return reward_of(task).grade(task, services, submission)
+    return select_reward(task).grade(task, services, submission)

@@ -1,4 +1,4 @@
-"""The findings of a review: how they are read, and which of them stand where a defect is."""
+"""Findings of a review: parsing, and matching with defects by lines."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from taskdb.oracles import Defect
 
-LONGEST = 1_000_000
-"""Bytes of a submission that are read."""
-MOST = 1_000
-"""Findings of a submission."""
-TOLERANCE, OF_LINES = 2, 20
-"""Lines by which a finding may lie beside a defect: at most so many, and one for so many lines of the file, for in
-short files everything is close by."""
-NARROW = 10
-"""Lines that a finding may always have; one with more must not have more than twice those of the defect."""
-TOLD = 3
-"""Faults of a submission that are told."""
+MAX_BYTES = 1_000_000
+"""Maximum size of a submission in bytes."""
+MAX_FINDINGS = 1_000
+"""Maximum number of findings in a submission."""
+MAX_TOLERANCE, LINES_PER_TOLERANCE = 2, 20
+"""Maximum distance in lines between finding and defect. It is one line per 20 lines of the file, at most two, since in
+short files all lines are close to each other."""
+MIN_ALLOWED_WIDTH = 10
+"""Number of lines that a finding may always have; a longer one may have at most twice the lines of the defect."""
+MAX_REPORTED_ERRORS = 3
+"""Maximum number of reported validation errors."""
 
 
-class Finding(BaseModel):
-    """One place of a review. Lines are 1-based, both included."""
+class ReviewFinding(BaseModel):
+    """One finding of a review. Lines are 1-based and inclusive."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -34,57 +34,59 @@ class Finding(BaseModel):
 
     @property
     def path(self) -> str:
-        """The file, as the task names it."""
+        """Path of the file as the task writes it."""
         return self.file.removeprefix("./")
 
 
-class Findings(BaseModel):
+class ReviewSubmission(BaseModel):
     """A submission: `{"findings": [...]}`."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    findings: tuple[Finding, ...]
+    findings: tuple[ReviewFinding, ...]
 
 
-class Unreadable(Exception):  # noqa: N818 - a fault of the submission, worth 0, not an error of ours
-    """A submission is no review; the text says why."""
+class UnreadableReviewError(Exception):
+    """The submission is no valid review; the message states why."""
 
 
-def read(submission: bytes) -> tuple[Finding, ...]:
-    """The findings of a submission, which is one JSON object and nothing else.
+def parse_review(submission: bytes) -> tuple[ReviewFinding, ...]:
+    """Return the findings of a submission, which must be exactly one JSON object.
 
-    Nothing is repaired: a review that was cut off must not be read as one that finds nothing more.
+    A truncated review is not repaired: it would look like a review with fewer findings.
 
     Raises:
-        Unreadable: it is empty, too long, no JSON, or of another form.
+        UnreadableReviewError: the submission is empty, too long, no JSON, or has another schema.
     """
     if not submission.strip():
-        raise Unreadable('there is no review; one without findings is {"findings": []}')
-    if len(submission) > LONGEST:
-        raise Unreadable(f"the review has {len(submission)} bytes, {LONGEST} are read")
+        raise UnreadableReviewError('the review is missing; one without findings is {"findings": []}')
+    if len(submission) > MAX_BYTES:
+        raise UnreadableReviewError(f"the review has {len(submission)} bytes, at most {MAX_BYTES} are allowed")
     try:
         data = json.loads(submission.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise Unreadable(f"the review is no JSON: {error}"[:200]) from error
+        raise UnreadableReviewError(f"the review is not valid JSON: {error}"[:200]) from error
     try:
-        found = Findings.model_validate(data).findings
+        findings = ReviewSubmission.model_validate(data).findings
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_input=False, include_context=False)[:TOLD]
-        told = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'the review'}: {fault['msg']}" for fault in faults)
-        raise Unreadable(f"the review has another form: {told}") from error
-    if len(found) > MOST:
-        raise Unreadable(f"the review has {len(found)} findings, {MOST} are read")
-    return found
+        details = error.errors(include_url=False, include_input=False, include_context=False)[:MAX_REPORTED_ERRORS]
+        errors = "; ".join(
+            f"{'.'.join(map(str, detail['loc'])) or 'the review'}: {detail['msg']}" for detail in details
+        )
+        raise UnreadableReviewError(f"the review has another schema: {errors}") from error
+    if len(findings) > MAX_FINDINGS:
+        raise UnreadableReviewError(f"the review has {len(findings)} findings, at most {MAX_FINDINGS} are allowed")
+    return findings
 
 
-def stands_at(finding: Finding, defect: Defect, lines: Mapping[str, int]) -> bool:
-    """Whether a finding is about the lines of a defect and says something.
+def is_at_defect(finding: ReviewFinding, defect: Defect, lines: Mapping[str, int]) -> bool:
+    """Return whether a finding covers the lines of a defect and has a claim.
 
-    It is not when it is much wider than the defect, or names the whole file where the defect is not the whole file.
+    A finding much wider than the defect does not count, nor does a whole file for a smaller defect.
 
     Args:
-        finding: what was submitted.
-        defect: what is to be found.
+        finding: a submitted finding.
+        defect: a defect of the oracle.
         lines: path -> number of lines, of all files under review.
     """
     n = lines.get(finding.path, 0)
@@ -94,31 +96,31 @@ def stands_at(finding: Finding, defect: Defect, lines: Mapping[str, int]) -> boo
         or not finding.claim.strip()
     ):
         return False
-    width, wrong = finding.last_line - finding.first_line + 1, defect.last_line - defect.first_line + 1
-    if width > max(NARROW, 2 * wrong) or (width == n and wrong < n):
+    width, defect_width = finding.last_line - finding.first_line + 1, defect.last_line - defect.first_line + 1
+    if width > max(MIN_ALLOWED_WIDTH, 2 * defect_width) or (width == n and defect_width < n):
         return False
-    near = min(TOLERANCE, n // OF_LINES)
-    return finding.first_line - near <= defect.last_line and defect.first_line <= finding.last_line + near
+    tolerance = min(MAX_TOLERANCE, n // LINES_PER_TOLERANCE)
+    return finding.first_line - tolerance <= defect.last_line and defect.first_line <= finding.last_line + tolerance
 
 
-def matched(edges: Sequence[Collection[int]]) -> dict[int, int]:
-    """Defect -> finding, as many as possible, none twice (augmenting paths).
+def match_findings(edges: Sequence[Collection[int]]) -> dict[int, int]:
+    """Return a maximum matching defect -> finding (augmenting paths).
 
     Args:
-        edges: for each defect the numbers of the findings that stand there.
+        edges: for each defect the numbers of the findings at its lines.
     """
-    of_finding: dict[int, int] = {}
+    defect_by_finding: dict[int, int] = {}
 
-    def placed(defect: int, seen: set[int]) -> bool:
+    def assign(defect: int, visited: set[int]) -> bool:
         for finding in edges[defect]:
-            if finding in seen:
+            if finding in visited:
                 continue
-            seen.add(finding)
-            if finding not in of_finding or placed(of_finding[finding], seen):
-                of_finding[finding] = defect
+            visited.add(finding)
+            if finding not in defect_by_finding or assign(defect_by_finding[finding], visited):
+                defect_by_finding[finding] = defect
                 return True
         return False
 
     for defect in range(len(edges)):
-        placed(defect, set())
-    return {defect: finding for finding, defect in of_finding.items()}
+        assign(defect, set())
+    return {defect: finding for finding, defect in defect_by_finding.items()}

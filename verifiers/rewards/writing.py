@@ -1,18 +1,19 @@
-"""What submitted tests are worth: they notice the fault, hold once it is mended, and notice other faults there, too.
+"""Reward of submitted tests: they detect the fault, pass after the fix, and detect other faults as well.
 
-The value is 0 unless all of these hold; reading `_gates` is reading them:
+The value is 0 unless all of these hold (`_check_gates`):
 
-- the patch applies and touches tests alone, no configuration of the runner and no source;
-- at least one test ran and failed before the fix, in both runs, and passes after it; a file that cannot be collected
-  before the fix shows nothing;
-- all new tests pass after the fix, in both runs, and no PASS_TO_PASS test of the files is lost;
-- no test fails on a rewrite of the fixed tree that keeps its behaviour;
-- the fault is noticed, too, where it is written in other words: tests look at behaviour, not at text, git or dates;
-- at least one mutant is noticed that is more than a part of the fix left out, where there are any.
+- the patch applies and changes only tests, neither configuration of the runner nor sources;
+- at least one test fails before the fix in both runs and passes after it; a file that cannot be collected before the
+  fix does not count;
+- all new tests pass after the fix in both runs, and no PASS_TO_PASS test of the files is lost;
+- no test fails on a variant of the fixed tree with the same behaviour;
+- rewritten forms of the fault are detected as well: tests check behaviour, not source text, git history or dates;
+- at least one mutant is detected that is more than an omitted part of the fix, if there are any.
 
-Then it is the mean of 1 (for the fault), the share of mutants noticed, and the share of `oracle.unreached` that the
-submitted files run, where that can be told. `resolved`: the value is 1, so all that the change's own tests notice and
-reach is noticed and reached. Only the new tests and those that notice the fault count, not what stands beside them.
+Then it is the average of 1 (for the fault), the share of mutants detected, and the coverage of
+`oracle.uncovered_spans` by the submitted files where it can be measured. `resolved` requires the value 1, so everything
+that the change's own tests detect and cover is detected and covered. Only new tests and those that detect the fault
+count.
 """
 
 from __future__ import annotations
@@ -21,150 +22,186 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from backends.services import Services
-from backends.testing.coverage import Covered
-from backends.testing.submitted import Submitted, fault_of, read_submission
-from backends.testing.written import FAULT, LEFT_OUT, NotScoredError, Seen, Subject, Trial, alarmed, noticed
-from taskdb.oracles import Edit, Span, Writing
+from evaluation.reports.coverage import CoveredLines
+from evaluation.submitted_tests.patch import SubmittedPatch, find_violation, read_submitted_patch
+from evaluation.submitted_tests.runner import (
+    OMITTED_HUNK,
+    REWRITTEN_FAULT,
+    NotScoredError,
+    SubmittedTestsResult,
+    SubmittedTestsRunner,
+    TargetChange,
+    find_false_alarm,
+    is_detected,
+)
+from taskdb.oracles import CodeEdit, LineSpan, TestWritingOracle
 from taskdb.records import Score, Task
 
 
 def grade(task: Task, services: Services, submission: bytes) -> Score:
-    """The score of a patch of tests; empty is the no-op.
+    """Return the score of a patch of tests; empty is the no-op.
 
-    `parts`: `detects` and `holds` (0 or 1); where these are 1 `false_alarms` and `faults_missed` (how many) as well;
-    where these are 0 `mutants_killed` and, if it can be told, `covered` (shares).
+    `parts`: `detects` and `holds` (0 or 1); if both are 1 also `false_alarms` and `faults_missed` (counts); if these
+    are 0 also `mutants_killed` and, where it can be measured, `covered` (shares).
 
     Raises:
         Transient: engine, disk or network failed.
     """
     oracle = task.oracle
     if oracle is None or oracle.form != "test-writing":
-        raise LookupError(f"{task.name} asks for no tests")
+        raise LookupError(f"{task.name} is no test-writing task")
     try:
-        return _Grading(task=task, services=services, oracle=oracle, submission=submission).score()
+        return _TestWritingGrader(task=task, services=services, oracle=oracle, submission=submission).score()
     except NotScoredError as error:
         return Score(
             task=task.name, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0, infrastructure_error=str(error)
         )
 
 
-def gold(task: Task, services: Services) -> bytes:
-    """The submission that must be worth 1: the change's own tests."""
+def load_gold_tests(task: Task, services: Services) -> bytes:
+    """Return the submission that must earn 1: the change's own tests."""
     return services.artifacts.get(task.test_patch)
 
 
-def subject_of(task: Task, services: Services) -> Subject:
-    """What the tests of a task are written for."""
-    kept = frozenset(task.PASS_TO_PASS)
-    return Subject(
-        services=services, image=task.image, plan=task.the_plan, language=task.language,
-        gold=services.artifacts.get(task.gold_patch), kept=kept,
-        known=kept | {test for test, _ in task.FAIL_TO_PASS}, script=services.artifacts.text(task.the_script),
-    )  # fmt: skip
+def build_subject(task: Task, services: Services) -> TargetChange:
+    """Return the change for which the tests of a task are written."""
+    pass_to_pass = frozenset(task.PASS_TO_PASS)
+    return TargetChange(
+        services=services,
+        image=task.image,
+        plan=task.require_plan(),
+        language=task.language,
+        gold_patch=services.artifacts.get(task.gold_patch),
+        pass_to_pass=pass_to_pass,
+        listed_tests=pass_to_pass | {test for test, _ in task.FAIL_TO_PASS},
+        script=services.artifacts.get_text(task.require_script()),
+    )
 
 
 @dataclass(kw_only=True)
-class _Grading:
-    """One submission as it is judged, gate by gate."""
+class _TestWritingGrader:
+    """Grades one submission gate by gate."""
 
     task: Task
     services: Services
-    oracle: Writing
+    oracle: TestWritingOracle
     submission: bytes
     parts: dict[str, float] = field(default_factory=dict)
 
     def score(self) -> Score:
-        submitted = self._read()
+        submitted = self._read_submission()
         if isinstance(submitted, str):
-            return self._nothing(submitted)
-        if fault := fault_of(submitted.files):
-            return self._nothing(fault, tampering=(fault,) if submitted.files else ())
-        trial = Trial(subject=subject_of(self.task, self.services), submitted=submitted)
-        found = trial.observe()
-        self.parts = {"detects": float(bool(found.detecting)), "holds": float(found.holds)}
-        why_not = _unfit(found) or self._gates(trial, found)
-        if why_not:
-            return self._nothing(why_not, tampering=(*found.tampering, *_lost(found)))
-        return self._valued(trial, found)
+            return self._score_zero(submitted)
+        if violation := find_violation(submitted.files):
+            return self._score_zero(violation, tampering=(violation,) if submitted.files else ())
+        runner = SubmittedTestsRunner(target=build_subject(self.task, self.services), submitted=submitted)
+        result = runner.evaluate()
+        self.parts = {"detects": float(bool(result.detecting_tests)), "holds": float(result.is_valid)}
+        failure = _find_failure(result) or self._check_gates(runner, result)
+        if failure:
+            return self._score_zero(failure, tampering=(*result.tampering, *_describe_lost_tests(result)))
+        return self._score_quality(runner, result)
 
-    def _read(self) -> Submitted | str:
-        """The submission, or why it cannot be read."""
+    def _read_submission(self) -> SubmittedPatch | str:
+        """Return the submission, or the reason it cannot be read."""
         if not self.submission.strip():
             return "the patch is empty"
-        with self.services.sandbox.series(self.task.image, limits=self.services.test_limits()) as boxes:
-            found = read_submission(boxes, self.task.the_plan.workdir, self.submission)
-        return found or "the patch does not apply"
+        with self.services.sandbox.open_pool(self.task.image, limits=self.services.test_limits()) as pool:
+            result = read_submitted_patch(pool, self.task.require_plan().workdir, self.submission)
+        return result or "the patch does not apply"
 
-    def _gates(self, trial: Trial, found: Seen) -> str | None:
-        """Why tests that detect and hold are worth nothing all the same."""
-        faults = [edit for edit in self.oracle.mutants if edit.operator == FAULT]
+    def _check_gates(self, runner: SubmittedTestsRunner, result: SubmittedTestsResult) -> str | None:
+        """Return the reason that valid tests earn 0 all the same."""
+        faults = [edit for edit in self.oracle.mutants if edit.operator == REWRITTEN_FAULT]
         edits = [*self.oracle.variants, *faults]
-        results = trial.after([self._patch(edit) for edit in edits]) if edits else []
-        told = list(zip(edits, results, strict=True))
-        alarms = [(edit, test) for edit, one in told if edit not in faults and (test := alarmed(one, found.own))]
-        missed = [edit for edit, one in told if edit in faults and not noticed(one, found.own)]
-        self.parts |= {"false_alarms": float(len(alarms)), "faults_missed": float(len(missed))}
-        if alarms:
-            edit, test = alarms[0]
-            return f"false alarm: {test} fails where the behaviour is the same ({edit.operator}, {edit.path})"
-        return "the fault goes unnoticed where it is written in other words" if missed else None
+        results = runner.run_on_edits([self._load_patch(edit) for edit in edits]) if edits else []
+        pairs = list(zip(edits, results, strict=True))
+        false_alarms = [
+            (edit, test)
+            for edit, outcome in pairs
+            if edit not in faults and (test := find_false_alarm(outcome, result.supporting_tests))
+        ]
+        missed = [
+            edit for edit, outcome in pairs if edit in faults and not is_detected(outcome, result.supporting_tests)
+        ]
+        self.parts |= {"false_alarms": float(len(false_alarms)), "faults_missed": float(len(missed))}
+        if false_alarms:
+            edit, test = false_alarms[0]
+            return f"false alarm: {test} fails although the behaviour is the same ({edit.operator}, {edit.path})"
+        return "the tests do not detect a rewritten form of the fault" if missed else None
 
-    def _valued(self, trial: Trial, found: Seen) -> Score:
-        """The score of tests that passed all gates but the last."""
-        mutants = [edit for edit in self.oracle.mutants if edit.operator != FAULT]
-        wanted = self.oracle.unreached
-        results = trial.after([self._patch(edit) for edit in mutants], hurried=True)
-        killed = [edit for edit, one in zip(mutants, results, strict=True) if noticed(one, found.own)]
+    def _score_quality(self, runner: SubmittedTestsRunner, result: SubmittedTestsResult) -> Score:
+        """Return the score of tests that passed all gates but the last."""
+        mutants = [edit for edit in self.oracle.mutants if edit.operator != REWRITTEN_FAULT]
+        spans = self.oracle.uncovered_spans
+        results = runner.run_on_edits([self._load_patch(edit) for edit in mutants], short=True)
+        killed = [
+            edit
+            for edit, outcome in zip(mutants, results, strict=True)
+            if is_detected(outcome, result.supporting_tests)
+        ]
         if mutants:
             self.parts["mutants_killed"] = len(killed) / len(mutants)
-        if (others := _others(mutants)) and not _others(killed):
-            return self._nothing(f"none of {len(others)} mutants of the fix is noticed")
-        reached = trial.after([b""], collect_lines=True)[0].covered if wanted else None
-        if reached is not None:
-            self.parts["covered"] = share(wanted, reached)
+        if (own_mutants := _exclude_left_out(mutants)) and not _exclude_left_out(killed):
+            return self._score_zero(f"none of {len(own_mutants)} mutants of the fix is detected")
+        covered = runner.run_on_edits([b""], collect_lines=True)[0].covered_lines if spans else None
+        if covered is not None:
+            self.parts["covered"] = compute_line_share(spans, covered)
         shares = [1.0, *(self.parts[name] for name in ("mutants_killed", "covered") if name in self.parts)]
         value = sum(shares) / len(shares)
         return Score(
-            task=self.task.name, value=value, resolved=value == 1.0, f2p_rate=1.0, p2p_rate=1.0, parts=self.parts,
-            explanation=self._explanation(found, mutants, killed),
-        )  # fmt: skip
+            task=self.task.name,
+            value=value,
+            resolved=value == 1.0,
+            f2p_rate=1.0,
+            p2p_rate=1.0,
+            parts=self.parts,
+            explanation=self._explain(result, mutants, killed),
+        )
 
-    def _explanation(self, found: Seen, mutants: Sequence[Edit], killed: Sequence[Edit]) -> str:
-        text = f"{len(found.detecting)} tests notice the fault, {len(killed)} of {len(mutants)} mutants are noticed"
-        left = next((edit for edit in mutants if edit not in killed), None)
-        return f"{text}; not {left.detail} ({left.path}:{left.line})" if left else text
+    def _explain(self, result: SubmittedTestsResult, mutants: Sequence[CodeEdit], killed: Sequence[CodeEdit]) -> str:
+        tests = len(result.detecting_tests)
+        text = f"{tests} tests detect the fault, {len(killed)} of {len(mutants)} mutants are detected"
+        undetected = next((edit for edit in mutants if edit not in killed), None)
+        return f"{text}; not {undetected.detail} ({undetected.path}:{undetected.line})" if undetected else text
 
-    def _nothing(self, why: str, tampering: tuple[str, ...] = ()) -> Score:
+    def _score_zero(self, reason: str, tampering: tuple[str, ...] = ()) -> Score:
         return Score(
-            task=self.task.name, value=0.0, resolved=False, f2p_rate=self.parts.get("detects", 0.0),
-            p2p_rate=self.parts.get("holds", 0.0), tampering=tampering, explanation=why, parts=self.parts,
-        )  # fmt: skip
+            task=self.task.name,
+            value=0.0,
+            resolved=False,
+            f2p_rate=self.parts.get("detects", 0.0),
+            p2p_rate=self.parts.get("holds", 0.0),
+            tampering=tampering,
+            explanation=reason,
+            parts=self.parts,
+        )
 
-    def _patch(self, edit: Edit) -> bytes:
+    def _load_patch(self, edit: CodeEdit) -> bytes:
         return self.services.artifacts.get(edit.patch)
 
 
-def _others(mutants: Sequence[Edit]) -> list[Edit]:
-    """Those that are no part of the fault as it stood."""
-    return [edit for edit in mutants if edit.operator != LEFT_OUT]
+def _exclude_left_out(mutants: Sequence[CodeEdit]) -> list[CodeEdit]:
+    """Return the mutants that are more than an omitted part of the fix."""
+    return [edit for edit in mutants if edit.operator != OMITTED_HUNK]
 
 
-def share(wanted: Sequence[Span], reached: Covered) -> float:
-    """Share of the lines of spans that were run, 0..1; 1 when there are none."""
-    lines = {(span.path, line) for span in wanted for line in range(span.first_line, span.last_line + 1)}
-    return sum(line in reached.get(path, ()) for path, line in lines) / len(lines) if lines else 1.0
+def compute_line_share(spans: Sequence[LineSpan], covered: CoveredLines) -> float:
+    """Return the share of the spans' lines that were run, 0..1; 1 if there are none."""
+    lines = {(span.path, line) for span in spans for line in range(span.first_line, span.last_line + 1)}
+    return sum(line in covered.get(path, ()) for path, line in lines) / len(lines) if lines else 1.0
 
 
-def _unfit(found: Seen) -> str | None:
-    """Why the tests show nothing, by what they came to before and after the fix."""
-    if found.tampering:
-        return found.tampering[0]
-    if found.lost:
-        return f"{found.lost[0]} is gone or fails, and passed before"
-    if found.broken:
-        return f"after the fix this does not hold: {found.broken[0]}"
-    return None if found.detecting else "no test fails before the fix and passes after it"
+def _find_failure(result: SubmittedTestsResult) -> str | None:
+    """Return the reason the tests show nothing, from their results before and after the fix."""
+    if result.tampering:
+        return result.tampering[0]
+    if result.lost_tests:
+        return f"{result.lost_tests[0]} passed before and is missing or fails now"
+    if result.failures:
+        return f"not passing after the fix: {result.failures[0]}"
+    return None if result.detecting_tests else "no test fails before the fix and passes after it"
 
 
-def _lost(found: Seen) -> tuple[str, ...]:
-    return (f"{len(found.lost)} existing tests are gone or fail",) if found.lost else ()
+def _describe_lost_tests(result: SubmittedTestsResult) -> tuple[str, ...]:
+    return (f"{len(result.lost_tests)} existing tests are missing or fail",) if result.lost_tests else ()

@@ -7,6 +7,6 @@ from importlib.resources import files
 
 
 @cache
-def load(name: str) -> str:
+def load_query(name: str) -> str:
     """The text of `NAME.graphql`."""
     return files(__name__).joinpath(f"{name}.graphql").read_text(encoding="utf-8")

@@ -59,9 +59,19 @@ def _built() -> None:
 
 def _derived() -> None:
     texts = (
-        "parent", "candidate", "source", "name", "kind", "repo", "language", "language_version", "license",
-        "base_commit", "created_at", "words",
-    )  # fmt: skip
+        "parent",
+        "candidate",
+        "source",
+        "name",
+        "kind",
+        "repo",
+        "language",
+        "language_version",
+        "license",
+        "base_commit",
+        "created_at",
+        "words",
+    )
     numbers: tuple[sa.Column[Any], ...]
     numbers = (*map(_whole, ("n_fail_to_pass", "n_pass_to_pass")), sa.Column("published", sa.String(), nullable=True))
     foreign = {"parent": "verification", "candidate": "candidate"}

@@ -12,9 +12,21 @@ depends_on = None
 
 _INDEXED = ("parent", "candidate", "source", "name", "kind", "repo")
 _TEXTS = (
-    "id", "body", "added_at", "parent", "candidate", "source", "name", "kind", "repo", "language",
-    "language_version", "license", "base_commit", "created_at",
-)  # fmt: skip
+    "id",
+    "body",
+    "added_at",
+    "parent",
+    "candidate",
+    "source",
+    "name",
+    "kind",
+    "repo",
+    "language",
+    "language_version",
+    "license",
+    "base_commit",
+    "created_at",
+)
 _MOVE = """
 INSERT INTO task_anew (seq, id, body, added_at, parent, candidate, source, name, kind, repo, language, language_version,
                        license, base_commit, created_at, n_fail_to_pass, n_pass_to_pass, published, words)

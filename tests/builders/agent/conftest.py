@@ -1,5 +1,5 @@
 """A scripted model over HTTP for the agent's tests."""
 
-from tests.llm.conftest import client, server
+from tests.backends.llm.conftest import client, server
 
 __all__ = ["client", "server"]

@@ -1,4 +1,4 @@
-"""What a conversation does with what a model says, however sensible that is."""
+"""Conversations with valid, invalid and repeated replies of a model."""
 
 from __future__ import annotations
 
@@ -8,211 +8,239 @@ from typing import Any
 import pytest
 
 from backends.llm.client import ChatModel
-from backends.llm.meter import Budget, Meter
-from builders.agent.conversation import GIVE_UP, TEST, Conversation
-from builders.agent.guards import IDLE, NONSENSE, REPEATS, Stop, StoppedError
-from builders.agent.tools import Arguments, Entry, Toolbox, TurnOver
+from backends.llm.meter import TokenBudget, UsageMeter
+from builders.agent.conversation import GIVE_UP_TOOL, TEST_TOOL, Conversation
+from builders.agent.guards import MAX_IDLE_CALLS, MAX_INVALID_REPLIES, MAX_REPEATS, ConversationStoppedError, StopReason
+from builders.agent.tools import AgentTool, EndTurn, ToolArguments, Toolbox
 from builders.agent.transcript import Transcript
-from mergemill.errors import InputError, Transient
-from tests.llm.server import Answer, Call, Fails, ModelServer, Says
+from core.errors import InputError, Transient
+from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure, ScriptedResponse, ScriptedToolCall
 
 Client = Callable[..., ChatModel]
 
 
-class Word(Arguments):
-    """Arguments of `say`."""
+class Word(ToolArguments):
+    """Arguments of `echo`."""
 
     word: str
 
 
-class Nothing(Arguments):
+class Nothing(ToolArguments):
     """No arguments."""
 
 
-class Why(Arguments):
+class Why(ToolArguments):
     """Arguments of `give_up`."""
 
     why: str = ""
 
 
-def toolbox(said: list[str]) -> Toolbox:
-    """A tool that echoes, and the two that end a turn."""
+def make_toolbox(words: list[str]) -> Toolbox:
+    """A tool that echoes a word, and the two that end a turn."""
 
-    def say(asked: Word) -> str:
-        said.append(asked.word)
-        return f"You said {asked.word}."
+    def echo(arguments: Word) -> str:
+        words.append(arguments.word)
+        return f"Echo: {arguments.word}."
 
-    def end(tool: str) -> Callable[[Any], str]:
-        def over(asked: Any) -> str:
-            raise TurnOver(tool, getattr(asked, "why", ""))
+    def make_end(tool: str) -> Callable[[Any], str]:
+        def end(arguments: Any) -> str:
+            raise EndTurn(tool, getattr(arguments, "why", ""))
 
-        return over
+        return end
 
-    return Toolbox([
-        Entry(name="say", description="Say a word.", arguments=Word, does=say),
-        Entry(name=TEST, description="Test the plan.", arguments=Nothing, does=end(TEST)),
-        Entry(name=GIVE_UP, description="Give up.", arguments=Why, does=end(GIVE_UP)),
-    ])  # fmt: skip
-
-
-def conversation(model: ChatModel, said: list[str] | None = None, **about: Any) -> Conversation:
-    given = {"meter": Meter(), "left": lambda: 30.0, "answer_tokens": 256, **about}
-    return Conversation(model, toolbox([] if said is None else said), "Be brief.", **given)
+    return Toolbox(
+        [
+            AgentTool(name="echo", description="Echo a word.", arguments=Word, function=echo),
+            AgentTool(name=TEST_TOOL, description="Test the plan.", arguments=Nothing, function=make_end(TEST_TOOL)),
+            AgentTool(name=GIVE_UP_TOOL, description="Give up.", arguments=Why, function=make_end(GIVE_UP_TOOL)),
+        ]
+    )
 
 
-def stopped(talk: Conversation) -> StoppedError:
-    with pytest.raises(StoppedError) as raised:
-        talk.round("Mend it.")
+def start(model: ChatModel, words: list[str] | None = None, **changes: Any) -> Conversation:
+    arguments = {"meter": UsageMeter(), "seconds_left": lambda: 30.0, "answer_tokens": 256, **changes}
+    return Conversation(model, make_toolbox([] if words is None else words), "Be brief.", **arguments)
+
+
+def run_until_stopped(conversation: Conversation) -> ConversationStoppedError:
+    with pytest.raises(ConversationStoppedError) as raised:
+        conversation.run_round("Repair it.")
     return raised.value
 
 
-TESTS = Says(calls=(Call(TEST),))
+TESTS = ScriptedAnswer(calls=(ScriptedToolCall(TEST_TOOL),))
 
 
-def test_a_round_does_what_is_asked_until_a_test_is_wanted(server: ModelServer, client: Client) -> None:
-    said: list[str] = []
-    server.says(Says(text="First.", calls=(Call("say", {"word": "a"}), Call("say", {"word": "b"}))), TESTS, TESTS)
-    talk = conversation(client(), said)
-    talk.round("Mend it.")
-    assert said == ["a", "b"]
-    talk.round("It still fails.")
-    last = server.asked[-1]["messages"]
-    assert [message["role"] for message in last] == [
-        "system", "user", "assistant", "tool", "tool", "assistant", "tool"
-    ]  # fmt: skip
+def test_a_round_runs_calls_until_the_model_requests_a_test(server: ModelServer, client: Client) -> None:
+    words: list[str] = []
+    server.set_answers(
+        ScriptedAnswer(
+            text="First.", calls=(ScriptedToolCall("echo", {"word": "a"}), ScriptedToolCall("echo", {"word": "b"}))
+        ),
+        TESTS,
+        TESTS,
+    )
+    conversation = start(client(), words)
+    conversation.run_round("Repair it.")
+    assert words == ["a", "b"]
+    conversation.run_round("It still fails.")
+    last = server.requests[-1]["messages"]
+    assert [message["role"] for message in last] == ["system", "user", "assistant", "tool", "tool", "assistant", "tool"]
     assert last[-1]["content"] == "It still fails."
     assert last[-1]["tool_call_id"] == last[-2]["tool_calls"][0]["id"]
 
 
-def test_what_is_asked_for_after_a_test_is_not_done(server: ModelServer, client: Client) -> None:
-    said: list[str] = []
-    server.says(Says(calls=(Call(TEST), Call("say", {"word": "late"}))), TESTS)
-    talk = conversation(client(), said)
-    talk.round("Mend it.")
-    talk.round("Again.")
-    assert said == []
-    results = [message for message in server.asked[-1]["messages"] if message["role"] == "tool"]
+def test_calls_after_a_test_call_are_not_run(server: ModelServer, client: Client) -> None:
+    words: list[str] = []
+    server.set_answers(
+        ScriptedAnswer(calls=(ScriptedToolCall(TEST_TOOL), ScriptedToolCall("echo", {"word": "late"}))), TESTS
+    )
+    conversation = start(client(), words)
+    conversation.run_round("Repair it.")
+    conversation.run_round("Again.")
+    assert words == []
+    results = [message for message in server.requests[-1]["messages"] if message["role"] == "tool"]
     assert sorted(message["content"] for message in results) == ["Again.", "Not done: `test` ended your turn."]
 
 
-def test_a_model_gives_up_and_says_why(server: ModelServer, client: Client) -> None:
-    server.says(Says(calls=(Call(GIVE_UP, {"why": "It needs a licence."}),)))
-    end = stopped(conversation(client()))
-    assert (end.stop, end.detail) == (Stop.GAVE_UP, "It needs a licence.")
+def test_a_model_gives_up_with_a_rationale(server: ModelServer, client: Client) -> None:
+    server.set_answers(ScriptedAnswer(calls=(ScriptedToolCall(GIVE_UP_TOOL, {"why": "It needs a licence."}),)))
+    end = run_until_stopped(start(client()))
+    assert (end.stop, end.detail) == (StopReason.GAVE_UP, "It needs a licence.")
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    "reply",
     [
-        Says(text="I am a teapot."), Says(text="Let me think. " * 9, finish="length"),
-        Says(), Says(calls=(Call("sudo", {"word": "x"}),)),
-        Says(calls=(Call("say", "not json at all"),)), Says(calls=(Call("say", {"volume": 3}),)),
+        ScriptedAnswer(text="I am a teapot."),
+        ScriptedAnswer(text="Let me think. " * 9, finish="length"),
+        ScriptedAnswer(),
+        ScriptedAnswer(calls=(ScriptedToolCall("sudo", {"word": "x"}),)),
+        ScriptedAnswer(calls=(ScriptedToolCall("echo", "not json at all"),)),
+        ScriptedAnswer(calls=(ScriptedToolCall("echo", {"volume": 3}),)),
     ],
     ids=["words", "a cut answer", "nothing", "an unknown tool", "broken arguments", "wrong arguments"],
-)  # fmt: skip
-def test_nonsense_is_told_back_and_ends_after_some(server: ModelServer, client: Client, nonsense: Answer) -> None:
-    server.says(nonsense)
-    assert stopped(conversation(client())).stop == Stop.NONSENSE
-    assert len(server.asked) == NONSENSE
-    assert all(message["content"] or message.get("tool_calls") for message in server.asked[-1]["messages"])
+)
+def test_invalid_replies_are_returned_as_errors_and_end_the_conversation_at_a_limit(
+    server: ModelServer, client: Client, reply: ScriptedResponse
+) -> None:
+    server.set_answers(reply)
+    assert run_until_stopped(start(client())).stop == StopReason.INVALID_REPLIES
+    assert len(server.requests) == MAX_INVALID_REPLIES
+    assert all(message["content"] or message.get("tool_calls") for message in server.requests[-1]["messages"])
 
 
-def test_a_model_that_comes_to_its_senses_goes_on(server: ModelServer, client: Client) -> None:
-    server.says(Says(text="Hm."), Says(calls=(Call("sya", {"word": "x"}),)), Says(calls=(Call("say", {}),)), TESTS)
-    talk = conversation(client())
-    talk.round("Mend it.")
-    told = [message["content"] for message in server.asked[-1]["messages"]]
-    assert "Use one of: say, test, give_up" in told[3]
-    assert "Did you mean say?" in told[5]
-    assert told[7] == "Not done: word: Field required."
+def test_a_valid_reply_resets_the_count_of_invalid_ones(server: ModelServer, client: Client) -> None:
+    server.set_answers(
+        ScriptedAnswer(text="Hm."),
+        ScriptedAnswer(calls=(ScriptedToolCall("ehco", {"word": "x"}),)),
+        ScriptedAnswer(calls=(ScriptedToolCall("echo", {}),)),
+        TESTS,
+    )
+    conversation = start(client())
+    conversation.run_round("Repair it.")
+    contents = [message["content"] for message in server.requests[-1]["messages"]]
+    assert "Use one of: echo, test, give_up" in contents[3]
+    assert "Did you mean echo?" in contents[5]
+    assert contents[7] == "Not done: word: Field required."
 
 
-def test_the_same_call_again_and_again_is_told_and_then_ended(server: ModelServer, client: Client) -> None:
-    said: list[str] = []
-    server.says(Says(calls=(Call("say", {"word": "a"}),)))
-    assert stopped(conversation(client(), said)).stop == Stop.LOOP
-    assert len(said) == REPEATS
-    assert "You have done this before" in server.asked[-1]["messages"][-1]["content"]
+def test_repeated_calls_get_a_remark_and_then_end_the_conversation(server: ModelServer, client: Client) -> None:
+    words: list[str] = []
+    server.set_answers(ScriptedAnswer(calls=(ScriptedToolCall("echo", {"word": "a"}),)))
+    assert run_until_stopped(start(client(), words)).stop == StopReason.LOOP
+    assert len(words) == MAX_REPEATS
+    assert "This call was made before" in server.requests[-1]["messages"][-1]["content"]
 
 
-def test_much_looking_and_no_doing_is_ended(server: ModelServer, client: Client) -> None:
-    def looks(request: Mapping[str, Any]) -> Answer:
-        return Says(calls=(Call("say", {"word": str(len(request["messages"]))}),))
+def test_many_calls_without_an_edit_end_the_conversation(server: ModelServer, client: Client) -> None:
+    def call_echo(request: Mapping[str, Any]) -> ScriptedResponse:
+        return ScriptedAnswer(calls=(ScriptedToolCall("echo", {"word": str(len(request["messages"]))}),))
 
-    server.script = looks
-    assert stopped(conversation(client())).stop == Stop.IDLE
-    assert len(server.asked) == IDLE
+    server.script = call_echo
+    assert run_until_stopped(start(client())).stop == StopReason.IDLE
+    assert len(server.requests) == MAX_IDLE_CALLS
 
 
-def test_tokens_money_and_time_end_a_conversation(server: ModelServer, client: Client) -> None:
+def test_token_cost_and_time_budgets_end_a_conversation(server: ModelServer, client: Client) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 100}
     numbers = iter(range(100))
-    server.script = lambda _: Says(calls=(Call("say", {"word": str(next(numbers))}),), usage=usage)
-    tokens = conversation(client(), meter=Meter(Budget(tokens=3000)))
-    assert stopped(tokens).stop == Stop.BUDGET
+    server.script = lambda _: ScriptedAnswer(
+        calls=(ScriptedToolCall("echo", {"word": str(next(numbers))}),), usage=usage
+    )
+    tokens = start(client(), meter=UsageMeter(TokenBudget(tokens=3000)))
+    assert run_until_stopped(tokens).stop == StopReason.BUDGET
     assert tokens.meter.tokens == 3300
-    money = conversation(client(llm_price_prompt=1000), meter=Meter(Budget(cost=1.5)))
-    assert stopped(money).stop == Stop.BUDGET
+    money = start(client(llm_price_prompt=1000), meter=UsageMeter(TokenBudget(cost=1.5)))
+    assert run_until_stopped(money).stop == StopReason.BUDGET
     assert money.meter.cost == 2.0
-    assert stopped(conversation(client(), left=lambda: 0.0)).stop == Stop.BUDGET
+    assert run_until_stopped(start(client(), seconds_left=lambda: 0.0)).stop == StopReason.BUDGET
 
 
-def test_a_dead_endpoint_is_no_verdict(server: ModelServer, client: Client) -> None:
-    server.says(Fails(status=500))
+def test_a_failing_endpoint_raises_instead_of_ending_the_conversation(server: ModelServer, client: Client) -> None:
+    server.set_answers(ScriptedFailure(status=500))
     with pytest.raises(Transient):
-        conversation(client()).round("Mend it.")
-    server.says(Fails(status=401))
+        start(client()).run_round("Repair it.")
+    server.set_answers(ScriptedFailure(status=401))
     with pytest.raises(InputError):
-        conversation(client()).round("Mend it.")
+        start(client()).run_round("Repair it.")
 
 
-def test_a_long_conversation_is_cut_and_keeps_its_task_and_its_last_turns(server: ModelServer, client: Client) -> None:
+def test_a_long_conversation_is_shortened_and_keeps_task_and_last_turns(server: ModelServer, client: Client) -> None:
     numbers = iter(range(100))
 
-    def looks(_: Mapping[str, Any]) -> Answer:
+    def call_echo(_: Mapping[str, Any]) -> ScriptedResponse:
         number = next(numbers)
         done = number == 20
-        return TESTS if done else Says(calls=(Call("say", {"word": f"{number} " + "x" * 1500}),), usage=None)
+        return (
+            TESTS
+            if done
+            else ScriptedAnswer(calls=(ScriptedToolCall("echo", {"word": f"{number} " + "x" * 1500}),), usage=None)
+        )
 
-    server.script = looks
-    talk = conversation(client(llm_context=4096))
-    talk.round("Mend it.")
-    sizes = [sum(len(str(message)) for message in request["messages"]) for request in server.asked]
+    server.script = call_echo
+    conversation = start(client(llm_context=4096))
+    conversation.run_round("Repair it.")
+    sizes = [sum(len(str(message)) for message in request["messages"]) for request in server.requests]
     assert max(sizes) / 4 < 4096 + 500
-    last = server.asked[-1]["messages"]
+    last = server.requests[-1]["messages"]
     assert [message["content"] for message in last[:1]] == ["Be brief."]
-    assert last[1]["content"].startswith("Mend it.\n[Earlier turns")
+    assert last[1]["content"].startswith("Repair it.\n[Earlier turns")
     assert "19 xxx" in last[-1]["content"]
     answered = {message["tool_call_id"] for message in last if message["role"] == "tool"}
     assert answered == {call["id"] for message in last for call in message.get("tool_calls", ())}
-    assert len(talk.transcript().events) > 40
+    assert len(conversation.build_transcript().events) > 40
 
 
-def test_an_endpoint_that_finds_a_conversation_too_long_gets_a_shorter_one(server: ModelServer, client: Client) -> None:
-    def picky(request: Mapping[str, Any]) -> Answer:
+def test_a_conversation_that_the_endpoint_rejects_as_too_long_is_shortened(server: ModelServer, client: Client) -> None:
+    def reject_long(request: Mapping[str, Any]) -> ScriptedResponse:
         if len(str(request["messages"])) > 8000:
-            return Fails(status=400, message="the request exceeds the available context size")
+            return ScriptedFailure(status=400, message="the request exceeds the available context size")
         return TESTS
 
-    server.script = picky
-    talk = conversation(client())
-    talk.round("Mend it. " + "log line\n" * 3000)
-    assert len(server.asked) > 1
-    assert any(event.event == "trimmed" for event in talk.transcript().events)
+    server.script = reject_long
+    conversation = start(client())
+    conversation.run_round("Repair it. " + "log line\n" * 3000)
+    assert len(server.requests) > 1
+    assert any(event.event == "trimmed" for event in conversation.build_transcript().events)
 
-    server.says(Fails(status=400, message="the request exceeds the available context size"))
-    assert stopped(conversation(client())).stop == Stop.CONTEXT
+    server.set_answers(ScriptedFailure(status=400, message="the request exceeds the available context size"))
+    assert run_until_stopped(start(client())).stop == StopReason.CONTEXT
 
 
-def test_the_transcript_holds_all_that_was_said_and_what_it_cost(server: ModelServer, client: Client) -> None:
-    server.says(Fails(status=503), Says(text="Let me see.", calls=(Call("say", {"word": "a"}),)), TESTS)
-    talk = conversation(client(llm_price_completion=1000))
-    talk.round("Mend it.")
-    told = Transcript.from_bytes(talk.transcript().to_bytes())
-    assert told == talk.transcript()
-    assert told.readable() == (
-        "## system\nBe brief.\n\n## user\nMend it.\n\n## model\nLet me see.\n-> say {\"word\": \"a\"}\n\n"
-        "## result of say\nYou said a.\n\n## model\n-> test {}\n\n## ended: test\n\n"
-    )  # fmt: skip
-    assert (told.requests, told.failed_requests, told.cost) == (3, 1, 0.02)
-    assert (told.model, len(told.prompts)) == ("scripted", 64)
+def test_the_transcript_contains_all_messages_and_their_cost(server: ModelServer, client: Client) -> None:
+    server.set_answers(
+        ScriptedFailure(status=503),
+        ScriptedAnswer(text="Let me see.", calls=(ScriptedToolCall("echo", {"word": "a"}),)),
+        TESTS,
+    )
+    conversation = start(client(llm_price_completion=1000))
+    conversation.run_round("Repair it.")
+    transcript = Transcript.from_bytes(conversation.build_transcript().to_bytes())
+    assert transcript == conversation.build_transcript()
+    assert transcript.format_markdown() == (
+        '## system\nBe brief.\n\n## user\nRepair it.\n\n## model\nLet me see.\n-> echo {"word": "a"}\n\n'
+        "## result of echo\nEcho: a.\n\n## model\n-> test {}\n\n## ended: test\n\n"
+    )
+    assert (transcript.requests, transcript.failed_requests, transcript.cost) == (3, 1, 0.02)
+    assert (transcript.model, len(transcript.prompts)) == ("scripted", 64)

@@ -7,79 +7,92 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from builders.repair.edit_application import apply_edit
+from builders.repair.edit_checks import RejectedEditError
 from builders.repair.edits import (
-    AGENT,
+    AGENT_ORIGIN,
     AddDependency,
-    RefusedEditError,
-    apply,
-    edit_of,
-    edits_of,
-    in_words,
-    schema,
-    skill_place,
-    to_data,
+    build_edit_schema,
+    dump_edit,
+    format_edit,
+    format_skill_origin,
+    parse_edit,
+    parse_edits,
 )
-from languages.draft import Dependency, Draft, Role
-from languages.facts import Wanted
-from languages.python import render
+from languages.draft import Dependency, PlanDraft, Role
+from languages.facts import SourcedValue
+from languages.python import render_plan
 from taskdb.records import Evidence, TestCommand
 
-DRAFT = Draft(
-    language="python", name="greet", day=date(2024, 3, 17), exclude_newer=date(2024, 3, 1),
+DRAFT = PlanDraft(
+    language="python",
+    name="greet",
+    day=date(2024, 3, 17),
+    exclude_newer=date(2024, 3, 1),
     versions=(Evidence(choice="language_version", value="3.11", path="tox.ini", line=3),),
     dependencies=(
-        Dependency(role=Role.RUNTIME, wanted=Wanted(text="Attrs>=22", path="setup.py", line=1)),
-        Dependency(role=Role.OPTIONAL, wanted=Wanted(text="mock", path="tests/test_a.py", line=1)),
+        Dependency(role=Role.RUNTIME, source=SourcedValue(text="Attrs>=22", path="setup.py", line=1)),
+        Dependency(role=Role.OPTIONAL, source=SourcedValue(text="mock", path="tests/test_a.py", line=1)),
     ),
     test=TestCommand(framework="pytest", argv=("pytest", "-o", "addopts=--strict"), paths=("tests",)),
     env=(("LANG", "C.UTF-8"),),
-)  # fmt: skip
+)
 
 
-def edited(**data: Any) -> Draft:
-    return apply(DRAFT, edit_of(data), AGENT)
+def edited(**data: Any) -> PlanDraft:
+    return apply_edit(DRAFT, parse_edit(data), AGENT_ORIGIN)
 
 
-def test_an_edit_leaves_its_place_in_the_plans_evidence() -> None:
-    draft = apply(DRAFT, edit_of({"edit": "add-system-package", "name": "libffi-dev"}), skill_place("header-ffi"))
-    plan = render(draft)
+def test_an_edit_records_its_origin_in_the_plans_evidence() -> None:
+    draft = apply_edit(
+        DRAFT, parse_edit({"edit": "add-system-package", "name": "libffi-dev"}), format_skill_origin("header-ffi")
+    )
+    plan = render_plan(draft)
     assert plan.system_packages == ("libffi-dev",)
     assert [e.path for e in plan.evidence if e.value == "libffi-dev"] == ["(skill header-ffi)"]
-    again = apply(draft, edit_of({"edit": "add-system-package", "name": "libffi-dev"}), AGENT)
+    again = apply_edit(draft, parse_edit({"edit": "add-system-package", "name": "libffi-dev"}), AGENT_ORIGIN)
     assert again == draft
 
 
 @pytest.mark.parametrize(
-    ("data", "seen"),
+    ("data", "is_applied"),
     [
-        ({"edit": "add-dependency", "requirement": "six"}, lambda d: "six" in {x.wanted.text for x in d.dependencies}),
+        ({"edit": "add-dependency", "requirement": "six"}, lambda d: "six" in {x.source.text for x in d.dependencies}),
         ({"edit": "add-dependency", "requirement": "mock"}, lambda d: d.dependencies[-1].role is Role.TEST),
-        ({"edit": "remove-dependency", "name": "attrs"}, lambda d: [x.wanted.text for x in d.dependencies] == ["mock"]),
-        ({"edit": "pin-dependency", "requirement": "attrs<23"},
-         lambda d: [(x.wanted.text, x.role) for x in d.dependencies][-1] == ("attrs<23", Role.RUNTIME)),
-        ({"edit": "set-language-version", "version": "3.9"},
-         lambda d: [v.value for v in d.versions] == ["3.9", "3.11"]),
+        ({"edit": "remove-dependency", "name": "attrs"}, lambda d: [x.source.text for x in d.dependencies] == ["mock"]),
+        (
+            {"edit": "pin-dependency", "requirement": "attrs<23"},
+            lambda d: [(x.source.text, x.role) for x in d.dependencies][-1] == ("attrs<23", Role.RUNTIME),
+        ),
+        (
+            {"edit": "set-language-version", "version": "3.9"},
+            lambda d: [v.value for v in d.versions] == ["3.9", "3.11"],
+        ),
         ({"edit": "set-exclude-newer", "day": "2024-06-01"}, lambda d: d.exclude_newer == date(2024, 6, 1)),
         ({"edit": "set-env", "name": "LANG", "value": "C"}, lambda d: d.env == (("LANG", "C"),)),
         ({"edit": "unset-env", "name": "LANG"}, lambda d: d.env == ()),
         ({"edit": "set-switch", "name": "packaged"}, lambda d: d.switches == {"packaged"}),
-        ({"edit": "add-dependency-step", "command": "make -C /opt/x"},
-         lambda d: d.dependency_steps == ("make -C /opt/x",)),
+        (
+            {"edit": "add-dependency-step", "command": "make -C /opt/x"},
+            lambda d: d.dependency_steps == ("make -C /opt/x",),
+        ),
         ({"edit": "add-source-step", "command": "make gen"}, lambda d: d.source_steps == ("make gen",)),
         ({"edit": "set-test-paths", "paths": ["a", "b"]}, lambda d: d.test.paths == ("a", "b")),
-        ({"edit": "set-test-options", "add": ["-o", "asyncio_mode=auto"]},
-         lambda d: d.test.argv[-1] == "asyncio_mode=auto"),
+        (
+            {"edit": "set-test-options", "add": ["-o", "asyncio_mode=auto"]},
+            lambda d: d.test.argv[-1] == "asyncio_mode=auto",
+        ),
         ({"edit": "set-test-options", "add": ["--import-mode=importlib"]}, lambda d: d.test.argv[0] == "pytest"),
         ({"edit": "set-test-folder", "folder": "py/"}, lambda d: d.test.folder == "py"),
         ({"edit": "add-service", "name": "redis"}, lambda d: [w.text for w in d.system_packages] == ["redis-server"]),
-        ({"edit": "fallback", "name": "exact_date"}, lambda d: d.exclude_newer > DRAFT.exclude_newer),
+        ({"edit": "fallback", "name": "use_exact_date"}, lambda d: d.exclude_newer > DRAFT.exclude_newer),
     ],
-)  # fmt: skip
-def test_each_edit_changes_its_choice(data: dict[str, Any], seen: Any) -> None:
+)
+def test_each_edit_changes_its_choice(data: dict[str, Any], is_applied: Any) -> None:
     draft = edited(**data)
-    assert seen(draft)
+    assert is_applied(draft)
     assert draft != DRAFT
-    assert AGENT in {e.path for e in render(draft).evidence} or data["edit"] == "unset-env"
+    assert AGENT_ORIGIN in {e.path for e in render_plan(draft).evidence} or data["edit"] == "unset-env"
 
 
 @pytest.mark.parametrize(
@@ -117,23 +130,23 @@ def test_each_edit_changes_its_choice(data: dict[str, Any], seen: Any) -> None:
     ],
     ids=lambda data: " ".join(str(value) for value in data.values())[:60],
 )
-def test_what_can_only_cheat_or_makes_no_sense_is_refused_with_a_reason(data: dict[str, Any]) -> None:
-    with pytest.raises(RefusedEditError, match=r"\w+ \w+"):
+def test_an_edit_that_is_invalid_or_hides_failures_is_rejected_with_a_reason(data: dict[str, Any]) -> None:
+    with pytest.raises(RejectedEditError, match=r"\w+ \w+"):
         edited(**data)
 
 
-def test_edits_are_data_and_back() -> None:
+def test_edits_round_trip_through_plain_data() -> None:
     data = [{"edit": "set-env", "name": "A", "value": "1"}, {"edit": "add-service", "name": "redis"}]
-    edits = edits_of(data)
-    assert [to_data(edit) for edit in edits] == data
-    assert in_words(edits[0]) == "set-env A=1"
+    edits = parse_edits(data)
+    assert [dump_edit(edit) for edit in edits] == data
+    assert format_edit(edits[0]) == "set-env A=1"
     with pytest.raises(ValidationError):
-        edit_of({"edit": "write-dockerfile", "text": "FROM scratch"})
-    assert "oneOf" in schema()
+        parse_edit({"edit": "write-dockerfile", "text": "FROM scratch"})
+    assert "oneOf" in build_edit_schema()
     with pytest.raises(ValidationError):
-        edit_of({"edit": "add-system-package", "name": "x; rm -rf /"})
+        parse_edit({"edit": "add-system-package", "name": "x; rm -rf /"})
 
 
-def test_a_name_is_the_same_however_it_is_written() -> None:
+def test_package_names_are_compared_in_canonical_form() -> None:
     draft = replace(DRAFT, language="python")
-    assert apply(draft, AddDependency(requirement="ATTRS"), AGENT) == draft
+    assert apply_edit(draft, AddDependency(requirement="ATTRS"), AGENT_ORIGIN) == draft

@@ -9,57 +9,61 @@ from typing import Any
 import pytest
 
 from backends.services import Services
-from backends.tree import Tree
-from builders.accept import Refused
-from builders.attempt import Built
-from builders.build import build, first_draft
-from builders.repair.edits import AGENT, edits_of
-from builders.repair.loop import Mended, mend
-from builders.repair.memory import PLACE
-from builders.repair.policy import Case, GiveUp, History, Observation, Policy, Proposal
+from backends.tree import CommitTree
+from builders.acceptance import BuildRejection
+from builders.attempt import AcceptedBuild
+from builders.build import build, create_first_draft
+from builders.repair.edits import AGENT_ORIGIN, parse_edits
+from builders.repair.loop import RepairResult, repair_build
+from builders.repair.memory import NEAREST_ORIGIN
+from builders.repair.policy import NoProposal, Observation, Policy, Proposal, ProposalHistory, RepairCase
 from taskdb.records import Environment, Rejection
 from tests import records
-from tests.boxes import make_services
+from tests.containers import make_services
 from tests.helpers import TinyRepo
 
-WANTS = 'import os\n\n\ndef test_wants():\n    assert os.environ["{}"] == "1"\n'
+NEEDS = 'import os\n\n\ndef test_needs():\n    assert os.environ["{}"] == "1"\n'
 FILES = {
-    "tests/test_a.py": WANTS.format("A"),
-    "tests/test_b.py": WANTS.format("B"),
-    "tests/test_c.py": WANTS.format("C"),
+    "tests/test_a.py": NEEDS.format("A"),
+    "tests/test_b.py": NEEDS.format("B"),
+    "tests/test_c.py": NEEDS.format("C"),
 }
 
 
 @dataclass
-class Scripted:
-    """Proposes what it was told to, and keeps what it was shown."""
+class ScriptedPolicy:
+    """Policy that returns prepared proposals and records its observations."""
 
     proposals: list[list[dict[str, Any]]]
     name: str = "llm"
-    seen: list[Observation] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
 
-    def propose(self, observation: Observation, history: History) -> Proposal | GiveUp:
-        self.seen.append(observation)
+    def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
+        self.observations.append(observation)
         if not self.proposals:
-            return GiveUp(why="that was all", final=True, tokens=7)
-        return Proposal(edits=edits_of(self.proposals.pop(0)), why="as told", by=AGENT, tokens=5, cost=0.5)
+            return NoProposal(rationale="no more proposals", is_final=True, tokens=7)
+        return Proposal(
+            edits=parse_edits(self.proposals.pop(0)), rationale="scripted", proposed_by=AGENT_ORIGIN, tokens=5, cost=0.5
+        )
 
 
-def case_of(tmp_path: Path, files: dict[str, str], **settings: Any) -> Case:
+def make_case(tmp_path: Path, files: dict[str, str], **settings: Any) -> RepairCase:
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("base", dict(files))
-    return case_at(repo, base, make_services(tmp_path, **settings))
+    return make_case_at(repo, base, make_services(tmp_path, **settings))
 
 
-def case_at(repo: TinyRepo, base: str, services: Services) -> Case:
-    pull = records.pull_request(source=f"git:{repo.path}", base_commit=base)
-    candidate = records.candidate(pull, created_at="2024-03-17T12:00:00+00:00", version="", test_files=())
-    tree = Tree(services.clones.open(candidate.source, candidate.repo), base)
-    return Case(candidate=candidate, tree=tree, first=first_draft(tree, candidate, services), services=services)
+def make_case_at(repo: TinyRepo, base: str, services: Services) -> RepairCase:
+    pull = records.make_pull_request(source=f"git:{repo.path}", base_commit=base)
+    candidate = records.make_candidate(pull, created_at="2024-03-17T12:00:00+00:00", version="", test_files=())
+    tree = CommitTree(services.clones.open(candidate.source, candidate.repo), base)
+    return RepairCase(
+        candidate=candidate, tree=tree, first_draft=create_first_draft(tree, candidate, services), services=services
+    )
 
 
-def mended(case: Case, policies: Sequence[Policy]) -> Mended:
-    return mend(case, policies, started=time.monotonic())
+def repair(case: RepairCase, policies: Sequence[Policy]) -> RepairResult:
+    return repair_build(case, policies, started=time.monotonic())
 
 
 def set_env(name: str) -> dict[str, Any]:
@@ -67,56 +71,64 @@ def set_env(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.docker
-def test_what_came_less_far_is_undone_and_the_next_edits_the_best(tmp_path: Path) -> None:
-    case = case_of(tmp_path, FILES)
-    gone = {"edit": "add-dependency", "requirement": "no-such-package-at-all==99"}
-    policy = Scripted([[set_env("A")], [gone], [set_env("A")], [set_env("B"), set_env("C")]])
-    done = mended(case, [policy])
-    assert isinstance(done.result, Built)
-    assert [(one.number, one.reason, one.undone) for one in done.attempts] == [
-        (1, "mostly-failing", False), (2, "mostly-failing", False), (3, "dependencies-failed", True),
-        (4, "seen-before", True), (4, "accepted", False),
-    ]  # fmt: skip
-    assert [seen.attempt for seen in policy.seen] == [1, 2, 2, 2]
-    assert policy.seen[1].detail == "1 of 3 tests pass"
-    assert policy.seen[-1].spent.tokens == 15
-    assert dict(done.result.plan.env)["A"] == "1"
-    assert "no-such-package" not in str(done.result.plan.dependency_steps)
-    assert sum(one.cost for one in done.attempts) == 2.0
+def test_a_worse_attempt_is_undone_and_the_next_proposal_edits_the_best_draft(tmp_path: Path) -> None:
+    case = make_case(tmp_path, FILES)
+    missing = {"edit": "add-dependency", "requirement": "no-such-package-at-all==99"}
+    policy = ScriptedPolicy([[set_env("A")], [missing], [set_env("A")], [set_env("B"), set_env("C")]])
+    repaired = repair(case, [policy])
+    assert isinstance(repaired.result, AcceptedBuild)
+    assert [(one.number, one.reason, one.rolled_back) for one in repaired.attempts] == [
+        (1, "mostly-failing", False),
+        (2, "mostly-failing", False),
+        (3, "dependencies-failed", True),
+        (4, "duplicate-plan", True),
+        (4, "accepted", False),
+    ]
+    assert [observed.attempt for observed in policy.observations] == [1, 2, 2, 2]
+    assert policy.observations[1].detail == "1 of 3 tests pass"
+    assert policy.observations[-1].usage.tokens == 15
+    assert dict(repaired.result.plan.env)["A"] == "1"
+    assert "no-such-package" not in str(repaired.result.plan.dependency_steps)
+    assert sum(one.cost for one in repaired.attempts) == 2.0
 
 
 @pytest.mark.docker
-def test_edits_after_which_tests_would_not_run_are_refused_and_cost_no_build(tmp_path: Path) -> None:
-    case = case_of(tmp_path, FILES, max_attempts=3)
-    policy = Scripted([
-        [{"edit": "set-test-paths", "paths": ["tests/test_a.py"]}],
-        [{"edit": "add-source-step", "command": "rm tests/test_b.py tests/test_c.py"}],
-    ])  # fmt: skip
-    done = mended(case, [policy])
-    assert isinstance(done.result, Refused)
-    assert [one.reason for one in done.attempts] == ["mostly-failing", "refused-edit", "refused-edit", "gave-up"]
-    assert "2 of 3 test files would not run" in done.attempts[1].detail
-    assert done.attempts[-1].tokens == 7
+def test_edits_that_leave_out_tests_are_rejected_without_a_build(tmp_path: Path) -> None:
+    case = make_case(tmp_path, FILES, max_attempts=3)
+    policy = ScriptedPolicy(
+        [
+            [{"edit": "set-test-paths", "paths": ["tests/test_a.py"]}],
+            [{"edit": "add-source-step", "command": "rm tests/test_b.py tests/test_c.py"}],
+        ]
+    )
+    repaired = repair(case, [policy])
+    assert isinstance(repaired.result, BuildRejection)
+    assert [one.reason for one in repaired.attempts] == ["mostly-failing", "rejected-edit", "rejected-edit", "gave-up"]
+    assert "2 of 3 test files would not run" in repaired.attempts[1].detail
+    assert repaired.attempts[-1].tokens == 7
 
 
 @pytest.mark.docker
-def test_a_budget_of_attempts_ends_it(tmp_path: Path) -> None:
-    case = case_of(tmp_path, FILES, max_attempts=2)
-    done = mended(case, [Scripted([[set_env(name)] for name in "XYZ"])])
-    assert isinstance(done.result, Refused)
-    assert [one.number for one in done.attempts] == [1, 2]
+def test_the_attempt_budget_ends_the_repair(tmp_path: Path) -> None:
+    case = make_case(tmp_path, FILES, max_attempts=2)
+    repaired = repair(case, [ScriptedPolicy([[set_env(name)] for name in "XYZ"])])
+    assert isinstance(repaired.result, BuildRejection)
+    assert [one.number for one in repaired.attempts] == [1, 2]
 
 
 @pytest.mark.docker
-def test_what_mended_one_commit_is_tried_first_on_another(tmp_path: Path) -> None:
+def test_the_repair_of_one_commit_is_tried_first_on_another(tmp_path: Path) -> None:
     services, repo = make_services(tmp_path), TinyRepo(tmp_path / "repo")
     text = 'import subprocess\n\n\ndef test_tree():\n    subprocess.check_call(["tree", "--version"])\n'
-    first = case_at(repo, repo.commit("base", {"tests/test_a.py": text}), services)
-    second = case_at(repo, repo.commit("more", {"tests/test_b.py": text}), services)
-    made = [build(case.candidate, services) for case in (first, second)]
-    assert all(isinstance(one, Environment) for one in made)
-    assert [made[0].attempts[1].by, made[1].attempts[1].by] == ["(skill program-other)", PLACE]
-    for one in made:
+    first = make_case_at(repo, repo.commit("base", {"tests/test_a.py": text}), services)
+    second = make_case_at(repo, repo.commit("more", {"tests/test_b.py": text}), services)
+    environments = [build(case.candidate, services) for case in (first, second)]
+    assert all(isinstance(one, Environment) for one in environments)
+    assert [environments[0].attempts[1].proposed_by, environments[1].attempts[1].proposed_by] == [
+        "(skill program-other)",
+        NEAREST_ORIGIN,
+    ]
+    for one in environments:
         assert isinstance(one, Environment)
         assert [e.path for e in one.plan.evidence if e.value == "tree"] == ["(skill program-other)"]
 
@@ -139,7 +151,7 @@ def pytest_sessionfinish(session):
 
 @pytest.mark.docker
 def test_a_runner_that_turns_failures_into_passes_gets_no_environment(tmp_path: Path) -> None:
-    case = case_of(tmp_path, {"tests/test_a.py": "def test_a():\n    assert 0\n", "tests/conftest.py": FORGED})
-    refused = build(case.candidate, case.services)
-    assert isinstance(refused, Rejection)
-    assert refused.reason == "fake-report"
+    case = make_case(tmp_path, {"tests/test_a.py": "def test_a():\n    assert 0\n", "tests/conftest.py": FORGED})
+    rejection = build(case.candidate, case.services)
+    assert isinstance(rejection, Rejection)
+    assert rejection.reason == "fake-report"

@@ -1,7 +1,7 @@
-"""The examples of skills: `NAME.yaml` beside this file breaks a build in the way that the skill of that name mends.
+"""Examples of skills: `NAME.yaml` beside this file breaks a build in the way that the skill of that name repairs.
 
-`files` is the whole project, `reason` why its first attempt is refused, `log` what was seen of that log, `edits`
-what the skill makes of it. An example without edits shows what its skill only tells of.
+`files` is the whole project, `reason` the rejection of its first attempt, `log` the recorded part of its log, `edits`
+the edits of the skill. An example without edits belongs to a skill that only provides its text.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 
 import yaml
 
-from backends.tree import Tree
-from builders.build import first_draft
-from builders.repair.policy import Case
+from backends.tree import CommitTree
+from builders.build import create_first_draft
+from builders.repair.policy import RepairCase
 from taskdb.records import Candidate
 from tests import records
-from tests.boxes import make_services
+from tests.containers import make_services
 from tests.helpers import TinyRepo
 
-HERE = Path(__file__).parent
+EXAMPLES_FOLDER = Path(__file__).parent
 
 
 @dataclass(frozen=True, kw_only=True)
-class Example:
-    """One file."""
+class SkillExample:
+    """One example file."""
 
     name: str
     language: str
@@ -35,27 +35,27 @@ class Example:
     log: str = ""
     edits: list[dict[str, Any]] = field(default_factory=list)
     group: str = ""
-    """Examples of one group are built together, each in a folder of its own: most of a build's time is not theirs."""
+    """Examples of one group are built together, each in a folder of its own, because the base of a build is slow."""
     recorded: bool = True
-    """Whether `log` was recorded of the build itself; else it is worded as the tools word it."""
+    """Whether `log` was recorded from the build; else it was written after the tools' wording."""
     unseen: str = ""
-    """Why its build cannot be run on every machine."""
+    """Reason why the build does not run on every machine."""
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def examples() -> list[Example]:
-    return [read(path) for path in sorted(HERE.glob("*.yaml"))]
+def load_examples() -> list[SkillExample]:
+    return [read_example(path) for path in sorted(EXAMPLES_FOLDER.glob("*.yaml"))]
 
 
-def read(path: Path) -> Example:
+def read_example(path: Path) -> SkillExample:
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    return Example(name=path.stem, **data)
+    return SkillExample(name=path.stem, **data)
 
 
-def together(several: list[Example]) -> Example:
-    """The examples of a group as one project: each in a folder of its name, what they require in one file."""
+def combine_examples(examples: list[SkillExample]) -> SkillExample:
+    """Return the examples of a group as one project: a folder for each, with one file of requirements."""
     files: dict[str, str] = {}
-    for one in several:
+    for one in examples:
         folder = f"of_{one.name.replace('-', '_')}"
         for path, text in one.files.items():
             name = path.removeprefix("tests/")
@@ -65,36 +65,38 @@ def together(several: list[Example]) -> Example:
                 files[f"{folder}/test_{folder}.py"] = text
             else:
                 files[f"{folder}/{name}"] = text
-    settings = {key: value for one in several for key, value in one.settings.items()}
-    first = several[0]
-    return Example(
+    settings = {key: value for one in examples for key, value in one.settings.items()}
+    first = examples[0]
+    return SkillExample(
         name=first.group, language=first.language, day=first.day, reason=first.reason, files=files, settings=settings
     )
 
 
-def groups() -> dict[str, list[Example]]:
-    """Name -> the examples that are built together; most stand alone."""
-    found: dict[str, list[Example]] = {}
-    for one in examples():
-        found.setdefault(one.group or one.name, []).append(one)
-    return found
+def group_examples() -> dict[str, list[SkillExample]]:
+    """Return the examples that are built together, by name of the group or of a single example."""
+    groups: dict[str, list[SkillExample]] = {}
+    for one in load_examples():
+        groups.setdefault(one.group or one.name, []).append(one)
+    return groups
 
 
-def candidate_of(example: Example, folder: Path) -> Candidate:
-    """A change on top of the example's files, made into a repository in `folder`."""
+def create_candidate(example: SkillExample, folder: Path) -> Candidate:
+    """Return a change on top of the example's files, with its repository in `folder`."""
     repo = TinyRepo(folder)
     base = repo.commit("base", dict(example.files))
-    pull = records.pull_request(source=f"git:{repo.path}", base_commit=base)
-    return records.candidate(
+    pull = records.make_pull_request(source=f"git:{repo.path}", base_commit=base)
+    return records.make_candidate(
         pull, language=example.language, created_at=f"{example.day}T12:00:00+00:00", version="", test_files=()
     )
 
 
-def case_of(example: Example, folder: Path, **settings: Any) -> Case:
-    """The candidate with its first draft."""
+def create_case(example: SkillExample, folder: Path, **settings: Any) -> RepairCase:
+    """Return the candidate with its first draft."""
     services = make_services(
         folder, **{"budget_seconds": 1800, "test_timeout": 300, "memory_mb": 2048, "disk_mb": 1024, **settings}
     )
-    candidate = candidate_of(example, folder / "repo")
-    tree = Tree(services.clones.open(candidate.source, candidate.repo), candidate.base_commit)
-    return Case(candidate=candidate, tree=tree, first=first_draft(tree, candidate, services), services=services)
+    candidate = create_candidate(example, folder / "repo")
+    tree = CommitTree(services.clones.open(candidate.source, candidate.repo), candidate.base_commit)
+    return RepairCase(
+        candidate=candidate, tree=tree, first_draft=create_first_draft(tree, candidate, services), services=services
+    )

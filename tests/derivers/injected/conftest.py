@@ -1,7 +1,7 @@
-"""A scripted model for bugs and statements that one writes."""
+"""A scripted model that writes bugs and statements."""
 
 from __future__ import annotations
 
-from tests.llm.conftest import client, server
+from tests.backends.llm.conftest import client, server
 
 __all__ = ["client", "server"]

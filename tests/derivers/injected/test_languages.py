@@ -1,4 +1,4 @@
-"""Bugs put into projects in other languages, built as the builders build them."""
+"""Bugs injected into projects in other languages, in real environments."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from builders.build import build
-from derivers.injected import injected
-from mergemill.services import LaterBoxes
+from derivers.injected import derive_injected
+from mergemill.services import LazySourceImages
 from taskdb.lineage import Lineage
 from taskdb.records import Environment, FailureKind, Verification
-from tests.boxes import make_services
+from tests.containers import make_services
 from tests.helpers import TinyRepo
-from tests.languages.examples import Example, examples
-from tests.languages.test_examples import candidate_of
+from tests.languages.examples import LanguageExample, list_examples
+from tests.languages.test_examples import build_candidate
 from verifiers.grade import grade
 
 CHEAP = "exports.cheap = (item) => item.price < 10 && !item.heavy;\n"
@@ -31,14 +31,14 @@ describe('cheap', function () {
 });
 """
 MORE = {"javascript": {"cheap.js": CHEAP, "test/cheap.test.js": TEST_CHEAP}}
-"""Files beyond those of the example, where it has too few tests."""
+"""Additional files for examples with too few tests."""
 
 
-class Larger(Example):
-    """An example with more files at the base commit."""
+class ExtendedExample(LanguageExample):
+    """An example with additional files at the base commit."""
 
-    def files(self, name: str) -> dict[str, str | None]:
-        return super().files(name) | (MORE.get(self.folder.name, {}) if name == "before.txt" else {})
+    def list_files(self, name: str) -> dict[str, str | None]:
+        return super().list_files(name) | (MORE.get(self.folder.name, {}) if name == "before.txt" else {})
 
 
 @pytest.mark.parametrize(
@@ -46,16 +46,27 @@ class Larger(Example):
 )
 def test_a_bug_in_another_language_becomes_a_task(name: str, tmp_path: Path) -> None:
     services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
-    services = replace(services, boxes=LaterBoxes(services))
-    (example,) = (one for one in examples() if one.folder.name == name)
-    candidate = candidate_of(Larger(example.folder), TinyRepo(tmp_path / "repo"), services)
+    services = replace(services, source_images=LazySourceImages(services))
+    (example,) = (one for one in list_examples() if one.folder.name == name)
+    candidate = build_candidate(ExtendedExample(example.folder), TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment)
     verification = Verification(
-        parent=environment.id, candidate=candidate.id, name=candidate.name, FAIL_TO_PASS=(), PASS_TO_PASS=(),
-        flaky=(), twins=(), eval_files=(), eval_script="", twin_patch=None, repeats=1, runs=(), seconds=0.0,
-    )  # fmt: skip
-    made = injected(Lineage(candidate=candidate, environment=environment, verification=verification), services)
+        parent=environment.id,
+        candidate=candidate.id,
+        name=candidate.name,
+        FAIL_TO_PASS=(),
+        PASS_TO_PASS=(),
+        flaky=(),
+        controls=(),
+        eval_files=(),
+        eval_script="",
+        control_patch=None,
+        repeats=1,
+        runs=(),
+        seconds=0.0,
+    )
+    made = derive_injected(Lineage(candidate=candidate, environment=environment, verification=verification), services)
     assert isinstance(made, list), made
     (task,) = made
     assert {kind for _, kind in task.FAIL_TO_PASS} <= {FailureKind.ASSERTION, FailureKind.ERROR}

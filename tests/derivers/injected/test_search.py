@@ -1,47 +1,60 @@
-"""Which bugs are kept, by the run that tried them."""
+"""Which bugs are kept, by the result of the run with them."""
 
 from __future__ import annotations
 
 import pytest
 
-from backends.sandbox.base import Ran
-from backends.testing.outcomes import Outcome, Report, Status
-from backends.testing.run import TestResult
-from derivers.injected.search import Reason, hideable_files, judged
+from backends.sandbox.execution import ExecResult
+from derivers.injected.search import Reason, classify_run, find_hideable_files
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.run import EvaluationResult
 
 PASSING = frozenset({"tests/test_a.py::test_one", "tests/test_a.py::test_two", "src/lib.rs::tests::three"})
 
 
-def ran(failing: tuple[str, ...] = (), missing: tuple[str, ...] = (), killed_by: str | None = None) -> TestResult:
-    """A run in which some of the tests fail and some are missing; all missing: there is no report."""
-    told = {test for test in PASSING if not test.endswith(missing or ("?",))} | {"tests/test_a.py::test_old"}
+def make_result(
+    failing: tuple[str, ...] = (), missing: tuple[str, ...] = (), killed_by: str | None = None
+) -> EvaluationResult:
+    """Return a run in which some tests fail and some are missing; with all missing, without a report."""
+    reported = {test for test in PASSING if not test.endswith(missing or ("?",))} | {"tests/test_a.py::test_old"}
     outcomes = {
-        test: Outcome(status=Status.FAILED if test.endswith(failing or ("?",)) else Status.PASSED) for test in told
+        test: Outcome(status=OutcomeStatus.FAILED if test.endswith(failing or ("?",)) else OutcomeStatus.PASSED)
+        for test in reported
     }
-    report = Report(outcomes=outcomes, uncollected={}) if len(missing) < len(PASSING) else None
-    box = Ran(exit_code=1, output="", seconds=1.0, killed_by=killed_by, files={})  # type: ignore[arg-type]
-    return TestResult(ran=box, report=report, test_seconds=1.0, script_sha="", log="", applied=True, canaries="none")
+    report = EvaluationReport(outcomes=outcomes, uncollected={}) if len(missing) < len(PASSING) else None
+    exec_result = ExecResult(exit_code=1, output="", seconds=1.0, killed_by=killed_by, files={})
+    return EvaluationResult(
+        exec_result=exec_result,
+        report=report,
+        test_seconds=1.0,
+        script_sha256="",
+        log="",
+        is_applied=True,
+        canary_status="none",
+    )
 
 
 @pytest.mark.parametrize(
     ("result", "verdict"),
     [
-        (ran(failing=("one",)), ("tests/test_a.py::test_one",)),
-        (ran(failing=("two", "one")), ("tests/test_a.py::test_one", "tests/test_a.py::test_two")),
-        (ran(), Reason.NO_MUTANT_NOTICED),
-        (ran(failing=("old",)), Reason.NO_MUTANT_NOTICED),
-        (ran(failing=("one", "two", "three")), Reason.ALL_TESTS_FAIL),
-        (ran(failing=("one",), missing=("two",)), Reason.BUILD_BREAKS),
-        (ran(missing=("one", "two", "three")), Reason.BUILD_BREAKS),
-        (ran(failing=("three",)), Reason.TESTS_IN_SOURCE),
-        (ran(failing=("one",), killed_by="time"), Reason.NEVER_ENDS),
-        (ran(killed_by="memory"), Reason.BUILD_BREAKS),
+        (make_result(failing=("one",)), ("tests/test_a.py::test_one",)),
+        (make_result(failing=("two", "one")), ("tests/test_a.py::test_one", "tests/test_a.py::test_two")),
+        (make_result(), Reason.NO_MUTANT_DETECTED),
+        (make_result(failing=("old",)), Reason.NO_MUTANT_DETECTED),
+        (make_result(failing=("one", "two", "three")), Reason.ALL_TESTS_FAIL),
+        (make_result(failing=("one",), missing=("two",)), Reason.BUILD_BREAKS),
+        (make_result(missing=("one", "two", "three")), Reason.BUILD_BREAKS),
+        (make_result(failing=("three",)), Reason.TESTS_IN_SOURCE),
+        (make_result(failing=("one",), killed_by="time"), Reason.TIMES_OUT),
+        (make_result(killed_by="memory"), Reason.BUILD_BREAKS),
     ],
-)  # fmt: skip
-def test_a_bug_is_kept_when_some_tests_see_it(result: TestResult, verdict: tuple[str, ...] | Reason) -> None:
-    assert judged(result, PASSING, frozenset({"tests/test_a.py"})) == verdict
+)
+def test_a_bug_is_kept_when_some_tests_fail_with_it(
+    result: EvaluationResult, verdict: tuple[str, ...] | Reason
+) -> None:
+    assert classify_run(result, PASSING, frozenset({"tests/test_a.py"})) == verdict
 
 
-def test_only_files_of_tests_are_taken_out_of_a_tree() -> None:
+def test_only_test_files_can_be_hidden() -> None:
     paths = ["tests/test_a.py", "tests/helper.py", "a.py", "a_test.go", "src/lib.rs", "tests/data.json"]
-    assert hideable_files(paths) == {"tests/test_a.py", "a_test.go"}
+    assert find_hideable_files(paths) == {"tests/test_a.py", "a_test.go"}

@@ -1,4 +1,4 @@
-"""Bugs put into real small trees, in the engine: which become tasks, and what a submission to them is worth."""
+"""Bugs injected into small real trees: which become tasks, and the scores of submissions."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from backends.overlay import patched
-from backends.sandbox.base import ImageInfo
+from backends.overlay import open_patched_commit
+from backends.sandbox.images import ImageInfo
 from backends.services import Services
-from derivers.base import Refusal
-from derivers.injected import injected, search
+from derivers.base import KindRejection
+from derivers.injected import derive_injected, search
 from taskdb.lineage import Lineage
 from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, Verification
-from tests.boxes import make_box, make_lineage, make_services
+from tests.containers import make_environment_image, make_lineage, make_services
 from tests.helpers import TinyRepo
 from verifiers.certify import certify
 from verifiers.grade import grade
@@ -25,7 +25,7 @@ CART = '''"""A cart."""
 
 
 def total(prices, discount=0):
-    """What the prices come to, less a discount."""
+    """Sum of the prices minus a discount."""
     result = 0
     for price in prices:
         if price < 0:
@@ -37,7 +37,7 @@ LABEL = '''"""Labels."""
 
 
 def label(text, width):
-    """The text in a box of a width."""
+    """The text padded to a width."""
     if len(text) > width:
         return text[:width]
     return text.ljust(width)
@@ -85,36 +85,46 @@ PROJECT = '[project]\nname = "cart"\nversion = "1.0"\n'
 
 
 @dataclass(frozen=True)
-class TreeBoxes:
-    """Images of patched trees, made like the others of these tests."""
+class PatchedTreeImages:
+    """Images of patched trees for these tests."""
 
     services: Services
 
-    def source(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
+    def build(self, plan: BuildPlan, candidate: Candidate, setup_patch: bytes) -> ImageInfo | None:
         history = self.services.clones.open(candidate.source, candidate.repo)
-        with patched(history, candidate.base_commit, setup_patch) as (overlay, commit):
-            files = {e.path: overlay.git("cat-file", "blob", e.oid) for e in overlay.ls_tree(commit)}
-        return self.services.sandbox.image(make_box(self.services, files))
+        with open_patched_commit(history, candidate.base_commit, setup_patch) as (overlay, commit):
+            files = {e.path: overlay.run_git("cat-file", "blob", e.oid) for e in overlay.ls_tree(commit)}
+        return self.services.images.inspect(make_environment_image(self.services, files))
 
 
-def given(tmp_path: Path, tests: dict[str, str | bytes | None], **settings: object) -> tuple[Lineage, Services]:
+def prepare(tmp_path: Path, tests: dict[str, str | bytes | None], **settings: object) -> tuple[Lineage, Services]:
     services = make_services(tmp_path, **settings)
-    services = replace(services, boxes=TreeBoxes(services))
+    services = replace(services, source_images=PatchedTreeImages(services))
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", {"cart/cart.py": CART, "cart/label.py": LABEL, "pyproject.toml": PROJECT, **tests})
     merge = repo.commit("A change", {"cart/cart.py": CART + "\n\nVAT = 19\n", "tests/test_vat.py": "import cart\n"})
     lineage = make_lineage(repo, services, base, merge)
     verification = Verification(
-        parent=lineage.the_environment.id, candidate=lineage.candidate.id, name="ada__greet-1", FAIL_TO_PASS=(),
-        PASS_TO_PASS=(), flaky=(), twins=(), eval_files=(), eval_script="", twin_patch=None, repeats=1, runs=(),
+        parent=lineage.require_environment().id,
+        candidate=lineage.candidate.id,
+        name="ada__greet-1",
+        FAIL_TO_PASS=(),
+        PASS_TO_PASS=(),
+        flaky=(),
+        controls=(),
+        eval_files=(),
+        eval_script="",
+        control_patch=None,
+        repeats=1,
+        runs=(),
         seconds=0.0,
-    )  # fmt: skip
-    return lineage.then(verification), services
+    )
+    return lineage.with_record(verification), services
 
 
-def test_a_bug_that_tests_notice_becomes_a_task_that_holds(tmp_path: Path) -> None:
-    lineage, services = given(tmp_path, {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL})
-    made = injected(lineage, services)
+def test_a_bug_that_tests_detect_becomes_a_certified_task(tmp_path: Path) -> None:
+    lineage, services = prepare(tmp_path, {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL})
+    made = derive_injected(lineage, services)
     assert isinstance(made, list), made
     (task,) = made
     assert (task.kind, task.name) == (Kind.INJECTED, "ada__greet-1.injected-1")
@@ -122,28 +132,28 @@ def test_a_bug_that_tests_notice_becomes_a_task_that_holds(tmp_path: Path) -> No
     assert failing
     assert task.PASS_TO_PASS
     assert {kind for _, kind in task.FAIL_TO_PASS} <= {FailureKind.ASSERTION, FailureKind.ERROR}
-    assert set(task.twins) == set(failing)
+    assert set(task.controls) == set(failing)
     hidden = {test.partition("::")[0] for test in failing}
-    setup = services.artifacts.text(task.setup_patch or "")
+    setup = services.artifacts.get_text(task.setup_patch or "")
     assert all("deleted file mode 100644\nindex" in setup and path in setup for path in hidden)
-    gold = services.artifacts.text(task.gold_patch)
+    gold = services.artifacts.get_text(task.gold_patch)
     assert "deleted file" not in gold
     for line in gold.splitlines():
         assert line[:1] not in "+-" or line.startswith(("+++", "---")) or line[1:].strip() not in task.problem_statement
     assert failing[0].rpartition("::")[2] in task.problem_statement
-    certificate = certify(lineage.then(task), services)
+    certificate = certify(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
 
 
-def test_several_bugs_at_once_must_all_be_mended(tmp_path: Path) -> None:
+def test_several_injected_bugs_must_all_be_fixed(tmp_path: Path) -> None:
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
-    lineage, services = given(tmp_path, tests, injected_bugs=2)
-    made = injected(lineage, services)
+    lineage, services = prepare(tmp_path, tests, injected_bugs=2)
+    made = derive_injected(lineage, services)
     assert isinstance(made, list), made
     (task,) = made
     assert "in 2 independent places" in task.problem_statement
-    gold = services.artifacts.text(task.gold_patch)
+    gold = services.artifacts.get_text(task.gold_patch)
     if gold.count("diff --git") == 2:
         half = gold[: gold.rindex("diff --git")]
         scored = grade(task, services, half.encode())
@@ -154,16 +164,16 @@ def test_several_bugs_at_once_must_all_be_mended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("tests", "reason"),
     [
-        ({"tests/test_blind.py": BLIND}, "no-mutant-noticed"),
+        ({"tests/test_blind.py": BLIND}, "no-mutant-detected"),
         ({"tests/test_blind.py": "def test_one():\n    assert 1 == 1\n"}, "no-passing-tests"),
         ({"tests/test_blind.py": BLIND, "cart/cart.py": "", "cart/label.py": ""}, "no-mutable-code"),
     ],
     ids=["blind-tests", "one-test", "no-code"],
 )
-def test_what_no_test_notices_is_no_task(
+def test_a_bug_that_no_test_detects_is_no_task(
     tests: dict[str, str | bytes | None], reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "TRIED", 3)
-    made = injected(*given(tmp_path, tests))
-    assert isinstance(made, Refusal)
+    monkeypatch.setattr(search, "MAX_TRIED_BUGS", 3)
+    made = derive_injected(*prepare(tmp_path, tests))
+    assert isinstance(made, KindRejection)
     assert str(made.reason) == reason, made.detail

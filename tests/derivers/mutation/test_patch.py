@@ -1,4 +1,4 @@
-"""Patches that git takes."""
+"""Patches that git applies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from derivers.mutation import patch_of
+from derivers.mutation import build_patch
 
 LONG = b"".join(b"def f%d():\n    return %d\n\n" % (n, n) for n in range(400))
 LINES = b"".join(b"line %d\n" % n for n in range(40))
@@ -30,16 +30,16 @@ LINES = b"".join(b"line %d\n" % n for n in range(40))
         (b"\xff\n" + LINES, b"\xfe\n" + LINES),
     ],
 )
-def test_git_makes_the_new_text_of_the_old(path: str, before: bytes, after: bytes, tmp_path: Path) -> None:
+def test_git_applies_the_patch_to_the_old_text(path: str, before: bytes, after: bytes, tmp_path: Path) -> None:
     file = tmp_path / path
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(before)
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    patch = patch_of(path, before, after)
+    patch = build_patch(path, before, after)
     for arguments, text in (([], after), (["-R"], before)):
         subprocess.run(["git", "apply", "-p1", *arguments], cwd=tmp_path, input=patch, check=True)
         assert file.read_bytes() == text
 
 
-def test_no_difference_is_no_patch() -> None:
-    assert patch_of("a.py", b"a\n", b"a\n") == b""
+def test_equal_texts_give_an_empty_patch() -> None:
+    assert build_patch("a.py", b"a\n", b"a\n") == b""

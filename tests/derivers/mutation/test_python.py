@@ -1,4 +1,4 @@
-"""What of Python is changed, and what of it behaves as before."""
+"""Mutants and variants of Python."""
 
 from __future__ import annotations
 
@@ -7,17 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from derivers.mutation import mutants, spread, variants
+from derivers.mutation import generate_mutants, generate_variants, select_diverse
 
 LOOP = "def f(xs):\n    for x in xs:\n        g(x)\n    return x\n"
 
 
-def made(source: str, operator: str) -> list[str]:
-    return [change.after.decode() for change in mutants("a.py", source.encode()) if change.operator == operator]
+def list_mutants(source: str, operator: str) -> list[str]:
+    return [
+        change.after.decode() for change in generate_mutants("a.py", source.encode()) if change.operator == operator
+    ]
 
 
-def rewritten(source: str, operator: str) -> list[str]:
-    return [change.after.decode() for change in variants("a.py", source.encode()) if change.operator == operator]
+def list_variants(source: str, operator: str) -> list[str]:
+    return [
+        change.after.decode() for change in generate_variants("a.py", source.encode()) if change.operator == operator
+    ]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +48,8 @@ def rewritten(source: str, operator: str) -> list[str]:
         ("statement-removed", "def f():\n    g(); h = 1\n", ["def f():\n    pass; h = 1\n"]),
         ("guard-removed", "def f(a):\n    if a:\n        return\n    g()\n", ["def f(a):\n    g()\n"]),
         (
-            "branch-removed", "if a:\n    b\nelif c:\n    d\nelse:\n    e\n",
+            "branch-removed",
+            "if a:\n    b\nelif c:\n    d\nelse:\n    e\n",
             ["if a:\n    b\nelse:\n    e\n", "if a:\n    b\nelif c:\n    d\n"],
         ),
         ("default-argument", "def f(a=1, b=-1): g\n", ["def f(a=2, b=-1): g\n", "def f(a=1, b=-2): g\n"]),
@@ -54,16 +59,17 @@ def rewritten(source: str, operator: str) -> list[str]:
         ("wrong-variable", "def f(self, a, b):\n    g(a.b, self)\n", ["def f(self, a, b):\n    g(b.b, self)\n"]),
         ("arguments-swapped", "f(a, b.c, 1)\n", ["f(b.c, a, 1)\n"]),
     ],
-)  # fmt: skip
-def test_each_operator_makes_one_thing_wrong(operator: str, before: str, after: list[str]) -> None:
-    assert made(before, operator) == after
+)
+def test_each_operator_gives_the_expected_mutants(operator: str, before: str, after: list[str]) -> None:
+    assert list_mutants(before, operator) == after
 
 
 @pytest.mark.parametrize(
     ("operator", "before", "after"),
     [
         (
-            "local-renamed", "def f(a):\n    n = a\n    n += 1\n    return n\n",
+            "local-renamed",
+            "def f(a):\n    n = a\n    n += 1\n    return n\n",
             ["def f(a):\n    n_2 = a\n    n_2 += 1\n    return n_2\n"],
         ),
         ("local-renamed", "def f(a):\n    n = a\n    return g(n=n)\n", []),
@@ -74,22 +80,24 @@ def test_each_operator_makes_one_thing_wrong(operator: str, before: str, after: 
         ("comparison-commuted", "x = a.b == 1\n", ["x = 1 == a.b\n"]),
         ("comparison-commuted", "x = a == b\n", []),
         (
-            "branches-swapped", "if a:\n    b()\nelse:\n    c()\n    d()\n",
+            "branches-swapped",
+            "if a:\n    b()\nelse:\n    c()\n    d()\n",
             ["if not a:\n    c()\n    d()\nelse:\n    b()\n"],
         ),
         ("branches-swapped", "x = a if b else c\n", ["x = c if not b else a\n"]),
         ("doubly-negated", "if a: b()\n", ["if not (not a): b()\n"]),
         (
-            "result-named", "def f(a):\n    return a + 1  # b\n",
+            "result-named",
+            "def f(a):\n    return a + 1  # b\n",
             ["def f(a):\n    outcome = a + 1\n    return outcome  # b\n"],
         ),
         ("sum-written-out", "n += 1\nm += x\n", ["n = n + 1\nm += x\n"]),
         ("step-added", 'def f():\n    "doc"\n    return 1\n', ['def f():\n    "doc"\n    pass\n    return 1\n']),
         ("blank-line-added", "def f():\n    return 1\n", ["def f():\n\n    return 1\n"]),
     ],
-)  # fmt: skip
-def test_each_rewrite_keeps_to_what_is_sure(operator: str, before: str, after: list[str]) -> None:
-    assert rewritten(before, operator) == after
+)
+def test_each_rewrite_gives_the_expected_variants(operator: str, before: str, after: list[str]) -> None:
+    assert list_variants(before, operator) == after
 
 
 def test_docstrings_comments_annotations_imports_and_main_guards_have_no_mutants() -> None:
@@ -104,52 +112,52 @@ if __name__ == "__main__":
 if TYPE_CHECKING:
     y = 1
 '''
-    assert list(mutants("a.py", source.encode())) == []
+    assert list(generate_mutants("a.py", source.encode())) == []
 
 
-def test_lines_choose_and_the_order_is_that_of_the_text() -> None:
+def test_mutants_are_ordered_by_position_and_can_be_limited_to_lines() -> None:
     source = b"x = 1\ny = 2\nz = f(\n    3,\n    4,\n)\n"
-    assert [change.line for change in mutants("a.py", source)] == [1, 2, 4, 5]
-    assert [change.detail for change in mutants("a.py", source, lines={2})] == ["y = 2 became y = 3"]
+    assert [change.line for change in generate_mutants("a.py", source)] == [1, 2, 4, 5]
+    assert [change.detail for change in generate_mutants("a.py", source, lines={2})] == ["y = 2 became y = 3"]
 
 
-def test_what_is_no_python_gives_nothing() -> None:
-    assert not list(mutants("a.py", b"print 'hello'\n"))
-    assert not list(mutants("a.txt", b"x = 1\n"))
-    assert not list(mutants("a.pyx", b"x = 1\n"))
+def test_other_files_and_python_2_statements_have_no_mutants() -> None:
+    assert not list(generate_mutants("a.py", b"print 'hello'\n"))
+    assert not list(generate_mutants("a.txt", b"x = 1\n"))
+    assert not list(generate_mutants("a.pyx", b"x = 1\n"))
 
 
-def test_line_ends_encodings_and_odd_layouts_stay_as_they_are() -> None:
+def test_line_ends_and_non_ascii_text_are_preserved() -> None:
     source = 'def f(a):\r\n    s = "ä"\r\n    return (a <\r\n            1)\r\n'.encode()
-    afters = [change.after for change in mutants("a.py", source)]
+    afters = [change.after for change in generate_mutants("a.py", source)]
     assert source.replace(b"<", b"<=") in afters
     assert all(after.count(b"\r\n") == after.count(b"\n") for after in afters)
 
 
-def test_real_files_give_programs_that_differ_and_are_all_different() -> None:
+def test_mutations_of_real_files_compile_and_all_differ() -> None:
     for file in sorted(Path("backends/sandbox").glob("*.py"))[1:3]:
         source = file.read_bytes()
         tree = ast.dump(ast.parse(source))
-        for make in (mutants, variants):
+        for make in (generate_mutants, generate_variants):
             found = list(make(str(file), source))
             assert [one.after for one in found] == [one.after for one in make(str(file), source)]
             assert len({one.after for one in found} | {source}) == len(found) + 1
             for change in found:
                 compile(change.after, str(file), "exec")
-                assert make is variants or ast.dump(ast.parse(change.after)) != tree, change.detail
+                assert make is generate_variants or ast.dump(ast.parse(change.after)) != tree, change.detail
 
 
-def test_renamed_locals_are_the_only_difference_to_what_a_function_computes() -> None:
+def test_variants_of_a_function_compute_the_same_value() -> None:
     source = "def f(xs):\n    total = 0\n    for x in xs:\n        total += x if x > 0 else -x\n    return total\n"
-    for change in variants("a.py", source.encode()):
+    for change in generate_variants("a.py", source.encode()):
         names: dict[str, object] = {}
         exec(compile(change.after, "a.py", "exec"), names)  # noqa: S102
         assert names["f"]([1, -2, 3]) == 6, change.operator  # type: ignore[operator]
 
 
-def test_a_choice_of_few_takes_turns_of_the_operators() -> None:
+def test_a_selection_covers_many_operators_and_lines() -> None:
     source = b"".join(b"x%d = a < %d\n" % (n, n) for n in range(9)) + b"f()\n"
-    chosen = spread(mutants("a.py", source), 5)
+    chosen = select_diverse(generate_mutants("a.py", source), 5)
     assert len({change.line for change in chosen}) == 5
     assert {"comparison-boundary", "comparison-flipped", "constant", "statement-removed"} <= {
         c.operator for c in chosen

@@ -1,13 +1,13 @@
-"""Example repositories, one folder for each: a language's plan as a snapshot, and a change whose verdict is known.
+"""Example repositories, one folder each: the plan as a snapshot, and a change with its expected test lists.
 
     tests/languages/examples/NAME/
-        example.toml    language, day, FAIL_TO_PASS, PASS_TO_PASS; slow = true where it takes over 20 s (base there)
+        example.toml    language, day, FAIL_TO_PASS, PASS_TO_PASS; slow = true if it takes over 20 s (base present)
         before.txt      the files at the base commit
-        after.txt       the files that the change makes anew or over: a fix and its tests
+        after.txt       the files that the change adds or replaces: a fix and its tests
         plan.json       the plan of before.txt; written by `pytest tests/languages/test_examples.py --update`
 
-A file of files has before each file a line `==== path/from/root`; `==== path/from/root (gone)` deletes it. Files are
-kept like this so that no tool of this repository takes them for its own.
+A file of files has a line `==== path/from/root` before each file; `==== path/from/root (gone)` deletes it. This format
+prevents tools of this repository from processing the example files as their own.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
-class Example:
-    """One of the folders."""
+class LanguageExample:
+    """One example folder."""
 
     folder: Path
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What example.toml says."""
+        """Content of example.toml."""
         return tomllib.loads((self.folder / "example.toml").read_text(encoding="utf-8"))
 
-    def files(self, name: str) -> dict[str, str | None]:
-        """Path -> text, or None for one that goes, of `before.txt` or `after.txt`."""
-        return unpacked((self.folder / name).read_text(encoding="utf-8"))
+    def list_files(self, name: str) -> dict[str, str | None]:
+        """Return path -> text, or None for a deleted file, of `before.txt` or `after.txt`."""
+        return unpack_example((self.folder / name).read_text(encoding="utf-8"))
 
 
-def unpacked(text: str) -> dict[str, str | None]:
-    """The files of a file of files.
+def unpack_example(text: str) -> dict[str, str | None]:
+    """Return path -> text (None if deleted) of a file of files.
 
     Raises:
         ValueError: there is text before the first heading.
@@ -49,6 +49,6 @@ def unpacked(text: str) -> dict[str, str | None]:
     return {parts[n]: None if parts[n + 1] else parts[n + 2] for n in range(0, len(parts), 3)}
 
 
-def examples() -> list[Example]:
-    """All of them, by name."""
-    return [Example(folder=path.parent) for path in sorted(HERE.glob("*/example.toml"))]
+def list_examples() -> list[LanguageExample]:
+    """Return all examples, by name."""
+    return [LanguageExample(folder=path.parent) for path in sorted(HERE.glob("*/example.toml"))]

@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import EMPTY_TREE, Repository
-from miner.git.diffs import raw_diffs
-from miner.git.history import repo_name
+from backends.git import EMPTY_TREE, GitRepository
+from miner.git.diffs import read_raw_diffs
+from miner.git.history import find_repo_name
 from taskdb.records import Candidate, PullRequest, Shape
 from tests.helpers import TinyRepo
-from tests.miner.conftest import FIX, START, Workshop
+from tests.miner.conftest import FIX, START, MinerHarness
 
 
-def mined(workshop: Workshop, tiny: TinyRepo, **options: object) -> list[PullRequest]:
-    return [item.pull_request for item in workshop.mine(f"git:{tiny.path}", **options)]
+def mined(harness: MinerHarness, tiny: TinyRepo, **options: object) -> list[PullRequest]:
+    return [item.pull_request for item in harness.mine(f"git:{tiny.path}", **options)]
 
 
 def branch(tiny: TinyRepo, name: str, *commits: tuple[str, dict[str, str]], author: str = "") -> str:
@@ -30,13 +30,13 @@ def merge(tiny: TinyRepo, message: str, *names: str) -> str:
     return tiny.git("rev-parse", "HEAD")
 
 
-def test_a_merged_pull_request_is_one_change_from_the_first_parent(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_a_merged_pull_request_is_one_change_from_the_first_parent(tiny: TinyRepo, harness: MinerHarness) -> None:
     branch(
         tiny, "fix", ("Fix one", {"pkg/core.py": FIX["pkg/core.py"]}), ("Test it", FIX), author="Bob <bob@example.org>"
     )
     base = tiny.commit("Meanwhile on main", {"README": "hello\n"})
     head = merge(tiny, "Merge pull request #7 from bob/fix\n\nMake one() return one\n\nIt returned two.", "fix")
-    newest = workshop.mine(f"git:{tiny.path}")[0]
+    newest = harness.mine(f"git:{tiny.path}")[0]
     request, candidate = newest.pull_request, newest.result
     assert (request.shape, request.number, request.name) == (Shape.MERGE, 7, "acme__widget-7")
     assert (request.base_commit, request.merge_commit) == (base, head)
@@ -60,125 +60,123 @@ def test_a_merged_pull_request_is_one_change_from_the_first_parent(tiny: TinyRep
         ("Reopen what (#4) did (#9)", 9, Shape.SQUASH, "Reopen what (#4) did"),
     ],
 )
-def test_a_message_tells_number_shape_and_title(
-    message: str, number: int | None, shape: Shape, title: str, tiny: TinyRepo, workshop: Workshop
+def test_number_shape_and_title_come_from_the_message(
+    message: str, number: int | None, shape: Shape, title: str, tiny: TinyRepo, harness: MinerHarness
 ) -> None:
     sha = tiny.commit(message, FIX)
-    request = mined(workshop, tiny)[0]
+    request = mined(harness, tiny)[0]
     assert (request.number, request.shape, request.title) == (number, shape, title)
     assert request.name == f"acme__widget-{number or sha[:10]}"
     assert "Signed-off" not in request.body
     assert "merge request" not in request.body
 
 
-def test_a_rebase_merge_is_recognised_by_the_pull_request_ref(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_a_rebase_merge_is_recognised_by_the_pull_request_ref(tiny: TinyRepo, harness: MinerHarness) -> None:
     tip = branch(tiny, "topic", ("Fix one()", {"pkg/core.py": FIX["pkg/core.py"]}), ("Add a test for one()", FIX))
     tiny.git("update-ref", "refs/pull/21/head", tip)
     base = tiny.commit("Meanwhile on main", {"README": "hello\n"})
     tiny.git("cherry-pick", "main..topic")
     tiny.git("branch", "-q", "-D", "topic")
     tiny.commit("Afterwards", {"README": "bye\n"})
-    requests = mined(workshop, tiny)
+    requests = mined(harness, tiny)
     assert [r.shape for r in requests] == [Shape.COMMIT, Shape.REBASE, Shape.COMMIT, Shape.COMMIT]
     assert (requests[1].number, requests[1].base_commit) == (21, base)
     assert requests[1].merge_commit == tiny.git("rev-parse", "HEAD^")
     assert "Add a test for one()" in requests[1].body
 
 
-def test_a_commit_of_the_same_title_and_another_patch_is_no_rebase(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_a_commit_of_the_same_title_and_another_patch_is_no_rebase(tiny: TinyRepo, harness: MinerHarness) -> None:
     tip = branch(tiny, "topic", ("Fix one()", {"pkg/core.py": "def one():\n    return 3\n"}))
     tiny.git("update-ref", "refs/pull/21/head", tip)
     tiny.minute -= 1
     tiny.commit("Fix one()", FIX)
-    assert mined(workshop, tiny)[0].shape is Shape.COMMIT
+    assert mined(harness, tiny)[0].shape is Shape.COMMIT
 
 
-def test_pull_requests_merged_into_another_branch_first_are_told_one_by_one(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_pull_requests_of_a_merged_branch_are_mined_one_by_one(tiny: TinyRepo, harness: MinerHarness) -> None:
     branch(tiny, "stable", ("Fix what one() returns (#40)", FIX), ("Touch the docs (#41)", {"README": "docs\n"}))
     tiny.commit("Work on main", {"other.py": "x = 1\n"})
     merge(tiny, "Merge branch 'stable' into main", "stable")
-    found = workshop.mine(f"git:{tiny.path}")
+    found = harness.mine(f"git:{tiny.path}")
     assert [item.pull_request.number for item in found] == [None, 41, 40, None, None]
     assert getattr(found[0].result, "reason", "") == "branch-merge"
     assert isinstance(found[2].result, Candidate)
 
 
-def test_a_merge_that_only_has_a_title_gets_the_text_of_its_commits(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_a_merge_that_only_has_a_title_gets_the_text_of_its_commits(tiny: TinyRepo, harness: MinerHarness) -> None:
     branch(tiny, "fix", ("Return one from one()\n\nTwo is wrong because of the name.", FIX))
     merge(tiny, "Merge pull request #3 from a/fix\n\nFix it", "fix")
-    assert "Two is wrong because of the name." in mined(workshop, tiny)[0].body
+    assert "Two is wrong because of the name." in mined(harness, tiny)[0].body
 
 
-def test_an_octopus_merge_is_one_change(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_an_octopus_merge_is_one_change(tiny: TinyRepo, harness: MinerHarness) -> None:
     branch(tiny, "a", ("Fix one", FIX))
     branch(tiny, "b", ("Write a readme", {"README": "b\n"}))
     merge(tiny, "Take both of these changes in", "a", "b")
-    newest = workshop.mine(f"git:{tiny.path}")[0]
+    newest = harness.mine(f"git:{tiny.path}")[0]
     assert newest.pull_request.shape is Shape.MERGE
     assert isinstance(newest.result, Candidate)
     assert newest.result.gold_files == ("README", "pkg/core.py")
 
 
-def test_a_number_that_appears_twice_gives_two_names(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_a_number_that_appears_twice_gives_two_names(tiny: TinyRepo, harness: MinerHarness) -> None:
     old = tiny.commit("An old change of the fork's parent (#5)", FIX)
     tiny.commit("A new change with the number (#5)", {"pkg/core.py": "def one():\n    return 11\n"})
-    assert [r.name for r in mined(workshop, tiny)][:2] == ["acme__widget-5", f"acme__widget-5-{old[:10]}"]
-    # Names do not depend on what was asked for.
-    assert [r.name for r in mined(workshop, tiny, until="2024-03-01")][:2] == [r.name for r in mined(workshop, tiny)][
-        :2
-    ]
+    assert [r.name for r in mined(harness, tiny)][:2] == ["acme__widget-5", f"acme__widget-5-{old[:10]}"]
+    # Names do not depend on the requested dates.
+    assert [r.name for r in mined(harness, tiny, until="2024-03-01")][:2] == [r.name for r in mined(harness, tiny)][:2]
 
 
-def test_limit_counts_candidates_only_and_the_newest_come_first(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_limit_counts_candidates_only_and_the_newest_come_first(tiny: TinyRepo, harness: MinerHarness) -> None:
     for n in range(3):
         tiny.commit(
             f"Let one() return something else (#{n + 1})",
             {"pkg/core.py": f"def one():\n    return {n + 5}\n", "tests/test_core.py": f"x = {n}\n"},
         )
         tiny.commit("Say more in the readme", {"README": f"{n}\n"})
-    found = workshop.mine(f"git:{tiny.path}", limit=2)
+    found = harness.mine(f"git:{tiny.path}", limit=2)
     assert [item.pull_request.number for item in found] == [None, 3, None, 2]
 
 
-def test_since_and_until_choose_by_day(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_since_and_until_choose_by_day(tiny: TinyRepo, harness: MinerHarness) -> None:
     tiny.commit("Make one() right", FIX)
-    assert mined(workshop, tiny, since="2024-03-02") == []
-    assert mined(workshop, tiny, until="2024-02-29") == []
-    assert len(mined(workshop, tiny, since="2024-03-01", until="2024-03-01")) == 2
+    assert mined(harness, tiny, since="2024-03-02") == []
+    assert mined(harness, tiny, until="2024-02-29") == []
+    assert len(mined(harness, tiny, since="2024-03-01", until="2024-03-01")) == 2
 
 
-def test_mining_twice_gives_the_same_ids(tiny: TinyRepo, workshop: Workshop) -> None:
-    tiny.commit("Make one() right", FIX)
-    source = f"git:{tiny.path}"
-    assert [m.result.id for m in workshop.mine(source)] == [m.result.id for m in workshop.mine(source)]
-
-
-def test_the_work_tree_and_its_attributes_say_nothing_about_a_patch(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_mining_twice_gives_the_same_ids(tiny: TinyRepo, harness: MinerHarness) -> None:
     tiny.commit("Make one() right", FIX)
     source = f"git:{tiny.path}"
-    before = workshop.mine(source)[0].result.id
+    assert [m.result.id for m in harness.mine(source)] == [m.result.id for m in harness.mine(source)]
+
+
+def test_the_work_tree_and_its_attributes_do_not_change_a_patch(tiny: TinyRepo, harness: MinerHarness) -> None:
+    tiny.commit("Make one() right", FIX)
+    source = f"git:{tiny.path}"
+    before = harness.mine(source)[0].result.id
     (tiny.path / ".gitattributes").write_text("*.py -diff\n")
     (tiny.path / ".git" / "info" / "attributes").write_text("*.py -diff\n")
     tiny.git("config", "diff.noprefix", "true")
-    assert workshop.mine(source)[0].result.id == before
+    assert harness.mine(source)[0].result.id == before
 
 
-def test_mining_writes_nothing_into_the_repository(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_mining_writes_nothing_into_the_repository(tiny: TinyRepo, harness: MinerHarness) -> None:
     tiny.commit("Make one() right", FIX)
 
     def state() -> dict[str, int]:
         return {str(p): p.stat().st_mtime_ns for p in tiny.path.rglob("*")}
 
     before = state()
-    workshop.mine(f"git:{tiny.path}")
+    harness.mine(f"git:{tiny.path}")
     assert state() == before
 
 
-def test_a_generator_that_is_closed_early_leaves_nothing_behind(tiny: TinyRepo, workshop: Workshop) -> None:
+def test_a_generator_that_is_closed_early_leaves_nothing_behind(tiny: TinyRepo, harness: MinerHarness) -> None:
     from miner.mine import mine  # noqa: PLC0415 - only here
 
     tiny.commit("Make one() right", FIX)
-    changes = mine(f"git:{tiny.path}", workshop.services())
+    changes = mine(f"git:{tiny.path}", harness.open_services())
     next(changes)
     changes.close()  # type: ignore[attr-defined]
 
@@ -198,7 +196,7 @@ def test_owner_and_name_come_from_folder_or_remote(tmp_path: Path, folder: str, 
     repo = TinyRepo(tmp_path / "parent" / folder)
     if remote:
         repo.git("remote", "add", "origin", remote)
-    assert repo_name(Repository(repo.path), str(repo.path)) == expected
+    assert find_repo_name(GitRepository(repo.path), str(repo.path)) == expected
 
 
 def test_raw_diffs_keep_the_order_and_show_empty_changes(tiny: TinyRepo) -> None:
@@ -206,7 +204,7 @@ def test_raw_diffs_keep_the_order_and_show_empty_changes(tiny: TinyRepo) -> None
     empty = tiny.commit("Nothing", {})
     moved = tiny.commit("Move", {"pkg/core.py": None, "pkg/kernel.py": START["pkg/core.py"]})
     groups = list(
-        raw_diffs(Repository(tiny.path), [(moved, empty), (empty, first), (first, EMPTY_TREE), (empty, first)])
+        read_raw_diffs(GitRepository(tiny.path), [(moved, empty), (empty, first), (first, EMPTY_TREE), (empty, first)])
     )
     assert [(f.status, f.old_path, f.new_path) for f in groups[0]] == [("R", "pkg/core.py", "pkg/kernel.py")]
     assert groups[1] == groups[3] == ()

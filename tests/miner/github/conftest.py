@@ -1,4 +1,4 @@
-"""A server to be told what to say, and the API that asks it."""
+"""A scripted server, and an API client connected to it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
-from mergemill.config import Settings
-from miner.github.api import Api
-from tests.miner.github.server import Instant, Server, serving
+from core.config import Settings
+from miner.github.api import GitHubApi
+from tests.miner.github.scripted_server import FrozenClock, ScriptedServer, run_server
 
 TOKEN = "ghp_firsttoken1111"
 
@@ -22,23 +22,23 @@ def _no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def clock() -> Instant:
-    return Instant()
+def clock() -> FrozenClock:
+    return FrozenClock()
 
 
 @pytest.fixture
-def server(clock: Instant) -> Iterator[Server]:
-    with serving(clock) as found:
+def server(clock: FrozenClock) -> Iterator[ScriptedServer]:
+    with run_server(clock) as found:
         yield found
 
 
 @pytest.fixture
-def connect(server: Server, clock: Instant) -> Iterator[Callable[..., Api]]:
-    """An Api that asks the server; settings by keyword."""
+def connect(server: ScriptedServer, clock: FrozenClock) -> Iterator[Callable[..., GitHubApi]]:
+    """Connect an API client to the server; settings by keyword."""
     with ExitStack() as stack:
 
-        def make(timeout: int = 5, **options: object) -> Api:
+        def make(timeout: int = 5, **options: object) -> GitHubApi:
             settings = Settings.model_validate({"github_api": server.url, "github_tokens": TOKEN} | options)
-            return stack.enter_context(Api(settings, clock=clock, timeout=timeout))
+            return stack.enter_context(GitHubApi(settings, clock=clock, timeout=timeout))
 
         yield make

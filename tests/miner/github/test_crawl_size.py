@@ -1,4 +1,4 @@
-"""A large repository costs time, and hardly any memory."""
+"""A large repository takes time but hardly any memory."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ ROOT = Path(__file__).parents[3]
 
 
 def read(folder: Path, pull_requests: int) -> tuple[int, int]:
-    """How many pull requests were read, and the most memory that took, in MB."""
+    """Return how many pull requests were read, and the peak memory in MB."""
     with GitHub(make_world(folder / "world", seed=13, pull_requests=pull_requests)) as hub:
         done = subprocess.run(
-            [sys.executable, "-m", "tests.miner.github.reading_alone", hub.url, str(folder / "store")],
-            cwd=ROOT, check=True, capture_output=True, text=True,
-        )  # fmt: skip
+            [sys.executable, "-m", "tests.miner.github.read_in_subprocess", hub.url, str(folder / "store")],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
     count, memory = done.stdout.split()
     return int(count), int(memory)
 

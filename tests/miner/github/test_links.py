@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from miner.github.links import Said, fragment_number, links
+from miner.github.links import ChangeText, find_links, parse_fragment_number
 from taskdb.discussion import LinkOrigin
 
 
-def said(text: str, origin: LinkOrigin = LinkOrigin.BODY) -> list[str]:
+def list_linked_issues(text: str, origin: LinkOrigin = LinkOrigin.BODY) -> list[str]:
     markdown = origin is not LinkOrigin.CHANGELOG
-    return [link.issue for link in links([Said(origin, text, markdown)], "a/b", 7)]
+    return [link.issue for link in find_links([ChangeText(origin, text, markdown)], "a/b", 7)]
 
 
 @pytest.mark.parametrize(
@@ -25,25 +25,36 @@ def said(text: str, origin: LinkOrigin = LinkOrigin.BODY) -> list[str]:
     ],
 )
 def test_every_issue_behind_a_closing_keyword_is_a_link(text: str, issues: list[str]) -> None:
-    assert said(text) == issues
+    assert list_linked_issues(text) == issues
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "See #1", "prefix #1", "fixes #1abc", "Fixes #7", "does not fix #1", "closes https://gitlab.com/a/b/issues/5",
-        "```\nfixes #1\n```", "~~~~\nfixes #1", "> fixes #1", "`fixes #1`", "<!-- fixes #1 -->",
+        "See #1",
+        "prefix #1",
+        "fixes #1abc",
+        "Fixes #7",
+        "does not fix #1",
+        "closes https://gitlab.com/a/b/issues/5",
+        "```\nfixes #1\n```",
+        "~~~~\nfixes #1",
+        "> fixes #1",
+        "`fixes #1`",
+        "<!-- fixes #1 -->",
         "<pre>\nfixes #1</pre>",
-        "Text\n\n    fixes #1\n", "fixes #0", "https://github.com/a/b/issues/5",
+        "Text\n\n    fixes #1\n",
+        "fixes #0",
+        "https://github.com/a/b/issues/5",
     ],
-)  # fmt: skip
+)
 def test_other_words_and_quotes_are_no_links(text: str) -> None:
-    assert said(text) == []
+    assert list_linked_issues(text) == []
 
 
 def test_a_changelog_links_by_naming_and_closes_by_its_verb() -> None:
     entry = "- Fixed a crash (#12, :pr:`13`)\n- New words :issue:`14`\n- Ours (#7)"
-    found = links([Said(LinkOrigin.CHANGELOG, entry, markdown=False)], "a/b", 7)
+    found = find_links([ChangeText(LinkOrigin.CHANGELOG, entry, markdown=False)], "a/b", 7)
     assert [(link.issue, link.closes) for link in found] == [("a/b#12", True), ("a/b#14", False)]
     assert found[1].quote == "- New words :issue:`14`"
 
@@ -53,4 +64,4 @@ def test_a_changelog_links_by_naming_and_closes_by_its_verb() -> None:
     [("changes/12.bugfix.rst", 12), ("newsfragments/core/12.rst", 12), ("docs/changes/3.4.rst", None), ("12.md", None)],
 )
 def test_a_news_fragment_is_named_after_its_issue(path: str, number: int | None) -> None:
-    assert fragment_number(path) == number
+    assert parse_fragment_number(path) == number

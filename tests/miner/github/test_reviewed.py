@@ -1,4 +1,4 @@
-"""From review threads on GitHub to a review task: crawled, mined and derived."""
+"""Review threads on GitHub become a review task: crawled, mined and derived."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from pathlib import Path
 
 import pytest
 
-from derivers.review import review
-from miner.mine import Mined, mine
+from derivers.review import derive_review
+from miner.mine import MinedChange, mine
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate
-from tests.derivers.reviewed import forms_of, oracle_of
+from tests.derivers.review_helpers import derive_forms, get_oracle
 from tests.derivers.test_review_threads import BEFORE, FIRST, LINE, MERGED, SAID
 from tests.github import GitHub, World
-from tests.github.handmade import Workshop
-from tests.miner.github.crawling import Miner
+from tests.github.handmade import RepositoryBuilder
+from tests.miner.github.emulator_miner import EmulatorMiner
 from tests.sample import LICENSE
 
 TEST = "from shop.sums import total\n\n\ndef test_total():\n    assert total([1]) == 1\n"
 
 
 @pytest.fixture
-def miner(tmp_path: Path) -> Iterator[tuple[Miner, Workshop]]:
+def miner(tmp_path: Path) -> Iterator[tuple[EmulatorMiner, RepositoryBuilder]]:
     world = World()
-    shop = Workshop(world, tmp_path / "there", "ada/lib")
+    shop = RepositoryBuilder(world, tmp_path / "there", "ada/lib")
     with GitHub(world) as hub:
-        yield Miner(hub, tmp_path / "here"), shop
+        yield EmulatorMiner(hub, tmp_path / "here"), shop
 
 
-def test_what_a_reviewer_said_becomes_a_task(miner: tuple[Miner, Workshop]) -> None:
+def test_a_review_comment_becomes_a_task(miner: tuple[EmulatorMiner, RepositoryBuilder]) -> None:
     mining, shop = miner
     shop.commit("Begin", {"shop/sums.py": BEFORE, "LICENSE": LICENSE})
     steps = [{"shop/sums.py": FIRST, "tests/test_sums.py": TEST}, {"shop/sums.py": MERGED}]
@@ -39,12 +39,12 @@ def test_what_a_reviewer_said_becomes_a_task(miner: tuple[Miner, Workshop]) -> N
     thread.original_line = LINE
     thread.comments[0].commit = shop.code.git("rev-parse", f"{pull.head_sha}^")
     shop.publish()
-    services = mining.services()
-    (mined,) = (one for one in mine("github:ada/lib", services) if isinstance(one, Mined))
+    services = mining.open_services()
+    (mined,) = (one for one in mine("github:ada/lib", services) if isinstance(one, MinedChange))
     candidate = mined.result
     assert isinstance(candidate, Candidate), candidate
     assert candidate.discussion == mined.pull_request.discussion
     assert candidate.id == candidate.model_copy(update={"discussion": None}).id
-    oracle = oracle_of(forms_of(review(Lineage(candidate=candidate), services))["threads"])
+    oracle = get_oracle(derive_forms(derive_review(Lineage(candidate=candidate), services))["threads"])
     assert [(one.path, one.first_line, one.last_line) for one in oracle.defects] == [("shop/sums.py", LINE, LINE)]
-    assert json.loads(services.artifacts.text(oracle.files)) == {"shop/sums.py": FIRST}
+    assert json.loads(services.artifacts.get_text(oracle.files)) == {"shop/sums.py": FIRST}

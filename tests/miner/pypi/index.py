@@ -1,4 +1,4 @@
-"""A package index on a local port: PEP 691 JSON and the files behind it."""
+"""A package index on a local port: PEP 691 JSON and the files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 Content = str | bytes | tarfile.TarInfo
 
 
-def archive(top: str, files: Mapping[str, Content], *, plain: bool = False) -> bytes:
-    """A .tar.gz with one top folder; `plain` takes the names as they are."""
+def build_archive(top: str, files: Mapping[str, Content], *, plain: bool = False) -> bytes:
+    """Build a .tar.gz with one top folder; `plain` uses the names unchanged."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w:gz") as tar:
         for name, content in files.items():
@@ -34,28 +34,35 @@ def archive(top: str, files: Mapping[str, Content], *, plain: bool = False) -> b
 
 @dataclass
 class LocalIndex:
-    """What the index serves, and what it was asked for."""
+    """Contents of the index, and the requests it received."""
 
     url: str = ""
     pages: dict[str, list[dict[str, object]]] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
-    asked: list[str] = field(default_factory=list)
+    requested_paths: list[str] = field(default_factory=list)
     failures: int = 0
     """How many requests to answer with 503 first."""
 
-    def release(self, name: str, version: str, day: str, files: Mapping[str, Content], **more: object) -> None:
+    def add_release(self, name: str, version: str, day: str, files: Mapping[str, Content], **more: object) -> None:
         filename = f"{name}-{version}.tar.gz"
-        self.add(name, filename, day, archive(f"{name}-{version}", files), **more)
+        self.add(name, filename, day, build_archive(f"{name}-{version}", files), **more)
 
     def add(self, name: str, filename: str, day: str, content: bytes, **more: object) -> None:
         self.files[filename] = content
-        self.pages.setdefault(name, []).append({
-            "filename": filename, "url": f"/files/{filename}", "size": len(content), "upload-time": f"{day}T12:00:00Z",
-            "hashes": {"sha256": hashlib.sha256(content).hexdigest()}, "yanked": False, **more,
-        })  # fmt: skip
+        self.pages.setdefault(name, []).append(
+            {
+                "filename": filename,
+                "url": f"/files/{filename}",
+                "size": len(content),
+                "upload-time": f"{day}T12:00:00Z",
+                "hashes": {"sha256": hashlib.sha256(content).hexdigest()},
+                "yanked": False,
+                **more,
+            }
+        )
 
     def answer(self, path: str) -> tuple[int, str, bytes]:
-        self.asked.append(path)
+        self.requested_paths.append(path)
         if self.failures:
             self.failures -= 1
             return 503, "text/plain", b"later"
@@ -68,15 +75,15 @@ class LocalIndex:
         return 404, "text/plain", b"no such thing"
 
     def downloads(self) -> list[str]:
-        return [path.rpartition("/")[2] for path in self.asked if path.startswith("/files/")]
+        return [path.rpartition("/")[2] for path in self.requested_paths if path.startswith("/files/")]
 
 
 @contextmanager
-def serving() -> Iterator[LocalIndex]:
-    """An index on a free port, gone afterwards."""
+def run_index() -> Iterator[LocalIndex]:
+    """Run an index on a free port."""
     index = LocalIndex()
 
-    class Handler(BaseHTTPRequestHandler):
+    class IndexHandler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             status, kind, body = index.answer(self.path)
             self.send_response(status)
@@ -88,7 +95,7 @@ def serving() -> Iterator[LocalIndex]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), IndexHandler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     index.url = f"http://127.0.0.1:{server.server_port}/simple/"

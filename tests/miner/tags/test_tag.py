@@ -7,25 +7,25 @@ from pathlib import Path
 
 import pytest
 
-from mergemill.cli import run
-from miner.mine import Mined
-from miner.tags.tag import areas, size_of
+from mergemill.cli import run_command_line
+from miner.mine import MinedChange
+from miner.tags.tag import classify_size, find_areas
 from taskdb.records import Candidate, Rejection
 from taskdb.tags import ChangeKind, Size
 from tests.helpers import TinyRepo
-from tests.miner.conftest import FIX, START, Workshop
+from tests.miner.conftest import FIX, START, MinerHarness
 
 
-def newest(workshop: Workshop, tiny: TinyRepo) -> Mined:
-    return workshop.mine(f"git:{tiny.path}")[0]
+def newest(harness: MinerHarness, tiny: TinyRepo) -> MinedChange:
+    return harness.mine(f"git:{tiny.path}")[0]
 
 
-def test_a_candidate_has_its_kind_and_its_tags_have_lines(workshop: Workshop, tiny: TinyRepo) -> None:
+def test_a_candidate_has_its_kind_and_its_tags_have_lines(harness: MinerHarness, tiny: TinyRepo) -> None:
     tiny.commit("Start", START)
     tiny.commit("Fix one: it returned two (#1)\n\nThe result was wrong for everybody.", FIX)
-    mined = newest(workshop, tiny)
+    mined = newest(harness, tiny)
     assert isinstance(mined.result, Candidate)
-    assert mined.result.kind is mined.tags.primary is ChangeKind.BUGFIX
+    assert mined.result.change_kind is mined.tags.primary is ChangeKind.BUGFIX
     assert (mined.tags.size, mined.tags.changed_files, mined.tags.changed_lines) == (Size.XS, 2, 6)
     assert mined.tags.languages[0].language == "python"
     assert mined.tags.areas == ("pkg", "tests")
@@ -33,47 +33,47 @@ def test_a_candidate_has_its_kind_and_its_tags_have_lines(workshop: Workshop, ti
     assert mined.tags.parent == mined.pull_request.id
 
 
-def test_a_rejected_change_is_tagged_without_making_its_patches(workshop: Workshop, tiny: TinyRepo) -> None:
+def test_a_rejected_change_is_tagged_without_making_its_patches(harness: MinerHarness, tiny: TinyRepo) -> None:
     tiny.commit("Start", START)
     tiny.commit("Explain the licence in the readme", {"README.md": "MIT\n"})
-    mined = newest(workshop, tiny)
+    mined = newest(harness, tiny)
     assert isinstance(mined.result, Rejection)
     assert mined.tags.primary is ChangeKind.DOCUMENTATION
     assert mined.tags.changed_lines is None
     assert mined.tags.route == ()
-    assert mined.tags.stops
+    assert mined.tags.stop_reason
 
 
-def test_annotations_alone_go_nowhere_even_with_tests(workshop: Workshop, tiny: TinyRepo) -> None:
+def test_a_change_of_annotations_only_is_rejected_even_with_tests(harness: MinerHarness, tiny: TinyRepo) -> None:
     tiny.commit("Start", START)
     tests = {"tests/test_core.py": FIX["tests/test_core.py"]}
     tiny.commit("Say what one returns (#2)", {"pkg/core.py": "def one() -> int:\n    return 2\n"} | tests)
-    mined = newest(workshop, tiny)
+    mined = newest(harness, tiny)
     assert isinstance(mined.result, Rejection)
     assert mined.result.reason == "not-routed"
     assert mined.tags.primary is ChangeKind.TYPING
 
 
-def test_a_chore_with_source_and_tests_stays_a_candidate(workshop: Workshop, tiny: TinyRepo) -> None:
+def test_a_chore_with_source_and_tests_stays_a_candidate(harness: MinerHarness, tiny: TinyRepo) -> None:
     tiny.commit("Start", START)
     tiny.commit("chore: housekeeping of the core module", FIX)
-    assert isinstance(newest(workshop, tiny).result, Candidate)
+    assert isinstance(newest(harness, tiny).result, Candidate)
 
 
-def test_mining_twice_gives_the_same_tags(workshop: Workshop, tiny: TinyRepo) -> None:
+def test_mining_twice_gives_the_same_tags(harness: MinerHarness, tiny: TinyRepo) -> None:
     tiny.commit("Start", START)
     tiny.commit("Fix one, which returned two", FIX)
-    first, again = (workshop.mine(f"git:{tiny.path}") for _ in range(2))
+    first, again = (harness.mine(f"git:{tiny.path}") for _ in range(2))
     assert [mined.tags.id for mined in first] == [mined.tags.id for mined in again]
 
 
 @pytest.mark.parametrize(("lines", "size"), [(0, Size.XS), (9, Size.XS), (10, Size.S), (199, Size.M), (1000, Size.XL)])
 def test_sizes_follow_changed_lines(lines: int, size: Size) -> None:
-    assert size_of(lines, 1) is size
+    assert classify_size(lines, 1) is size
 
 
 def test_areas_are_two_folders_deep_and_leave_out_src() -> None:
-    assert areas(["src/pkg/io/deep/a.py", "src/pkg/io/b.py", "setup.py"]) == ("pkg/io", ".")
+    assert find_areas(["src/pkg/io/deep/a.py", "src/pkg/io/b.py", "setup.py"]) == ("pkg/io", ".")
 
 
 def test_a_file_of_texts_is_tagged_row_by_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,19 +83,19 @@ def test_a_file_of_texts_is_tagged_row_by_row(tmp_path: Path, capsys: pytest.Cap
     ]
     file = tmp_path / "texts.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows) + "{broken\n")
-    assert run(["tags", "--json", str(file)]) == 3
-    said = capsys.readouterr()
-    told = [json.loads(line) for line in said.out.splitlines()]
-    assert [one["name"] for one in told] == ["abc", None]
-    assert told[0]["kinds"][0]["kind"] == "bugfix"
-    assert told[0]["activities"] == ["corrective"]
-    assert told[1]["issue"]["kind"] == "question"
-    assert "row 3" in said.err
+    assert run_command_line(["tags", "--json", str(file)]) == 3
+    output = capsys.readouterr()
+    tagged = [json.loads(line) for line in output.out.splitlines()]
+    assert [one["name"] for one in tagged] == ["abc", None]
+    assert tagged[0]["change_kinds"][0]["change_kind"] == "bugfix"
+    assert tagged[0]["activities"] == ["corrective"]
+    assert tagged[1]["issue"]["kind"] == "question"
+    assert "row 3" in output.err
 
 
 def test_a_table_of_messages_is_tagged_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "commits.csv"
     file.write_text('commit,message\nabc,"Add an option\n\nFor colour."\n')
-    assert run(["tags", str(file)]) == 0
+    assert run_command_line(["tags", str(file)]) == 0
     assert "feature" in capsys.readouterr().out
-    assert run(["tags", str(tmp_path / "none.csv")]) == 3
+    assert run_command_line(["tags", str(tmp_path / "none.csv")]) == 3

@@ -1,11 +1,11 @@
-"""One change: a greeting that can be loud, with a message that its statement does not tell."""
+"""A change that makes a greeting loud and adds a message that its statement does not contain."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from verifiers.judge.case import Case
+from verifiers.judge.case import JudgeCase
 
 STATEMENT = """\
 greet() cannot shout
@@ -62,30 +62,35 @@ diff --git a/tests/test_greet.py b/tests/test_greet.py
 """
 LOUD = 'I would like to call `greet("Ada", loud=True)`'
 DEMANDED = 'with pytest.raises(ValueError, match="whom shall I greet"):'
-CASE = Case(
-    name="ada__greet-1", repo="ada/greet", statement=STATEMENT, gold=GOLD, tests=TESTS,
-    fail_to_pass=("tests/test_greet.py::test_loud[Ada]", "tests/test_greet.py::test_loud[Bo]",
-                  "tests/test_greet.py::test_empty"),
-)  # fmt: skip
+CASE = JudgeCase(
+    name="ada__greet-1",
+    repo="ada/greet",
+    statement=STATEMENT,
+    gold_patch=GOLD,
+    test_patch=TESTS,
+    fail_to_pass=(
+        "tests/test_greet.py::test_loud[Ada]",
+        "tests/test_greet.py::test_loud[Bo]",
+        "tests/test_greet.py::test_empty",
+    ),
+)
 
 
-def said(**changes: Any) -> dict[str, Any]:
-    """A good answer about CASE."""
+def make_answer(**changes: Any) -> dict[str, Any]:
+    """Return a valid answer about CASE."""
     tests = [
         {"number": 1, "asserts": "a loud greeting is in capitals", "stated": "yes", "quote": LOUD},
         {"number": 2, "asserts": "an empty name is refused", "stated": "partly", "quote": "refused with a ValueError"},
     ]
     missing = [{"what": "the words of the error", "test_line": DEMANDED}]
-    return {
-        "tests": tests, "leaks": [], "missing": missing, "underspecified": 1, "unfair_tests": 2, **changes
-    }  # fmt: skip
+    return {"tests": tests, "leaks": [], "missing": missing, "underspecified": 1, "unfair_tests": 2, **changes}
 
 
-def answer(**changes: Any) -> str:
-    """The same as a model writes it."""
-    return json.dumps(said(**changes))
+def make_answer_json(**changes: Any) -> str:
+    """Return a valid answer as JSON text."""
+    return json.dumps(make_answer(**changes))
 
 
-def with_test(number: int, **changes: Any) -> list[dict[str, Any]]:
-    """The tests of a good answer, one of them changed."""
-    return [test | changes if test["number"] == number else test for test in said()["tests"]]
+def make_test_answers(number: int, **changes: Any) -> list[dict[str, Any]]:
+    """Return the tests of a valid answer, one of them changed."""
+    return [test | changes if test["number"] == number else test for test in make_answer()["tests"]]

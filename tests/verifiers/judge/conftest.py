@@ -1,4 +1,4 @@
-"""A scripted model over HTTP, and one change whose statement it is asked about."""
+"""A scripted model over HTTP, and clients for it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from pathlib import Path
 import pytest
 
 from backends.llm.client import ChatModel
-from mergemill.config import Settings
+from core.config import Settings
 from taskdb.artifacts import Artifacts
-from tests.llm.conftest import client, server
-from tests.llm.server import ModelServer
-from verifiers.judge.asking import Asking
+from tests.backends.llm.conftest import client, server
+from tests.backends.llm.server import ModelServer
+from verifiers.judge.client import JudgeClient
 
 __all__ = ["client", "server"]
 
-Asked = Callable[..., Asking]
+Asked = Callable[..., JudgeClient]
 
 
 @pytest.fixture
-def asking(server: ModelServer, client: Callable[..., ChatModel], tmp_path: Path) -> Asked:
-    """Begins to ask, as often as one likes, with one store."""
+def make_client(server: ModelServer, client: Callable[..., ChatModel], tmp_path: Path) -> Asked:
+    """Return a factory of judge clients that share one store."""
 
-    def begun(**settings: object) -> Asking:
+    def begun(**settings: object) -> JudgeClient:
         given = {"store": tmp_path / "store", "judge_samples": 1, **settings}
         model = client(**given)
-        return Asking.begin(
+        return JudgeClient.from_settings(
             model,
             Settings.model_validate({"llm": server.url, "model": model.name, **given}),
             Artifacts(tmp_path / "store" / "artifacts"),

@@ -1,4 +1,4 @@
-"""The numbers that come with the judge, and the sum that is made of them."""
+"""The shipped model and its weighted sum."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from verifiers.judge.calibration import Model, Scale, Weights, shipped
-from verifiers.judge.signals import OF_THE_STATEMENT, SIGNALS
+from verifiers.judge.calibration import CalibratedModel, LabelWeights, SignalScale, load_shipped_model
+from verifiers.judge.signals import SIGNALS, STATEMENT_SIGNALS
 
-SMALL = Model(
+SMALL = CalibratedModel(
     cap=2.0,
-    scales={"a": Scale(mean=1.0, spread=0.5), "b": Scale(mean=0.0, spread=1.0)},
-    labels={"bad": Weights(intercept=-1.0, weights={"a": 0.5, "b": 1.0})},
+    scales={"a": SignalScale(mean=1.0, spread=0.5), "b": SignalScale(mean=0.0, spread=1.0)},
+    labels={"bad": LabelWeights(intercept=-1.0, weights={"a": 0.5, "b": 1.0})},
 )
 
 
@@ -20,14 +20,14 @@ SMALL = Model(
     ("a", "b", "odds"),
     [(1.0, 0.0, -1.0), (1.5, 1.0, 0.5), (99.0, -99.0, -2.0), (None, 1.0, 0.0), (None, None, -1.0)],
 )
-def test_the_sum_can_be_done_by_hand(a: float | None, b: float | None, odds: float) -> None:
-    assert SMALL.probability("bad", {"a": a, "b": b}) == pytest.approx(1 / (1 + math.exp(-odds)))
+def test_the_weighted_sum_matches_a_manual_computation(a: float | None, b: float | None, odds: float) -> None:
+    assert SMALL.predict("bad", {"a": a, "b": b}) == pytest.approx(1 / (1 + math.exp(-odds)))
 
 
-def test_what_is_shipped_knows_every_signal_and_none_speaks_in_favour() -> None:
-    model = shipped()
-    every = {signal.__name__ for signal in SIGNALS}
+def test_the_shipped_model_has_a_nonnegative_weight_for_every_signal() -> None:
+    model = load_shipped_model()
+    every = set(SIGNALS)
     assert set(model.scales) == every
     assert set(model.labels["unfair_tests"].weights) == every
-    assert set(model.labels["underspecified"].weights) == {signal.__name__ for signal in OF_THE_STATEMENT}
+    assert set(model.labels["underspecified"].weights) == set(STATEMENT_SIGNALS)
     assert all(weight >= 0 for label in model.labels.values() for weight in label.weights.values())

@@ -1,30 +1,30 @@
-"""Prompts are versioned: kept answers and records name the one they were led by."""
+"""Prompts are versioned: cached answers and records name their version."""
 
 from __future__ import annotations
 
 import hashlib
 
-from verifiers.judge.completion import writing
+from verifiers.judge.completion import writer
 from verifiers.judge.opinions import panel
-from verifiers.judge.prompting import FOLDER
+from verifiers.judge.prompting import PROMPT_DIR
 
 VERSIONS = {
-    "complete-1": "571eba9af336a803",
-    "judge-1": "fe8f1c89a4321728",
-    "review-1": "9e2192d2797cd4d5",
+    "complete-2": "c84e2e6b1c80744c",
+    "judge-2": "c8e37305ef19e76a",
+    "review-2": "bbd286d121b4fe89",
 }
-"""Another wording is another folder, with a line here."""
+"""Another wording is a new version, with a line here."""
 
 
-def test_a_prompt_that_was_asked_with_is_never_changed() -> None:
+def test_a_released_prompt_is_never_changed() -> None:
     found = {
         folder.name: hashlib.sha256(b"\0".join(file.read_bytes() for file in sorted(folder.glob("*.j2")))).hexdigest()[
             :16
         ]
-        for folder in FOLDER.iterdir()
+        for folder in PROMPT_DIR.iterdir()
     }
     assert found == VERSIONS
 
 
-def test_the_prompts_that_are_asked_with_are_there() -> None:
-    assert {panel.PROMPT, writing.PROMPT} <= set(VERSIONS)
+def test_the_prompts_in_use_exist() -> None:
+    assert {panel.PROMPT, writer.PROMPT} <= set(VERSIONS)

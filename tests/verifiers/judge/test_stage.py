@@ -1,4 +1,4 @@
-"""The judge as a stage: a verified change of a real repository, with its base tree."""
+"""The judge stage on a verified change of a real repository."""
 
 from __future__ import annotations
 
@@ -6,71 +6,81 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from backends.clones import Clones
+from backends.clones import CloneStore
 from backends.services import Services
-from derivers import derive
-from mergemill.config import Settings
+from core.config import Settings
+from mergemill.kinds import derive
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
 from taskdb.records import FailureKind, Kind, Rejection, Stage
 from taskdb.verdicts import Completion, Verdict
 from tests import records
 from tests.helpers import TinyRepo
-from tests.verifiers.judge.test_rules import LOOKS, MAKES, RAISES, patch
+from tests.verifiers.judge.test_rules import LOOKS, MAKES, RAISES, make_patch
 from verifiers.judge import judge
 
-USES = patch("tests/test_greet.py", "+from greet import shout_loudly")
+USES = make_patch("tests/test_greet.py", "+from greet import shout_loudly")
 
 
-def lineage_of(folder: Path, *, base: dict[str, str], gold: str, tests: str, **fields: Any) -> tuple[Lineage, Services]:
-    """A verified change of a repository with these files at its base commit."""
+def make_verified_lineage(
+    folder: Path, *, base: dict[str, str], gold_patch: str, test_patch: str, **fields: Any
+) -> tuple[Lineage, Services]:
+    """Return a verified change of a repository with these files at its base commit."""
     repo = TinyRepo(folder / "greet")
     commit = repo.commit("base", dict(base))
     artifacts = Artifacts(folder / "store" / "artifacts")
-    nothing: Any = SimpleNamespace()
+    unused: Any = SimpleNamespace()
     services = Services(
-        settings=Settings(store=folder / "store"), sandbox=nothing, clones=Clones(folder / "store" / "clones"),
+        settings=Settings(store=folder / "store"),
+        sandbox=unused,
+        clones=CloneStore(folder / "store" / "clones"),
         artifacts=artifacts,
-    )  # fmt: skip
-    candidate = records.candidate(
-        records.pull_request(), source=f"git:{repo.path}", base_commit=commit,
-        gold_patch=artifacts.put_text(gold), test_patch=artifacts.put_text(tests), **fields,
-    )  # fmt: skip
-    environment = records.environment(candidate)
-    verification = records.verification(environment, candidate=candidate.id)
+    )
+    candidate = records.make_candidate(
+        records.make_pull_request(),
+        source=f"git:{repo.path}",
+        base_commit=commit,
+        gold_patch=artifacts.put_text(gold_patch),
+        test_patch=artifacts.put_text(test_patch),
+        **fields,
+    )
+    environment = records.make_environment(candidate)
+    verification = records.make_verification(environment, candidate=candidate.id)
     return Lineage(
         candidate=candidate, environment=environment, verification=verification, kinds=(Kind.BUGFIX,)
     ), services
 
 
-def judged(folder: Path, **given: Any) -> tuple[Lineage, Verdict, Services]:
-    lineage, services = lineage_of(folder, **given)
+def judge_repository(folder: Path, **arguments: Any) -> tuple[Lineage, Verdict, Services]:
+    lineage, services = make_verified_lineage(folder, **arguments)
     verdict = judge(lineage, services)
     assert isinstance(verdict, Verdict)
-    return lineage.then(verdict), verdict, services
+    return lineage.with_record(verdict), verdict, services
 
 
-def test_a_verdict_names_its_chain_and_two_are_the_same(tmp_path: Path) -> None:
-    lineage, services = lineage_of(tmp_path, base={"greet.py": "x = 1\n"}, gold=MAKES, tests=USES)
+def test_a_verdict_refers_to_its_chain_and_is_reproducible(tmp_path: Path) -> None:
+    lineage, services = make_verified_lineage(tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=MAKES, test_patch=USES)
     first, again = judge(lineage, services), judge(lineage, services)
     assert isinstance(first, Verdict)
-    assert (first.parent, first.candidate) == (lineage.the_verification.id, lineage.candidate.id)
+    assert (first.parent, first.candidate) == (lineage.require_verification().id, lineage.candidate.id)
     assert first.id == again.id
     assert [finding.rule for finding in first.findings] == ["name-not-stated"]
     assert [(one.name, one.path) for one in first.interfaces] == [("shout_loudly", "greet.py")]
     assert first.set_aside is None
 
 
-def test_what_the_base_tree_mentions_is_no_finding(tmp_path: Path) -> None:
+def test_texts_of_the_base_tree_are_no_findings(tmp_path: Path) -> None:
     base = {"greet.py": "x = 1\n", "docs/plans.md": "Some day there will be shout_loudly.\n"}
-    assert judged(tmp_path, base=base, gold=MAKES, tests=USES)[1].findings == ()
+    assert judge_repository(tmp_path, base=base, gold_patch=MAKES, test_patch=USES)[1].findings == ()
     longer = {"greet.py": "shout_loudly_and_long = 1\n"}
-    (finding,) = judged(tmp_path / "other", base=longer, gold=MAKES, tests=USES)[1].findings
+    (finding,) = judge_repository(tmp_path / "other", base=longer, gold_patch=MAKES, test_patch=USES)[1].findings
     assert finding.rule == "name-not-stated"
 
 
-def test_a_bugfix_that_nobody_could_solve_ends_with_the_findings_name(tmp_path: Path) -> None:
-    lineage, verdict, services = judged(tmp_path, base={"greet.py": "x = 1\n"}, gold=RAISES, tests=LOOKS)
+def test_an_unsolvable_bugfix_is_rejected_with_the_finding_as_reason(tmp_path: Path) -> None:
+    lineage, verdict, services = judge_repository(
+        tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=RAISES, test_patch=LOOKS
+    )
     assert verdict.set_aside == "message-not-stated"
     ended = derive(lineage, services)
     assert isinstance(ended, Rejection)
@@ -78,18 +88,20 @@ def test_a_bugfix_that_nobody_could_solve_ends_with_the_findings_name(tmp_path: 
     assert "nobody of the name" in ended.detail
 
 
-def test_what_is_no_bugfix_ends_as_such_first(tmp_path: Path) -> None:
-    lineage, _, services = judged(tmp_path, base={"greet.py": "x = 1\n"}, gold=RAISES, tests=LOOKS)
-    absent = lineage.the_verification.model_copy(update={"FAIL_TO_PASS": (("a.py::test", FailureKind.ABSENT),)})
-    ended = derive(lineage.then(absent), services)
+def test_a_change_that_is_no_bugfix_is_rejected_for_that_reason_first(tmp_path: Path) -> None:
+    lineage, _, services = judge_repository(tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=RAISES, test_patch=LOOKS)
+    absent = lineage.require_verification().model_copy(update={"FAIL_TO_PASS": (("a.py::test", FailureKind.ABSENT),)})
+    ended = derive(lineage.with_record(absent), services)
     assert isinstance(ended, Rejection)
     assert ended.reason == "no-behavioural-failure"
 
 
-def test_a_task_tells_the_statement_with_its_addition(tmp_path: Path) -> None:
-    lineage, verdict, services = judged(tmp_path, base={"greet.py": "x = 1\n"}, gold=MAKES, tests=USES)
-    told = Completion(model="m", prompt="complete-1", addition="The function is `shout_loudly`.")
-    made = derive(lineage.then(verdict.model_copy(update={"completion": told})), services)
+def test_the_statement_of_a_task_includes_the_addition(tmp_path: Path) -> None:
+    lineage, verdict, services = judge_repository(
+        tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=MAKES, test_patch=USES
+    )
+    completion = Completion(model="m", prompt="complete-2", addition="The function is `shout_loudly`.")
+    made = derive(lineage.with_record(verdict.model_copy(update={"completion": completion})), services)
     assert not isinstance(made, Rejection)
     (task,) = made
     statement = lineage.candidate.problem_statement

@@ -1,11 +1,11 @@
-"""Names, strings and numbers of any language; patches whole and broken."""
+"""Tokens of program texts in any language; valid and broken patches."""
 
 from __future__ import annotations
 
 import pytest
 
-from verifiers.judge.diffs import files_of
-from verifiers.judge.tokens import tokens_of
+from verifiers.judge.diffs import parse_patch
+from verifiers.judge.tokens import tokenize
 
 CASES = {
     "a.py": ("x = f'it\\'s {n}' + r\"\\d\"  # a 'comment'", ["x", "n0"], ["it\\'s {n}", "\\d"]),
@@ -20,27 +20,27 @@ CASES = {
 
 
 @pytest.mark.parametrize("path", CASES)
-def test_names_and_strings_are_told_from_comments_in_every_language(path: str) -> None:
+def test_names_and_strings_are_separated_from_comments_in_every_language(path: str) -> None:
     text, names, strings = CASES[path]
-    found = tokens_of(text, path)
-    assert [token.text for token in found if token.sort == "name"] == [name for name in names if name != "n0"]
-    assert [token.text for token in found if token.sort == "string"] == strings
+    found = tokenize(text, path)
+    assert [token.text for token in found if token.token_type == "name"] == [name for name in names if name != "n0"]
+    assert [token.text for token in found if token.token_type == "string"] == strings
 
 
 def test_numbers_keep_their_digits() -> None:
-    found = tokens_of("assert f(0x1F, 3.25, 1_000, 2e-3) == a1", "a.py")
-    assert [token.text for token in found if token.sort == "number"] == ["0x1F", "3.25", "1_000", "2e-3"]
+    found = tokenize("assert f(0x1F, 3.25, 1_000, 2e-3) == a1", "a.py")
+    assert [token.text for token in found if token.token_type == "number"] == ["0x1F", "3.25", "1_000", "2e-3"]
 
 
-def test_what_is_left_open_ends_with_its_line_or_the_text() -> None:
-    assert [t.text for t in tokens_of("don't\nx", "notes.py") if t.sort == "name"] == ["don", "x"]
-    assert [t.text for t in tokens_of('"""begins\nand goes on', "a.py") if t.sort == "string"] == [
+def test_an_open_string_ends_with_its_line_or_the_text() -> None:
+    assert [t.text for t in tokenize("don't\nx", "notes.py") if t.token_type == "name"] == ["don", "x"]
+    assert [t.text for t in tokenize('"""begins\nand goes on', "a.py") if t.token_type == "string"] == [
         "begins\nand goes on"
     ]
 
 
-def test_tokens_know_their_lines() -> None:
-    found = tokens_of("a\n'''x\ny'''\nb", "a.py")
+def test_tokens_have_line_numbers() -> None:
+    found = tokenize("a\n'''x\ny'''\nb", "a.py")
     assert [(token.text, token.line) for token in found] == [("a", 0), ("x\ny", 1), ("b", 3)]
 
 
@@ -67,12 +67,12 @@ new file mode 100644
 
 
 def test_a_patch_is_read_by_its_counts() -> None:
-    renamed, made = files_of(PATCH)
+    renamed, made = parse_patch(PATCH)
     assert (renamed.path, renamed.is_new, renamed.hunks[0].heading) == ("new.py", False, "def f():")
-    assert (renamed.side("+"), renamed.side("-"), renamed.side(" ")) == (["++ b"], ["-- b"], ["a", "c"])
-    assert (made.path, made.is_new, made.side("+")) == ("made.py", True, ["x"])
+    assert (renamed.get_lines("+"), renamed.get_lines("-"), renamed.get_lines(" ")) == (["++ b"], ["-- b"], ["a", "c"])
+    assert (made.path, made.is_new, made.get_lines("+")) == ("made.py", True, ["x"])
 
 
 @pytest.mark.parametrize("text", ["", "no patch", PATCH[:130], "diff --git a/x b/x\n@@ -1,9 +1,9 @@\n+a"])
-def test_a_broken_patch_is_read_as_far_as_it_goes(text: str) -> None:
-    assert len(files_of(text)) <= 1
+def test_a_broken_patch_is_parsed_as_far_as_possible(text: str) -> None:
+    assert len(parse_patch(text)) <= 1

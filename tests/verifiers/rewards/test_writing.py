@@ -1,4 +1,4 @@
-"""What submitted tests are worth: the change's own 1, honest ones something, and every way to fake them nothing."""
+"""Scores of submitted tests: 1 for the change's own, a share for honest ones, 0 for exploits."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import Repository
+from backends.git import GitRepository
 from backends.services import Services
-from backends.testing.written import FAULT
-from derivers.test_writing import test_writing as derive_test_writing
-from taskdb.oracles import Writing
+from derivers.test_writing import derive_test_writing
+from evaluation.submitted_tests.runner import REWRITTEN_FAULT
+from taskdb.oracles import TestWritingOracle
 from taskdb.records import Task, Verification
-from tests.boxes import make_lineage, make_services
+from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from verifiers.rewards import writing
 from verifiers.verify import verify
@@ -75,7 +75,7 @@ CHEATS: dict[str, dict[str, str | None]] = {
     "with-conftest": {NEW: ONE, "tests/conftest.py": "import os\n"},
     "stray-file": {NEW: ONE, "pieces/helper.py": "def chunks():\n    pass\n"},
     "without-the-old-tests": {"tests/test_pieces.py": ONE},
-}  # fmt: skip
+}
 TAMPERING = {"with-source", "with-conftest", "stray-file", "without-the-old-tests"}
 HONEST: dict[str, dict[str, str | None]] = {
     "beside-the-old-ones": {"tests/test_pieces.py": TESTS + ONE.partition("\n\n")[2]},
@@ -84,24 +84,24 @@ HONEST: dict[str, dict[str, str | None]] = {
 
 
 @dataclass(frozen=True)
-class Exam:
+class WritingExam:
     services: Services
     repo: TinyRepo
     base: str
     task: Task
 
     def patch(self, name: str, files: dict[str, str | None]) -> bytes:
-        """A submission as an agent's work tree would give it."""
+        """Return a submission as git writes it in an agent's work tree."""
         self.repo.git("checkout", "-q", "-f", "--detach", self.base)
         self.repo.git("clean", "-fdxq")
         self.repo.write({path: text for path, text in files.items() if text or (self.repo.path / path).exists()})
         self.repo.git("add", "-A", "-f")
         self.repo.git("commit", "-q", "--allow-empty", "-m", name)
-        return Repository(self.repo.path).git("diff-tree", "-p", "--binary", self.base, "HEAD")
+        return GitRepository(self.repo.path).run_git("diff-tree", "-p", "--binary", self.base, "HEAD")
 
 
 @pytest.fixture(scope="module")
-def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
+def exam(tmp_path_factory: pytest.TempPathFactory) -> WritingExam:
     folder: Path = tmp_path_factory.mktemp("exam")
     services = make_services(folder, repeats=1, test_timeout=60)
     repo = TinyRepo(folder / "repo")
@@ -110,46 +110,51 @@ def exam(tmp_path_factory: pytest.TempPathFactory) -> Exam:
     lineage = make_lineage(repo, services, base, merge)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
-    made = derive_test_writing(lineage.then(verification), services)
+    made = derive_test_writing(lineage.with_record(verification), services)
     assert isinstance(made, list), made
-    return Exam(services, repo, base, made[0])
+    return WritingExam(services, repo, base, made[0])
 
 
-def test_the_measure_holds_mutants_rewrites_and_lines(exam: Exam) -> None:
+def test_the_oracle_has_mutants_variants_and_lines(exam: WritingExam) -> None:
     oracle = exam.task.oracle
-    assert isinstance(oracle, Writing)
-    assert [edit.operator for edit in oracle.mutants].count(FAULT) == 1
+    assert isinstance(oracle, TestWritingOracle)
+    assert [edit.operator for edit in oracle.mutants].count(REWRITTEN_FAULT) == 1
     assert 4 <= len(oracle.mutants) <= 9
     assert 2 <= len(oracle.variants) <= 3
-    assert [(span.first_line, span.last_line) for span in oracle.lines] == [(6, 9)]
-    assert [(span.first_line, span.last_line) for span in oracle.unreached] == [(7, 7)]
-    assert oracle.covered == 0.75
+    assert [(span.first_line, span.last_line) for span in oracle.gold_spans] == [(6, 9)]
+    assert [(span.first_line, span.last_line) for span in oracle.uncovered_spans] == [(7, 7)]
+    assert oracle.base_coverage == 0.75
     assert "raise ValueError" not in exam.task.problem_statement
     assert "It is wrong." in exam.task.problem_statement
 
 
-def test_the_changes_own_tests_are_worth_everything(exam: Exam) -> None:
-    score = writing.grade(exam.task, exam.services, writing.gold(exam.task, exam.services))
+def test_the_changes_own_tests_earn_1(exam: WritingExam) -> None:
+    score = writing.grade(exam.task, exam.services, writing.load_gold_tests(exam.task, exam.services))
     assert score.value == 1.0, score
     assert score.resolved
     assert score.parts == {
-        "detects": 1.0, "holds": 1.0, "false_alarms": 0.0, "faults_missed": 0.0, "mutants_killed": 1.0, "covered": 1.0,
-    }  # fmt: skip
+        "detects": 1.0,
+        "holds": 1.0,
+        "false_alarms": 0.0,
+        "faults_missed": 0.0,
+        "mutants_killed": 1.0,
+        "covered": 1.0,
+    }
 
 
-def test_doing_nothing_is_worth_nothing(exam: Exam) -> None:
+def test_an_empty_submission_earns_0(exam: WritingExam) -> None:
     assert writing.grade(exam.task, exam.services, b"").value == 0.0
 
 
 @pytest.mark.parametrize("name", CHEATS)
-def test_a_cheat_earns_nothing(name: str, exam: Exam) -> None:
+def test_an_exploit_earns_nothing(name: str, exam: WritingExam) -> None:
     score = writing.grade(exam.task, exam.services, exam.patch(name, CHEATS[name]))
     assert score.value == 0.0, score
     assert bool(score.tampering) == (name in TAMPERING), score
 
 
 @pytest.mark.parametrize("name", HONEST)
-def test_other_honest_tests_earn_what_they_notice(name: str, exam: Exam) -> None:
+def test_other_honest_tests_earn_their_share_of_detected_mutants(name: str, exam: WritingExam) -> None:
     score = writing.grade(exam.task, exam.services, exam.patch(name, HONEST[name]))
     assert score.value is not None
     assert 0.3 < score.value < 1.0, score

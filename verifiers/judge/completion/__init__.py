@@ -1,5 +1,5 @@
-"""What a statement lacks, written by a model and taken by rule: an addition that tells no solution."""
+"""Completion of a statement: a model writes the missing information, rules accept or reject it."""
 
-from verifiers.judge.completion.writing import complete
+from verifiers.judge.completion.writer import complete
 
 __all__ = ["complete"]

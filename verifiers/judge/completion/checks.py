@@ -1,4 +1,4 @@
-"""What an addition must be before it is taken. Reading CHECKS is reading the policy; no model has a say in it."""
+"""Checks that an addition must pass. `CHECKS` is the complete policy; no model takes part."""
 
 from __future__ import annotations
 
@@ -6,122 +6,130 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from taskdb.verdicts import Finding, Interface, completed
-from verifiers.judge.case import Case
-from verifiers.statement import leaks, squeezed
+from taskdb.verdicts import Finding, Interface, append_addition
+from verifiers.judge.case import JudgeCase
+from verifiers.statement import find_leaks, normalize_whitespace
 
-Findings = Callable[[str], Sequence[Finding]]
-"""What the rules miss in a statement."""
-LEAST, MOST = 20, 2000
-"""Characters of an addition."""
-REPEATED = 30
-"""Characters of a line of the statement that are seen when they are said again."""
-TEST_LINE = 20
-"""The same for lines of the tests."""
-TOLD = 5
-"""Findings that are told back."""
+FindingSource = Callable[[str], Sequence[Finding]]
+"""Returns what the rules find missing in a statement."""
+MIN_LENGTH, MAX_LENGTH = 20, 2000
+"""Allowed length of an addition in characters."""
+MIN_REPEATED_LINE = 30
+"""Minimum length in characters of a statement's line whose repetition is rejected."""
+MIN_TEST_LINE = 20
+"""Minimum length in characters of a test line whose repetition is rejected."""
+MAX_REPORTED_FINDINGS = 5
+"""Maximum number of findings reported to the model."""
 _STRING = re.compile(r"([\"'`]).*?\1")
 _IMPORT = re.compile(r"(from|import|use|using|require|#include|const\s.*\brequire\b|export)\b")
 _CODE = re.compile(r"[=(]")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draft:
-    """An addition before it is taken."""
+class CompletionDraft:
+    """An addition to be checked."""
 
-    case: Case
+    case: JudgeCase
     text: str
-    findings: Findings
+    findings: FindingSource
     interfaces: tuple[Interface, ...] = field(default=())
-    """What the tests need named."""
+    """Interfaces that the addition must name."""
 
     @property
-    def whole(self) -> str:
-        """The statement as it would be."""
-        return completed(self.case.statement, self.text)
+    def completed_statement(self) -> str:
+        """The statement with the addition."""
+        return append_addition(self.case.statement, self.text)
 
 
-def bounded(draft: Draft) -> str:
-    """Nothing, or how far its length is off."""
+def check_length(draft: CompletionDraft) -> str:
+    """Return an objection if the addition is too short or too long."""
     n = len(draft.text)
-    return "" if LEAST <= n <= MOST else f"it has {n} characters; {LEAST} to {MOST} are allowed"
+    return "" if MIN_LENGTH <= n <= MAX_LENGTH else f"it has {n} characters; {MIN_LENGTH} to {MAX_LENGTH} are allowed"
 
 
-def adds(draft: Draft) -> str:
-    """Nothing, or that it says again what the statement says: the original is kept to the letter."""
-    said, statement = squeezed(draft.text), squeezed(draft.case.statement)
-    lines = [line for line in map(squeezed, draft.case.statement.splitlines()) if len(line) >= REPEATED]
-    again = [line for line in lines if line in said]
-    if len(again) > 1 or (len(statement) >= REPEATED and statement in said):
-        return "it writes the statement anew; the statement stays as it is, write only what is to be added to it"
+def check_no_repetition(draft: CompletionDraft) -> str:
+    """Return an objection if the addition repeats the statement, which is kept verbatim."""
+    text, statement = normalize_whitespace(draft.text), normalize_whitespace(draft.case.statement)
+    lines = [
+        line for line in map(normalize_whitespace, draft.case.statement.splitlines()) if len(line) >= MIN_REPEATED_LINE
+    ]
+    repeated = [line for line in lines if line in text]
+    if len(repeated) > 1 or (len(statement) >= MIN_REPEATED_LINE and statement in text):
+        return "it repeats the statement; the statement remains unchanged, write only the addition"
     return ""
 
 
-def keeps_the_solution(draft: Draft) -> str:
-    """Nothing, or the line of the gold patch that it holds; the signatures that tests need are no solution."""
-    signatures = [one.signature for one in draft.interfaces]
+def check_no_solution(draft: CompletionDraft) -> str:
+    """Return an objection if the addition contains a line of the gold patch; required signatures are allowed."""
+    signatures = [interface.signature for interface in draft.interfaces]
     case = draft.case
-    for quote, what in leaks(draft.text, case.gold.encode(errors="replace"), case.repo, frozenset()):
-        bare = squeezed(quote).rstrip(" :{")
-        known = quote in case.shown or case.mentions([quote]) or any(bare in signature for signature in signatures)
+    for quote, what in find_leaks(draft.text, case.gold_patch.encode(errors="replace"), case.repo, frozenset()):
+        bare = normalize_whitespace(quote).rstrip(" :{")
+        known = (
+            quote in case.old_text
+            or case.find_in_base_tree([quote])
+            or any(bare in signature for signature in signatures)
+        )
         if not known:
-            return f"it holds {what}, `{quote}`: tell what is wanted, not how it is done"
+            return f"it contains {what}, `{quote}`: describe what is wanted, not the implementation"
     return ""
 
 
-def keeps_the_tests(draft: Draft) -> str:
-    """Nothing, or the line of test code or the name of a test that it holds."""
-    said = squeezed(draft.text)
-    for line in _test_code(draft.case):
-        if line in said:
-            return f"it copies a line of the tests, `{line}`: tell what is wanted in words"
+def check_no_tests(draft: CompletionDraft) -> str:
+    """Return an objection if the addition contains a line of test code or the name of a test."""
+    text = normalize_whitespace(draft.text)
+    for line in _find_test_code(draft.case):
+        if line in text:
+            return f"it copies a line of the tests, `{line}`: describe what is wanted in words"
     for test in draft.case.fail_to_pass:
         file, _, name = test.partition("::")
         bare = re.split(r"::|\[", name)
         for word in (file, *(part for part in bare if part.lower().startswith("test") and len(part) > len("tests"))):
             if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", draft.text):
-                return f"it speaks of the hidden tests ({word}): who reads the statement must not know them"
+                return f"it mentions the hidden tests ({word}): readers of the statement have no access to them"
     return ""
 
 
-def names_the_interface(draft: Draft) -> str:
-    """Nothing, or what the tests call and the statement would still not name with its parameters."""
-    for one in draft.interfaces:
-        if lacking := [name for name in (one.name, *one.parameters) if not _has(draft.whole, name)]:
-            return f"it does not name {', '.join(lacking)}: the tests need `{one.signature}` in {one.path}"
+def check_interface(draft: CompletionDraft) -> str:
+    """Return an objection if an interface called by the tests is not named with all its parameters."""
+    for interface in draft.interfaces:
+        if missing := [
+            name for name in (interface.name, *interface.parameters) if not _has_word(draft.completed_statement, name)
+        ]:
+            return f"it does not name {', '.join(missing)}: the tests need `{interface.signature}` in {interface.path}"
     return ""
 
 
-def mends(draft: Draft) -> str:
-    """Nothing, or what the rules still miss."""
-    left = draft.findings(draft.whole)
-    told = "; ".join(f"{one.detail} (`{one.quote}`)" for one in left[:TOLD])
-    return f"it still does not tell what is missing: {told}" if left else ""
+def check_findings(draft: CompletionDraft) -> str:
+    """Return an objection if the rules still find something missing."""
+    findings = draft.findings(draft.completed_statement)
+    details = "; ".join(f"{finding.detail} (`{finding.quote}`)" for finding in findings[:MAX_REPORTED_FINDINGS])
+    return f"it still does not contain what is missing: {details}" if findings else ""
 
 
-CHECKS: tuple[Callable[[Draft], str], ...] = (
-    bounded,
-    adds,
-    keeps_the_solution,
-    keeps_the_tests,
-    names_the_interface,
-    mends,
+CHECKS: tuple[Callable[[CompletionDraft], str], ...] = (
+    check_length,
+    check_no_repetition,
+    check_no_solution,
+    check_no_tests,
+    check_interface,
+    check_findings,
 )
-"""In the order in which they are asked; the first that objects is told to the model."""
+"""Applied in this order; the first objection is reported to the model."""
 
 
-def objection(draft: Draft) -> str:
-    """Why an addition is not taken; empty when it is."""
+def find_objection(draft: CompletionDraft) -> str:
+    """Return the first objection to an addition; empty if it is accepted."""
     return next((why for check in CHECKS if (why := check(draft))), "")
 
 
-def _test_code(case: Case) -> Iterator[str]:
-    """Added lines of the tests that do something; texts alone and imports may be told."""
+def _find_test_code(case: JudgeCase) -> Iterator[str]:
+    """Yield added lines of the tests that run code; texts and imports may be quoted."""
     for file in case.test_files:
-        for line in map(squeezed, file.side("+")):
-            if len(line) >= TEST_LINE and not _IMPORT.match(line) and _CODE.search(_STRING.sub("", line)):
+        for line in map(normalize_whitespace, file.get_lines("+")):
+            if len(line) >= MIN_TEST_LINE and not _IMPORT.match(line) and _CODE.search(_STRING.sub("", line)):
                 yield line
 
 
-def _has(text: str, name: str) -> bool:
+def _has_word(text: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -1,5 +1,5 @@
-"""What language models say of a statement: each claim with its quote, several asked, none believed without evidence."""
+"""Opinions of language models on a statement: several answers, each claim with a verified quote."""
 
-from verifiers.judge.opinions.panel import Panel, ask_panel
+from verifiers.judge.opinions.panel import OpinionPanel, collect_opinions
 
-__all__ = ["Panel", "ask_panel"]
+__all__ = ["OpinionPanel", "collect_opinions"]

@@ -1,7 +1,7 @@
-"""How far several opinions agree, over what each says in one word.
+"""Agreement of several opinions, item by item.
 
-The words are those of every test (stated: yes, partly, no), whether anything leaks, whether anything is missing, and
-whether each of the two levels is in its upper half, which is how people's labels are read as well.
+Items are each test (stated: yes, partly, no), whether anything leaks, whether anything is missing, and whether each of
+the two levels is in its upper half, which is also how the annotators' labels are read.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from itertools import combinations
 from taskdb.verdicts import Opinion
 
 UPPER = 0.5
-"""A level of 2 or 3 of 3 lies above."""
-Words = dict[str, str]
+"""Threshold of the upper half: levels 2 and 3 of 3 are above it."""
+OpinionItems = dict[str, str]
 
 
-def words(opinion: Opinion) -> Words:
-    """What an opinion says, item by item."""
-    said: Words = {f"stated {test.test}": test.stated for test in opinion.tests}
-    said |= {"leaks": str(bool(opinion.leaks)), "missing": str(bool(opinion.missing))}
+def list_items(opinion: Opinion) -> OpinionItems:
+    """Return the values of an opinion's items."""
+    items: OpinionItems = {f"stated {test.test}": test.stated for test in opinion.tests}
+    items |= {"leaks": str(bool(opinion.leaks)), "missing": str(bool(opinion.missing))}
     for name in ("underspecified", "unfair_tests"):
         level = getattr(opinion, name)
         if level is not None:
-            said[name] = str(level > UPPER)
-    return said
+            items[name] = str(level > UPPER)
+    return items
 
 
-def share(opinions: Sequence[Opinion]) -> float | None:
-    """Share of the pairs of opinions that say the same of an item, over all items, 0..1; None with less than two."""
-    pairs = [(one, other) for one, other in combinations(map(words, opinions), 2)]
+def compute_agreement(opinions: Sequence[Opinion]) -> float | None:
+    """Return the share of pairs of opinions with equal values over all items, 0..1; None for less than two opinions."""
+    pairs = [(one, other) for one, other in combinations(map(list_items, opinions), 2)]
     same = [one[item] == other[item] for one, other in pairs for item in one.keys() & other.keys()]
     return sum(same) / len(same) if same else None
 
 
-def alpha(opinions: Sequence[Opinion]) -> float | None:
-    """Krippendorff's alpha for nominal data: 1 agreement, 0 as by chance, below 0 worse.
+def compute_alpha(opinions: Sequence[Opinion]) -> float | None:
+    """Return Krippendorff's alpha for nominal data: 1 is agreement, 0 chance, below 0 worse than chance.
 
-    None with less than two opinions, and where all say the same word of every item: there is no chance to compare with.
-    After K. Krippendorff, Content Analysis (2004), chapter 11.
+    None for fewer than two opinions, and where all values are equal, since chance agreement is undefined then.
+    K. Krippendorff, Content Analysis (2004), chapter 11.
     """
-    said = [words(opinion) for opinion in opinions]
-    units = [[one[item] for one in said if item in one] for item in dict.fromkeys(key for one in said for key in one)]
+    items = [list_items(opinion) for opinion in opinions]
+    units = [[one[item] for one in items if item in one] for item in dict.fromkeys(key for one in items for key in one)]
     units = [unit for unit in units if len(unit) > 1]
     totals = Counter(word for unit in units for word in unit)
     n = totals.total()

@@ -1,4 +1,4 @@
-"""The form of a model's verdict. The docstrings are part of the schema it is given."""
+"""Schema of a model's answer. The docstrings are part of the schema in the prompt."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 Level = Literal[0, 1, 2, 3]
-WORST = 3
+MAX_LEVEL = 3
 
 
-class _Form(BaseModel):
-    """What endpoints that hold a model to a schema want of it; further keys of others are passed over."""
+class _AnswerModel(BaseModel):
+    """Base of the schema: strict for endpoints that enforce it, extra keys are ignored."""
 
     model_config = ConfigDict(
         frozen=True, use_attribute_docstrings=True, json_schema_extra={"additionalProperties": False}
     )
 
 
-class Stated(_Form):
-    """Of one listed test: is what it asserts stated?"""
+class PerTestAnswer(_AnswerModel):
+    """Whether the statement specifies what one listed test asserts."""
 
     number: int
     """The number of the test in the list."""
@@ -28,10 +28,10 @@ class Stated(_Form):
     """What it asserts, in a short sentence."""
     stated: Literal["yes", "partly", "no"]
     quote: str
-    """The words of the statement that say so, copied; empty for `no`."""
+    """The words of the statement that specify it, copied; empty for `no`."""
 
 
-class Leak(_Form):
+class LeakAnswer(_AnswerModel):
     """A place where the statement gives the solution away."""
 
     what: str
@@ -40,36 +40,36 @@ class Leak(_Form):
     """The words of the statement, copied."""
 
 
-class Missing(_Form):
-    """Something a test insists on and the statement does not tell."""
+class MissingAnswer(_AnswerModel):
+    """Something that a test requires and the statement does not specify."""
 
     what: str
-    """What is not told, in a short sentence."""
+    """What is not specified, in a short sentence."""
     test_line: str
-    """The line of the test patch that insists on it, copied without its mark."""
+    """The line of the test patch that requires it, copied without its mark."""
 
 
-class JudgeAnswer(_Form):
-    """Whether the statement tells what the tests demand."""
+class JudgeAnswer(_AnswerModel):
+    """Whether the statement specifies what the tests require."""
 
-    tests: list[Stated]
+    tests: list[PerTestAnswer]
     """One entry for each listed test."""
-    leaks: list[Leak]
-    missing: list[Missing]
+    leaks: list[LeakAnswer]
+    missing: list[MissingAnswer]
     underspecified: Level
     unfair_tests: Level
 
 
-def fault(answer: JudgeAnswer, tests: int) -> str:
-    """What is wrong with an answer that fits the form, before its quotes are looked up; nothing if nothing is.
+def find_error(answer: JudgeAnswer, tests: int) -> str:
+    """Return what is wrong with a valid answer before its quotes are checked; empty if nothing is.
 
-    `tests`: how many were listed.
+    `tests`: number of listed tests.
     """
-    told = Counter(test.number for test in answer.tests)
-    if wrong := [number for number in told if not 1 <= number <= tests]:
+    counts = Counter(test.number for test in answer.tests)
+    if wrong := [number for number in counts if not 1 <= number <= tests]:
         return f"tests: there is no test {wrong[0]}, they are numbered from 1 to {tests}"
-    if lacking := [number for number in range(1, tests + 1) if told[number] != 1]:
-        return f"tests: each has one entry, but test {lacking[0]} has {told[lacking[0]]}"
+    if lacking := [number for number in range(1, tests + 1) if counts[number] != 1]:
+        return f"tests: each has one entry, but test {lacking[0]} has {counts[lacking[0]]}"
     for test in answer.tests:
         if test.stated != "no" and not test.quote.strip():
             return (
@@ -77,6 +77,6 @@ def fault(answer: JudgeAnswer, tests: int) -> str:
             )
     if any(not leak.quote.strip() for leak in answer.leaks):
         return "leaks: each needs a quote of the statement"
-    if any(not one.test_line.strip() for one in answer.missing):
+    if any(not item.test_line.strip() for item in answer.missing):
         return "missing: each needs a test_line"
     return ""

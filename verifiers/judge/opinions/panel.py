@@ -1,7 +1,7 @@
-"""Several answers of one or several models to the same question, and what they come to together.
+"""Collect opinions: several answers of one or several models to the same question, and their summary.
 
-What an endpoint fails to answer is `Transient`, and the whole is asked again another time; what a model answers without
-sense or with invented quotes is kept as void, with the reason, and counts for nothing. So no answer is never "fine".
+A failing endpoint raises `Transient`, and all opinions are requested again later. An unusable answer, or one with
+invented quotes, is stored as invalid with the reason and does not count, so it never passes for approval.
 """
 
 from __future__ import annotations
@@ -12,170 +12,190 @@ import time
 from dataclasses import dataclass
 from statistics import fmean
 
-from backends.llm.base import ContextFullError, Message
-from backends.llm.meter import BudgetSpentError
-from backends.llm.structured import Answered, shape_of
+from backends.llm.base import ContextLengthError, Message
+from backends.llm.meter import BudgetExceededError
+from backends.llm.structured import StructuredAnswer, build_response_schema
 from taskdb.base import TestId
-from taskdb.verdicts import Opinion, Place, Quoted, StatedTest
-from verifiers.judge.asking import Asking
-from verifiers.judge.case import Case
+from taskdb.verdicts import Opinion, QuotedClaim, QuoteSource, TestOpinion
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.client import JudgeClient
 from verifiers.judge.opinions import agreement
-from verifiers.judge.opinions.answer import WORST, JudgeAnswer, fault
-from verifiers.judge.prompting import question
-from verifiers.judge.quotes import sides, stands
-from verifiers.judge.showing import page
-from verifiers.statement import squeezed
+from verifiers.judge.opinions.answer import MAX_LEVEL, JudgeAnswer, find_error
+from verifiers.judge.prompting import render_conversation
+from verifiers.judge.quotes import extract_patch_texts, is_quoted_from
+from verifiers.judge.truncation import truncate_case
+from verifiers.statement import normalize_whitespace
 
-PROMPT = "judge-1"
-"""The version that is asked with; see `verifiers.judge.prompting`."""
-TESTS = 20
-"""Test functions that one answer speaks of."""
-SHOWN = 80
-"""Characters of a quote that is nowhere, in the reason why an opinion is void."""
+PROMPT = "judge-2"
+"""Name and version of the prompt, see `verifiers.judge.prompting`."""
+MAX_TESTS = 20
+"""Maximum number of test functions in one question."""
+MAX_QUOTE_CHARS = 80
+"""Maximum number of characters of an invented quote in the reason why an opinion is invalid."""
 
 
 _PARAMETERS = re.compile(r"\[.*\]$", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Panel:
-    """All opinions on one statement, in the order in which they were asked for."""
+class OpinionPanel:
+    """All opinions on one statement in the order of the requests."""
 
     opinions: tuple[Opinion, ...]
 
     @property
-    def counted(self) -> tuple[Opinion, ...]:
-        """Those that are not void."""
-        return tuple(opinion for opinion in self.opinions if not opinion.void)
+    def valid_opinions(self) -> tuple[Opinion, ...]:
+        """Opinions that are valid."""
+        return tuple(opinion for opinion in self.opinions if not opinion.invalid_reason)
 
     @property
     def underspecified(self) -> float | None:
-        """Mean of those that count, 0..1; None when none does."""
-        levels = [one.underspecified for one in self.counted if one.underspecified is not None]
+        """Average of the valid opinions, 0..1; None if there are none."""
+        levels = [item.underspecified for item in self.valid_opinions if item.underspecified is not None]
         return fmean(levels) if levels else None
 
     @property
     def unfair_tests(self) -> float | None:
-        """Mean of those that count, 0..1; None when none does."""
-        levels = [one.unfair_tests for one in self.counted if one.unfair_tests is not None]
+        """Average of the valid opinions, 0..1; None if there are none."""
+        levels = [item.unfair_tests for item in self.valid_opinions if item.unfair_tests is not None]
         return fmean(levels) if levels else None
 
     @property
     def agreement(self) -> float | None:
-        """See `verifiers.judge.opinions.agreement.share`; of those that count."""
-        return agreement.share(self.counted)
+        """Agreement of the valid opinions, see `verifiers.judge.opinions.agreement.compute_agreement`."""
+        return agreement.compute_agreement(self.valid_opinions)
 
     @property
     def alpha(self) -> float | None:
-        """See `verifiers.judge.opinions.agreement.alpha`; of those that count."""
-        return agreement.alpha(self.counted)
+        """Agreement of the valid opinions, see `verifiers.judge.opinions.agreement.compute_alpha`."""
+        return agreement.compute_alpha(self.valid_opinions)
 
     @property
-    def missing(self) -> tuple[Quoted, ...]:
-        """What is missing, by each quoted line once, if at least half of those that count miss anything."""
-        missing = [one for one in self.counted if one.missing]
-        if 2 * len(missing) < len(self.counted):
+    def missing(self) -> tuple[QuotedClaim, ...]:
+        """Missing information, each quoted line once, if at least half of the valid opinions report any."""
+        missing = [item for item in self.valid_opinions if item.missing]
+        if 2 * len(missing) < len(self.valid_opinions):
             return ()
-        found: dict[str, Quoted] = {}
+        found: dict[str, QuotedClaim] = {}
         for opinion in missing:
             for quoted in opinion.missing:
-                found.setdefault(squeezed(quoted.quote), quoted)
+                found.setdefault(normalize_whitespace(quoted.quote), quoted)
         return tuple(found.values())
 
 
-def ask_panel(case: Case, asking: Asking) -> Panel:
-    """Ask every model of the settings so many times about a case that has FAIL_TO_PASS tests.
+def collect_opinions(case: JudgeCase, client: JudgeClient) -> OpinionPanel:
+    """Query every model of the settings several times about a case with FAIL_TO_PASS tests.
 
-    When the budget is spent, the last opinion is void and says so, and who was not asked is not asked any more.
+    When the budget is exceeded, the last opinion is invalid with this reason, and no further request is sent.
 
     Raises:
-        Transient: the endpoint failed; there are no opinions, and no verdict may be made as if there were none.
-        InputError: the endpoint refuses key, model or request.
-        Stopped: the user ended it.
+        Transient: the endpoint failed, so there are no opinions and no verdict can be made.
+        InputError: the endpoint rejects key, model or request.
+        Stopped: the user interrupted.
     """
     if not case.fail_to_pass:
-        return Panel(opinions=())
-    settings = asking.settings
-    names = settings.judge_models or (asking.model.name,)
-    judge = _Judge(case, asking)
+        return OpinionPanel(opinions=())
+    settings = client.settings
+    names = settings.judge_models or (client.model.name,)
+    judge = _PanelJudge(case, client)
     opinions: list[Opinion] = []
     for sample in range(1, settings.judge_samples + 1):
         for name in names:
-            opinions.append(judge.opinion(name, sample))
+            opinions.append(judge.collect_opinion(name, sample))
             if judge.spent:
-                return Panel(opinions=tuple(opinions))
-    return Panel(opinions=tuple(opinions))
+                return OpinionPanel(opinions=tuple(opinions))
+    return OpinionPanel(opinions=tuple(opinions))
 
 
-class _Judge:
-    """Asks about one case."""
+class _PanelJudge:
+    """Queries models about one case."""
 
-    def __init__(self, case: Case, asking: Asking) -> None:
+    def __init__(self, case: JudgeCase, client: JudgeClient) -> None:
         self.spent = False
         self._case = case
-        self._asking = asking
-        self._tests = functions(case)[:TESTS]
+        self._client = client
+        self._tests = list_test_functions(case)[:MAX_TESTS]
 
-    def opinion(self, model: str, sample: int) -> Opinion:
-        """One answer, looked up in the texts."""
-        meter = self._asking.meter
+    def collect_opinion(self, model: str, sample: int) -> Opinion:
+        """Return one answer as an opinion with verified quotes."""
+        meter = self._client.meter
         started, tokens, cost = time.monotonic(), meter.tokens, meter.cost
-        void = Opinion(model=model, prompt=PROMPT, sample=sample, void="not asked")
+        invalid = Opinion(model=model, prompt=PROMPT, sample=sample, invalid_reason="no request was sent")
         try:
-            answered = self._asking.ask(
-                self._question, JudgeAnswer, name=model, sample=sample,
-                check=lambda answer: fault(answer, len(self._tests)),
-            )  # fmt: skip
-            found = self._read(answered, void)
-        except BudgetSpentError as spent:
+            structured_answer = self._client.query(
+                self._build_question,
+                JudgeAnswer,
+                name=model,
+                sample=sample,
+                check=lambda answer: find_error(answer, len(self._tests)),
+            )
+            found = self._parse_answer(structured_answer, invalid)
+        except BudgetExceededError as spent:
             self.spent = True
-            found = void.model_copy(update={"void": f"the budget is spent: {spent}"})
-        except ContextFullError as full:
-            found = void.model_copy(update={"void": f"too long for the model: {full}"})
+            found = invalid.model_copy(update={"invalid_reason": f"the budget is exceeded: {spent}"})
+        except ContextLengthError as full:
+            found = invalid.model_copy(update={"invalid_reason": f"too long for the model: {full}"})
         seconds = time.monotonic() - started
-        spent_here = {"tokens": meter.tokens - tokens, "cost": meter.cost - cost, "seconds": seconds}
-        return found.model_copy(update=spent_here)
+        usage = {"tokens": meter.tokens - tokens, "cost": meter.cost - cost, "seconds": seconds}
+        return found.model_copy(update=usage)
 
-    def _question(self, room: int) -> tuple[Message, ...]:
+    def _build_question(self, room: int) -> tuple[Message, ...]:
         case = self._case
-        shown = page(case, room)
-        return question(
-            PROMPT, repo=case.repo, schema=json.dumps(shape_of(JudgeAnswer).schema), statement=shown.statement,
-            gold_patch=shown.gold_patch, test_patch=shown.test_patch, tests=self._tests,
-            more=len(functions(case)) - len(self._tests),
-        )  # fmt: skip
+        shown = truncate_case(case, room)
+        return render_conversation(
+            PROMPT,
+            repo=case.repo,
+            schema=json.dumps(build_response_schema(JudgeAnswer).schema),
+            statement=shown.statement,
+            gold_patch=shown.gold_patch,
+            test_patch=shown.test_patch,
+            tests=self._tests,
+            more=len(list_test_functions(case)) - len(self._tests),
+        )
 
-    def _read(self, answered: Answered[JudgeAnswer], void: Opinion) -> Opinion:
-        """The answer as an opinion; void when there is none, or a quote in it stands nowhere."""
-        answer, transcript = answered.value, self._asking.keep(answered.talk)
+    def _parse_answer(self, structured_answer: StructuredAnswer[JudgeAnswer], invalid: Opinion) -> Opinion:
+        """Convert an answer; the opinion is invalid without a usable answer or with an invented quote."""
+        answer, transcript = structured_answer.value, self._client.store_transcript(structured_answer.messages)
         if answer is None:
-            why = f"no usable answer: {answered.problem}"
-            return void.model_copy(update={"void": why, "transcript": transcript})
+            reason = f"no usable answer: {structured_answer.problem}"
+            return invalid.model_copy(update={"invalid_reason": reason, "transcript": transcript})
         opinion = Opinion(
-            model=void.model, prompt=PROMPT, sample=void.sample, transcript=transcript,
+            model=invalid.model,
+            prompt=PROMPT,
+            sample=invalid.sample,
+            transcript=transcript,
             tests=tuple(
-                StatedTest(test=self._tests[one.number - 1], asserts=one.asserts, stated=one.stated, quote=one.quote)
-                for one in sorted(answer.tests, key=lambda one: one.number)
+                TestOpinion(
+                    test=self._tests[item.number - 1], asserts=item.asserts, stated=item.stated, quote=item.quote
+                )
+                for item in sorted(answer.tests, key=lambda item: item.number)
             ),
-            leaks=tuple(Quoted(claim=one.what, quote=one.quote, place=Place.STATEMENT) for one in answer.leaks),
-            missing=tuple(Quoted(claim=one.what, quote=one.test_line, place=Place.TESTS) for one in answer.missing),
-            underspecified=answer.underspecified / WORST, unfair_tests=answer.unfair_tests / WORST,
-        )  # fmt: skip
-        if why := self._invented(opinion):
-            return opinion.model_copy(update={"void": why, "underspecified": None, "unfair_tests": None})
+            leaks=tuple(
+                QuotedClaim(claim=item.what, quote=item.quote, quote_source=QuoteSource.STATEMENT)
+                for item in answer.leaks
+            ),
+            missing=tuple(
+                QuotedClaim(claim=item.what, quote=item.test_line, quote_source=QuoteSource.TESTS)
+                for item in answer.missing
+            ),
+            underspecified=answer.underspecified / MAX_LEVEL,
+            unfair_tests=answer.unfair_tests / MAX_LEVEL,
+        )
+        if reason := self._find_invented_quote(opinion):
+            return opinion.model_copy(update={"invalid_reason": reason, "underspecified": None, "unfair_tests": None})
         return opinion
 
-    def _invented(self, opinion: Opinion) -> str:
-        """Why an opinion is void: the first of its quotes that stands nowhere; empty when all do."""
-        tests = sides(self._case.tests)
+    def _find_invented_quote(self, opinion: Opinion) -> str:
+        """Return why an opinion is invalid: its first quote that does not occur in its source; empty if all occur."""
+        tests = extract_patch_texts(self._case.test_patch)
         quotes = [(test.quote, "statement", (self._case.statement,)) for test in opinion.tests if test.quote.strip()]
         quotes += [(leak.quote, "statement", (self._case.statement,)) for leak in opinion.leaks]
-        for quote, name, texts in [*quotes, *((one.quote, "test patch", tests) for one in opinion.missing)]:
-            if not stands(quote, *texts):
-                return f"the quote {quote[:SHOWN]!r} does not stand in the {name}"
+        for quote, name, texts in [*quotes, *((item.quote, "test patch", tests) for item in opinion.missing)]:
+            if not is_quoted_from(quote, *texts):
+                return f"the quote {quote[:MAX_QUOTE_CHARS]!r} does not occur in the {name}"
         return ""
 
 
-def functions(case: Case) -> tuple[TestId, ...]:
-    """The FAIL_TO_PASS tests without their parameters, each once: what is asserted is the same for all."""
+def list_test_functions(case: JudgeCase) -> tuple[TestId, ...]:
+    """Return the FAIL_TO_PASS tests without their parameters, each once: all parameters share the assertions."""
     return tuple(dict.fromkeys(_PARAMETERS.sub("", test) for test in case.fail_to_pass))

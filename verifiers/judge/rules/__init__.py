@@ -1,34 +1,39 @@
-"""What can be seen without a model. Reading RULES is reading the policy; docs/judge.md tells how often it is right."""
+"""Rules that need no model. `RULES` is the complete policy; docs/judge.md has their measured precision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from taskdb.verdicts import Finding
-from verifiers.judge.case import Case
-from verifiers.judge.rules.discussion import hints_after_the_fix
-from verifiers.judge.rules.messages import message_not_stated
-from verifiers.judge.rules.names import name_not_stated
-from verifiers.judge.rules.solution import brings_a_patch, change_is_named, solution_in_statement
-from verifiers.judge.rules.statement import in_another_language, names_no_behaviour, rests_on_a_picture, says_nothing
-from verifiers.judge.rules.values import value_not_stated
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.rules.discussion import find_hints_after_fix
+from verifiers.judge.rules.messages import find_unstated_messages
+from verifiers.judge.rules.names import find_unstated_names
+from verifiers.judge.rules.solution import find_change_reference, find_patch, find_solution
+from verifiers.judge.rules.statement import (
+    find_empty_statement,
+    find_essential_picture,
+    find_foreign_language,
+    find_missing_behaviour,
+)
+from verifiers.judge.rules.values import find_unstated_values
 
-Rule = Callable[[Case], Iterator[Finding]]
+Rule = Callable[[JudgeCase], Iterator[Finding]]
 
 RULES: tuple[Rule, ...] = (
-    says_nothing,
-    rests_on_a_picture,
-    in_another_language,
-    names_no_behaviour,
-    solution_in_statement,
-    change_is_named,
-    brings_a_patch,
-    hints_after_the_fix,
-    message_not_stated,
-    name_not_stated,
-    value_not_stated,
+    find_empty_statement,
+    find_essential_picture,
+    find_foreign_language,
+    find_missing_behaviour,
+    find_solution,
+    find_change_reference,
+    find_patch,
+    find_hints_after_fix,
+    find_unstated_messages,
+    find_unstated_names,
+    find_unstated_values,
 )
-"""In the order in which findings are told."""
+"""In the order of the reported findings."""
 
 DECISIVE = frozenset(
     {
@@ -39,9 +44,9 @@ DECISIVE = frozenset(
         "message-not-stated",
     }
 )
-"""Findings each of which alone is enough to set a task aside: nobody could solve it but by luck."""
+"""Findings each of which is sufficient to set a task aside: it could only be solved by luck."""
 
 
-def findings_of(case: Case) -> tuple[Finding, ...]:
-    """All that the rules see."""
+def apply_rules(case: JudgeCase) -> tuple[Finding, ...]:
+    """Return the findings of all rules."""
     return tuple(finding for rule in RULES for finding in rule(case))

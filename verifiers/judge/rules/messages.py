@@ -1,95 +1,99 @@
-"""Messages: words that the tests look for, that the gold patch writes, and that nobody was told of."""
+"""Messages that the tests expect and the gold patch writes, but the statement does not contain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from taskdb.verdicts import Finding, Place
-from verifiers.judge.case import Case
-from verifiers.judge.tokens import Token
-from verifiers.judge.words import HOLE, Runs, message_words, runs, words_of
+from taskdb.verdicts import Finding, QuoteSource
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.tokens import CodeToken
+from verifiers.judge.words import PLACEHOLDER, Ngrams, make_ngrams, split_message, split_words
 
-MOST_TOLD = 0.5
-"""A message of which more is told than this share of its runs of words counts as told."""
-ENOUGH = 0.5
-"""Share of the gold patch's message that the tests must look for: three words in a row may be the same by chance."""
-MANY = 6
-"""So many words in a row are not the same by chance, whatever else the message says."""
+MAX_STATED_SHARE = 0.5
+"""A message counts as stated if more than this share of its word n-grams is stated."""
+MIN_SHARED_SHARE = 0.5
+"""Minimum share of the gold patch's message that the tests must expect: three words in a row may be coincidence."""
+MIN_SHARED_WORDS = 6
+"""Number of shared words that are no coincidence, however long the message is."""
 _JOINS = frozenset("+.")
 _TITLES = frozenset({"it", "test", "describe", "context", "scenario", "TEST_CASE", "SECTION", "TEST", "specify", "Run"})
-"""What is given a title: words for people, which no test looks for."""
+"""Functions whose string argument is a test title, which no test expects."""
 
 
 @dataclass(frozen=True, slots=True)
-class Literal:
-    """One string, also where it is written in pieces. `before`: the name that its bracket stands behind, or empty."""
+class StringLiteral:
+    """One string, possibly written in several pieces. `before`: the name of the called function, or empty."""
 
-    pieces: tuple[Token, ...]
+    pieces: tuple[CodeToken, ...]
     before: str = ""
 
     @property
     def words(self) -> list[str]:
-        """Of all pieces together; a text without a blank is no message."""
+        """Words of all pieces; a text without a space is no message."""
         whole = " ".join(piece.value for piece in self.pieces)
-        return message_words(whole) if any(" " in piece.text.strip() for piece in self.pieces) else []
+        return split_message(whole) if any(" " in piece.text.strip() for piece in self.pieces) else []
 
 
-def literals_of(tokens: Sequence[Token]) -> Iterator[Literal]:
-    """The strings among tokens; pieces that stand side by side, or with a plus between them, are one."""
-    pieces: list[Token] = []
+def find_literals(tokens: Sequence[CodeToken]) -> Iterator[StringLiteral]:
+    """Yield the strings among tokens; pieces side by side or joined by `+` or `.` are one string."""
+    pieces: list[CodeToken] = []
     before = ""
     for at, token in enumerate(tokens):
-        if token.sort == "string":
-            before = before if pieces else _callee(tokens, at)
+        if token.token_type == "string":
+            before = before if pieces else _find_callee(tokens, at)
             pieces.append(token)
-        elif pieces and not (token.sort == "mark" and token.text in _JOINS):
-            yield Literal(tuple(pieces), before)
+        elif pieces and not (token.token_type == "mark" and token.text in _JOINS):
+            yield StringLiteral(tuple(pieces), before)
             pieces = []
     if pieces:
-        yield Literal(tuple(pieces), before)
+        yield StringLiteral(tuple(pieces), before)
 
 
-def _callee(tokens: Sequence[Token], at: int) -> str:
-    first = at >= 2 and tokens[at - 1].text == "(" and tokens[at - 2].sort == "name"
+def _find_callee(tokens: Sequence[CodeToken], at: int) -> str:
+    first = at >= 2 and tokens[at - 1].text == "(" and tokens[at - 2].token_type == "name"
     return tokens[at - 2].text if first else ""
 
 
-def message_not_stated(case: Case) -> Iterator[Finding]:
-    """The tests look for words of a message that the gold patch writes; the statement does not hold them."""
-    added = [token for file in case.source_files for token in case.added_in(file)]
-    written = [words for one in literals_of(added) if runs(words := one.words)]
-    if not written:
+def find_unstated_messages(case: JudgeCase) -> Iterator[Finding]:
+    """Find messages that the tests expect and the gold patch writes, but the statement does not contain."""
+    added = [token for file in case.source_files for token in case.tokenize_added(file)]
+    gold_messages = [words for literal in find_literals(added) if make_ngrams(words := literal.words)]
+    if not gold_messages:
         return
-    told = runs(words_of(case.statement)) | runs(words_of(case.shown))
-    seen: set[str] = set()
-    for one in literals_of([asked.token for asked in case.asked]):
-        shared = set() if one.before in _TITLES else _shared(runs(one.words), written)
-        if not shared or len(shared & told) > MOST_TOLD * len(shared):
+    stated = make_ngrams(split_words(case.statement)) | make_ngrams(split_words(case.old_text))
+    reported: set[str] = set()
+    for literal in find_literals([added.token for added in case.test_tokens]):
+        shared_ngrams = (
+            set() if literal.before in _TITLES else _find_shared_ngrams(make_ngrams(literal.words), gold_messages)
+        )
+        if not shared_ngrams or len(shared_ngrams & stated) > MAX_STATED_SHARE * len(shared_ngrams):
             continue
-        quote = _piece(one, shared - told)
-        if quote in seen or case.mentions([quote]):
+        quote = _select_piece(literal, shared_ngrams - stated)
+        if quote in reported or case.find_in_base_tree([quote]):
             continue
-        seen.add(quote)
-        example = " ".join(min(shared - told))
+        reported.add(quote)
+        example = " ".join(min(shared_ngrams - stated))
         yield Finding(
-            rule="message-not-stated", quote=quote, place=Place.TESTS,
-            detail=f"the tests look for a message that only the gold patch has; '{example}' is told nowhere",
-        )  # fmt: skip
+            rule="message-not-stated",
+            quote=quote,
+            quote_source=QuoteSource.TESTS,
+            detail=f"the tests expect a message that only the gold patch contains; '{example}' is not stated",
+        )
 
 
-def _shared(asked: Runs, written: Sequence[list[str]]) -> Runs:
-    """Runs of words that are asked for and written, of those messages of which enough is asked for."""
-    found: Runs = set()
-    for words in written:
-        common = asked & runs(words)
+def _find_shared_ngrams(test_ngrams: Ngrams, gold_messages: Sequence[list[str]]) -> Ngrams:
+    """Return the n-grams shared with messages of the gold patch that are covered sufficiently."""
+    found: Ngrams = set()
+    for words in gold_messages:
+        common = test_ngrams & make_ngrams(words)
         covered = len({word for run in common for word in run})
-        if common and (covered >= ENOUGH * len(set(words) - {HOLE}) or covered >= MANY):
+        if common and (covered >= MIN_SHARED_SHARE * len(set(words) - {PLACEHOLDER}) or covered >= MIN_SHARED_WORDS):
             found |= common
     return found
 
 
-def _piece(literal: Literal, wanted: Runs) -> str:
-    """The piece that holds most of the words; verbatim."""
-    words = {word for run in wanted for word in run} - {HOLE}
-    return max(literal.pieces, key=lambda piece: len(words & set(message_words(piece.value)))).text
+def _select_piece(literal: StringLiteral, ngrams: Ngrams) -> str:
+    """Return the piece that holds most of the words, verbatim."""
+    words = {word for run in ngrams for word in run} - {PLACEHOLDER}
+    return max(literal.pieces, key=lambda piece: len(words & set(split_message(piece.value)))).text

@@ -1,4 +1,4 @@
-"""Names: what the gold patch defines, the tests use, and nobody was told of."""
+"""Names that the gold patch defines and the tests use, but the statement does not contain."""
 
 from __future__ import annotations
 
@@ -6,128 +6,140 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from taskdb.verdicts import Finding, Place
-from verifiers.judge.case import Asked, Case
-from verifiers.judge.tokens import Token, tokens_of
-from verifiers.judge.words import joined, says
+from taskdb.verdicts import Finding, QuoteSource
+from verifiers.judge.case import AddedToken, JudgeCase
+from verifiers.judge.tokens import CodeToken, tokenize
+from verifiers.judge.words import has_name, join_name_parts
 
-SHORTEST = 3
-"""Letters of a name that says anything."""
-MOST = 5
-"""So many are told of one task."""
+MIN_NAME_LENGTH = 3
+"""Minimum length of a name in characters."""
+MAX_FINDINGS = 5
+"""Maximum number of findings per task."""
 _DEFINING = {
-    "def": "function", "func": "function", "fn": "function", "fun": "function", "function": "function",
-    "sub": "function", "class": "class", "struct": "class", "interface": "class", "enum": "class", "trait": "class",
-    "type": "type", "record": "class", "module": "module", "macro_rules": "macro",
-}  # fmt: skip
+    "def": "function",
+    "func": "function",
+    "fn": "function",
+    "fun": "function",
+    "function": "function",
+    "sub": "function",
+    "class": "class",
+    "struct": "class",
+    "interface": "class",
+    "enum": "class",
+    "trait": "class",
+    "type": "type",
+    "record": "class",
+    "module": "module",
+    "macro_rules": "macro",
+}
 _BINDING = frozenset({"let", "var", "const", "val", "for", "mut", "as", "in", "my", "auto"})
 _SELF = frozenset({"self", "this", "cls"})
 _IMPORTS = re.compile(r"\s*(?:#\s*)?(?:import|from|use|using|require|include|load|mod)\b|.*\brequire\w*[( ]")
-_SAID_IN_TEXT = frozenset({"option", "key", "parameter", "attribute", "module"})
+_STRING_KINDS = frozenset({"option", "key", "parameter", "attribute", "module"})
 _NO_INTERFACE = frozenset({"args", "kwargs", "argv", "self", "cls", "mod", "index", "main"})
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
 
-def name_not_stated(case: Case) -> Iterator[Finding]:
-    """The tests use a name that the gold patch defines; neither the statement nor the old tree has it."""
-    defined = dict(_defined(case))
+def find_unstated_names(case: JudgeCase) -> Iterator[Finding]:
+    """Find names that the tests use and the gold patch defines, absent from the statement and the old tree."""
+    defined = dict(_find_new_names(case))
     if not defined:
         return
-    own = _bound([one.token for one in case.asked])
-    told = joined([case.statement])
+    bound_names = _find_bound_names([added.token for added in case.test_tokens])
+    stated = join_name_parts([case.statement])
     used: dict[str, tuple[str, str]] = {}
-    for one in case.asked:
-        name = _used(one, defined)
-        if name and name not in own and name not in used and not says(told, name):
-            used[name] = (one.line.strip(), defined[name])
-    for name in case.mentions(list(used)):
+    for added in case.test_tokens:
+        name = _match_name(added, defined)
+        if name and name not in bound_names and name not in used and not has_name(stated, name):
+            used[name] = (added.line.strip(), defined[name])
+    for name in case.find_in_base_tree(list(used)):
         del used[name]
-    for name, (line, what) in list(used.items())[:MOST]:
-        detail = f"the tests use the {what} {name}, which the gold patch brings and the statement does not name"
-        yield Finding(rule="name-not-stated", quote=line, detail=detail, place=Place.TESTS)
+    for name, (line, kind) in list(used.items())[:MAX_FINDINGS]:
+        detail = f"the tests use the {kind} {name}, which the gold patch adds and the statement does not name"
+        yield Finding(rule="name-not-stated", quote=line, detail=detail, quote_source=QuoteSource.TESTS)
 
 
-def _used(asked: Asked, defined: Mapping[str, str]) -> str:
-    """The defined name that a token stands for; a string stands for an option, a key or a keyword, not for code.
+def _match_name(added: AddedToken, defined: Mapping[str, str]) -> str:
+    """Return the defined name that a token refers to; a string refers to an option, key or keyword, not to code.
 
-    A module is meant only where something is imported.
+    A module counts only on an import line.
     """
-    token = asked.token
-    what = defined.get(token.text, "")
-    if not what or (what == "module" and not _IMPORTS.match(asked.line)):
+    token = added.token
+    kind = defined.get(token.text, "")
+    if not kind or (kind == "module" and not _IMPORTS.match(added.line)):
         return ""
-    return token.text if token.sort == "name" or (token.sort == "string" and what in _SAID_IN_TEXT) else ""
+    return token.text if token.token_type == "name" or (token.token_type == "string" and kind in _STRING_KINDS) else ""
 
 
-def _defined(case: Case) -> Iterator[tuple[str, str]]:
-    """(name, what it is) of what the gold patch defines and the patches' context does not know."""
+def _find_new_names(case: JudgeCase) -> Iterator[tuple[str, str]]:
+    """Yield (name, kind) of definitions in the gold patch that the patches' context does not contain."""
     for file in case.source_files:
         stem = PurePosixPath(file.path).stem
-        if file.is_new and len(stem) >= SHORTEST and stem not in _NO_INTERFACE:
+        if file.is_new and len(stem) >= MIN_NAME_LENGTH and stem not in _NO_INTERFACE:
             yield stem, "module"
         for hunk in file.hunks:
-            for name, what in definitions(tokens_of("\n".join(hunk.side("+")), file.path)):
+            for name, kind in find_definitions(tokenize("\n".join(hunk.get_lines("+")), file.path)):
                 if (
-                    len(name) >= SHORTEST
-                    and name not in case.shown_names | _NO_INTERFACE
-                    and not _in_options(name, case.shown)
+                    len(name) >= MIN_NAME_LENGTH
+                    and name not in case.old_names | _NO_INTERFACE
+                    and not _is_known_option(name, case.old_text)
                 ):
-                    yield name, what
+                    yield name, kind
 
 
-def _in_options(name: str, shown: str) -> bool:
+def _is_known_option(name: str, shown: str) -> bool:
     return name.startswith("-") and name in shown
 
 
-def definitions(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
-    """(name, what it is) of all that some program text defines for others: no local names, as far as can be seen."""
+def find_definitions(tokens: Sequence[CodeToken]) -> Iterator[tuple[str, str]]:
+    """Yield (name, kind) of non-local definitions in a program text, as far as tokens show."""
     depth, in_head = 0, False
     for at, token in enumerate(tokens):
-        what = ""
-        if token.sort == "mark":
+        kind = ""
+        if token.token_type == "mark":
             depth += (token.text in "([{") - (token.text in ")]}")
             in_head = in_head and depth > 0
-        elif token.sort == "string":
-            what = _said(token, _text(tokens, at + 1))
-        elif what := _DEFINING.get(_text(tokens, at - 1), ""):
-            in_head = _text(tokens, at + 1) in {"(", "<", "["}
+        elif token.token_type == "string":
+            kind = _classify_string(token, _token_text(tokens, at + 1))
+        elif kind := _DEFINING.get(_token_text(tokens, at - 1), ""):
+            in_head = _token_text(tokens, at + 1) in {"(", "<", "["}
             depth = 0 if in_head else depth
-        elif token.sort == "name":
-            what = _named(tokens, at, in_head=in_head)
-        if what:
-            yield token.text, what
+        elif token.token_type == "name":
+            kind = _classify_name(tokens, at, in_head=in_head)
+        if kind:
+            yield token.text, kind
 
 
-def _said(token: Token, after: str) -> str:
-    """What a string defines, if it does: an option, or a key of a table."""
+def _classify_string(token: CodeToken, after: str) -> str:
+    """Return the kind of definition that a string is: an option, a key of a table, or empty."""
     if _OPTION.fullmatch(token.text):
         return "option"
     return "key" if after in {":", "=>"} and _PLAIN.fullmatch(token.text) else ""
 
 
-def _named(tokens: Sequence[Token], at: int, *, in_head: bool) -> str:
-    """What a name is, if it is defined here: a parameter, an attribute or a constant."""
-    before, after = _text(tokens, at - 1), _text(tokens, at + 1)
+def _classify_name(tokens: Sequence[CodeToken], at: int, *, in_head: bool) -> str:
+    """Return the kind of definition that a name is here: parameter, attribute, constant, or empty."""
+    before, after = _token_text(tokens, at - 1), _token_text(tokens, at + 1)
     if in_head and before in {"(", ",", "*", ":"} and after in {"=", ",", ")", ":"}:
         return "parameter"
-    if before == "." and after == "=" and _text(tokens, at - 2) in _SELF:
+    if before == "." and after == "=" and _token_text(tokens, at - 2) in _SELF:
         return "attribute"
     return "constant" if after == "=" and tokens[at].text.isupper() else ""
 
 
-def _bound(tokens: Sequence[Token]) -> set[str]:
-    """Names that the tests give to something themselves."""
+def _find_bound_names(tokens: Sequence[CodeToken]) -> set[str]:
+    """Return the names that the tests define themselves."""
     found = set()
     for at, token in enumerate(tokens):
-        if token.sort != "name":
+        if token.token_type != "name":
             continue
-        before, after = _text(tokens, at - 1), _text(tokens, at + 1)
+        before, after = _token_text(tokens, at - 1), _token_text(tokens, at + 1)
         first = at == 0 or tokens[at - 1].line < token.line
         if before in _BINDING or before in _DEFINING or (first and after in {"=", ":=", ","}):
             found.add(token.text)
-    return found | {name for name, what in definitions(tokens) if what == "parameter"}
+    return found | {name for name, kind in find_definitions(tokens) if kind == "parameter"}
 
 
-def _text(tokens: Sequence[Token], at: int) -> str:
-    return tokens[at].text if 0 <= at < len(tokens) and tokens[at].sort != "string" else ""
+def _token_text(tokens: Sequence[CodeToken], at: int) -> str:
+    return tokens[at].text if 0 <= at < len(tokens) and tokens[at].token_type != "string" else ""

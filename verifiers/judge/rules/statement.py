@@ -1,21 +1,24 @@
-"""Statements that say nothing, or say it where nobody can read it."""
+"""Statements without content, or with content that cannot be read."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from taskdb.verdicts import Finding, Place
-from verifiers.judge.case import Case
-from verifiers.judge.prose import foreign, prose_of, words_said
+from taskdb.verdicts import Finding, QuoteSource
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.prose import count_words, detect_foreign_language, extract_prose
 
-FEW = 3
-"""Words that say nothing yet."""
-BRIEF = 25
-"""Words below which a statement must name a behaviour to say anything."""
-_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>|https?://\S+\.(?:png|jpe?g|gif|webp|svg)\b|"
-                    r"https?://(?:user-images\.githubusercontent\.com|github\.com/[^/\s]+/[^/\s]+/assets|"
-                    r"github\.com/user-attachments)/\S+", re.IGNORECASE)  # fmt: skip
+MIN_WORDS = 3
+"""Minimum number of words of a statement with content."""
+BRIEF_WORDS = 25
+"""Number of words below which a statement must describe a behaviour."""
+_IMAGE = re.compile(
+    r"!\[[^\]]*\]\([^)]*\)|<img\b[^>]*>|https?://\S+\.(?:png|jpe?g|gif|webp|svg)\b|"
+    r"https?://(?:user-images\.githubusercontent\.com|github\.com/[^/\s]+/[^/\s]+/assets|"
+    r"github\.com/user-attachments)/\S+",
+    re.IGNORECASE,
+)
 _LINK = re.compile(r"https?://[^\s<>()]+")
 _TEMPLATE = re.compile(
     r"<!--.*?(?:-->|\Z)|^\s*#{1,6}\s.*$|^\s*[-*+] \[[ xX]\].*$|^\s*\*\*[^*\n]+\*\*:?\s*$", re.DOTALL | re.MULTILINE
@@ -30,48 +33,50 @@ _BEHAVIOUR = re.compile(
 )
 
 
-def says_nothing(case: Case) -> Iterator[Finding]:
-    """Empty, or nothing but a picture, a link or a template; the first of these that holds."""
+def find_empty_statement(case: JudgeCase) -> Iterator[Finding]:
+    """Find an empty statement, or one that consists only of a picture, a link or a template."""
     statement = case.statement.strip()
-    if words_said(statement) >= FEW or "```" in statement:
+    if count_words(statement) >= MIN_WORDS or "```" in statement:
         return
-    for rule, pattern, what in _ONLY:
+    for rule, pattern, content in _INSUFFICIENT_CONTENT:
         if found := pattern.search(statement):
-            detail = f"nothing but {what}: {words_said(statement)} words say what it is about"
-            yield Finding(rule=rule, quote=found[0].strip(), detail=detail, place=Place.STATEMENT)
+            detail = f"nothing but {content}: {count_words(statement)} words of content"
+            yield Finding(rule=rule, quote=found[0].strip(), detail=detail, quote_source=QuoteSource.STATEMENT)
             return
-    if not words_said(statement):
-        detail = "no word says what it is about"
-        yield Finding(rule="statement-empty", quote=statement[:200], detail=detail, place=Place.STATEMENT)
+    if not count_words(statement):
+        detail = "no content"
+        yield Finding(rule="statement-empty", quote=statement[:200], detail=detail, quote_source=QuoteSource.STATEMENT)
 
 
-_ONLY = (
+_INSUFFICIENT_CONTENT = (
     ("statement-image-only", _IMAGE, "a picture"),
     ("statement-template-only", _TEMPLATE, "a template's own words"),
     ("statement-link-only", _LINK, "a link"),
 )
 
 
-def rests_on_a_picture(case: Case) -> Iterator[Finding]:
-    """What happens is to be seen in a picture, and no code stands beside it."""
+def find_essential_picture(case: JudgeCase) -> Iterator[Finding]:
+    """Find a short statement whose content is in a picture, without code."""
     found = _IMAGE.search(case.statement)
-    if found and "```" not in case.statement and FEW <= words_said(case.statement) < BRIEF:
+    if found and "```" not in case.statement and MIN_WORDS <= count_words(case.statement) < BRIEF_WORDS:
         detail = "a picture, few words and no code"
-        yield Finding(rule="statement-image", quote=found[0], detail=detail, place=Place.STATEMENT)
+        yield Finding(rule="statement-image", quote=found[0], detail=detail, quote_source=QuoteSource.STATEMENT)
 
 
-def in_another_language(case: Case) -> Iterator[Finding]:
-    """Not in English."""
-    if told := foreign(prose_of(case.statement)):
-        sample, language = told
+def find_foreign_language(case: JudgeCase) -> Iterator[Finding]:
+    """Find a statement that is not in English."""
+    if language_sample := detect_foreign_language(extract_prose(case.statement)):
+        sample, language = language_sample
         detail = f"the statement is not in English, but in {language}"
-        yield Finding(rule="statement-language", quote=sample, detail=detail, place=Place.STATEMENT)
+        yield Finding(rule="statement-language", quote=sample, detail=detail, quote_source=QuoteSource.STATEMENT)
 
 
-def names_no_behaviour(case: Case) -> Iterator[Finding]:
-    """A few words with neither code nor any word of what happens or should."""
+def find_missing_behaviour(case: JudgeCase) -> Iterator[Finding]:
+    """Find a short statement without code and without words for actual or expected behaviour."""
     statement = case.statement.strip()
-    said = words_said(statement)
-    if FEW <= said < BRIEF and not _CODE.search(statement) and not _BEHAVIOUR.search(statement):
-        detail = f"{said} words, no code, and nothing on what happens or should"
-        yield Finding(rule="statement-no-behaviour", quote=statement[:200], detail=detail, place=Place.STATEMENT)
+    word_count = count_words(statement)
+    if MIN_WORDS <= word_count < BRIEF_WORDS and not _CODE.search(statement) and not _BEHAVIOUR.search(statement):
+        detail = f"{word_count} words, no code, and nothing on actual or expected behaviour"
+        yield Finding(
+            rule="statement-no-behaviour", quote=statement[:200], detail=detail, quote_source=QuoteSource.STATEMENT
+        )

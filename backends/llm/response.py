@@ -1,0 +1,134 @@
+"""Assembly of an answer from the chunks of a stream, or from a complete response. Malformed parts are ignored."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import json_repair
+
+from backends.llm.base import CHARS_PER_TOKEN, ToolCall
+from backends.llm.meter import TokenUsage
+
+FINISH_LENGTH = "length"
+"""Finish reason of an answer that was cut off at its token limit."""
+
+
+@dataclass
+class PartialToolCall:
+    """A tool call of which some parts have arrived."""
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass
+class ResponseAccumulator:
+    """The answer received so far. `finish_reason` is None until the endpoint sends it."""
+
+    text: str = ""
+    reasoning: str = ""
+    finish_reason: str | None = None
+    reported_usage: Mapping[str, Any] | None = None
+    """The endpoint's own count of tokens."""
+    chunk_count: int = 0
+    _calls: dict[int, PartialToolCall] = field(default_factory=dict)
+
+    def add_chunk(self, data: Any) -> None:
+        """Add a chunk of a stream, or a complete response. Malformed parts are ignored."""
+        if not isinstance(data, Mapping):
+            return
+        self.chunk_count += 1
+        if isinstance(usage := data.get("usage"), Mapping):
+            self.reported_usage = usage
+        choices = data.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else None
+        if not isinstance(choice, Mapping):
+            return
+        delta = choice.get("delta") or choice.get("message")
+        if isinstance(delta, Mapping):
+            self.text += _extract_text(delta.get("content"))
+            self.reasoning += _extract_text(delta.get("reasoning_content") or delta.get("reasoning"))
+            for position, call in enumerate(delta.get("tool_calls") or ()):
+                self._add_tool_call(position, call)
+        if isinstance(finish := choice.get("finish_reason"), str) and finish:
+            self.finish_reason = finish
+
+    def _add_tool_call(self, position: int, call: Any) -> None:
+        if not isinstance(call, Mapping) or not isinstance(call.get("function"), Mapping):
+            return
+        index = call["index"] if isinstance(call.get("index"), int) else position
+        known = self._calls.get(index)
+        # Some endpoints send complete calls that all have index 0; a new id is a new call.
+        if known and known.id and call.get("id") and call["id"] != known.id and known.name:
+            index = max(self._calls) + 1
+        partial = self._calls.setdefault(index, PartialToolCall())
+        function = call["function"]
+        partial.id = partial.id or _extract_text(call.get("id"))
+        partial.name = partial.name or _extract_text(function.get("name"))
+        arguments = function.get("arguments")
+        partial.arguments += json.dumps(arguments) if isinstance(arguments, Mapping) else _extract_text(arguments)
+
+    def build_tool_calls(self) -> tuple[ToolCall, ...]:
+        """Return the tool calls; one without an id from the endpoint is given one."""
+        cut = self.finish_reason == FINISH_LENGTH
+        return tuple(
+            parse_tool_call(call.id or f"call_{number}", call.name, call.arguments, cut=cut)
+            for number, call in enumerate(self._calls.values(), 1)
+            if call.name or call.arguments
+        )
+
+    def count_usage(self, prompt_tokens: int) -> TokenUsage:
+        """Return the token counts of the endpoint, else an estimate; `prompt_tokens` is that of the prompt."""
+        reported = self.reported_usage or {}
+        prompt, completion = (
+            _parse_count(reported.get("prompt_tokens")),
+            _parse_count(reported.get("completion_tokens")),
+        )
+        if prompt or completion:
+            details = reported.get("prompt_tokens_details")
+            cached = _parse_count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+            return TokenUsage(prompt_tokens=prompt, completion_tokens=completion, cached_tokens=min(cached, prompt))
+        written = len(self.text) + len(self.reasoning) + sum(len(call.arguments) for call in self._calls.values())
+        return TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=-(-written // CHARS_PER_TOKEN), estimated=True)
+
+
+def parse_tool_call(call_id: str, name: str, arguments: str, *, cut: bool = False) -> ToolCall:
+    """Parse a call from its JSON text, which is repaired if need be.
+
+    `cut`: the answer was cut off at its limit. Its arguments are not repaired: half a command is another command.
+    """
+    parsed = _parse_object(arguments, repair=not cut)
+    problem = ""
+    if parsed is None:
+        problem = "the arguments were cut off at the limit of an answer: write less" if cut else NOT_AN_OBJECT
+    return ToolCall(id=call_id, name=name, arguments=parsed, problem=problem)
+
+
+NOT_AN_OBJECT = "the arguments are not a JSON object"
+
+
+def _parse_object(text: str, *, repair: bool) -> Mapping[str, Any] | None:
+    if not text.strip():
+        return {}
+    try:
+        parsed = json.loads(text, strict=False)
+        if isinstance(parsed, str):  # encoded twice
+            parsed = json.loads(parsed, strict=False)
+    except ValueError:
+        parsed = json_repair.loads(text) if repair else None
+    return parsed if isinstance(parsed, dict) and (parsed or text.strip() == "{}") else None
+
+
+def _extract_text(value: Any) -> str:
+    """Return a text, joined where it has parts; empty for any other value."""
+    if isinstance(value, list):
+        return "".join(_extract_text(part.get("text")) for part in value if isinstance(part, Mapping))
+    return value if isinstance(value, str) else ""
+
+
+def _parse_count(value: Any) -> int:
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,275 @@
+"""One container from start to end, with its limits of time, disk and output enforced.
+
+Clients are the docker SDK's APIClients; their errors are `requests.HTTPError`s and are distinguished by status.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http
+import logging
+import select
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import requests
+
+from backends.sandbox import archive
+from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.output import BoundedBuffer, CappedOutput, FrameDecoder
+from core.errors import CancelledRunError, Transient
+
+log = logging.getLogger(__name__)
+
+DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP"]
+HOSTNAME = "mergemill"
+HOSTS_FILE = f"127.0.0.1\tlocalhost {HOSTNAME}\n::1\tlocalhost\n"
+"""Content of /etc/hosts, which the engine writes only where there is a network."""
+FIRST_DISK_CHECK = 1.0
+"""Seconds until disk use is measured first; short runs are not measured."""
+DISK_CHECK_SHARE = 0.02
+"""Share of the time that measuring disk use may take: the engine walks all new files each time."""
+POLL_SECONDS = 1.0
+"""Longest wait for output before the limits and `stopping` are checked."""
+KILL_GRACE = 30.0
+"""Seconds a killed container may take to end, and the engine to report an end."""
+MISSING_PATH_ERRORS = ("not a directory", "too many levels of symbolic links", "too many links")
+MISSING_COMMAND_ERRORS = ("executable file not found", "no such file or directory")
+
+
+@dataclass
+class Container:
+    """A created container.
+
+    `clients` returns the calling thread's client; `wait_threads` run the request that waits for the end. Once
+    `stopping` is set, the container is killed and its result is discarded.
+    """
+
+    id: str
+    clients: Callable[[], Any]
+    wait_threads: ThreadPoolExecutor
+    limits: ResourceLimits
+    stopping: threading.Event
+
+    @property
+    def client(self) -> Any:
+        """The calling thread's client."""
+        return self.clients()
+
+    def put_archive(self, tar: bytes | Iterable[bytes]) -> None:
+        """Unpack a tar at `/`."""
+        self.client.put_archive(self.id, "/", tar)
+
+    def execute(self, collect: Sequence[str]) -> ExecResult:
+        """Start the container, wait for its end and collect files.
+
+        Raises:
+            Transient: the container cannot be followed or ended.
+            CancelledRunError: `stopping` was set meanwhile.
+        """
+        with self.attach() as stream:
+            try:
+                self.client.start(self.id)
+            except requests.HTTPError as error:
+                return _build_start_failure(error)
+            result = self.follow(stream)
+        return replace(
+            result, files={path: content for path in collect if (content := self._read_file(path)) is not None}
+        )
+
+    @contextlib.contextmanager
+    def attach(self, *, stdin: bool = False) -> Iterator[Any]:
+        """Open the stream of the container's output and, with `stdin`, its input."""
+        stream = self.client.attach_socket(self.id, params={"stdin": int(stdin), "stdout": 1, "stderr": 1, "stream": 1})
+        try:
+            yield stream
+        finally:
+            stream._response.close()
+            stream.close()
+
+    def follow(self, stream: Any, results: BoundedBuffer | None = None) -> ExecResult:
+        """Wait for the running container's end; stdout is written to `results`, if given. No files are collected.
+
+        Raises:
+            Transient, CancelledRunError: as `execute`.
+        """
+        output = CappedOutput(self.limits.output_bytes)
+        started = time.monotonic()
+        ended = self.wait_threads.submit(self._wait)
+        killed_by = ContainerMonitor(self, stream, ended, started, FrameDecoder(output, results)).follow()
+        seconds = time.monotonic() - started
+        code = ended.result()
+        if self.stopping.is_set():
+            raise CancelledRunError("stopped")
+        killed_by = killed_by or self._find_kill_reason(code, seconds)
+        return ExecResult(exit_code=code, output=output.get_text(), files={}, seconds=seconds, killed_by=killed_by)
+
+    def _wait(self) -> int:
+        """Return the exit code. The request stays open all the time, so it fails as soon as the engine dies."""
+        return int(self.client.wait(self.id, timeout=self.limits.seconds + 2 * KILL_GRACE)["StatusCode"])
+
+    def kill(self) -> bool:
+        """Kill the container; return whether it was still running."""
+        try:
+            self.client.kill(self.id)
+        except requests.HTTPError as error:
+            if _get_status(error) in {http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND}:
+                return False
+            raise
+        return True
+
+    def count_written_bytes(self) -> int:
+        """Return the size of the container's own layer in bytes."""
+        found = self.client.containers(all=True, size=True, filters={"id": self.id})
+        return int(found[0].get("SizeRw") or 0) if found else 0
+
+    def is_disk_full(self) -> bool:
+        """Return whether the container has used its disk limit."""
+        return self.count_written_bytes() >= self.limits.disk_mb * 1024 * 1024
+
+    def _find_kill_reason(self, code: int, seconds: float) -> str | None:
+        """Return `memory` or `disk` where the kernel ended a process of the container for that reason, else None.
+
+        Raises:
+            Transient: another process removed the container.
+        """
+        state = self.client.inspect_container(self.id)["State"]
+        if state["Status"] in {"removing", "dead"}:
+            raise Transient(f"container {self.id[:12]} was removed by another process while it ran")
+        if state["OOMKilled"]:
+            return "memory"
+        # A single file cannot grow beyond the limit (fsize); the program then fails by itself.
+        return "disk" if code and seconds > FIRST_DISK_CHECK and self.is_disk_full() else None
+
+    def _read_file(self, path: str) -> bytes | None:
+        try:
+            stream, _ = self.client.get_archive(self.id, path)
+        except requests.HTTPError as error:
+            if _get_status(error) < http.HTTPStatus.INTERNAL_SERVER_ERROR or any(
+                words in str(error) for words in MISSING_PATH_ERRORS
+            ):
+                return None
+            raise
+        with contextlib.closing(stream):
+            return archive.extract_first_file(stream)
+
+
+class ContainerMonitor:
+    """Follows a running container: reads its output and kills it when its time or disk is used up.
+
+    Args:
+        container: started container.
+        stream: its attached output.
+        ended: its exit code, once it has ended.
+        started: monotonic seconds of its start.
+        frames: decoder of the output.
+    """
+
+    def __init__(
+        self, container: Container, stream: Any, ended: Future[int], started: float, frames: FrameDecoder
+    ) -> None:
+        self._container = container
+        self._stream = stream
+        self._ended = ended
+        self._frames = frames
+        self._deadline = started + container.limits.seconds
+        self._next_disk_check = started + FIRST_DISK_CHECK
+        self._give_up = float("inf")
+        self._kill_reason = ""
+        self._kill_request: Future[bool] | None = None
+
+    def follow(self) -> str | None:
+        """Read until the container has ended and return why it was killed: `stopped`, `time`, `disk`, or None.
+
+        Raises:
+            Transient: it does not end though it was killed.
+        """
+        with contextlib.closing(select.epoll()) as poll:
+            poll.register(self._stream.fileno(), select.EPOLLIN)
+            is_open = True
+            while is_open or not self._ended.done():
+                self._enforce_limits(time.monotonic())
+                pause = max(0.0, min(self._next_disk_check, self._deadline, self._give_up) - time.monotonic())
+                if not is_open:
+                    wait([self._ended], timeout=min(pause, POLL_SECONDS))
+                elif poll.poll(min(pause, POLL_SECONDS)):
+                    is_open = self._read_chunk()
+                elif self._ended.done():
+                    is_open = False
+        if self._kill_request is None or not self._kill_request.result():
+            return None
+        log.info("container %s killed: %s", self._container.id[:12], self._kill_reason)
+        return self._kill_reason
+
+    def _read_chunk(self) -> bool:
+        """Read available output and return whether there can be more."""
+        try:
+            data = self._stream.read(1 << 18)
+        except ConnectionError:
+            return False
+        if data:
+            self._frames.feed(data)
+        return bool(data)
+
+    def _enforce_limits(self, now: float) -> None:
+        if now >= self._give_up:
+            raise Transient(f"container {self._container.id[:12]} cannot be ended", advice="restart the Docker engine")
+        if self._kill_request is not None or self._ended.done():
+            return
+        if self._container.stopping.is_set():
+            self._kill("stopped")
+        elif now >= self._deadline:
+            self._kill("time")
+        elif now >= self._next_disk_check:
+            is_full = self._container.is_disk_full()
+            seconds = time.monotonic() - now
+            self._next_disk_check = now + seconds + max(FIRST_DISK_CHECK, seconds / DISK_CHECK_SHARE)
+            if is_full:
+                self._kill("disk")
+
+    def _kill(self, reason: str) -> None:
+        """Kill the container from another thread: the request returns only once all output is read, here."""
+        self._kill_reason = reason
+        self._kill_request = self._container.wait_threads.submit(self._container.kill)
+        self._give_up = time.monotonic() + KILL_GRACE
+        self._deadline = self._next_disk_check = float("inf")
+
+
+def _get_status(error: requests.HTTPError) -> int:
+    return error.response.status_code if error.response is not None else 0
+
+
+def _build_start_failure(error: requests.HTTPError) -> ExecResult:
+    """Return a shell's result for a command that does not exist (127) or cannot be executed (126).
+
+    Raises:
+        HTTPError: the start failed for another reason.
+    """
+    text = str(getattr(error, "explanation", error))
+    missing, forbidden = any(words in text for words in MISSING_COMMAND_ERRORS), "permission denied" in text
+    if "runtime create failed" not in text or not (missing or forbidden):
+        raise error
+    return ExecResult(exit_code=127 if missing else 126, output=text + "\n", files={}, seconds=0.0, killed_by=None)
+
+
+def build_host_config(client: Any, limits: ResourceLimits, *, network: bool, cpus: float) -> dict[str, Any]:
+    """Return the engine's options for limits, network and privileges. `cpus` is the number of CPUs of the engine."""
+    memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
+    ulimits = {"fsize": disk, "nofile": 4096, "core": 0}
+    config = client.create_host_config(
+        network_mode="default" if network else "none",
+        mem_limit=memory,
+        memswap_limit=memory,
+        pids_limit=limits.pids,
+        nano_cpus=int(min(limits.cpus, cpus) * 1e9),
+        security_opt=["no-new-privileges"],
+        cap_drop=DROPPED_CAPABILITIES,
+        ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
+        log_config={"Type": "none"},
+        extra_hosts={HOSTNAME: "127.0.0.1"} if network else None,
+    )
+    return cast("dict[str, Any]", config)

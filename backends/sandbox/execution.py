@@ -1,0 +1,37 @@
+"""Limits and results of commands that run in a container."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceLimits:
+    """Limits of one container.
+
+    `seconds` is wall time, `*_mb` are mebibytes, `output_bytes` is how much of stdout and stderr together is kept.
+    """
+
+    seconds: float
+    memory_mb: int
+    disk_mb: int
+    pids: int
+    cpus: float
+    output_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExecResult:
+    """Result of a command that ended.
+
+    `killed_by` is `time`, `memory`, `disk` or None; where it is set, `exit_code` is that of the signal.
+    """
+
+    exit_code: int
+    output: str
+    """stdout and stderr, interleaved; head and tail where it was longer than the limit."""
+    files: Mapping[str, bytes]
+    """Content of the collected files that exist after the command."""
+    seconds: float
+    killed_by: str | None

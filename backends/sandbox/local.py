@@ -1,0 +1,283 @@
+"""Sandbox without an engine: subprocesses of this machine, each in a temporary folder.
+
+There is NO isolation: commands run as the user of mergemill, with network, and can read and write whatever that user
+can. `create_sandbox` therefore rejects it unless `allow_untrusted_local` is set. Time and output are limited and the
+whole process group is killed at the end; the other limits and `user` are not enforced.
+
+The temporary folder stands for the root of a container: the file `/tmp/out` of `files` and `collect` is `tmp/out` below
+it, and commands start in it. There is one image, `local`, the empty folder, and no image store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from backends.sandbox.archive import MAX_FILE_BYTES
+from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
+from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.output import CappedOutput
+from core.errors import CancelledRunError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from backends.sandbox.images import ImageStore
+    from core.config import Settings
+
+IMAGE = "local"
+"""The only image: an empty folder, and the programs of this machine."""
+POLL_SECONDS = 0.1
+READS_PER_CHECK = 64
+"""Reads between two checks of the clock, so that endless output does not outlive its time limit."""
+KILLED_EXIT_CODE = 128 + signal.SIGKILL
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+"""Exit codes of a shell for a command that does not exist or cannot be executed."""
+
+
+def create_sandbox(settings: Settings, _: Callable[[str], None]) -> LocalSandbox:
+    """Create the sandbox of `--sandbox local`.
+
+    Raises:
+        UsageError: `allow_untrusted_local` is not set.
+    """
+    if not settings.allow_untrusted_local:
+        advice = "--sandbox docker, or --allow-untrusted-local for code that you trust"
+        raise UsageError("--sandbox local runs foreign code without isolation", advice=advice)
+    return LocalSandbox()
+
+
+class LocalSandbox:
+    """Sandbox of subprocesses; see the module for what it does not isolate. Threads may share it."""
+
+    def __init__(self) -> None:
+        self.images = cast("ImageStore", MissingImageStore("local"))
+        self._stopping = threading.Event()
+
+    def run(
+        self,
+        image: str,
+        command: Sequence[str],
+        *,
+        limits: ResourceLimits,
+        files: Mapping[str, bytes] | None = None,
+        collect: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        network: bool = True,
+        user: str = "",
+    ) -> ExecResult:
+        """Run `command` in an empty folder; see `backends.sandbox.base.Sandbox.run`."""
+        del network, user
+        with self._open_folder(image) as root:
+            _write_files(root, files or {})
+            result = self._execute(root, command, limits.seconds, limits.output_bytes, env or {})
+            return ExecResult(**{**vars(result), "files": _collect_files(root, collect)})
+
+    @contextlib.contextmanager
+    def open_pool(self, image: str, *, limits: ResourceLimits) -> Iterator[LocalPool]:
+        """Open a pool; see `backends.sandbox.base.Sandbox.open_pool`."""
+        yield LocalPool(self, image, limits)
+
+    @contextlib.contextmanager
+    def open_session(
+        self,
+        image: str,
+        *,
+        limits: ResourceLimits,
+        tree: Callable[[], AbstractContextManager[IO[bytes]]] | None = None,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+        workdir: str = "/",
+    ) -> Iterator[LocalSession]:
+        """Open a session in one folder; see `backends.sandbox.base.Sandbox.open_session`."""
+        with self._open_folder(image) as root:
+            _write_files(root, files or {})
+            if tree is not None:
+                with tree() as stream:
+                    subprocess.run(["tar", "-x", "-C", str(root)], input=stream.read(), check=True)
+            workfolder = _locate(root, workdir)
+            yield LocalSession(
+                lambda command, seconds: self._execute(workfolder, command, seconds, limits.output_bytes, env or {})
+            )
+
+    def stop(self) -> None:
+        """End all running commands and start none."""
+        self._stopping.set()
+
+    def reap(self) -> int:
+        """Remove the folders of dead mergemill processes of this machine and return how many."""
+        orphans = [path for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*") if is_orphan(path.name)]
+        for path in orphans:
+            shutil.rmtree(path, ignore_errors=True)
+        return len(orphans)
+
+    @contextlib.contextmanager
+    def _open_folder(self, image: str) -> Iterator[Path]:
+        if self._stopping.is_set():
+            raise CancelledRunError("stopped")
+        if image != IMAGE:
+            raise InputError(f"no such image: {image}", advice="--sandbox docker; --sandbox local has no images")
+        root = Path(tempfile.gettempdir()).resolve() / make_container_name()
+        root.mkdir(mode=0o700)
+        try:
+            (root / "tmp").mkdir()
+            yield root
+        finally:
+            shutil.rmtree(root, ignore_errors=True)
+
+    def _execute(
+        self, folder: Path, command: Sequence[str], seconds: float, output_bytes: int, env: Mapping[str, str]
+    ) -> ExecResult:
+        """Run a command in a process group of its own, which is killed when the command ends or its time is up.
+
+        Raises:
+            CancelledRunError: `stop` was called.
+        """
+        output, started = CappedOutput(output_bytes), time.monotonic()
+        variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LANG": "C.UTF-8", **env}
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env=variables,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
+            return ExecResult(exit_code=code, output=f"{error}\n", files={}, seconds=0.0, killed_by=None)
+        with process:
+            is_late = not self._follow(process, output, started + seconds)
+        if self._stopping.is_set():
+            raise CancelledRunError("stopped")
+        code = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        return ExecResult(
+            exit_code=KILLED_EXIT_CODE if is_late else code,
+            output=output.get_text(),
+            files={},
+            seconds=time.monotonic() - started,
+            killed_by="time" if is_late else None,
+        )
+
+    def _follow(self, process: subprocess.Popen[bytes], output: CappedOutput, deadline: float) -> bool:
+        """Read output until the command ends, then kill its group; return False where the time was up first."""
+        stdout = cast("IO[bytes]", process.stdout)
+        os.set_blocking(stdout.fileno(), False)
+        has_ended = False
+        try:
+            with selectors.DefaultSelector() as selector:
+                selector.register(stdout, selectors.EVENT_READ)
+                while time.monotonic() < deadline and not self._stopping.is_set():
+                    # The process is left unreaped, so that its group cannot be another's when it is killed below.
+                    has_ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+                    is_open = _read_available(stdout, output)
+                    if has_ended:
+                        return True
+                    if is_open:
+                        selector.select(POLL_SECONDS)
+                    else:
+                        time.sleep(POLL_SECONDS)
+                return False
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+class LocalPool:
+    """See `backends.sandbox.base.ContainerPool`: each command runs in an empty folder; none is prepared ahead."""
+
+    def __init__(self, sandbox: LocalSandbox, image: str, limits: ResourceLimits) -> None:
+        self._sandbox = sandbox
+        self._image = image
+        self._limits = limits
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        files: Mapping[str, bytes] | None = None,
+        collect: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        last: bool = False,
+    ) -> ExecResult:
+        """Run `command` in an empty folder."""
+        del last
+        return self._sandbox.run(self._image, command, limits=self._limits, files=files, collect=collect, env=env)
+
+
+class LocalSession:
+    """See `backends.sandbox.base.ContainerSession`: commands share one folder.
+
+    Args:
+        execute: runs a command for at most so many seconds.
+    """
+
+    def __init__(self, execute: Callable[[Sequence[str], float], ExecResult]) -> None:
+        self._execute = execute
+
+    def run(self, command: str, *, seconds: float) -> ExecResult:
+        """Run a line of bash for at most `seconds`."""
+        return self._execute(["/bin/bash", "-c", command], seconds)
+
+
+class MissingImageStore:
+    """Image store of a sandbox that has none: each method raises UsageError."""
+
+    def __init__(self, sandbox: str) -> None:
+        self._sandbox = sandbox
+
+    def __getattr__(self, name: str) -> Any:
+        raise UsageError(f"--sandbox {self._sandbox} has no image store (images.{name})", advice="--sandbox docker")
+
+
+def _read_available(stdout: IO[bytes], output: CappedOutput) -> bool:
+    """Read what is in the pipe, or a good part of it; return whether the pipe is still open."""
+    for _ in range(READS_PER_CHECK):
+        try:
+            data = os.read(stdout.fileno(), 1 << 18)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        output.write(data)
+    return True
+
+
+def _locate(root: Path, path: str) -> Path:
+    """Return the file below `root` that stands for an absolute path.
+
+    Raises:
+        InputError: the path leaves `root`.
+    """
+    located = Path(os.path.normpath(root / path.lstrip("/")))
+    if not located.is_relative_to(root):
+        raise InputError(f"{path} is not below the root of the sandbox")
+    return located
+
+
+def _write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    for path, content in files.items():
+        located = _locate(root, path)
+        located.parent.mkdir(parents=True, exist_ok=True)
+        located.write_bytes(content)
+
+
+def _collect_files(root: Path, paths: Sequence[str]) -> dict[str, bytes]:
+    """Return the content of those paths that are regular files of a bearable size; links are not followed."""
+    found = {}
+    for path in paths:
+        located = _locate(root, path)
+        if located.resolve() == located and located.is_file() and located.stat().st_size <= MAX_FILE_BYTES:
+            found[path] = located.read_bytes()
+    return found

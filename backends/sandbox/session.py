@@ -1,0 +1,179 @@
+"""Container session: a container that stays open, so that each command sees the files of earlier ones.
+
+A command is an exec of the engine, limited by coreutils' `timeout` in the container. The engine itself cannot end an
+exec, so the container is killed when a command outlives that; the next command runs in a fresh one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http
+import select
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from typing import IO, Any
+
+import requests
+
+from backends.sandbox import archive
+from backends.sandbox.container import DISK_CHECK_SHARE, FIRST_DISK_CHECK, POLL_SECONDS, Container
+from backends.sandbox.execution import ExecResult
+from backends.sandbox.output import CappedOutput, FrameDecoder
+from core.errors import CancelledRunError
+
+KEEPALIVE_SCRIPT = "sleep {seconds:.0f} & wait"
+"""Main process of the container; bash, because it reaps orphaned processes."""
+TIMEOUT_EXIT_CODE = 124
+"""Exit code of `timeout` for a command that exceeded its time."""
+KILLED_EXIT_CODE = 137
+KILL_AFTER_SECONDS = 5.0
+"""Seconds between SIGTERM and SIGKILL of a command that exceeded its time."""
+EXEC_GRACE = 10.0
+"""Seconds after which the container is killed when `timeout` did not end the command."""
+
+
+def build_keepalive_command(seconds: float) -> tuple[str, ...]:
+    """Return the command of a container that lives for so many seconds."""
+    return ("/bin/bash", "-c", KEEPALIVE_SCRIPT.format(seconds=seconds))
+
+
+class DockerContainerSession:
+    """See `backends.sandbox.base.ContainerSession`. To be used by one thread at a time.
+
+    Args:
+        make: creates a container with the command of `build_keepalive_command`, not yet started.
+        tree: opens a tar stream that is unpacked at `/` first.
+        files: absolute path -> content, written before the start.
+        remove: called with a function that returns the id of a container that is not needed any more.
+        translate_errors: turns the engine's exceptions into this project's.
+        env: environment variables of each command.
+        workdir: working directory of each command.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Container],
+        tree: Callable[[], AbstractContextManager[IO[bytes]]] | None,
+        files: Mapping[str, bytes],
+        remove: Callable[[Callable[[], str]], None],
+        translate_errors: Callable[[], AbstractContextManager[None]],
+        *,
+        env: Mapping[str, str],
+        workdir: str,
+    ) -> None:
+        self._make = make
+        self._tree = tree
+        self._files = files
+        self._remove = remove
+        self._translate_errors = translate_errors
+        self._env = dict(env)
+        self._workdir = workdir
+        self._container: Container | None = None
+
+    def run(self, command: str, *, seconds: float) -> ExecResult:
+        """Run a line of bash."""
+        with self._translate_errors():
+            container = self._start_container()
+            words = ["timeout", "-k", f"{KILL_AFTER_SECONDS:.0f}", f"{seconds:.3f}", "/bin/bash", "-c", command]
+            try:
+                created = container.client.exec_create(
+                    container.id, words, environment=self._env, workdir=self._workdir
+                )
+                return self._follow(container, created["Id"], seconds)
+            except requests.HTTPError as error:
+                if error.response is None or error.response.status_code != http.HTTPStatus.CONFLICT:
+                    raise
+                self.close()  # it ended between two commands: it exceeded its time, or a command ended it
+                return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="time")
+
+    def close(self) -> None:
+        """Remove the container."""
+        if self._container is not None:
+            self._remove(functools.partial(_get_id, self._container))
+            self._container = None
+
+    def _start_container(self) -> Container:
+        if self._container is None:
+            container = self._make()
+            self._container = container
+            if self._files:
+                container.put_archive(archive.build_tar(self._files))
+            if self._tree is not None:
+                with self._tree() as tree:
+                    container.put_archive(archive.read_chunks(tree))
+            container.client.start(container.id)
+        return self._container
+
+    def _follow(self, container: Container, exec_id: str, seconds: float) -> ExecResult:
+        output, started = CappedOutput(container.limits.output_bytes), time.monotonic()
+        with _open_exec_stream(container, exec_id) as stream:
+            killed_by = _read_until_done(
+                container, exec_id, stream, FrameDecoder(output), started + seconds + KILL_AFTER_SECONDS + EXEC_GRACE
+            )
+        elapsed = time.monotonic() - started
+        if container.stopping.is_set():
+            raise CancelledRunError("stopped")
+        code = KILLED_EXIT_CODE if killed_by else int(container.client.exec_inspect(exec_id)["ExitCode"] or 0)
+        if killed_by:
+            self.close()
+        elif code in (TIMEOUT_EXIT_CODE, KILLED_EXIT_CODE) and elapsed >= seconds:
+            killed_by = "time"
+        elif code == KILLED_EXIT_CODE and container.client.inspect_container(container.id)["State"]["OOMKilled"]:
+            killed_by = "memory"
+        return ExecResult(exit_code=code, output=output.get_text(), files={}, seconds=elapsed, killed_by=killed_by)
+
+
+@contextlib.contextmanager
+def _open_exec_stream(container: Container, exec_id: str) -> Iterator[Any]:
+    stream = container.client.exec_start(exec_id, socket=True)
+    try:
+        yield stream
+    finally:
+        stream._response.close()
+        stream.close()
+
+
+def _read_until_done(
+    container: Container, exec_id: str, stream: Any, frames: FrameDecoder, deadline: float
+) -> str | None:
+    """Read output until the command ends; return why the container was killed, `time` or `disk`, else None.
+
+    Background processes may keep the output open, so the engine is queried whether a silent command still runs.
+    """
+    next_disk_check = time.monotonic() + FIRST_DISK_CHECK
+    with contextlib.closing(select.epoll()) as poll:
+        poll.register(stream.fileno(), select.EPOLLIN)
+        while True:
+            if poll.poll(POLL_SECONDS / 4):
+                if not (data := _read_chunk(stream)):
+                    return None
+                frames.feed(data)
+            elif not container.client.exec_inspect(exec_id)["Running"]:
+                return None
+            now = time.monotonic()
+            if now >= next_disk_check:
+                if container.is_disk_full():
+                    _kill(container)
+                    return "disk"
+                next_disk_check = time.monotonic() + max(FIRST_DISK_CHECK, (time.monotonic() - now) / DISK_CHECK_SHARE)
+            if now >= deadline or container.stopping.is_set():
+                _kill(container)
+                return "time"
+
+
+def _kill(container: Container) -> None:
+    """Kill the container from another thread: the request may return only once all output is read."""
+    container.wait_threads.submit(container.kill)
+
+
+def _read_chunk(stream: Any) -> bytes:
+    try:
+        return bytes(stream.read(1 << 18) or b"")
+    except ConnectionError:
+        return b""
+
+
+def _get_id(container: Container) -> str:
+    return container.id

@@ -1,1 +1,0 @@
-"""A model in the place of a test run, where tests cannot be run. What comes of it is never called verified."""

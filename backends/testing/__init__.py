@@ -1,1 +1,0 @@
-"""Running a project's tests in the sandbox and reading the harness's own report; builders and verifiers share it."""

@@ -1,0 +1,259 @@
+"""Acceptance of an image: two runs of the tests at the base commit, without the test patch.
+
+An image is accepted when at least 90 % of the expected test files are collected, nearly all statuses are the same in
+both runs, and at least half of the tests that ran pass. Two canaries with random names run beside the tests, one that
+must pass and one that must fail; a report with other outcomes is forged.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from backends.sandbox.base import ContainerPool
+from backends.services import Services
+from backends.tree import CommitTree
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.script.render import render_plan_script
+from languages.paths import is_test_file
+from languages.registry import get_language
+from taskdb.records import BuildPlan, Candidate, Counts
+
+MIN_COLLECTED = 0.9
+"""Share of the expected test files that must be collected."""
+MIN_STABLE = 0.98
+"""Share of the tests whose status must be the same in both runs."""
+MIN_PASSING = 0.5
+"""Share of the tests that ran (skipped ones aside) that must pass."""
+NEIGHBOUR_FILES = 8
+"""Test files of the same folders that run beside the change's own when the whole test suite is too slow."""
+
+FORGERY_CHECK_FILES = 3
+"""Test files that run beside canaries in the additional run of a plan that a model edited."""
+
+
+class Reason(StrEnum):
+    """Why a build is rejected, in order of progress: an attempt with a later reason came further."""
+
+    NO_PLAN = "no-plan"
+    INCOMPLETE_CLONE = "incomplete-clone"
+    DEPENDENCIES_FAILED = "dependencies-failed"
+    INSTALL_FAILED = "install-failed"
+    FAKE_REPORT = "fake-report"
+    """A canary that must fail was reported as passed, or another canary has a wrong outcome."""
+    NO_REPORT = "no-report"
+    NO_TESTS_COLLECTED = "no-tests-collected"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out-of-memory"
+    DISK_FULL = "disk-full"
+    FEW_COLLECTED = "few-collected"
+    MOSTLY_FAILING = "mostly-failing"
+    UNSTABLE = "unstable"
+
+
+UNREPAIRABLE_REASONS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})
+"""Reasons that no change of versions repairs."""
+KILL_REASONS = {"time": Reason.TIMEOUT, "memory": Reason.OUT_OF_MEMORY, "disk": Reason.DISK_FULL}
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildAcceptance:
+    """Results of the two runs at the base commit."""
+
+    collected_share: float
+    counts: Counts
+    stable_report: EvaluationReport
+    """Outcomes of the tests whose status was the same in both runs."""
+    log: str
+    test_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildRejection:
+    """Reason why a build is rejected, with one line of detail and the log."""
+
+    reason: Reason
+    detail: str
+    log: str
+    report: EvaluationReport | None = None
+    """Report of the rejected run, if it wrote one."""
+    expected_files: Sequence[str] = ()
+    """Test files that should have been collected."""
+
+    def measure_progress(self) -> tuple[int, float, float]:
+        """Return the attempt's progress: rank of the reason, share of files collected, share of tests that passed."""
+        if self.report is None:
+            return list(Reason).index(self.reason), 0.0, 0.0
+        share = compute_collected_share(self.report, self.expected_files) if self.expected_files else 0.0
+        counts = self.report.count_statuses()
+        ran = counts.passed + counts.failed + counts.error + counts.xfailed
+        return list(Reason).index(self.reason), share, counts.passed / ran if ran else 0.0
+
+
+def run_acceptance(
+    plan: BuildPlan,
+    tree: CommitTree,
+    candidate: Candidate,
+    image: str,
+    services: Services,
+    *,
+    check_forgery: bool = False,
+) -> BuildAcceptance | BuildRejection:
+    """Run the tests at the base commit twice in `image` and decide whether the build is accepted.
+
+    The whole test suite runs if it fits into the time limit, else the change's own test files and their neighbours. For
+    published instances only the files of the test patch run, because their lists contain no others.
+
+    `check_forgery`: run a third time with canaries beside some of the tests, where the framework collects added test
+    files. It is used for plans that a model edited.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    selected = find_own_test_files(tree, candidate) if candidate.source.startswith("instances:") else []
+    test_files = get_language(plan.language).find_test_files(tree, plan)
+    with services.sandbox.open_pool(image, limits=services.test_limits()) as pool:
+        first = _run_plan_tests(plan, pool, selected, selected or test_files)
+        if first.exec_result.killed_by == "time" and not selected:
+            selected = find_own_test_files(tree, candidate, neighbours=NEIGHBOUR_FILES)
+            first = _run_plan_tests(plan, pool, selected, selected) if selected else first
+        expected = selected or test_files
+        if rejection := check_run(first, expected):
+            return rejection
+        second = _run_plan_tests(plan, pool, selected, expected, last=not check_forgery)
+        if rejection := check_run(second, expected):
+            return rejection
+        if check_forgery and expected and (rejection := _check_forgery(plan, pool, expected[:FORGERY_CHECK_FILES])):
+            return rejection
+    return compare_runs(first, second, expected)
+
+
+def _check_forgery(plan: BuildPlan, pool: ContainerPool, files: Sequence[str]) -> BuildRejection | None:
+    """Return a rejection if canaries beside some files have wrong outcomes."""
+    result = _run_plan_tests(plan, pool, files, files, last=True)
+    if result.canary_status in ("right", "none"):
+        return None
+    detail = f"the outcomes of the canaries are {result.canary_status}"
+    return BuildRejection(reason=Reason.FAKE_REPORT, detail=detail, log=result.log)
+
+
+def _run_plan_tests(
+    plan: BuildPlan, pool: ContainerPool, files: Sequence[str], beside: Sequence[str], *, last: bool = False
+) -> EvaluationResult:
+    """Run the tests of `files` (empty: all), with canaries beside `beside` if the framework collects added files."""
+    script = render_plan_script(plan, test_patch=b"", files=files, canaries_beside=beside)
+    return run_tests(pool, script, workdir=plan.workdir, last=last)
+
+
+def find_own_test_files(tree: CommitTree, candidate: Candidate, *, neighbours: int = 0) -> list[str]:
+    """Return the change's test files that exist at base or, if the change only adds files, the ones beside them.
+
+    `neighbours`: limit of further files from the same folders.
+    """
+    test_files = get_language(candidate.language).find_test_files(tree)
+    own = [path for path in candidate.test_files if path in set(test_files)]
+    folders = {posixpath.dirname(path) for path in candidate.test_files if is_test_file(path, candidate.language)}
+    beside = [path for path in test_files if posixpath.dirname(path) in folders and path not in own]
+    return sorted(own + beside[: neighbours if own else max(neighbours, NEIGHBOUR_FILES)])
+
+
+def check_run(result: EvaluationResult, expected: Sequence[str]) -> BuildRejection | None:
+    """Return a rejection if one run is not good enough, else None. `expected`: files that must be collected."""
+    log = result.log
+    report = result.report
+
+    def reject(reason: Reason, detail: str) -> BuildRejection:
+        return BuildRejection(reason=reason, detail=detail, log=log, report=report, expected_files=expected)
+
+    if result.exec_result.killed_by:
+        return reject(
+            KILL_REASONS[result.exec_result.killed_by],
+            f"the tests were stopped after {result.exec_result.seconds:.0f} s",
+        )
+    if report is None:
+        return reject(Reason.NO_REPORT, result.infrastructure_error or find_error_line(log))
+    if result.has_forged_canary:
+        return reject(Reason.FAKE_REPORT, "a canary that must fail was reported as passed")
+    if not report.outcomes:
+        return reject(Reason.NO_TESTS_COLLECTED, find_error_line(log))
+    if failure := _check_report(report, expected, log):
+        return reject(*failure)
+    return None
+
+
+def _check_report(report: EvaluationReport, expected: Sequence[str], log: str) -> tuple[Reason, str] | None:
+    """Return (reason, detail) if a report with outcomes is not good enough, else None."""
+    share = compute_collected_share(report, expected)
+    if share < MIN_COLLECTED:
+        error = next((message for path, message in report.uncollected.items() if "skipped" not in message), "")
+        detail = f"{share:.0%} of {len(expected)} test files were collected; {error or find_error_line(log)}"
+        return Reason.FEW_COLLECTED, detail
+    counts = report.count_statuses()
+    ran = counts.passed + counts.failed + counts.error + counts.xfailed
+    if counts.passed < MIN_PASSING * ran or not counts.passed:
+        return Reason.MOSTLY_FAILING, f"{counts.passed} of {ran} tests pass"
+    return None
+
+
+def compare_runs(
+    first: EvaluationResult, second: EvaluationResult, expected: Sequence[str]
+) -> BuildAcceptance | BuildRejection:
+    """Compare two runs that each passed `check_run`: reject the build if too many statuses differ."""
+    one, other = first.report, second.report
+    if one is None or other is None:
+        raise ValueError("both runs must have a report")
+    stable = find_stable_outcomes(one, other)
+    tests = (one.outcomes.keys() | other.outcomes.keys()) - find_renamed_tests(one, other)
+    changed = sorted(tests - stable.keys())
+    if len(changed) > (1 - MIN_STABLE) * len(tests):
+        detail = f"{len(changed)} of {len(tests)} tests have different statuses in two runs, such as {changed[0]}"
+        log = first.log + second.log
+        return BuildRejection(reason=Reason.UNSTABLE, detail=detail, log=log, report=one, expected_files=expected)
+    return BuildAcceptance(
+        collected_share=round(compute_collected_share(one, expected), 4),
+        counts=one.count_statuses(),
+        stable_report=EvaluationReport(outcomes=stable, uncollected=one.uncollected),
+        log=first.log,
+        test_seconds=max(first.test_seconds, second.test_seconds),
+    )
+
+
+def find_renamed_tests(one: EvaluationReport, other: EvaluationReport) -> set[str]:
+    """Return tests that occur in only one report, of files for which the other report has equally many such tests.
+
+    Names of generated tests may contain random words. Such tests are in no list, but they do not make a build unstable.
+    """
+    alone = one.outcomes.keys() - other.outcomes.keys(), other.outcomes.keys() - one.outcomes.keys()
+    first, second = (Counter(test.partition("::")[0] for test in tests) for tests in alone)
+    return {test for test in alone[0] | alone[1] if first[file := test.partition("::")[0]] == second[file]}
+
+
+def find_stable_outcomes(one: EvaluationReport, other: EvaluationReport) -> dict[str, Outcome]:
+    """Return the outcomes of `one` whose status is the same in `other`."""
+    missing = Outcome(status=OutcomeStatus.ERROR)
+    return {
+        test: outcome
+        for test, outcome in one.outcomes.items()
+        if test in other.outcomes and other.outcomes.get(test, missing).status is outcome.status
+    }
+
+
+def compute_collected_share(report: EvaluationReport, expected: Sequence[str]) -> float:
+    """Return the share (0 to 1) of files with a test in the report; a file that skipped itself counts as collected."""
+    skipped = {path for path, why in report.uncollected.items() if why.startswith("collection skipped")}
+    collected = report.list_files() | skipped
+    return sum(path in collected for path in expected) / len(expected) if expected else 1.0
+
+
+_ERROR_WORDS = ("error:", "error ", "exception", "failed", "no module named", "cannot", "not found", "because")
+
+
+def find_error_line(log: str) -> str:
+    """Return the last line of a log with an error word, else the last line; at most 300 characters."""
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith(">>>>>")]
+    errors = [line for line in lines if any(word in line.lower() for word in _ERROR_WORDS)]
+    return (errors or lines or ["no output"])[-1][:300]

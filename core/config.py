@@ -1,0 +1,260 @@
+"""Settings. Each is an option, an environment variable `MERGEMILL_...` and a key of `mergemill.toml`.
+
+Precedence: option, environment, `mergemill.toml` in the working directory, default.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import ByteSize, Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+CA_VARIABLES = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")
+"""Variables that may name a CA bundle when `ca_bundle` is not set."""
+
+INHERITED_VARIABLES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "PIP_INDEX_URL",
+    "PIP_EXTRA_INDEX_URL",
+    "UV_INDEX_URL",
+    "UV_DEFAULT_INDEX",
+    "UV_INDEX",
+    "UV_EXTRA_INDEX_URL",
+)
+"""Variables of the user that builds are given and no image layer stores."""
+
+
+SECRETS = ("github_tokens", "llm_key")
+"""Settings without an option, since other users of a machine can read its command lines."""
+
+OFF = "off"
+"""Value of `llm` for no model."""
+
+
+class Settings(BaseSettings):
+    """All settings of one run. `Settings(**options)` reads the rest from the environment and `mergemill.toml`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MERGEMILL_",
+        toml_file="mergemill.toml",
+        frozen=True,
+        extra="forbid",
+        env_ignore_empty=True,
+        use_attribute_docstrings=True,
+    )
+
+    db: str = "sqlite:///mergemill.db"
+    """Database URL."""
+    store: Path | None = None
+    """Folder of artifacts and clones. Default: `mergemill-store/` beside the database."""
+    workers: int = Field(default=2, ge=1)
+    """Number of changes processed in parallel."""
+    cluster: Literal["local"] = "local"
+    """Where the workers run: threads of this machine."""
+    sandbox: str = "docker"
+    """Where commands run: `docker`, or `local` (subprocesses of this machine, without isolation and images)."""
+    allow_untrusted_local: bool = False
+    """Permit `--sandbox local`, which runs foreign code as the user of mergemill."""
+    llm: Literal["off"] | str = OFF
+    """URL of the OpenAI-compatible API to query (such as `http://localhost:8000/v1`), or `off`."""
+    model: str | None = Field(default=None, validate_default=True)
+    """Name of the model at --llm."""
+    language: str | None = None
+    """Process only candidates in this language."""
+    clones: Path | None = None
+    """Read clones from this folder, as OWNER__NAME or OWNER__NAME.git, instead of cloning."""
+    base_source: Literal["auto", "registry", "debian"] = "auto"
+    """Origin of base images: a registry, debootstrap, or whichever works."""
+    ca_bundle: Path | None = None
+    """CA certificates (PEM) for builds. Default: the file of SSL_CERT_FILE, PIP_CERT or REQUESTS_CA_BUNDLE."""
+    image_budget: ByteSize | None = None
+    """Remove the least recently used images during a run once all take more than this, such as 50GB."""
+
+    limit: int | None = Field(default=None, ge=1)
+    """Process at most this many candidates of each source, newest first."""
+    since: date | None = None
+    """Process changes merged on or after this day (YYYY-MM-DD)."""
+    until: date | None = None
+    """Process changes merged on or before this day (YYYY-MM-DD)."""
+
+    github_api: str = "https://api.github.com"
+    """URL of GitHub's API; that of an Enterprise server ends in /api/v3."""
+    github_tokens: Annotated[tuple[SecretStr, ...], NoDecode] = ()
+    """Tokens for GitHub's API, comma-separated. Default: GITHUB_TOKEN."""
+    github_app_id: str | None = None
+    """Id or client id of a GitHub App whose installation token is used, too."""
+    github_app_key: Path | None = None
+    """File with the private key (PEM) of the GitHub App."""
+    github_app_installation: int | None = None
+    """Number of the installation of the GitHub App."""
+    github_patience: float = Field(default=4000, ge=0)
+    """Seconds that one request to GitHub may wait for a rate limit."""
+    github_concurrency: int = Field(default=4, ge=1, le=100)
+    """Concurrent requests to GitHub per token."""
+    github_ahead: int = Field(default=3, ge=0, le=32)
+    """Repositories of a list to crawl ahead of the one being mined."""
+
+    llm_key: SecretStr | None = None
+    """Key for the API of --llm. Default: OPENAI_API_KEY."""
+    llm_timeout: float = Field(default=300, gt=0)
+    """Seconds that a model may take for one response."""
+    llm_context: int = Field(default=64_000, ge=2048)
+    """Token limit of a conversation with the model, its response included."""
+    llm_answer_tokens: int = Field(default=4096, ge=64)
+    """Token limit of one response."""
+    llm_price_prompt: float = Field(default=0.0, ge=0)
+    """Price of a million prompt tokens."""
+    llm_price_cached: float | None = Field(default=None, ge=0)
+    """Price of a million cached prompt tokens. Default: the price of prompt tokens."""
+    llm_price_completion: float = Field(default=0.0, ge=0)
+    """Price of a million completion tokens."""
+    judge_models: Annotated[tuple[str, ...], NoDecode] = ()
+    """Models at --llm that judge problem statements, comma-separated. Default: --model."""
+    judge_samples: int = Field(default=3, ge=1, le=20)
+    """Opinions per judging model."""
+    budget_tokens: int | None = Field(default=500_000, ge=1)
+    """Token limit of one change in one stage, prompt and completion."""
+    budget_cost: float | None = Field(default=None, gt=0)
+    """Cost limit of one change in one stage, at the given prices."""
+
+    max_gold_lines: int = Field(default=1000, ge=1)
+    """Reject a gold patch with more changed lines."""
+    max_test_lines: int = Field(default=3000, ge=1)
+    """Reject a test patch with more changed lines."""
+    max_files: int = Field(default=40, ge=1)
+    """Reject a change of more files."""
+    max_patch_kb: int = Field(default=1024, ge=1)
+    """Reject a gold or test patch of more kilobytes, binary files included."""
+    min_language_share: float = Field(default=0.5, ge=0, le=1)
+    """Reject a gold patch with a smaller share of its program lines in one language, 0..1."""
+    min_statement_words: int = Field(default=3, ge=0)
+    """Reject a problem statement with fewer words, markup and templates excluded."""
+    licenses: Annotated[tuple[str, ...], NoDecode] = ()
+    """Reject changes of repositories under other licences (SPDX ids, comma-separated). Default: accept any or none."""
+
+    benchmarks: Annotated[tuple[str, ...], NoDecode] = ()
+    """Reject changes on these benchmark lists, comma-separated: files, folders, or names of built-in lists."""
+    max_patch_similarity: float = Field(default=0.5, ge=0.5, le=1)
+    """Reject a change whose gold patch is more similar to another one, 0.5..1; 1 accepts copies."""
+    max_statement_similarity: float = Field(default=0.7, ge=0.5, le=1)
+    """Reject a change whose problem statement is more similar to another one, 0.5..1; 1 accepts copies."""
+
+    repeats: int = Field(default=3, ge=1)
+    """Repetitions of the test-only and the gold run."""
+    injected_per_change: int = Field(default=1, ge=1, le=20)
+    """Injected-bug tasks per change."""
+    injected_bugs: int = Field(default=1, ge=1, le=5)
+    """Bugs per injected-bug task."""
+    budget_seconds: float = Field(default=1800, gt=0)
+    """Wall time limit of one change in one stage."""
+    max_attempts: int = Field(default=10, ge=1)
+    """Attempts to build the environment of one candidate."""
+    skills: Path | None = None
+    """Folder of your own skills; they replace built-in skills of the same name."""
+    test_timeout: float = Field(default=600, gt=0)
+    """Time limit of one test run, in seconds."""
+    memory_mb: int = Field(default=4096, ge=256)
+    """Memory limit of a test container, swap included."""
+    disk_mb: int = Field(default=4096, ge=64)
+    """Disk limit of a container."""
+    pids: int = Field(default=512, ge=16)
+    """Limit of processes and threads of a container."""
+    cpus: float = Field(default=1.0, gt=0)
+    """CPUs of a test container."""
+    output_mb: int = Field(default=8, ge=1)
+    """Megabytes stored of the output of one command, head and tail; the rest is discarded."""
+
+    @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", mode="before")
+    @classmethod
+    def _split_list(cls, value: object) -> object:
+        """Split a list that is written with commas, on the command line or in the environment."""
+        return tuple(word.strip() for word in value.split(",") if word.strip()) if isinstance(value, str) else value
+
+    @field_validator("github_api")
+    @classmethod
+    def _check_github_api(cls, value: str) -> str:
+        return _check_url(value, "tokens belong in GITHUB_TOKEN")
+
+    @field_validator("llm")
+    @classmethod
+    def _check_llm(cls, value: str) -> str:
+        return value if value == OFF else _check_url(value, "keys belong in MERGEMILL_LLM_KEY")
+
+    @field_validator("model")
+    @classmethod
+    def _check_model(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if not value and info.data.get("llm", OFF) != OFF:
+            raise ValueError("is missing: --llm needs the name of a model")
+        return value
+
+    @property
+    def store_dir(self) -> Path:
+        """Folder of artifacts and clones."""
+        if self.store is not None:
+            return self.store
+        prefix = "sqlite:///"
+        beside = Path(self.db.removeprefix(prefix)).parent if self.db.startswith(prefix) else Path()
+        return beside / "mergemill-store"
+
+    def find_ca_bundle(self) -> Path | None:
+        """Return the CA bundle for builds: the setting, else the first of CA_VARIABLES that names a file, else None."""
+        named = [self.ca_bundle] if self.ca_bundle else [Path(os.environ[v]) for v in CA_VARIABLES if os.environ.get(v)]
+        return next((path for path in named if path.is_file()), None)
+
+    def find_github_tokens(self) -> tuple[SecretStr, ...]:
+        """Return each token once: those of the setting, else GITHUB_TOKEN of the environment."""
+        named = self.github_tokens or (SecretStr(os.environ.get("GITHUB_TOKEN", "").strip()),)
+        return tuple(token for token in dict.fromkeys(named) if token)
+
+    def find_llm_key(self) -> SecretStr | None:
+        """Return the key of the model's API: the setting, else OPENAI_API_KEY of the environment, else None."""
+        named = self.llm_key or SecretStr(os.environ.get("OPENAI_API_KEY", "").strip())
+        return named or None
+
+    @staticmethod
+    def inherit_environment() -> dict[str, str]:
+        """Return the proxy and index variables of this process that builds are given."""
+        return {name: os.environ[name] for name in INHERITED_VARIABLES if os.environ.get(name)}
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Return the sources in order of precedence: options, environment, mergemill.toml."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def _check_url(value: str, advice: str) -> str:
+    """Return an http(s) URL without a slash at the end; `advice` is added to the error about credentials."""
+    try:
+        parts = urlsplit(value.strip())
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"is not a URL: {error}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError("is not the http(s) URL of an API")
+    if parts.username or parts.password:
+        raise ValueError(f"contains a name or password; {advice}")
+    return value.strip().rstrip("/")

@@ -1,0 +1,71 @@
+"""Errors other than a stage's verdict, as one tree.
+
+::
+
+    MergemillError            exit  cause
+    ├── UsageError              2   the command line is wrong
+    ├── InputError              3   an input is unusable (not a repository, unknown package, unknown task)
+    ├── MachineError            4   this machine lacks a requirement; the advice is the command that provides it
+    ├── Transient              75   network, disk or engine failed; the same command continues later
+    └── CancelledRunError     130   Ctrl-C stopped a container
+
+An unsuitable change raises none of these: it gives a `taskdb.records.Rejection`, a result. Any other exception is a
+bug.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import ClassVar
+
+
+class MergemillError(Exception):
+    """Base of the tree. `str(error)` is one line for people; `advice` is the next step, or empty."""
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
+
+    def format_line(self) -> str:
+        """Return message and advice on one line."""
+        return f"{self} ({self.advice})" if self.advice else str(self)
+
+
+class UsageError(MergemillError):
+    """Unknown option, source scheme or format."""
+
+    exit_code = 2
+
+
+class InputError(MergemillError):
+    """Unusable input: not a repository, a shallow clone, an unknown package, a malformed line."""
+
+    exit_code = 3
+
+
+class MachineError(MergemillError):
+    """Missing requirement of the machine: no Docker engine, no base image. `advice` is the command that provides it."""
+
+    exit_code = 4
+
+
+class Transient(MergemillError):  # noqa: N818 - the architecture's word for a kind of failure
+    """Failure of network, disk or engine during a run. Retried with backoff, then left for the next run; no verdict."""
+
+    exit_code = 75
+
+
+class CancelledRunError(MergemillError):
+    """Ctrl-C during a container's run. Not retried; no verdict."""
+
+    exit_code = 130
+
+
+def as_disk_full(error: BaseException) -> Transient | None:
+    """Return a full disk as a Transient error, or None for any other error."""
+    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return None
+    where = f" at {error.filename}" if error.filename else ""
+    return Transient(f"the disk is full{where}", advice="free some space, then run the same command again")

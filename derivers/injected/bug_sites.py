@@ -1,0 +1,80 @@
+"""Files and lines into which bugs are injected: source files that passing tests execute, those of the change first.
+
+The order is pseudo-random, by the change's id: changes of one history give different bugs, and the same change always
+gives the same ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import PurePosixPath
+
+from backends.git import GitRepository
+from derivers.mutation import Mutation, generate_mutants
+from evaluation.reports.coverage import CoveredLines
+from languages.paths import is_source
+from languages.registry import detect_file_language, language_family
+from taskdb.records import Candidate, TestId
+
+MAX_FILES = 6
+"""Files into which bugs of one change are injected."""
+MAX_LINES_PER_FILE = 100
+"""Covered lines of a file that are mutated."""
+MAX_FILE_BYTES = 200_000
+"""Larger files are mostly data."""
+
+
+def select_files(
+    candidate: Candidate, repository: GitRepository, covered: CoveredLines | None, passing: Iterable[TestId]
+) -> dict[str, bytes]:
+    """Return the source files of the base tree to inject bugs into, in order of preference.
+
+    Args:
+        candidate: the change.
+        repository: contains its base commit.
+        covered: lines that tests execute, by file; None where unknown.
+        passing: tests that pass; files that their names mention precede others.
+    """
+    languages = language_family(candidate.language)
+    entries = {
+        entry.path: entry.oid
+        for entry in repository.ls_tree(candidate.base_commit)
+        if entry.mode.startswith("100")
+        and is_source(entry.path)
+        and detect_file_language(entry.path) in languages
+        and (covered is None or covered.get(entry.path))
+    }
+    test_stems = {PurePosixPath(test.partition("::")[0]).stem.lower() for test in passing}
+
+    def rank(path: str) -> tuple[bool, bool, str]:
+        stem = PurePosixPath(path).stem.lower()
+        is_tested = any(stem in test_stem for test_stem in test_stems)
+        return path not in candidate.gold_files, not is_tested, hash_for_order(candidate, path)
+
+    chosen = sorted(entries, key=rank)[:MAX_FILES]
+    contents = dict(zip(chosen, repository.read_blobs([entries[path] for path in chosen]), strict=True))
+    return {path: content for path, content in contents.items() if len(content) <= MAX_FILE_BYTES}
+
+
+def select_lines(candidate: Candidate, path: str, content: bytes, covered: CoveredLines | None) -> set[int]:
+    """Return the lines of a file (1-based) that may be mutated."""
+    lines = covered[path] if covered is not None else range(1, content.count(b"\n") + 2)
+    return set(sorted(lines, key=lambda line: hash_for_order(candidate, f"{path}:{line}"))[:MAX_LINES_PER_FILE])
+
+
+def list_mutants(candidate: Candidate, contents: Mapping[str, bytes], covered: CoveredLines | None) -> list[Mutation]:
+    """Return all mutants of the selected lines, in the order of the change."""
+    mutants = [
+        mutant
+        for path, content in contents.items()
+        for mutant in generate_mutants(path, content, select_lines(candidate, path, content, covered))
+    ]
+    return sorted(
+        mutants, key=lambda one: hash_for_order(candidate, f"{one.path}:{one.line}:{one.operator}:{one.detail}")
+    )
+
+
+def hash_for_order(candidate: Candidate, item: str) -> str:
+    """Return the sort key of an item: pseudo-random, and different for each change."""
+    return hashlib.sha256(f"{candidate.id}:{item}".encode(errors="surrogateescape")).hexdigest()

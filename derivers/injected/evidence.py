@@ -1,0 +1,110 @@
+"""The environment of an injected bug: the agent's tree as an image, its script, and its lists from repeated runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from backends.overlay import open_patched_commit
+from backends.sandbox.images import ImageInfo
+from backends.services import Services
+from derivers.bugfix import BEHAVIOURAL_FAILURES
+from derivers.injected.patches import InjectionPatches
+from derivers.injected.search import Reason
+from evaluation.controls.controls import NegativeControls, build_controls
+from evaluation.lists import OutcomeLists, make_lists
+from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
+from evaluation.script.render import render_plan_script
+from taskdb.lineage import Lineage
+from taskdb.records import RunVariant
+
+REPEATS = 2
+"""Runs of each tree, to exclude bugs that fail tests only sometimes. Certification adds three more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InjectionEvidence:
+    """The image of the agent's tree, and the results of its evaluations."""
+
+    image: ImageInfo
+    script: str
+    lists: OutcomeLists
+    controls: NegativeControls
+    buggy_run: EvaluationRun
+    """A run with the bug."""
+    test_seconds: float
+    """Seconds of the longest run without the bug."""
+
+
+def verify_injection(
+    lineage: Lineage, services: Services, patches: InjectionPatches, hidden: Sequence[str], files: Sequence[str]
+) -> InjectionEvidence | Reason:
+    """Build the image of the agent's tree and evaluate it with and without the bug.
+
+    Args:
+        lineage: a verified change.
+        services: sandbox, clones, and the builder of patched images.
+        patches: of the bug.
+        hidden: test files that the test patch adds.
+        files: test files to run; empty for the whole suite.
+
+    Raises:
+        Transient: engine, disk or network failed.
+    """
+    candidate, plan = lineage.candidate, lineage.require_environment().plan
+    if services.source_images is None:
+        raise LookupError("no builder of patched images is configured")
+    image = services.source_images.build(plan, candidate, patches.setup_patch)
+    if image is None:
+        return Reason.NO_IMAGE
+    with services.sandbox.open_pool(image.name, limits=services.test_limits()) as pool:
+
+        def build_evaluator(beside: Sequence[str]) -> Evaluator:
+            script = render_plan_script(plan, test_patch=patches.test_patch, files=files, canaries_beside=beside)
+            return Evaluator(
+                services=services, pool=pool, image_digest=image.digest, workdir=plan.workdir, script=script
+            )
+
+        evaluator, buggy_runs, gold_runs = _run_both_trees(build_evaluator, hidden, patches.gold_patch)
+        lists = make_lists([run.report for run in buggy_runs], [run.report for run in gold_runs])
+        kinds = {kind for _, kind in lists.fail_to_pass}
+        if not kinds or not kinds <= set(BEHAVIOURAL_FAILURES):
+            return Reason.NOT_STABLE
+        controls = _build_controls(lineage, services, patches, evaluator, lists)
+    return InjectionEvidence(
+        image=image,
+        script=evaluator.script,
+        lists=lists,
+        controls=controls,
+        buggy_run=buggy_runs[0],
+        test_seconds=max(run.record.test_seconds for run in gold_runs),
+    )
+
+
+def _build_controls(
+    lineage: Lineage, services: Services, patches: InjectionPatches, evaluator: Evaluator, lists: OutcomeLists
+) -> NegativeControls:
+    """Return sabotaged copies of the FAIL_TO_PASS tests, on the agent's tree."""
+    candidate = lineage.candidate
+    repository = services.clones.open(candidate.source, candidate.repo)
+    with open_patched_commit(repository, candidate.base_commit, patches.setup_patch) as (overlay, commit):
+        return build_controls(
+            evaluator,
+            overlay,
+            commit,
+            test_patch=patches.test_patch,
+            gold_patch=patches.gold_patch,
+            tests=[test for test, _ in lists.fail_to_pass],
+        )
+
+
+def _run_both_trees(
+    build_evaluator: Callable[[Sequence[str]], Evaluator], hidden: Sequence[str], gold_patch: bytes
+) -> tuple[Evaluator, list[EvaluationRun], list[EvaluationRun]]:
+    """Return the selected evaluator, and REPEATS runs each with the bug and without it."""
+    evaluator, first = select_evaluator(build_evaluator, hidden, gold_patch)
+    buggy_runs, gold_runs = [evaluator.run(RunVariant.TEST_ONLY)], [first]
+    for seed in range(1, REPEATS):
+        buggy_runs.append(evaluator.run(RunVariant.TEST_ONLY, seed=seed))
+        gold_runs.append(evaluator.run(RunVariant.GOLD, patch=gold_patch, seed=seed))
+    return evaluator, buggy_runs, gold_runs

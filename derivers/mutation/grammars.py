@@ -1,0 +1,193 @@
+"""The supported languages: one `Grammar` per row, with the tokens and literals that operators read and write.
+
+Shapes of statements need no row: the grammars of tree-sitter name them much alike (`derivers.mutation.syntax`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import tree_sitter_c
+import tree_sitter_cpp
+import tree_sitter_go
+import tree_sitter_java
+import tree_sitter_javascript
+import tree_sitter_php
+import tree_sitter_python
+import tree_sitter_ruby
+import tree_sitter_rust
+import tree_sitter_typescript
+from tree_sitter import Language, Parser
+
+from derivers.mutation import swaps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grammar:
+    """One row: a parser, and the tokens of its language that operators read and write."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    load: Callable[[], object]
+    """Return the language object of the tree-sitter package."""
+    null_literal: str = ""
+    """The null value that any function may return; empty where that depends on the return type."""
+    zero_values: Mapping[str, str] = field(default_factory=dict)
+    """Return type -> its zero value."""
+    default_zero: str = ""
+    """Zero value of return types that are not in `zero_values`; empty for none."""
+    booleans: tuple[str, str] = ("true", "false")
+    negation: str = "!"
+    """Prefix that negates a condition."""
+    comment_prefix: str = "//"
+    """Start of a comment that extends to the end of the line."""
+    no_op: str = ";"
+    """A statement that does nothing; empty for none."""
+    block_filler: str = ""
+    """The statement that a block contains when it has no other; empty where a block may be empty."""
+    statement_end: str = ";"
+    assignment_template: str = ""
+    """A statement that assigns `{value}` to `{name}`, possibly with the function's `{type}`; empty for none."""
+    numbered_name: str = "{name}{number}"
+    """How a second local variable of the same name is called."""
+    number_nodes: frozenset[str] = frozenset({"number", "integer", "float"})
+    """Node types of plain numbers."""
+    opposites: Mapping[str, str] = field(default_factory=lambda: swaps.OPPOSITES)
+    arithmetic: Mapping[str, str] = field(default_factory=lambda: swaps.ARITHMETIC)
+    calls: Mapping[str, str] = field(default_factory=lambda: swaps.CALLS)
+    typed_parameters: bool = True
+    """Whether a parameter can replace another one only where both are declared with the same type."""
+
+
+_INTEGER_TYPES = ("int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64")
+_GO_ZEROS = {
+    **dict.fromkeys((*_INTEGER_TYPES, "float32", "float64", "byte", "rune"), "0"),
+    "string": '""',
+    "bool": "false",
+    "error": "nil",
+}
+_RUST_ZEROS = {
+    **dict.fromkeys(("i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize"), "0"),
+    "f32": "0.0",
+    "f64": "0.0",
+    "bool": "false",
+    "String": "String::new()",
+}
+_JAVA_ZEROS = {**dict.fromkeys(("int", "long", "short", "byte", "float", "double", "char"), "0"), "boolean": "false"}
+_C_TYPES = (*_INTEGER_TYPES, "long", "short", "char", "size_t", "float", "double", "unsigned", "bool")
+_C_ZEROS = dict.fromkeys(_C_TYPES, "0")
+_C_NUMBERS = frozenset({"number_literal"})
+
+GRAMMARS: tuple[Grammar, ...] = (
+    Grammar(
+        name="python",
+        suffixes=(".py",),
+        load=tree_sitter_python.language,
+        null_literal="None",
+        booleans=("True", "False"),
+        negation="not ",
+        comment_prefix="#",
+        no_op="pass",
+        block_filler="pass",
+        statement_end="",
+        assignment_template="{name} = {value}",
+        numbered_name="{name}_{number}",
+        opposites=swaps.PYTHON_OPPOSITES,
+        arithmetic=swaps.PYTHON_ARITHMETIC,
+        calls=swaps.PYTHON_CALLS,
+        typed_parameters=False,
+    ),
+    Grammar(
+        name="go",
+        suffixes=(".go",),
+        load=tree_sitter_go.language,
+        zero_values=_GO_ZEROS,
+        no_op="",
+        statement_end="",
+        assignment_template="{name} := {value}",
+        number_nodes=frozenset({"int_literal", "float_literal"}),
+    ),
+    Grammar(
+        name="javascript",
+        suffixes=(".js", ".jsx", ".mjs", ".cjs"),
+        load=tree_sitter_javascript.language,
+        null_literal="undefined",
+        assignment_template="const {name} = {value};",
+    ),
+    Grammar(
+        name="typescript",
+        suffixes=(".ts", ".mts", ".cts"),
+        load=tree_sitter_typescript.language_typescript,
+        null_literal="undefined",
+        assignment_template="const {name} = {value};",
+    ),
+    Grammar(
+        name="typescript",
+        suffixes=(".tsx",),
+        load=tree_sitter_typescript.language_tsx,
+        null_literal="undefined",
+        assignment_template="const {name} = {value};",
+    ),
+    Grammar(
+        name="rust",
+        suffixes=(".rs",),
+        load=tree_sitter_rust.language,
+        zero_values=_RUST_ZEROS,
+        no_op="{}",
+        assignment_template="let {name} = {value};",
+        number_nodes=frozenset({"integer_literal", "float_literal"}),
+    ),
+    Grammar(
+        name="java",
+        suffixes=(".java",),
+        load=tree_sitter_java.language,
+        zero_values=_JAVA_ZEROS,
+        default_zero="null",
+        assignment_template="{type} {name} = {value};",
+        number_nodes=frozenset({"decimal_integer_literal", "decimal_floating_point_literal"}),
+    ),
+    Grammar(
+        name="c",
+        suffixes=(".c", ".h"),
+        load=tree_sitter_c.language,
+        zero_values=_C_ZEROS,
+        number_nodes=_C_NUMBERS,
+    ),
+    Grammar(
+        name="c++",
+        suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
+        load=tree_sitter_cpp.language,
+        zero_values=_C_ZEROS,
+        number_nodes=_C_NUMBERS,
+    ),
+    Grammar(
+        name="ruby",
+        suffixes=(".rb", ".rake"),
+        load=tree_sitter_ruby.language,
+        null_literal="nil",
+        comment_prefix="#",
+        no_op="nil",
+        statement_end="",
+        assignment_template="{name} = {value}",
+    ),
+    Grammar(
+        name="php",
+        suffixes=(".php",),
+        load=tree_sitter_php.language_php,
+        null_literal="null",
+        assignment_template="${name} = {value};",
+    ),
+)
+
+
+def find_grammar(path: str) -> Grammar | None:
+    """Return the grammar of a file by its suffix."""
+    suffix = PurePosixPath(path).suffix.lower()
+    return next((grammar for grammar in GRAMMARS if suffix in grammar.suffixes), None)
+
+
+def create_parser(grammar: Grammar) -> Parser:
+    """Return a new parser; a parser must not be shared between threads."""
+    return Parser(Language(grammar.load()))

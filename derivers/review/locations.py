@@ -1,0 +1,148 @@
+"""Locations of a fault in the old files, derived from the patch that fixes it.
+
+Consecutive removed lines are a location, except lines that cannot be faulty: blank lines, comments, imports,
+brackets, and single names, of which lists of imports consist. Where lines are only added, the location is the line
+before and the line after them. Added functions and classes, and lines that are only reformatted, are no location.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from unidiff.patch import PatchedFile
+
+from derivers.review.material import NotReviewableError, Reason, count_lines, parse_diff, parse_file_name
+from languages.paths import is_source
+
+MIN_GAP_LINES = 5
+"""Two locations with fewer lines between them are merged."""
+_NOTHING = re.compile(
+    r"\s*$|\s*[\])}({\[;,]+\s*$"
+    r"|\s*(#(?!\s*(if|ifdef|ifndef|define|else|elif|endif|undef|pragma|error|\[|!)\b)|//|/\*|\*\s|\*/|\*$)"
+    r"|\s*(import\b|from\s+\S+\s+import\b|#\s*include\b|use\s+[\w:\\{]|using\s|require(_once|_relative)?\s|package\s|"
+    r"extern\s+crate\b|(const|let|var)\s.*\brequire\()"
+    r"|\s*(type\s+)?(?!(break|continue|return|pass|raise|throw|else|try|next|redo|yield|fallthrough)\b)[A-Za-z_$][\w$.]*"
+    r"(\s+as\s+\w+)?,?\s*$"
+    r"|\s*[rbuRBU]?(\"{1,3}[^\"]*\"{1,3}|'{1,3}[^']*'{1,3})\s*$"
+)
+_DEFINES = re.compile(
+    r"\s*(@\w|(async\s+)?(def|function)\b|class\b|func\b|fn\b|pub\b|public\b|private\b|protected\b|static\b|impl\b|"
+    r"struct\b|enum\b|interface\b|trait\b|sub\b|defmodule\b|defp\b|export\b|template\b)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DefectLocation:
+    """Lines of a file (1-based, inclusive).
+
+    `lines`: the changed ones among them; for a pure addition, the adjacent ones.
+    """
+
+    first: int
+    last: int
+    replaced: bool
+    lines: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class HunkRun:
+    """Consecutive removed or added lines of a hunk; `before`: the old line that they follow."""
+
+    before: int
+    removed: list[tuple[int, str]] = field(default_factory=list)
+    added: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchedSource:
+    """A source file that a patch changes or deletes. `path`: its old path."""
+
+    path: str
+    file: PatchedFile
+
+    def find_locations(self, text: str) -> list[DefectLocation]:
+        """Return the locations of the fault in the old text, in order.
+
+        Raises:
+            NotReviewableError: the patch does not fit the text, as some published ones.
+        """
+        n, rows = count_lines(text), text.split("\n")
+        old = [line for hunk in self.file for line in hunk if line.is_removed or line.is_context]
+        if any(
+            (line.source_line_no or 0) > n or rows[(line.source_line_no or 0) - 1] != line.value.rstrip("\n")
+            for line in old
+        ):
+            raise NotReviewableError(Reason.UNREADABLE, f"the patch does not fit {self.path} at the base commit")
+        return merge_locations(location for run in _iterate_runs(self.file) if (location := _locate_run(run, n)))
+
+
+def list_patched_sources(patch: str) -> list[PatchedSource]:
+    """Return the source files that a patch changes or deletes.
+
+    Raises:
+        NotReviewableError: the patch is malformed.
+    """
+    named = ((parse_file_name(file.source_file), file) for file in parse_diff(patch))
+    return [PatchedSource(path=name, file=file) for name, file in named if name and is_source(name)]
+
+
+def merge_locations(locations: Iterable[DefectLocation], gap: int = MIN_GAP_LINES) -> list[DefectLocation]:
+    """Return ordered locations, those with fewer than `gap` lines between them merged."""
+    found: list[DefectLocation] = []
+    for location in sorted(locations, key=lambda location: (location.first, location.last)):
+        if found and location.first - found[-1].last - 1 < gap:
+            location = _join_locations(found.pop(), location)  # noqa: PLW2901
+        found.append(location)
+    return found
+
+
+def locate_lines(lines: Iterable[int], gap: int = MIN_GAP_LINES) -> list[DefectLocation]:
+    """Return line numbers as locations."""
+    return merge_locations((DefectLocation(line, line, True, (line,)) for line in lines), gap)
+
+
+def is_meaningful(line: str) -> bool:
+    """Return whether a line can be faulty: blank lines, comments, imports, brackets, bare names and strings cannot."""
+    return not _NOTHING.match(line)
+
+
+def _join_locations(one: DefectLocation, other: DefectLocation) -> DefectLocation:
+    replaced = one.replaced or other.replaced
+    lines = {line for location in (one, other) if location.replaced or not replaced for line in location.lines}
+    return DefectLocation(one.first, max(one.last, other.last), replaced, tuple(sorted(lines)))
+
+
+def _iterate_runs(file: PatchedFile) -> Iterator[HunkRun]:
+    for hunk in file:
+        at = hunk.source_start - (1 if hunk.source_length else 0)
+        run = HunkRun(at)
+        for line in hunk:
+            if line.is_added:
+                run.added.append(line.value)
+            elif line.is_removed:
+                at = line.source_line_no or at
+                run.removed.append((at, line.value))
+            elif line.is_context:
+                if run.removed or run.added:
+                    yield run
+                at = line.source_line_no or at
+                run = HunkRun(at)
+        if run.removed or run.added:
+            yield run
+
+
+def _locate_run(run: HunkRun, lines: int) -> DefectLocation | None:
+    """Return the location of a run of changed lines, or None. `lines`: number of lines of the old file."""
+    new = [text for text in run.added if is_meaningful(text)]
+    old = [number for number, text in run.removed if is_meaningful(text)]
+    if "".join(text for _, text in run.removed).split() == "".join(run.added).split():
+        return None
+    if old:
+        return DefectLocation(min(old), max(old), True, tuple(old))
+    if not new or _DEFINES.match(new[0]):
+        return None
+    after = run.removed[-1][0] + 1 if run.removed else run.before + 1
+    first, last = max(run.before, 1), min(after, lines)
+    return DefectLocation(first, last, False, (first, last)) if first <= last else None

@@ -1,0 +1,36 @@
+// Reporter for mocha (2 and later): writes JSON lines for mergemill in addition to the output of mocha's spec reporter.
+'use strict';
+
+const fs = require('fs');
+const path = require('path');
+
+const folders = [process.cwd(), path.dirname(fs.realpathSync(process.argv[1]))];
+const Mocha = require(require.resolve('mocha', { paths: folders }));
+const Spec = Mocha.reporters.Spec;
+
+function fileOf(node) {
+  for (let one = node; one; one = one.parent) {
+    if (one.file) return one.file;
+  }
+  return '';
+}
+
+function message(error) {
+  return String((error && (error.message || error.stack)) || error || 'failed').slice(0, 4000);
+}
+
+function Reporter(runner, options) {
+  const spec = new Spec(runner, options);
+  const write = (node, status, error) => {
+    const titles = typeof node.fullTitle === 'function' ? node.fullTitle() : node.title;
+    const row = { file: fileOf(node), name: titles, status, message: error ? message(error) : '',
+      seconds: (node.duration || 0) / 1000 };
+    fs.appendFileSync(process.env.MERGEMILL_OUT, JSON.stringify(row) + '\n');
+  };
+  runner.on('pass', (test) => write(test, 'passed'));
+  runner.on('pending', (test) => write(test, 'skipped'));
+  runner.on('fail', (test, error) => write(test, test.type === 'hook' ? 'error' : 'failed', error));
+  return spec;
+}
+
+module.exports = Reporter;

@@ -1,0 +1,299 @@
+"""Parts shared by all formats: the results, the tree that names are mapped to, and the limits on what is read."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from xml.sax.saxutils import quoteattr
+
+MAX_FILES = 20_000
+MAX_FILE_BYTES = 128 * 1024 * 1024
+MAX_BYTES = 512 * 1024 * 1024
+MAX_TESTS = 500_000
+MAX_TREE = 400_000
+MAX_SOURCE_BYTES = 4 * 1024 * 1024
+MAX_NAME = 2_000
+MAX_MESSAGE = 500
+MAX_LINE = 20_000
+
+ORDER = ("passed", "xfailed", "skipped", "failed", "error")
+"""Statuses, from the best to the worst."""
+
+NOT_SOURCES = frozenset((".git", "node_modules", "__pycache__", ".venv", ".tox", ".gradle", "_build", ".hg"))
+
+
+class ConversionError(Exception):
+    """No file can be read as the format (exit code 3)."""
+
+
+ANSI_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]")
+# Parts of a name that differ from run to run, and their replacements.
+UNSTABLE_PATTERNS = (
+    (re.compile(r" ?[(\[] ?(?:\d+m )?\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds|m|min) ?[)\]]$"), ""),
+    (re.compile(r" ?[(\[](?:gw|worker[ -#]?|thread[ -#]?|pid[ :=]?)\d+[)\]]", re.IGNORECASE), ""),
+    (re.compile(r"\b0x[0-9a-fA-F]{6,16}\b"), "0x…"),
+    (re.compile(r"(?<=[\w$\]])@[0-9a-f]{5,8}\b(?!\.\w)"), "@…"),
+    (re.compile(r"(?:/private)?(?:/var/folders/[\w+/-]+|/(?:var/)?tmp)/[^\s'\"),\]:]+"), "/tmp/…"),  # noqa: S108 - part of a name
+    (re.compile(r"\b(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):\d{4,5}\b"), r"\1:…"),
+)
+
+
+def stabilize_name(name):
+    """Return `name` on one line, without the parts that differ from run to run."""
+    name = " ".join(ANSI_CODES.sub("", name[: 4 * MAX_NAME]).split())
+    for pattern, replacement in UNSTABLE_PATTERNS:
+        name = pattern.sub(replacement, name)
+    return make_printable(_TIMESTAMP.sub(_replace_current_time, name))[:MAX_NAME]
+
+
+# Timestamps in the notation of most languages: `2026-01-31T12:00:00.123Z`, `Sat Jan 31 2026 12:00:00 GMT+0000 (...)`.
+_TIMESTAMP = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))*"
+    r"|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?P<word>[A-Z][a-z]{2}) +(?P<date>\d{1,2}) (?P<of>\d{4}) \d\d:\d\d:\d\d"
+    r"(?: GMT[+-]\d{4}(?: \([^)]*\))?)?"
+)
+_MONTHS = ("", "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+
+def _replace_current_time(match):
+    """Return `…` for a timestamp of the day of the run, which differs in every run, and keep all others."""
+    year, month, day = match["year"] or match["of"], match["month"], match["day"] or match["date"]
+    number_of = int(month) if month else _MONTHS.index(match["word"]) if match["word"] in _MONTHS else 0
+    days = [time.gmtime(time.time() + shift)[:3] for shift in (-86400, 0, 86400)]  # in any time zone
+    return "\u2026" if (int(year), number_of, int(day)) in days else match.group()
+
+
+def make_printable(text):
+    """Return the text with `?` for characters that XML cannot hold."""
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c in "\t\n" or " " <= c < "\ud800" or "\ue000" <= c < "\ufffe" or c > "\uffff" else "?" for c in text
+    )
+
+
+def extract_first_line(text):
+    """Return the first line that is not empty, without colour codes."""
+    for raw in str(text)[: 8 * MAX_LINE].splitlines():
+        line = ANSI_CODES.sub("", raw[:MAX_LINE]).strip()
+        if line:
+            return make_printable(line)[:MAX_MESSAGE]
+    return ""
+
+
+def parse_number(value):
+    """Return the value as a number of seconds; 0.0 if it is none."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return 0.0
+    return seconds if 0 <= seconds < 1e9 else 0.0
+
+
+class ConvertedResults:
+    """Status of every test, in the order of the report."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        self.tests = {}
+        self.files = {}
+        self.counts = {}
+
+    def add(self, file, name, status, message="", seconds=0.0, *, merge=False):
+        """Add one test.
+
+        Args:
+            file: path from the tree's root, or a substitute where the file is unknown.
+            name: the rest of its id, as reported by the framework.
+            status: one of ORDER.
+            message: reason why it did not pass.
+            seconds: its duration.
+            merge: whether a repeated name is the same test, whose worst status is kept; otherwise it gets a number.
+        """
+        if len(self.tests) >= MAX_TESTS:
+            raise ConversionError("more than %d tests" % MAX_TESTS)
+        name = stabilize_name(str(name).replace(self.tree.root + "/", "")) or "(unnamed)"
+        key = (stabilize_name(file), name)
+        if key in self.tests and merge:
+            old = self.tests[key]
+            worst = status if ORDER.index(status) > ORDER.index(old[0]) else old[0]
+            self.tests[key] = (worst, extract_first_line(message) if worst != old[0] else old[1], old[2] + seconds)
+            return
+        if not merge:
+            key = self._find_unused_key(key)
+        self.tests[key] = (status, extract_first_line(message), seconds)
+
+    def _find_unused_key(self, key):
+        """Return `key`, or the next numbered key where there is a test of that name."""
+        count = self.counts.get(key, 0) + 1
+        free = key if count == 1 else (key[0], "%s #%d" % (key[1], count))
+        while free in self.tests:
+            count += 1
+            free = (key[0], "%s #%d" % (key[1], count))
+        self.counts[key] = count
+        return free
+
+    def add_uncollected(self, file, message="", skipped=False):
+        """Add a file whose tests the framework could not collect."""
+        self.files.setdefault(stabilize_name(file), (skipped, extract_first_line(message)))
+
+    def __bool__(self):
+        return bool(self.tests or self.files)
+
+    def to_xml(self):
+        """Return the canonical report."""
+        rows = ["<?xml version='1.0' encoding='utf-8'?>\n<testsuites mergemill=\"1\">\n"]
+        for (file, name), (status, message, seconds) in self.tests.items():
+            rows.append(_format_row(file, name, status, message, seconds))
+        for file, (skipped, message) in self.files.items():
+            kind = "collection skipped: " if skipped else "collection failure: "
+            rows.append(_format_row(file, "", "skipped" if skipped else "error", kind + message, 0.0))
+        rows.append("</testsuites>\n")
+        return "".join(rows).encode("utf-8", "replace")
+
+
+_TAGS = {"failed": "failure", "error": "error", "skipped": "skipped", "xfailed": 'skipped type="pytest.xfail"'}
+
+
+def _format_row(file, name, status, message, seconds):
+    start = '<testcase file=%s name=%s time="%.3f"' % (quoteattr(file), quoteattr(name), seconds)
+    if status == "passed":
+        return start + "/>\n"
+    return "%s><%s message=%s/></testcase>\n" % (start, _TAGS[status], quoteattr(message))
+
+
+class ReportTree:
+    """The project's files, to which a report's names are mapped."""
+
+    def __init__(self, root):
+        self.root = os.path.realpath(root)
+        self.unresolved_root = os.path.abspath(root)
+        self._files = None
+        self._by_name = {}
+        self._texts = {}
+        self._found = {}
+
+    @property
+    def files(self):
+        """Paths from the root, sorted."""
+        if self._files is None:
+            self._files = sorted(self._walk())
+            for path in self._files:
+                self._by_name.setdefault(path.rpartition("/")[2], []).append(path)
+        return self._files
+
+    def _walk(self):
+        count = 0
+        for folder, folders, names in os.walk(self.root):
+            folders[:] = sorted(name for name in folders if name not in NOT_SOURCES)
+            inside = os.path.relpath(folder, self.root)
+            for name in names:
+                count += 1
+                if count > MAX_TREE:
+                    return
+                path = name if inside == "." else inside + "/" + name
+                yield path.encode("utf-8", "replace").decode()
+
+    def find_named(self, name):
+        """Return the paths of the files of that name."""
+        return self._by_name.get(name, []) if self.files else []
+
+    def has_file(self, path):
+        """Return whether there is such a file."""
+        return path in self.find_named(path.rpartition("/")[2])
+
+    def make_relative(self, path):
+        """Return `path` relative to the root; empty when it is outside of the tree or no path."""
+        path = path.replace("\\", "/")
+        path = path.removeprefix("file://")
+        if not path or len(path) > 4096 or "\n" in path or "\0" in path:
+            return ""
+        for root in (self.root, self.unresolved_root):
+            if path.startswith(root + "/"):
+                path = path[len(root) + 1 :]
+                break
+        path = os.path.normpath(path)
+        if path.startswith("/"):
+            real = os.path.realpath(path)
+            path = real[len(self.root) + 1 :] if real.startswith(self.root + "/") else path
+        return "" if path.startswith(("/", "..")) or path == "." else path
+
+    def find_file(self, path):
+        """Return the file of the tree for `path`: the exact path or the only one with that ending; else empty."""
+        if path not in self._found:
+            if len(self._found) > MAX_FILES:
+                self._found.clear()
+            self._found[path] = self._find_file(path)
+        return self._found[path]
+
+    def _find_file(self, path):
+        inside = self.make_relative(path)
+        if inside and self.has_file(inside):
+            return inside
+        tail = inside or path.replace("\\", "/").lstrip("./")
+        ends = [one for one in self.find_named(tail.rpartition("/")[2]) if ("/" + one).endswith("/" + tail)]
+        if len(ends) != 1 and path.startswith("/"):  # from another root: the longest tail that is a file
+            parts = path.strip("/").split("/")
+            for start in range(1, len(parts)):
+                if self.has_file("/".join(parts[start:])):
+                    return "/".join(parts[start:])
+        return ends[0] if len(ends) == 1 else ""
+
+    def read_text(self, path):
+        """Return the content of a file of the tree, cut to MAX_SOURCE_BYTES; empty when it cannot be read."""
+        if path not in self._texts:
+            if len(self._texts) > 3000:
+                self._texts.clear()
+            content = read_regular_file(os.path.join(self.root, path), MAX_SOURCE_BYTES)
+            self._texts[path] = (content or b"").decode("utf-8", "replace")
+        return self._texts[path]
+
+
+def read_regular_file(path, limit):
+    """Return at most `limit` bytes of a regular file; None for links, pipes, devices and unreadable files."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(handle, "rb") as file:
+        try:
+            return file.read(limit) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+        except OSError:
+            return None
+
+
+def iterate_files(folder, pattern=None, since=0.0):
+    """Yield (path from `folder`, content) of the regular files below it, sorted; at most MAX_FILES and MAX_BYTES.
+
+    Args:
+        folder: where to look.
+        pattern: a pattern the path must match.
+        since: seconds since the epoch; older files are skipped.
+    """
+    found, total = [], 0
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if pattern is None or name not in NOT_SOURCES)
+        for name in names:
+            path = os.path.relpath(os.path.join(parent, name), folder)
+            if (pattern is None or pattern.search(path)) and len(found) < MAX_FILES:
+                found.append(path)
+    for path in sorted(found):
+        full_path = os.path.join(folder, path)
+        try:
+            if os.lstat(full_path).st_mtime < since:
+                continue
+        except OSError:
+            continue
+        content = read_regular_file(full_path, min(MAX_FILE_BYTES, MAX_BYTES - total))
+        if content is not None:
+            total += len(content)
+            yield path.encode("utf-8", "replace").decode(), content
+
+
+def iterate_lines(content):
+    """Yield the lines of a text without colour codes, each cut to MAX_LINE."""
+    text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content
+    for line in text.split("\n"):
+        yield ANSI_CODES.sub("", line[:MAX_LINE]).rstrip("\r")

@@ -1,0 +1,253 @@
+"""ctest, GoogleTest and Catch2: tests of executables, mapped to sources by macro, executable and CMakeLists.txt."""
+
+from __future__ import annotations
+
+import re
+
+from . import xunit
+from .core import iterate_lines, parse_number
+from .javascript import parse_json, select_objects
+
+_SOURCE = re.compile(r"\.(c|cc|cpp|cxx|c\+\+|cu|m|mm)$", re.IGNORECASE)
+_GOOGLE = re.compile(
+    r"^[ \t]*(?:TYPED_)?(?:TEST(?:_F|_P)?|TYPED_TEST(?:_P)?)\s*\(\s*(\w+)\s*,\s*(\w+)\s*\)", re.MULTILINE
+)
+_CATCH = re.compile(
+    r"^[ \t]*(?:TEMPLATE_|CATCH_)?(?:TEST_CASE|SCENARIO)\w*\s*\(\s*(?:\w+\s*,\s*)?"
+    r'"((?:[^"\\]|\\.)*)"',
+    re.MULTILINE,
+)
+_TEXT = re.compile(
+    r"^\s*\d+/\d+ Test\s+#\d+: (?P<name>.+?) \.{2,}\s*(?P<end>\*{3}.*?|Passed|[A-Z][\w ]*?)\s+(?P<seconds>[\d.]+) sec"
+)
+
+
+class CxxSources:
+    """Map from tests and executables to their source files."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        self.google = {}  # (suite, test) -> file
+        self.catch = {}  # name -> file
+        self.stems = {}  # stem -> files
+        self.commands = {}  # ctest's name -> (source of its executable, CMakeLists.txt that adds it)
+        self.has_google_reports = False
+        self.programs = {}  # ctest's name -> names of the programs in its command
+        self.reported = {}  # program with a report of GoogleTest -> whether a test failed in it
+        self.paths = [path for path in tree.files if _SOURCE.search(path) and "/CMakeFiles/" not in path]
+        for path in self.paths[:20_000]:
+            self.stems.setdefault(xunit.file_stem(path), []).append(path)
+            text = tree.read_text(path)
+            for match in _GOOGLE.finditer(text):
+                self.google.setdefault((match[1], match[2]), path)
+            for match in _CATCH.finditer(text):
+                name = match[1].replace('\\"', '"')
+                self.catch.setdefault("Scenario: " + name if "SCENARIO" in match[0] else name, path)
+
+    def find_google_test(self, suite, test):
+        """Return the file of `TEST(suite, test)`, also for `Inst/suite.test/0`; empty when there is none."""
+        test = test.split("/")[0].split("<")[0]
+        names = [part for part in suite.split("/") if not part.isdigit()]
+        for name in reversed(names or [suite]):
+            found = self.google.get((name, test)) or self.google.get((name, "DISABLED_" + test))
+            if found:
+                return found
+        return ""
+
+    def find_ctest_source(self, name):
+        """Return the file of ctest's test `name`: the test's, the executable's, or the CMakeLists.txt that adds it."""
+        suite, dot, test = name.rpartition(".")
+        tested, adder = self.commands.get(name, ("", ""))
+        if dot and self.find_google_test(suite, test):
+            return self.find_google_test(suite, test)
+        return self.catch.get(name) or tested or self._find_by_stem(name) or adder or "CMakeLists.txt"
+
+    def is_reported_elsewhere(self, name, status):
+        """Return whether ctest's test `name` is in a report of GoogleTest, as a test or as a program."""
+        suite, dot, test = name.rpartition(".")
+        if self.has_google_reports and dot and self.find_google_test(suite, test):
+            return True
+        ends = [self.reported[one] for one in self.programs.get(name, ()) if one in self.reported]
+        return any(failed or status == "passed" for failed in ends)  # a program may fail although its tests pass
+
+    def _find_by_stem(self, name):
+        paths = self.stems.get(xunit.file_stem(name), []) if name else []
+        return min(paths, key=lambda path: ("test" not in path.lower(), len(path), path)) if paths else ""
+
+    def read_test_list(self, document):
+        """Read the output of `ctest --show-only=json-v1`."""
+        graph = document.get("backtraceGraph")
+        graph = graph if isinstance(graph, dict) else {}
+        nodes, files = graph.get("nodes"), graph.get("files")
+        for test in select_objects(document.get("tests")):
+            command = test.get("command")
+            words = [word for word in command if isinstance(word, str)] if isinstance(command, list) else []
+            try:
+                adder = self.tree.make_relative(files[nodes[test["backtrace"]]["file"]])
+            except (TypeError, KeyError, IndexError, AttributeError):
+                adder = ""
+            self.commands[str(test.get("name"))] = (self._find_executable_source(words), adder)
+            self.programs[str(test.get("name"))] = {word.rpartition("/")[2] for word in words}
+
+    def register_report(self, file, root):
+        """Register `file` (`PROGRAM.xml`, `PROGRAM_1.xml`) as a report of GoogleTest."""
+        stem = re.sub(r"\.xml$", "", file.rpartition("/")[2])
+        failed = any(xunit.parse_status(case)[0] in ("failed", "error") for case in root.find_all("testcase"))
+        for program in {stem, re.sub(r"_\d+$", "", stem)}:
+            self.reported[program] = self.reported.get(program, False) or failed
+
+    def _find_executable_source(self, words):
+        """Return the source of a command: of its first word, or of the script or program that an interpreter runs."""
+        for word in words:
+            source = self._find_by_stem(word.rpartition("/")[2]) or self.tree.find_file(word)
+            if source:
+                return source
+        return ""
+
+
+def convert_ctest(outputs, tree, results):
+    """Convert JUnit of cmake >= 3.21, else Test.xml of older versions, else the text of `ctest`.
+
+    Tests in reports that GoogleTest wrote (GTEST_OUTPUT) replace ctest's rows of the same tests.
+    """
+    sources = CxxSources(tree)
+    google, roots, texts = _sort_reports(outputs, sources)
+    sources.has_google_reports = bool(google)
+    for case in (case for root in roots for case in root.find_all("testcase")):
+        _convert_ctest_case(case, sources, results)
+    if not results:
+        for test in (test for root in roots for node in root.find_all("Testing") for test in node.nodes):
+            _convert_ctest_xml(test, sources, results)
+    if not results:
+        for content in texts:
+            _convert_ctest_text(content, sources, results)
+    for root in google:
+        _convert_google_cases(root, sources, results)
+
+
+def _sort_reports(outputs, sources):
+    """Return (reports of GoogleTest, other XML, texts) of the outputs; `sources` reads the JSON."""
+    google, roots, texts = [], [], []
+    for name, content in outputs:
+        document = parse_json(content) if content.lstrip().startswith(b"{") else None
+        root = xunit.parse_xml(content)
+        if isinstance(document, dict):
+            sources.read_test_list(document)
+        elif root is None:
+            texts.append(content)
+        elif root.get("name") == "AllTests":
+            google.append(root)
+            sources.register_report(name, root)
+        else:
+            roots.append(root)
+    return google, roots, texts
+
+
+def _convert_ctest_case(case, sources, results):
+    name, (status, message) = case.get("name"), xunit.parse_status(case)
+    if case.get("status") == "notrun":
+        status = "error" if "NOT_RUN" in message.upper() or not message.startswith("SKIP") else "skipped"
+        status = "skipped" if message.startswith(("SKIP", "Disabled")) else status
+    elif case.get("status") == "disabled":
+        status = "skipped"
+    if not sources.is_reported_elsewhere(name, status):
+        results.add(sources.find_ctest_source(name), name, status, message, parse_number(case.get("time")), merge=True)
+
+
+def _convert_ctest_xml(test, sources, results):
+    name = test.find_child("Name")
+    if test.tag != "Test" or name is None:
+        return
+    values = {node.get("name"): node.find_child("Value") for node in test.find_all("NamedMeasurement")}
+    codes = [values.get("Exit Code"), values.get("Completion Status")]
+    seconds = values.get("Execution Time")
+    code_text = next((code.text for code in codes if code is not None), "")
+    status = {"passed": "passed", "failed": "failed"}.get(test.get("Status"), "error")
+    if code_text == "Timeout":
+        status = "error"
+    elif status == "error" and code_text.startswith(("SKIP", "Disabled")):
+        status = "skipped"
+    duration = parse_number(seconds.text) if seconds is not None else 0.0
+    if not sources.is_reported_elsewhere(name.text, status):
+        results.add(
+            sources.find_ctest_source(name.text),
+            name.text,
+            status,
+            code_text if status != "passed" else "",
+            duration,
+            merge=True,
+        )
+
+
+def _convert_ctest_text(content, sources, results):
+    for line in iterate_lines(content):
+        match = _TEXT.match(line)
+        if not match:
+            continue
+        name, end = match["name"], match["end"].strip("*").strip()
+        status = "passed" if end == "Passed" else "failed" if end.startswith("Failed") else "error"
+        if end.startswith(("Skipped", "Not Run (Disabled)")):
+            status = "skipped"
+        if not sources.is_reported_elsewhere(name, status):
+            message = end if status != "passed" else ""
+            results.add(
+                sources.find_ctest_source(name), name, status, message, parse_number(match["seconds"]), merge=True
+            )
+
+
+def convert_googletest(outputs, tree, results):
+    """Convert XML of --gtest_output; a test that another process of the same executable ran is in that report."""
+    sources = CxxSources(tree)
+    for _name, content in outputs:
+        root = xunit.parse_xml(content)
+        if root is not None:
+            _convert_google_cases(root, sources, results)
+
+
+def _convert_google_cases(root, sources, results):
+    for case in root.find_all("testcase"):
+        suite, test = case.get("classname"), case.get("name")
+        disabled = test.startswith("DISABLED_") or suite.startswith("DISABLED_")
+        unrun = case.get("result") == "suppressed" or case.get("status") == "notrun"
+        if unrun and not disabled:
+            continue
+        status, message = xunit.parse_status(case)
+        message = re.sub(r"^\S+:\d+\s*\n", "", message)
+        if unrun or case.get("result") == "skipped":
+            status = "skipped"
+        file = sources.tree.find_file(case.get("file")) if case.get("file") else ""
+        file = file or sources.find_google_test(suite, test) or suite
+        results.add(file, suite + "." + test, status, message, parse_number(case.get("time")), merge=True)
+
+
+def convert_catch2(outputs, tree, results):
+    """Convert XML of `-r xml` (with files) and `-r junit` (without)."""
+    sources = CxxSources(tree)
+    for _name, content in outputs:
+        root = xunit.parse_xml(content)
+        if root is None:
+            continue
+        for case in root.find_all("TestCase"):
+            _convert_catch_case(case, sources, tree, results)
+        for case in root.find_all("testcase"):
+            name = case.get("name").split("/")[0]
+            status, message = xunit.parse_status(case)
+            file = sources.catch.get(name) or case.get("classname").partition(".")[0]
+            results.add(file, name, status, message, parse_number(case.get("time")), merge=True)
+
+
+def _convert_catch_case(case, sources, tree, results):
+    name, overall = case.get("name"), case.find_child("OverallResult")
+    file = tree.find_file(case.get("filename")) or sources.catch.get(name) or case.get("filename")
+    skips = parse_number(overall.get("skips", "0")) if overall is not None else 0
+    status = "error" if overall is None else "passed" if overall.get("success") == "true" else "failed"
+    if status == "passed" and skips:
+        status = "skipped"
+    message = "" if overall is not None else "the test did not end"
+    if status == "failed":
+        failing = next((node for node in case.find_all("Expression") if node.get("success") == "false"), None)
+        texts = [failing.find_child("Original"), failing.find_child("Expanded")] if failing is not None else []
+        texts = texts or [next(case.find_all(tag), None) for tag in ("Failure", "Exception", "FatalErrorCondition")]
+        message = " -> ".join(node.text.strip() for node in texts if node is not None)
+    seconds = parse_number(overall.get("durationInSeconds")) if overall is not None else 0.0
+    results.add(file, name, status, message, seconds, merge=True)

@@ -1,0 +1,224 @@
+"""`go test -json`: events of packages, tests and builds, mixed with plain lines of older releases."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from .core import iterate_lines
+
+_MODULE = re.compile(r"^[ \t]*module\s+\"?([^\s\"]+)", re.MULTILINE)
+_FUNCTION = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
+_PLAIN = re.compile(r"^FAIL\s+(\S+)\s+\[(build|setup) failed\]")
+_PACKAGE = re.compile(r"^# (\S+)")
+_ERROR = re.compile(r"^(?:vet: )?(\S+\.go):\d+(?::\d+)?: (.*)$")
+_NOISE = re.compile(r"^\s*(=== |--- |PASS\b|FAIL\b|ok\s|\?\s|exit status|coverage:|goroutine )")
+_CONSTRAINT = re.compile(r"^//go:build (.+)$", re.MULTILINE)
+_SATISFIED_TAGS = frozenset(("linux", "amd64", "unix", "cgo", "gc"))
+_OTHER_PLATFORMS = frozenset(
+    ("windows", "darwin", "freebsd", "netbsd", "openbsd", "solaris", "plan9", "js", "wasm", "arm64")
+)
+_STATUS_BY_ACTION = {"pass": "passed", "fail": "failed", "skip": "skipped"}
+
+
+def convert_gotest(outputs, tree, results):
+    """Convert tests into the files that declare them; files of packages that do not build are uncollected."""
+    packages = GoPackages(tree)
+    for _name, content in outputs:
+        run = _GoTestOutput()
+        for line in split_events(content):
+            run.parse_line(line)
+        run.add_results(packages, results)
+
+
+def split_events(content):
+    """Yield lines of full length: an event's output may be long, and a cut event is not JSON."""
+    for line in content.split(b"\n"):
+        yield line if len(line) < 4_000_000 else b""
+
+
+class _GoTestOutput:
+    """Events of one output."""
+
+    def __init__(self):
+        self.tests = {}  # (package, test) -> [status or None, message, seconds]
+        self.broken = {}  # package -> message
+        self.messages = {}  # package -> first relevant line outside of its tests
+        self.errors = {}  # what was built -> {file as the compiler names it: message}
+        self.building = ""
+        self.is_events = False
+
+    def parse_line(self, line):
+        """Parse one line."""
+        event = _parse_event(line)
+        if event is None:
+            if line.strip():
+                self._parse_plain_line(next(iterate_lines(line)))
+            return
+        self.is_events = True
+        action, package, test = event["Action"], event.get("Package", ""), event.get("Test", "")
+        output = event.get("Output", "")
+        if action == "build-output":
+            self._parse_plain_line(output)
+        elif action == "output":
+            self._parse_output(package, test, output)
+        elif action == "run" and test:
+            self.tests.setdefault((package, test), [None, "", 0.0])
+        elif action in _STATUS_BY_ACTION and test:
+            self._set_status(package, test, _STATUS_BY_ACTION[action], event.get("Elapsed", 0))
+        elif action == "fail":
+            self.broken.setdefault(package, "")
+            if event.get("FailedBuild"):
+                self.broken[package] = "build failed"
+
+    def _set_status(self, package, test, status, seconds):
+        old = self.tests.setdefault((package, test), [None, "", 0.0])
+        if old[0] != "failed":  # of several runs the worst
+            old[0] = status
+        old[2] += seconds if isinstance(seconds, (int, float)) else 0
+
+    def _parse_output(self, package, test, output):
+        if _PLAIN.match(output):
+            self._parse_plain_line(output)
+        elif output.startswith("panic: test timed out"):
+            self.messages[package] = output.strip()
+        elif test:
+            kept = self.tests.setdefault((package, test), [None, "", 0.0])
+            if not kept[1] and not _NOISE.match(output):
+                kept[1] = output.strip()[:500]
+        elif not _NOISE.match(output) and output.strip():
+            self.messages.setdefault(package, output.strip()[:500])
+
+    def _parse_plain_line(self, line):
+        """Parse a plain line of the compiler or of a go command."""
+        package, error, failed = _PACKAGE.match(line), _ERROR.match(line), _PLAIN.match(line)
+        if package:
+            self.building = package[1]
+        elif error:
+            self.errors.setdefault(self.building, {}).setdefault(error[1], error[2])
+        elif failed:
+            self.broken[failed[1]] = failed[2] + " failed"
+
+    def add_results(self, packages, results):
+        """Add the tests and broken packages to the results."""
+        if not self.is_events:
+            return
+        with_tests = {package for package, _ in self.tests}
+        for (package, test), (status, message, seconds) in self.tests.items():
+            detail = message if status != "passed" else ""
+            if status is None:
+                detail = self.messages.get(package, "") or message or "the test did not end"
+            results.add(packages.find_file(package, test), test, status or "error", detail, seconds, merge=True)
+        for package, why in self.broken.items():
+            if why or package not in with_tests:
+                self._add_uncollected(
+                    package, why or self.messages.get(package, "the test binary failed"), packages, results
+                )
+
+    def _add_uncollected(self, package, why, packages, results):
+        """Add all test files of a package that did not build."""
+        errors = {}
+        for built, found in self.errors.items():
+            if built.removesuffix("_test").removesuffix(".test") == package:
+                errors.update(found)
+        message = next(iter(errors.values()), why)
+        for file in packages.find_test_files(package):
+            own = [text for path, text in errors.items() if path.endswith(file.rpartition("/")[2])]
+            results.add_uncollected(file, "%s: %s" % (why, own[0] if own else message) if message != why else why)
+
+
+def _parse_event(line):
+    """Return the event of a line of `go test -json`, or None."""
+    if not line.startswith(b"{"):
+        return None
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("Action"), str):
+        return None
+    texts = (event.get(key, "") for key in ("Package", "Test", "Output"))
+    return event if all(isinstance(text, str) for text in texts) else None
+
+
+class GoPackages:
+    """Folders of the tree's packages and files of their test functions."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        self.modules = []  # (module path, folder), the longest first
+        self.functions = {}
+        self.folders = {}
+        for path in tree.find_named("go.mod"):
+            match = _MODULE.search(tree.read_text(path))
+            if match:
+                self.modules.append((match[1], path.rpartition("/")[0]))
+        self.modules.sort(key=lambda pair: -len(pair[0]))
+
+    def find_folder(self, package):
+        """Return the folder of a package from the tree's root; the package's name when no go.mod defines it."""
+        if package not in self.folders:
+            self.folders[package] = self._find_folder(package)
+        return self.folders[package]
+
+    def _find_folder(self, package):
+        for module, folder in self.modules:
+            if package == module or package.startswith(module + "/"):
+                return "/".join(part for part in (folder, package[len(module) + 1 :]) if part)
+        parts = package.split("/")
+        for start in range(len(parts)):  # without modules: the longest tail that holds Go files
+            tail = "/".join(parts[start:]) + "/"
+            if any(path.startswith(tail) and path.endswith(".go") for path in self.tree.files):
+                return tail[:-1]
+        return "" if not self.modules else package
+
+    def find_test_files(self, package):
+        """Return the test files of a package."""
+        folder = self.find_folder(package)
+        return [p for p in self.tree.files if p.endswith("_test.go") and p.rpartition("/")[0] == folder]
+
+    def find_file(self, package, test):
+        """Return the file that declares the test's function; the package's folder when none does."""
+        if package not in self.functions:
+            found = self.functions[package] = {}
+            files = self.find_test_files(package)
+            for path in sorted(files, key=lambda path: not is_compiled(path, self.tree.read_text(path))):
+                for match in _FUNCTION.finditer(self.tree.read_text(path)):
+                    found.setdefault(match[1], path)
+        return self.functions[package].get(test.split("/")[0]) or self.find_folder(package) or package
+
+
+def is_compiled(path, text):
+    """Return whether a recent Go on Linux compiles the file, by name and `//go:build`; custom tags are unset."""
+    words = path.rpartition("/")[2][: -len("_test.go")].split("_")[1:]
+    if any(word in _OTHER_PLATFORMS for word in words[-2:]):
+        return False
+    match = _CONSTRAINT.search(re.split(r"^package\s", text, maxsplit=1, flags=re.MULTILINE)[0])
+    return not match or _parse_or(re.findall(r"&&|\|\||[!()]|[\w.]+", match[1]))
+
+
+def _parse_or(words):
+    met = _parse_and(words)
+    while words[:1] == ["||"]:
+        del words[0]
+        met = _parse_and(words) or met
+    return met
+
+
+def _parse_and(words):
+    met = _parse_term(words)
+    while words[:1] == ["&&"]:
+        del words[0]
+        met = _parse_term(words) and met
+    return met
+
+
+def _parse_term(words):
+    word = words.pop(0) if words else ""
+    if word == "!":
+        return not _parse_term(words)
+    if word == "(":
+        met = _parse_or(words)
+        del words[:1]
+        return met
+    return word in _SATISFIED_TAGS or word.startswith("go1.")

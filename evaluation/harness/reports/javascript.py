@@ -1,0 +1,120 @@
+"""JSON of jest and vitest, and of mocha's json reporter."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import islice
+
+from .core import parse_number
+
+_STATUS = {
+    "passed": "passed",
+    "failed": "failed",
+    "pending": "skipped",
+    "skipped": "skipped",
+    "todo": "xfailed",
+    "disabled": "skipped",
+    "focused": "passed",
+}
+
+
+def convert_jest(outputs, tree, results):
+    """Convert `testResults`, one entry per file; of a file that ran in several projects the worst status is kept."""
+    for document in find_documents(outputs, "testResults"):
+        for entry in select_objects(document.get("testResults")):
+            _convert_jest_file(entry, tree, results)
+
+
+def _convert_jest_file(entry, tree, results):
+    file = find_path(entry.get("name"), tree)
+    tests = select_objects(entry.get("assertionResults"))
+    message = entry.get("message") or entry.get("failureMessage") or ""
+    if not tests and entry.get("status") == "failed":
+        results.add_uncollected(file, _strip_heading(message) or "the file has no test")
+    counts = {}
+    for test in tests:
+        titles = test.get("ancestorTitles")
+        titles = [title for title in titles if title] if isinstance(titles, list) else []
+        name = " > ".join(str(part) for part in [*titles, test.get("title", "")])
+        counts[name] = counts.get(name, 0) + 1
+        if counts[name] > 1:
+            name += " #%d" % counts[name]
+        messages = test.get("failureMessages")
+        text = str(messages[0]) if isinstance(messages, list) and messages else ""
+        status = _STATUS.get(str(test.get("status")), "skipped")
+        results.add(file, name, status, text, parse_number(test.get("duration")) / 1000, merge=True)
+
+
+def _strip_heading(message):
+    """Return the text after jest's bullet `● Test suite failed to run`."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", str(message)[:20_000])
+    return re.sub(r"^\s*●[^\n]*\n", "", text.lstrip("\n")).strip()
+
+
+def convert_mocha(outputs, tree, results):
+    """Convert `tests`, and `failures`, which include hooks; the name is `fullTitle`."""
+    for document in find_documents(outputs, "stats"):
+        skipped = {json.dumps(row, sort_keys=True) for row in select_objects(document.get("pending"))}
+        names = set()
+        for row in select_objects(document.get("tests")):
+            file, name = find_path(row.get("file"), tree), str(row.get("fullTitle", row.get("title", "")))
+            names.add((file, name))
+            error = row.get("err") if isinstance(row.get("err"), dict) else {}
+            status = "failed" if error else "passed"
+            if json.dumps(row, sort_keys=True) in skipped:
+                status = "skipped"
+            results.add(file, name, status, _extract_error(error), parse_number(row.get("duration")) / 1000)
+        for row in select_objects(document.get("failures")):
+            file, name = find_path(row.get("file"), tree), str(row.get("fullTitle", ""))
+            if (file, name) not in names:
+                error = row.get("err") if isinstance(row.get("err"), dict) else {}
+                results.add(file, name, "error", _extract_error(error), merge=True)
+
+
+def _extract_error(error):
+    return str(error.get("message") or error.get("stack") or ("failed" if error else ""))
+
+
+def find_path(name, tree):
+    """Return the tree's file for a path in a report."""
+    name = name if isinstance(name, str) else ""
+    return tree.find_file(name) or tree.make_relative(name) or "tests"
+
+
+def select_objects(value):
+    """Return the objects of a list; empty for any other value."""
+    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+
+
+def find_documents(outputs, key):
+    """Yield the JSON objects that have `key`, also from files that mix them with other text."""
+    for _name, content in outputs:
+        document = parse_json(content)
+        found = [document]
+        if document is None and b'"%s"' % key.encode() in content:
+            found = _find_embedded(content.decode("utf-8", "replace"), key)
+        for one in found:
+            if isinstance(one, dict) and key in one:
+                yield one
+
+
+def parse_json(content):
+    """Return the JSON document, or None."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _find_embedded(text, key):
+    """Yield objects printed among other text, at the start of a line or with `key` as their first key."""
+    decoder, end = json.JSONDecoder(), 0
+    for match in islice(re.finditer(r'(?m)^\{(?=\s*")|\{(?=\s*"%s")' % key, text), 1000):
+        if match.start() < end:
+            continue
+        try:
+            document, end = decoder.raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        yield document

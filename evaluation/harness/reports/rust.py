@@ -1,0 +1,275 @@
+"""Text of `cargo test`: binaries, their tests and doc tests, mixed with other output."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from . import xunit
+from .core import iterate_lines, parse_number
+
+_RUNNING = re.compile(
+    r"^\s*Running (?:unittests )?(?:(?P<source>[^\s()]+\.rs) )?\(?(?P<binary>\S*?/deps/\S+?)\)?(?: .*)?$"
+)
+_DOCTESTS = re.compile(r"^\s*Doc-tests (\S+)")
+_TEST = re.compile(r"^test (?P<name>.+?) \.\.\. ?(?P<end>.*)$")
+_TRAILING_TEST = re.compile(r"test ([\w:]+) \.\.\. (ok|FAILED)$")
+_END = re.compile(r"(?:^|\s|\.)(?P<status>ok|FAILED|ignored(?:, .*)?|bench:.*)(?: <[\d.]+s>)?$")
+_BARE_END = re.compile(r"^(?P<status>ok|FAILED)(?: <[\d.]+s>)?$")
+_MESSAGE = re.compile(r"^---- (.+?) (?:stdout|stderr) ----$")
+_COMPILE = re.compile(r"^error(?:\[E\d+\])?: (.*)")
+_ARROW = re.compile(r"^\s*--> (\S+?\.rs):\d+:\d+")
+_COULD_NOT = re.compile(r"^error: could not compile `([^`]+)` \((\w+)(?: \"([^\"]+)\")?(?: test)?\)")
+_DOC_NAME = re.compile(r"^(?P<file>\S+\.\w+) - (?P<item>.*?)\s*\(line \d+\)(?P<rest>.*)$")
+_PACKAGE_NAME = re.compile(r"^[ \t]*name\s*=\s*[\"']([^\"']+)[\"']", re.MULTILINE)
+_SECTION = re.compile(r"^[ \t]*\[+([\w.\-]+)\]+[ \t]*$", re.MULTILINE)
+_PANICKED = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*)$")
+_PATH_ATTRIBUTE = r"#\[path\s*=\s*\"([^\"]+)\"\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?mod\s+%s\s*;"
+_STATUS = {"ok": "passed", "FAILED": "failed"}
+
+
+def convert_cargo(outputs, tree, results):
+    """Convert unit tests by module path, integration tests by target and doc tests by the file that holds them."""
+    crates = CargoCrates(tree)
+    for _name, content in outputs:
+        run = _CargoOutput(crates, results)
+        for line in iterate_lines(content):
+            run.parse_line(line)
+        run.finish()
+        _add_compile_errors(content, crates, results)
+
+
+def convert_nextest(outputs, tree, results):
+    """Convert JUnit of cargo-nextest, whose suites are binaries: `crate`, `crate::tests-target`, `crate::bin/name`."""
+    crates = CargoCrates(tree)
+    for _name, content in outputs:
+        root = xunit.parse_xml(content)
+        for case in root.find_all("testcase") if root is not None else ():
+            package, _, target = case.get("classname").partition("::")
+            kind, _, name = target.rpartition("/")
+            target_key = ("lib", "") if not target else ("bin", name) if kind == "bin" else ("test", name)
+            source = crates.find_target(package, *target_key) or crates.find_target(package, "bin", package)
+            status, message = xunit.parse_status(case)
+            file = crates.find_module_file(source, case.get("name")) if source else case.get("classname")
+            results.add(file, case.get("name"), status, message, parse_number(case.get("time")), merge=True)
+
+
+class _CargoOutput:
+    """Parser of one output, line by line."""
+
+    def __init__(self, crates, results):
+        self.crates = crates
+        self.results = results
+        self.root = self.package = ""  # source file and folder of the binary that runs
+        self.is_doc = False
+        self.tests = {}  # name -> [status, message] of the binary that runs
+        self.counts = {}
+        self.names = {}  # test name in the binary -> its name in the results
+        self.open = None
+        self.messages = None  # the test whose output is being read
+        self.failures = False
+        self.is_empty = False  # the binary has no test
+
+    def parse_line(self, line):
+        """Parse one line."""
+        running, doc = _RUNNING.match(line), _DOCTESTS.match(line)
+        if running or doc:
+            self.finish()
+            self.is_doc = doc is not None
+            self.root, self.package = self.crates.find_doc_source(doc[1]) if doc else self._find_binary(running)
+        elif line.startswith("running ") and line.endswith((" test", " tests")) and not self.open:
+            self.failures = False
+            self.is_empty = line == "running 0 tests"
+        elif line == "failures:":
+            self.failures = True
+        elif self.failures:
+            self._parse_failure(line)
+        else:
+            self._parse_test(line)
+
+    def _find_binary(self, running):
+        binary = re.sub(r"-[0-9a-f]{16}(?:\.exe)?$", "", running["binary"].rpartition("/")[2])
+        return self.crates.find_binary(running["source"] or "", binary, self.package)
+
+    def _parse_test(self, line):
+        test = _TEST.match(line)
+        if test:
+            self._close_open_test()
+            self.open = test["name"].removesuffix(" - should panic")
+            end = _END.search(" " + test["end"])
+            if end:
+                self._set_status(end["status"])
+        elif self.open:  # its output was printed between name and result
+            end = _BARE_END.match(line) or _END.search(line) if line.endswith(("ok", "FAILED")) else None
+            if end:
+                self._set_status(end["status"])
+        elif line.endswith((" ... ok", " ... FAILED")) and self.root:  # after output of a test without a line break
+            behind = _TRAILING_TEST.search(line)
+            if behind:
+                self.open = behind[1]
+                self._set_status(behind[2])
+
+    def _set_status(self, status):
+        word = status.split(",")[0].split(":")[0]
+        new_status = _STATUS.get(word, "passed" if word == "bench" else "skipped")
+        self._record_test(self.open, new_status, status.partition(", ")[2])
+        self.open = None
+
+    def _record_test(self, name, status, message):
+        base = name if not self.is_doc else _strip_doc_line(name)
+        count = self.counts[base] = self.counts.get(base, 0) + 1
+        free = base if count == 1 else "%s #%d" % (base, count)
+        self.tests[free] = [status, message]
+        self.names[name] = free
+
+    def _close_open_test(self):
+        if self.open:
+            self._record_test(self.open, "error", "the test did not end")
+            self.open = None
+
+    def _parse_failure(self, line):
+        """Parse a line of the section with the output of failed tests."""
+        shown = _MESSAGE.match(line)
+        if shown:
+            self.messages = self.names.get(shown[1], "")
+        elif self.messages in self.tests and line.strip() and not self.tests[self.messages][1].endswith("\0"):
+            test = self.tests[self.messages]
+            panicked = _PANICKED.match(line)
+            old = panicked and re.match(r"^'(.*)', \S+:\d+:\d+$", panicked[1])
+            if old:
+                test[1] = old[1] + "\0"
+            elif test[1] == "panicked":
+                test[1] = line.strip() + "\0"
+            elif panicked:
+                test[1] = "panicked"
+            elif not test[1]:
+                test[1] = line.strip()
+
+    def finish(self):
+        """Add the binary's tests to the results; its output has ended."""
+        self._close_open_test()
+        if self.is_empty and not self.tests and "tests/" in self.root:
+            self.results.add_uncollected(self.root, "none of its tests is for this platform", skipped=True)
+        for name, (status, message) in self.tests.items():
+            detail = message.rstrip("\0") if status != "passed" else ""
+            if self.is_doc:
+                inside, _, item = name.partition(" - ")
+                self.results.add(
+                    self.crates.resolve_in_package(inside, self.package), "doc " + item, status, detail, merge=True
+                )
+            else:
+                self.results.add(self.crates.find_module_file(self.root, name), name, status, detail, merge=True)
+        self.tests, self.names, self.counts, self.failures, self.messages = {}, {}, {}, False, None
+        self.is_empty = False
+
+
+def _strip_doc_line(name):
+    """Return a doc test's name without its line number, which changes with edits above it: `src/lib.rs - add`."""
+    match = _DOC_NAME.match(name)
+    return "%s - %s%s" % (match["file"], match["item"] or "(file)", match["rest"]) if match else name
+
+
+def _add_compile_errors(content, crates, results):
+    """Add test targets that did not compile; a library that did not compile represents its own unit tests."""
+    message, first, source = "", "", ""
+    for line in iterate_lines(content):
+        error, arrow, failed = _COMPILE.match(line), _ARROW.match(line), _COULD_NOT.match(line)
+        if failed:
+            package, kind, target = failed[1], failed[2], failed[3] or ""
+            file = crates.find_target(package, kind, target) or source
+            if file:
+                results.add_uncollected(file, first or "could not compile")
+            first = source = ""
+        elif error:
+            message = error[1]
+        elif arrow and not first and message:
+            first, source = message, arrow[1]
+
+
+class CargoCrates:
+    """The tree's packages and the sources of their binaries."""
+
+    def __init__(self, tree):
+        self.tree = tree
+        self.packages = {}  # name -> folder
+        self.targets = {}  # crate name, as in names of binaries -> folder
+        for path in tree.find_named("Cargo.toml"):
+            folder = path.rpartition("/")[0]
+            for section, name in _parse_names(tree.read_text(path)):
+                if section == "package":
+                    self.packages.setdefault(name, folder)
+                self.targets.setdefault(name.replace("-", "_"), folder)
+
+    def resolve_in_package(self, source, package):
+        """Return the path of `source`, which is relative to the package's folder or the workspace's."""
+        inside = package + "/" + source if package else source
+        return inside if self.tree.has_file(inside) else self.tree.find_file(source) or inside
+
+    def find_binary(self, source, name, current):
+        """Return (source file, package folder) of a binary; `current` is the package that ran before it."""
+        folder = self.targets.get(name)
+        if not source:  # before cargo 1.56
+            return self._find_old_binary(name, folder if folder is not None else current)
+        if folder is not None and self.tree.has_file(_join_path(folder, source)):
+            return _join_path(folder, source), folder
+        for place in (current, ""):
+            if self.tree.has_file(_join_path(place, source)):
+                return _join_path(place, source), place
+        fitting = [one for one in sorted(set(self.packages.values())) if self.tree.has_file(_join_path(one, source))]
+        return (_join_path(fitting[0], source), fitting[0]) if fitting else (source, current)
+
+    def _find_old_binary(self, name, folder):
+        places = ("src/lib.rs", "src/main.rs", "src/bin/%s.rs" % name) if name in self.targets else ()
+        for source in (*places, "tests/%s.rs" % name, "tests/%s/main.rs" % name, "src/bin/%s.rs" % name):
+            if self.tree.has_file(_join_path(folder, source)):
+                return _join_path(folder, source), folder
+        return self.tree.find_file("tests/%s.rs" % name) or name, folder
+
+    def find_doc_source(self, name):
+        """Return (source file, package folder) of the crate whose doc tests run."""
+        folder = self.targets.get(name.replace("-", "_"), "")
+        return _join_path(folder, "src/lib.rs"), folder
+
+    def find_target(self, package, kind, name):
+        """Return the source file of a target by its kind and name in cargo's error; empty when there is none."""
+        folder = self.packages.get(package, "")
+        places = {"lib": ["src/lib.rs"], "bin": ["src/bin/%s.rs" % name, "src/bin/%s/main.rs" % name, "src/main.rs"]}
+        tests = ["tests/%s.rs" % name, "tests/%s/main.rs" % name]
+        fitting = [path for path in places.get(kind, tests) if self.tree.has_file(_join_path(folder, path))]
+        return _join_path(folder, fitting[0]) if fitting else ""
+
+    def find_module_file(self, root, name):
+        """Return the file of the innermost module of `a::b::tests::c` that has its own file, in the crate of `root`."""
+        folder, _, file = root.rpartition("/")
+        is_test = file not in ("lib.rs", "main.rs", "mod.rs")
+        place, found = folder, root
+        for part in name.split("::")[:-1]:
+            named = re.search(_PATH_ATTRIBUTE % re.escape(part), self.tree.read_text(found))
+            if named:  # `#[path = "by-name/x.rs"] mod x;`
+                there = os.path.normpath(_join_path(found.rpartition("/")[0], named[1]))
+                if self.tree.has_file(there):
+                    found, place = there, there.rpartition("/")[0]
+                    continue
+            nested = [_join_path(place, part)]
+            if is_test and place == folder:
+                nested.append(_join_path(_join_path(place, file[:-3]), part))
+            fitting = [end for one in nested for end in (one + ".rs", one + "/mod.rs") if self.tree.has_file(end)]
+            if not fitting:
+                break
+            found = fitting[0]
+            place = found[: -len("/mod.rs")] if found.endswith("/mod.rs") else found[: -len(".rs")]
+        return found
+
+
+def _join_path(folder, path):
+    return folder + "/" + path if folder else path
+
+
+def _parse_names(text):
+    """Yield (section, name) of the packages and targets in a Cargo.toml."""
+    sections = list(_SECTION.finditer(text))
+    for place, section in enumerate(sections):
+        end = sections[place + 1].start() if place + 1 < len(sections) else len(text)
+        match = _PACKAGE_NAME.search(text, section.end(), end)
+        if match and section[1] in ("package", "lib", "bin", "project"):
+            yield section[1], match[1]

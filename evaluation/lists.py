@@ -1,0 +1,75 @@
+"""From reports to lists: FAIL_TO_PASS, PASS_TO_PASS and the flaky tests of one candidate."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport, Outcome, OutcomeStatus
+from taskdb.records import FailureKind, TestId
+
+_ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeLists:
+    """The lists of one candidate, each sorted.
+
+    `flaky` holds (test, its statuses), such as `test-only: failed 3; gold: passed 2, failed 1`.
+    """
+
+    fail_to_pass: tuple[tuple[TestId, FailureKind], ...]
+    pass_to_pass: tuple[TestId, ...]
+    flaky: tuple[tuple[TestId, str], ...]
+    flaky_fail_to_pass: tuple[TestId, ...]
+    """Flaky tests that the first pair of runs put into FAIL_TO_PASS, without those missing from a gold run."""
+
+
+def make_lists(test_only: Sequence[EvaluationReport], gold: Sequence[EvaluationReport]) -> OutcomeLists:
+    """Return the lists made from the repeats of the test-only run and of the gold run.
+
+    A test is listed only if it has the same result in every repeat. A skipped or xfailed test neither fails nor passes.
+    """
+    f2p, p2p, flaky, lost = [], [], [], []
+    for test in sorted({test for report in (*test_only, *gold) for test in report.outcomes}):
+        before = [_classify_status(report, test) for report in test_only]
+        after = [_classify_status(report, test) for report in gold]
+        if len(set(before)) > 1 or len(set(after)) > 1:
+            flaky.append((test, f"test-only: {_count_statuses(test_only, test)}; gold: {_count_statuses(gold, test)}"))
+            if before[0] == "fails" and after[0] == "passes" and all(test in report.outcomes for report in gold):
+                lost.append(test)
+        elif after[0] == "passes" and before[0] == "fails":
+            f2p.append((test, classify_failure(test_only[0], test)))
+        elif after[0] == before[0] == "passes":
+            p2p.append(test)
+    return OutcomeLists(
+        fail_to_pass=tuple(f2p), pass_to_pass=tuple(p2p), flaky=tuple(flaky), flaky_fail_to_pass=tuple(lost)
+    )
+
+
+def classify_failure(report: EvaluationReport, test: TestId) -> FailureKind:
+    """Return how a test failed that fails in `report` or is absent from it."""
+    outcome = report.outcomes.get(test)
+    if outcome is None:
+        collection = test.partition("::")[0] in report.uncollected
+        return FailureKind.COLLECTION if collection else FailureKind.ABSENT
+    return FailureKind.ASSERTION if is_assertion(outcome) else FailureKind.ERROR
+
+
+def is_assertion(outcome: Outcome) -> bool:
+    """Return whether the test failed by an assertion of its own, not by an unexpected exception."""
+    return outcome.status is OutcomeStatus.FAILED and outcome.message.startswith(_ASSERTIONS)
+
+
+def _classify_status(report: EvaluationReport, test: TestId) -> str:
+    outcome = report.outcomes.get(test)
+    if outcome is None or outcome.status in FAILING_STATUSES:
+        return "fails"
+    return "passes" if outcome.status is OutcomeStatus.PASSED else "neither"
+
+
+def _count_statuses(reports: Sequence[EvaluationReport], test: TestId) -> str:
+    outcomes = [report.outcomes.get(test) for report in reports]
+    counts = Counter("absent" if outcome is None else outcome.status.value for outcome in outcomes)
+    return ", ".join(f"{status} {number}" for status, number in counts.most_common())

@@ -1,0 +1,158 @@
+"""A fixed amount of work that measures the speed of a tree: some of its tests, run many times, metered from outside.
+
+The workload is an ordinary evaluation script, with the same protection against a submission. Its time is the processor
+time of all processes in the container, as the kernel counts it, or wall-clock time; the code under test can change
+neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from backends.git import GitRepository
+from backends.index import ScratchIndex
+from backends.sandbox.base import ContainerPool
+from evaluation.harness import HARNESS_FOLDER
+from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.script.render import extract_config_patch, render_plan_script
+from taskdb.records import BuildPlan, TestId
+
+Clock = Literal["cpu", "wall"]
+
+WORKLOAD_FRAMEWORKS = ("pytest",)
+"""Frameworks whose tests can run many times in one process."""
+
+_FOLDER = ".mergemill-workload"
+_PLUGIN = "mergemill_workload"
+
+
+def render_workload(
+    plan: BuildPlan,
+    repository: GitRepository,
+    base: str,
+    *,
+    test_patch: bytes,
+    gold_patch: bytes,
+    tests: Mapping[TestId, int],
+    rounds: int,
+    canaries: bool,
+    clock: Clock = "cpu",
+) -> str:
+    """Return the script that runs some tests many times.
+
+    Args:
+        plan: the environment's plan; its framework is one of WORKLOAD_FRAMEWORKS.
+        repository: holds the commit `base`.
+        base: the commit that both patches apply to.
+        test_patch: adds the tests; may be empty.
+        gold_patch: its changes to the runner's configuration are part of the task.
+        tests: test id -> runs of the test in one round.
+        rounds: number of rounds; each starts without the memory of the one before. 0 runs each test once.
+        canaries: whether the test runner collects canaries.
+        clock: clock of the seconds reported for each test, for all its runs together.
+
+    Raises:
+        GitError: the test patch does not apply.
+    """
+    rows = [f"{runs} {test}" for test, runs in tests.items()]
+    with ScratchIndex(repository, base) as index:
+        index.apply(test_patch)
+        index.write_file(f"{_FOLDER}/{_PLUGIN}.py", (HARNESS_FOLDER / "workload" / f"{_PLUGIN}.py").read_bytes())
+        index.write_file(f"{_FOLDER}/workload.txt", "\n".join([str(rounds), clock, plan.workdir, *rows]).encode())
+        patch = index.diff()
+    files = sorted({test.partition("::")[0] for test in tests})
+    return render_plan_script(
+        _add_plugin(plan),
+        test_patch=patch,
+        files=files,
+        canaries_beside=files if canaries else (),
+        config_patch=extract_config_patch(gold_patch),
+        metered=True,
+    )
+
+
+def _add_plugin(plan: BuildPlan) -> BuildPlan:
+    """Return the plan with the plug-in in its test command and on PYTHONPATH."""
+    python_path = [value for name, value in plan.env if name == "PYTHONPATH"]
+    env = [pair for pair in plan.env if pair[0] != "PYTHONPATH"]
+    return plan.model_copy(
+        update={
+            "test": plan.test.model_copy(update={"argv": (*plan.test.argv, "-p", _PLUGIN)}),
+            "env": (*env, ("PYTHONPATH", ":".join([f"{plan.workdir}/{_FOLDER}", *python_path]))),
+        }
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadSample:
+    """One run of a workload.
+
+    `invalid_reason`: why the times are meaningless, or empty. `infrastructure_error`: what failed apart from the code
+    under test, or empty.
+    """
+
+    cpu_seconds: float | None
+    wall_seconds: float
+    invalid_reason: str = ""
+    infrastructure_error: str = ""
+
+    def get_seconds(self, clock: Clock) -> float:
+        """Return the seconds by the clock; wall-clock time where processor time is unavailable."""
+        return self.wall_seconds if clock == "wall" or self.cpu_seconds is None else self.cpu_seconds
+
+
+def run_workload(
+    pool: ContainerPool, script: str, tests: Sequence[TestId], *, workdir: str, patch: bytes
+) -> WorkloadSample:
+    """Run the workload once, in a fresh container with `patch` applied.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    result = run_tests(pool, script, workdir=workdir, patch=patch)
+    return WorkloadSample(
+        cpu_seconds=result.cpu_seconds,
+        wall_seconds=result.test_seconds,
+        invalid_reason=_find_invalid_reason(result, tests),
+        infrastructure_error=result.infrastructure_error or "",
+    )
+
+
+def _find_invalid_reason(result: EvaluationResult, tests: Sequence[TestId]) -> str:
+    if not result.is_applied:
+        return "the patch does not apply"
+    if result.report is None or result.failure_detail:
+        return result.failure_detail
+    if result.canary_status in ("wrong", "missing"):
+        return f"canary: the one beside the workload is {result.canary_status}"
+    failing = [test for test in tests if not result.report.has_passed(test)]
+    return f"{len(failing)} tests of the workload do not pass, such as {failing[0]}" if failing else ""
+
+
+def measure_interleaved(
+    pool: ContainerPool, script: str, tests: Sequence[TestId], patches: Sequence[bytes], *, workdir: str, runs: int
+) -> list[list[WorkloadSample]] | WorkloadSample:
+    """Measure several trees in turn and return `runs` samples of each, without a first warm-up sample of each.
+
+    An invalid sample ends the measurement and is returned instead.
+
+    Args:
+        pool: containers of the image that holds the base tree.
+        script: the script that `render_workload` returned.
+        tests: the tests that the script runs.
+        patches: one for each tree, applied to the base tree; empty for the base tree itself.
+        workdir: the tree's folder.
+        runs: samples of each tree that count.
+    """
+    samples: list[list[WorkloadSample]] = [[] for _ in patches]
+    for number in range(runs + 1):
+        order = range(len(patches)) if number % 2 else reversed(range(len(patches)))
+        for tree in order:
+            sample = run_workload(pool, script, tests, workdir=workdir, patch=patches[tree])
+            if sample.invalid_reason or sample.infrastructure_error:
+                return sample
+            if number:
+                samples[tree].append(sample)
+    return samples

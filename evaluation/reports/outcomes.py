@@ -1,0 +1,77 @@
+"""Outcomes of one test run, test by test.
+
+A report maps test ids to outcomes. A test id is `path/to/test_file.py::Class::name[param]`, unique within a report.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from taskdb.records import Counts
+
+
+class OutcomeStatus(StrEnum):
+    """Status of one test. Only `passed` counts as passing; `xfailed` does not."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+
+
+FAILING_STATUSES = (OutcomeStatus.FAILED, OutcomeStatus.ERROR)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """Status of one test and, where it did not pass, the first line of the reason, such as `AssertionError: 1 != 2`."""
+
+    status: OutcomeStatus
+    message: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationReport:
+    """All outcomes of one run. `uncollected`: test files (paths) that could not be collected, with the reason."""
+
+    outcomes: Mapping[str, Outcome]
+    uncollected: Mapping[str, str]
+
+    def has_passed(self, test: str) -> bool:
+        """Return whether the test ran and passed; False for an absent test."""
+        return test in self.outcomes and self.outcomes[test].status is OutcomeStatus.PASSED
+
+    def has_failed(self, test: str) -> bool:
+        """Return whether the test ran and ended as failed or error; False for an absent test."""
+        return test in self.outcomes and self.outcomes[test].status in FAILING_STATUSES
+
+    def count_statuses(self) -> Counts:
+        """Return the number of tests with each status."""
+        n = dict.fromkeys(OutcomeStatus, 0)
+        for outcome in self.outcomes.values():
+            n[outcome.status] += 1
+        return Counts(**{status.value: number for status, number in n.items()})
+
+    def list_files(self) -> frozenset[str]:
+        """Return the test files that have at least one test in the report."""
+        return frozenset(test.partition("::")[0] for test in self.outcomes)
+
+    def to_bytes(self) -> bytes:
+        """Return canonical JSON without durations, so that equal outcomes give equal artifacts."""
+        data = {
+            "outcomes": {test: [o.status.value, o.message] for test, o in self.outcomes.items()},
+            "uncollected": dict(self.uncollected),
+        }
+        return json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> EvaluationReport:
+        """Return the report that `to_bytes` wrote, without durations."""
+        raw = json.loads(data)
+        outcomes = {test: Outcome(status=OutcomeStatus(s), message=m) for test, (s, m) in raw["outcomes"].items()}
+        return cls(outcomes=outcomes, uncollected=raw["uncollected"])

@@ -1,0 +1,104 @@
+"""Evaluation runs as records: variant, seed, script, image, report and log of each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from backends.sandbox.base import ContainerPool
+from backends.services import Services
+from evaluation.reports.outcomes import EvaluationReport
+from evaluation.runner.run import EvaluationResult, run_tests
+from taskdb.records import RunVariant, TestRun
+
+EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
+"""Stands for the report of a runner that left none: every test is absent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationRun:
+    """One run: its record, and the result that the record was made from."""
+
+    record: TestRun
+    result: EvaluationResult
+
+    @property
+    def report(self) -> EvaluationReport:
+        """The report, empty when the runner left none."""
+        return self.result.report or EMPTY_REPORT
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluator:
+    """One script in containers of one image, for any number of runs."""
+
+    services: Services
+    pool: ContainerPool
+    image_digest: str
+    workdir: str
+    script: str
+
+    def run(
+        self,
+        variant: RunVariant,
+        *,
+        seed: int = 0,
+        patch: bytes = b"",
+        test_patch: bytes | None = None,
+        files: Sequence[str] = (),
+        last: bool = False,
+    ) -> EvaluationRun:
+        """Run the tests once in a fresh container; arguments as in `run_tests`.
+
+        Raises:
+            Transient: the engine failed.
+        """
+        result = run_tests(
+            self.pool,
+            self.script,
+            workdir=self.workdir,
+            patch=patch,
+            test_patch=test_patch,
+            files=files,
+            seed=seed,
+            last=last,
+        )
+        report = result.report or EMPTY_REPORT
+        artifacts = self.services.artifacts
+        record = TestRun(
+            variant=variant,
+            seed=seed,
+            script=result.script_sha256,
+            image_digest=self.image_digest,
+            report=artifacts.put(report.to_bytes()),
+            log=artifacts.put_text(result.log),
+            exit_code=result.exec_result.exit_code,
+            killed_by=result.exec_result.killed_by,
+            seconds=result.exec_result.seconds,
+            test_seconds=result.test_seconds,
+            counts=report.count_statuses(),
+        )
+        return EvaluationRun(record=record, result=result)
+
+
+def select_evaluator(
+    make_evaluator: Callable[[Sequence[str]], Evaluator], canaries_beside: Sequence[str], gold_patch: bytes
+) -> tuple[Evaluator, EvaluationRun]:
+    """Return an evaluator whose script suits the test runner, and its first gold run.
+
+    The script adds canaries, unless the report of a run shows that the test runner does not collect added test files.
+
+    Args:
+        make_evaluator: makes an evaluator with canaries beside the given test files; without canaries for no files.
+        canaries_beside: test files.
+        gold_patch: the patch of the run.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    evaluator = make_evaluator(canaries_beside)
+    run = evaluator.run(RunVariant.GOLD, patch=gold_patch)
+    if run.result.report is not None and run.result.canary_status in ("missing", "wrong"):
+        evaluator = make_evaluator(())
+        run = evaluator.run(RunVariant.GOLD, patch=gold_patch)
+    return evaluator, run

@@ -1,0 +1,196 @@
+"""One run of the tests in one fresh container without network, and its result.
+
+This is the host's side of `evaluate.sh.j2`. It puts patch and script into a folder with a random name that only root
+may read, and collects the report, the times and the names of the canaries from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+
+from backends.sandbox.base import ContainerPool
+from backends.sandbox.execution import ExecResult
+from evaluation.reports import coverage, junit
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+
+PATCH_FAILED_EXIT = 96
+"""Exit code when the submission's patch does not apply."""
+
+# The second attempt tolerates common faults of hand-made patches: wrong line counts, white space, distant context.
+_START_SCRIPT = """
+run_dir="$1" workdir="$2"
+chmod 711 "$run_dir" && cd "$workdir" || exit 97
+if [ -s "$run_dir/submission.patch" ]; then
+    git apply --whitespace=nowarn "$run_dir/submission.patch" ||
+    git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$run_dir/submission.patch" ||
+    exit 96
+fi
+export MERGEMILL_REPORT_DIR="$run_dir/report"
+[ ! -f "$run_dir/files" ] || export MERGEMILL_FILES="$run_dir/files"
+[ ! -f "$run_dir/test.patch" ] || export MERGEMILL_TEST_PATCH="$run_dir/test.patch"
+[ -f "$run_dir/collect.sh" ] || exec /bin/bash "$run_dir/evaluate.sh"
+. "$run_dir/collect.sh"
+/bin/bash "$run_dir/evaluate.sh"
+code=$?
+[ ! -d "$run_dir/report" ] || write_coverage "$run_dir/report/covered.lines"
+exit $code
+"""
+
+_REPORT_FILES = ("junit.xml", "times", "canaries", "known", "error", "cpu", coverage.COVERAGE_FILE)
+"""Files collected from the report folder. They belong to root; the tests write to a folder beside them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationResult:
+    """Result of one run. `report` is None when the runner left none that can be read."""
+
+    exec_result: ExecResult
+    report: EvaluationReport | None
+    """Outcomes without the canaries."""
+    test_seconds: float
+    """Seconds that the test process ran, start of the interpreter included."""
+    script_sha256: str
+    log: str
+    is_applied: bool
+    """Whether the patch applied; if not, no test ran."""
+    canary_status: str
+    """`right`, `wrong` (a canary has an impossible status), `missing`, or `none` where the script adds no canaries."""
+    has_forged_canary: bool = False
+    """Whether the canary that must fail is reported as passed, which an unmanipulated runner never does."""
+    infrastructure_error: str | None = None
+    cpu_seconds: float | None = None
+    """Processor time of the tests and all their processes, where the script meters it and the kernel provides it."""
+    covered_lines: coverage.CoveredLines | None = None
+    """Lines that were executed, where they were collected and the language supports it."""
+
+    @property
+    def failure_detail(self) -> str:
+        """Why there is no complete report: a limit ended the run, or the runner left none. Empty otherwise."""
+        if self.exec_result.killed_by:
+            return f"the tests were ended for {self.exec_result.killed_by}"
+        return "" if self.report is not None else f"the runner left no report, exit code {self.exec_result.exit_code}"
+
+
+def run_tests(
+    pool: ContainerPool,
+    script: str,
+    *,
+    workdir: str = "/testbed",
+    patch: bytes = b"",
+    test_patch: bytes | None = None,
+    files: Sequence[str] = (),
+    seed: int = 0,
+    known_files: Sequence[str] = (),
+    collect_lines: bool = False,
+    last: bool = False,
+) -> EvaluationResult:
+    """Run the evaluation script in a fresh container.
+
+    Args:
+        pool: containers of the task's image.
+        script: the rendered evaluation script.
+        workdir: the tree's folder, as in the script.
+        patch: gold patch or submission, applied first; may be empty. A patch that does not apply is a result.
+        test_patch: replaces the script's own test patch (control runs).
+        files: test files to run instead of the script's; shuffled for every seed but 0.
+        seed: hash seed, and seed of the order of `files`.
+        known_files: further paths of test files, beside those in the tree.
+        collect_lines: whether to collect the executed lines of the tree; the script stays the same.
+        last: whether this is the pool's last run.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    run_dir = f"/mergemill-{secrets.token_hex(8)}"
+    inputs = {"evaluate.sh": script.encode(), "submission.patch": patch}
+    inputs |= {} if test_patch is None else {"test.patch": test_patch}
+    inputs |= {"files": "".join(f"{file}\n" for file in _shuffle_files(files, seed)).encode()} if files else {}
+    inputs |= coverage.load_collectors() if collect_lines else {}
+    exec_result = pool.run(
+        ["/bin/bash", "-c", _START_SCRIPT, "mergemill", run_dir, workdir],
+        files={f"{run_dir}/{name}": content for name, content in inputs.items()},
+        collect=[f"{run_dir}/report/{name}" for name in _REPORT_FILES],
+        env={"MERGEMILL_SEED": str(seed)},
+        last=last,
+    )
+    return _parse_result(exec_result, script, known_files)
+
+
+def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str]) -> EvaluationResult:
+    """Return the result of a run from the files it left."""
+    files = {path.rpartition("/")[2]: content for path, content in exec_result.files.items()}
+    canary_list = files.get("canaries", b"").decode()
+    full_report = _parse_report(files, known_files)
+    report, canary_status = _split_canaries(full_report, canary_list)
+    return EvaluationResult(
+        exec_result=replace(exec_result, files={}),
+        report=report,
+        canary_status=canary_status,
+        test_seconds=_parse_test_seconds(files),
+        script_sha256=hashlib.sha256(script.encode()).hexdigest(),
+        log=exec_result.output,
+        is_applied=exec_result.exit_code != PATCH_FAILED_EXIT or bool(files),
+        has_forged_canary=_has_forged_canary(full_report, canary_list),
+        infrastructure_error=files["error"].decode(errors="replace").strip() if "error" in files else None,
+        cpu_seconds=int(files.get("cpu", b"0")) / 1e9 or None,
+        covered_lines=coverage.parse_coverage(files.get(coverage.COVERAGE_FILE)),
+    )
+
+
+def _has_forged_canary(report: EvaluationReport | None, canary_list: str) -> bool:
+    """Return whether the canary that must fail has passed. `canary_list`: lines `pass FILE` and `fail FILE`."""
+    failing = {line.partition(" ")[2] for line in canary_list.splitlines() if line.startswith("fail ")}
+    outcomes = report.outcomes.items() if report else ()
+    return any(test.partition("::")[0] in failing and o.status is OutcomeStatus.PASSED for test, o in outcomes)
+
+
+def _shuffle_files(files: Sequence[str], seed: int) -> list[str]:
+    shuffled = list(files)
+    if seed:
+        shuffled.sort()
+        Random(seed).shuffle(shuffled)  # noqa: S311 - an order, not a secret
+    return shuffled
+
+
+def _parse_report(collected: Mapping[str, bytes], known_files: Sequence[str]) -> EvaluationReport | None:
+    if "junit.xml" not in collected:
+        return None
+    known = collected.get("known", b"").decode(errors="surrogateescape").split("\0")
+    try:
+        return junit.parse_junit(collected["junit.xml"], {*known, *known_files} - {""})
+    except junit.UnreadableReportError:
+        return None
+
+
+def _parse_test_seconds(collected: Mapping[str, bytes]) -> float:
+    times = collected.get("times", b"").split()
+    return (int(times[1]) - int(times[0])) / 1e9 if len(times) == 3 else 0.0
+
+
+def _split_canaries(report: EvaluationReport | None, canary_list: str) -> tuple[EvaluationReport | None, str]:
+    """Return the report of the real tests, and the status of the canaries (`EvaluationResult.canary_status`).
+
+    `canary_list`: lines `pass FILE` and `fail FILE`.
+    """
+    lines = (line.partition(" ") for line in canary_list.splitlines())
+    required = {file: OutcomeStatus.PASSED if word == "pass" else OutcomeStatus.FAILED for word, _, file in lines}
+    if report is None or not required:
+        return report, "missing" if required else "none"
+    canaries: dict[str, Outcome] = {}
+    tests: dict[str, Outcome] = {}
+    for test, outcome in report.outcomes.items():
+        file = test.partition("::")[0]
+        if file in required:
+            canaries[file] = outcome
+        else:
+            tests[test] = outcome
+    if any(outcome.status is not required[file] for file, outcome in canaries.items()):
+        canary_status = "wrong"
+    else:
+        canary_status = "right" if len(canaries) == len(required) else "missing"
+    uncollected = {file: detail for file, detail in report.uncollected.items() if file not in required}
+    return EvaluationReport(outcomes=tests, uncollected=uncollected), canary_status

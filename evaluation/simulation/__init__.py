@@ -1,0 +1,1 @@
+"""Simulated test runs: a model predicts the report where tests cannot be run. The result never counts as verified."""

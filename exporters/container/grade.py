@@ -1,0 +1,382 @@
+"""Grade the submission in the task's tree: run eval.sh, read its report and check for tampering.
+
+    python3 -I -S grade.py [--patch FILE] --reward FILE     Harbor: apply the patch, write flat numbers as JSON
+    python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, one line per test
+
+Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library only. The folder of
+this file also holds task.json, eval.sh and, where the task has one, control.patch. Exit code 0: resolved. 1: not
+resolved. 97: infrastructure failure, nothing was written.
+
+Output of the test process is ignored. Only a JUnit report counts, and every listed test must be in it. Two canaries of
+unpredictable names must have the required status. In a second run with sabotaged tests these must fail; a submission
+that rewrites the outcomes of tests makes them pass.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from xml.etree import ElementTree
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HOME = "/home/mergemill"
+UID = 1000
+INFRASTRUCTURE_EXIT = 97
+HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
+MAX_REPORT = 128 * 1024 * 1024
+ORDER = ("passed", "xfailed", "skipped", "failed", "error")
+OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
+# As in `mergemill grade`, the second attempt tolerates common faults of hand-made patches.
+APPLY = (
+    ("git", "apply", "--whitespace=nowarn"),
+    ("git", "apply", "--whitespace=nowarn", "--recount", "--ignore-whitespace", "-C1"),
+)
+
+
+class InfrastructureFailure(Exception):  # noqa: N818 - not an error of the submission
+    """The evaluation itself failed, so there is no score."""
+
+
+# ------------------------------------------------------------------------------------------------ running eval.sh
+
+
+class OutputBuffer:
+    """Head and tail of a command's output; the rest is dropped."""
+
+    def __init__(self):
+        # type: () -> None
+        self.head = b""
+        self.tail = b""
+
+    def read(self, stream):
+        # type: (object) -> None
+        """Read until the end of `stream`."""
+        while True:
+            block = os.read(stream.fileno(), 65536)
+            if not block:
+                return
+            room = HEAD_BYTES - len(self.head)
+            self.head += block[:room] if room > 0 else b""
+            rest = block[room:] if room > 0 else block
+            self.tail = (self.tail + rest)[-TAIL_BYTES:]
+
+    def to_text(self):
+        # type: () -> str
+        """Return the kept output, with lines changed that a harness would take for markers or results."""
+        text = (self.head + self.tail).decode("utf-8", "replace")
+        return "".join("| %s\n" % line.replace(">>>>> ", "---- ") for line in text.splitlines())
+
+
+def kill_tests():
+    # type: () -> None
+    """Kill all processes of the tests' user."""
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                if os.stat("/proc/" + name).st_uid == UID:
+                    os.kill(int(name), signal.SIGKILL)
+            except OSError:
+                pass  # it has ended
+
+
+def run_script(report, seconds, test_patch=None, files=()):
+    # type: (str, float, object, object) -> OutputBuffer
+    """Run eval.sh once and return its output; `report` is the folder of its report.
+
+    It is killed after `seconds` and then leaves no report. `test_patch` and `files` replace the script's own.
+    """
+    os.mkdir(report)
+    env = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
+    env["MERGEMILL_REPORT_DIR"] = report
+    if test_patch is not None:
+        env["MERGEMILL_TEST_PATCH"] = shutil.copy(str(test_patch), report + ".patch")  # the script removes it
+        env["MERGEMILL_FILES"] = report + ".files"
+        write_file(report + ".files", "".join(name + "\n" for name in files))
+    output = OutputBuffer()
+    process = subprocess.Popen(
+        ["/bin/bash", os.path.join(HERE, "eval.sh")],
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    reader = threading.Thread(target=output.read, args=(process.stdout,), daemon=True)
+    reader.start()
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    kill_tests()
+    reader.join(timeout=10)
+    if process.returncode == INFRASTRUCTURE_EXIT or os.path.exists(os.path.join(report, "error")):
+        print(output.to_text())
+        raise InfrastructureFailure("the evaluation script failed")
+    return output
+
+
+class WritableState:
+    """Folders that the tests' user can write, saved before the first run and restored before the second."""
+
+    def __init__(self, tree, backup):
+        # type: (str, str) -> None
+        os.mkdir(backup, 0o700)
+        self.copies = [(folder, os.path.join(backup, str(n))) for n, folder in enumerate((tree, HOME))]
+        for folder, copy in self.copies:
+            if os.path.isdir(folder):
+                subprocess.check_call(["cp", "-a", folder, copy])
+
+    def restore(self):
+        # type: () -> None
+        """Restore the folders, and delete files of the tests' user elsewhere."""
+        for folder, copy in self.copies:
+            if os.path.isdir(copy):
+                subprocess.check_call(["find", folder, "-mindepth", "1", "-delete"])
+                subprocess.check_call(["cp", "-a", copy + "/.", folder])
+        shared = [p for p in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/lock") if os.path.isdir(p)]  # noqa: S108
+        subprocess.call(["find"] + shared + ["-user", str(UID), "-delete"])
+
+
+# ---------------------------------------------------------------------------------------------- reading the report
+
+
+def parse_outcomes(content, known):
+    # type: (bytes, object) -> dict
+    """Return test id -> status of a JUnit report; {} for content that is no report.
+
+    The canonical form (the root has mergemill="1") has ids verbatim, in the attributes `file` and `name`; in pytest's
+    form they are built as pytest prints them. `known`: paths of the files in the tree, to resolve dotted class names.
+    """
+    if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content:
+        return {}
+    try:
+        root = ElementTree.fromstring(content)  # noqa: S314 - entities are rejected above, the size is capped
+    except (ElementTree.ParseError, ValueError, LookupError):
+        return {}
+    found = {}  # type: dict
+    for test, status in iterate_canonical(root) if root.get("mergemill") == "1" else iterate_pytest(root, known):
+        found[test] = max(found.get(test, "passed"), status, key=ORDER.index)
+    return found
+
+
+def iterate_canonical(root):
+    # type: (ElementTree.Element) -> object
+    """Yield (test id, status) of every row that is a test."""
+    for case in root.iter("testcase"):
+        if case.get("name"):
+            yield case.get("file", "") + "::" + case.get("name"), parse_status(case)[0]
+
+
+def iterate_pytest(root, known):
+    # type: (ElementTree.Element, object) -> object
+    """Yield what `iterate_canonical` yields, for reports of pytest and the unittest harness."""
+    resolver = PathResolver(known)
+    for case in root.iter("testcase"):
+        status, message = parse_status(case)
+        collection = message.startswith(("collection failure", "collection skipped"))
+        if collection or (not case.get("classname") and any(child.tag == "error" for child in case)):
+            continue
+        file, classes = resolver.resolve(case.get("classname", ""), case.get("file", ""))
+        yield "::".join([file] + classes + [case.get("name", "")]), status
+
+
+def parse_status(case):
+    # type: (ElementTree.Element) -> tuple
+    """Return the status and the first line of the reason."""
+    found = ("passed", "")
+    for child in case:
+        text = child.get("message") or child.text or ""
+        message = next((line.strip() for line in text.splitlines() if line.strip()), "")
+        if child.tag == "error":
+            return "error", message
+        if child.tag == "failure":
+            found = ("failed", message)
+        elif child.tag == "skipped" and found[0] == "passed" and message != OLD_XPASS:
+            found = ("xfailed" if child.get("type") == "pytest.xfail" else "skipped", message)
+    return found
+
+
+def to_dotted(path):
+    # type: (str) -> str
+    """Return `tests.test_a` for `tests/test_a.py`."""
+    return (path[:-3] if path.endswith(".py") else path).replace("/", ".")
+
+
+class PathResolver:
+    """Map from a report's `classname` to the file of the tree and the classes in it."""
+
+    def __init__(self, known):
+        # type: (object) -> None
+        self.known = frozenset(known)
+        self.by_dots = {to_dotted(path): path for path in sorted(self.known)}
+        self.by_last = {}  # type: dict
+        for name in self.by_dots:
+            self.by_last.setdefault(name.rpartition(".")[2], []).append(name)
+
+    def resolve(self, classname, file):
+        # type: (str, str) -> tuple
+        """Return (path, classes) of `tests.test_a.TestX.Inner`."""
+        parts = classname.split(".")
+        prefixes = [(".".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1)]
+        for name, classes in prefixes:
+            if name in self.by_dots:
+                return self.by_dots[name], classes
+        stem = to_dotted(file).rpartition(".")[2]
+        behind = parts[len(parts) - parts[::-1].index(stem) :] if stem in parts else []
+        if file in self.known:
+            return file, behind
+        for name, classes in prefixes:  # the root is a subfolder of the tree: the only file with this ending
+            ends = [d for d in self.by_last.get(name.rpartition(".")[2], []) if d.endswith("." + name)]
+            if len(ends) == 1:
+                return self.by_dots[ends[0]], classes
+        return (file, behind) if file else ("/".join(parts), [])
+
+
+def read_entries(report, name):
+    # type: (str, str) -> list
+    """Return the entries of a file that eval.sh wrote, separated by lines or NULs; [] when it is absent."""
+    try:
+        with open(os.path.join(report, name), "rb") as file:
+            text = os.fsdecode(file.read())
+    except OSError:
+        return []
+    return [entry for entry in text.split("\0" if "\0" in text else "\n") if entry]
+
+
+def read_report(report):
+    # type: (str) -> dict
+    """Return test id -> status of the run whose report folder is `report`; {} without a readable report."""
+    try:
+        with open(os.path.join(report, "junit.xml"), "rb") as file:
+            content = file.read(MAX_REPORT)
+    except OSError:
+        return {}
+    canary_files = [line.partition(" ")[2] for line in read_entries(report, "canaries")]
+    return parse_outcomes(content, read_entries(report, "known") + canary_files)
+
+
+def has_forged_canary(report, found):
+    # type: (str, dict) -> bool
+    """Return whether a canary has an impossible status, or is missing although other tests are reported."""
+    for line in read_entries(report, "canaries"):
+        required, _, file = line.partition(" ")
+        statuses = [status for test, status in found.items() if test.startswith(file + "::")]
+        if found and statuses != (["passed"] if required == "pass" else ["failed"]):
+            return True
+    return False
+
+
+# ------------------------------------------------------------------------------------------------------- grading
+
+
+def apply_patch(patch, tree):
+    # type: (str, str) -> bool
+    """Apply the submission's patch and return whether it applied; an empty patch always does."""
+    if os.path.getsize(patch) == 0:
+        return True
+    return any(subprocess.call(list(command) + [patch], cwd=tree) == 0 for command in APPLY)
+
+
+def grade_submission(task, work):
+    # type: (dict, str) -> tuple
+    """Return (listed test id -> whether it passed, kinds of tampering found)."""
+    listed = task["FAIL_TO_PASS"] + task["PASS_TO_PASS"]
+    control_patch = os.path.join(HERE, "control.patch")
+    state = WritableState(task["workdir"], os.path.join(work, "backup")) if task["controls"] else None
+    real = os.path.join(work, "real")
+    print(run_script(real, task["seconds"]).to_text())
+    found = read_report(real)
+    passed = {test: found.get(test) == "passed" for test in listed}
+    if has_forged_canary(real, found):
+        return passed, ["canaries"]
+    if state is None or not all(passed.values()):
+        return passed, []
+    state.restore()
+    second = os.path.join(work, "control")
+    run_script(second, task["seconds"], control_patch, sorted({test.partition("::")[0] for test in task["controls"]}))
+    found = read_report(second)
+    forged = has_forged_canary(second, found) or any(found.get(test) == "passed" for test in task["controls"])
+    return passed, ["controls"] if forged else []
+
+
+def compute_rate(passed, tests):
+    # type: (dict, list) -> float
+    """Return the share of `tests` that passed; 1 for no tests."""
+    return sum(passed[test] for test in tests) / float(len(tests)) if tests else 1.0
+
+
+def write_reward(path, task, passed, tampering, applied):
+    # type: (str, dict, dict, list, bool) -> bool
+    """Write Harbor's reward.json and return whether the task is resolved."""
+    resolved = applied and not tampering and all(passed.values())
+    rewards = {
+        "reward": int(resolved),
+        "f2p_rate": compute_rate(passed, task["FAIL_TO_PASS"]),
+        "p2p_rate": compute_rate(passed, task["PASS_TO_PASS"]),
+        "tampering": len(tampering),
+        "patch_applied": int(applied),
+    }
+    write_file(path, json.dumps(rewards) + "\n")
+    return resolved
+
+
+def write_lines(path, task, passed, tampering):
+    # type: (str, dict, dict, list) -> bool
+    """Write the lines for SWE-bench's log parser and return whether the task is resolved.
+
+    After tampering every test counts as failed.
+    """
+    passed_lines = {}  # type: dict
+    for test in passed:  # ids with equal lines pass together or not at all
+        line = task["escaped_ids"].get(test, test)
+        passed_lines[line] = passed_lines.get(line, True) and passed[test] and not tampering
+    write_file(path, "".join("%s %s\n" % ("PASSED" if passed_lines[line] else "FAILED", line) for line in passed_lines))
+    return all(passed_lines.values())
+
+
+def write_file(path, text):
+    # type: (str, str) -> None
+    """Write a new file, replacing a link or file of that name."""
+    if os.path.lexists(path):
+        os.remove(path)
+    with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        file.write(text)
+
+
+def main(words):
+    # type: (list) -> int
+    """Grade the submission and return the exit code."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--patch")
+    parser.add_argument("--reward")
+    parser.add_argument("--lines")
+    options = parser.parse_args(words)
+    with open(os.path.join(HERE, "task.json"), encoding="utf-8") as file:
+        task = json.load(file)
+    os.chmod(HERE, 0o700)
+    work = tempfile.mkdtemp(prefix="grade-", dir="/")
+    os.chmod(work, 0o711)  # noqa: S103 - the tests' user writes its report somewhere below
+    try:
+        applied = options.patch is None or apply_patch(options.patch, task["workdir"])
+        listed = task["FAIL_TO_PASS"] + task["PASS_TO_PASS"]
+        passed, tampering = grade_submission(task, work) if applied else (dict.fromkeys(listed, False), [])
+    except (InfrastructureFailure, OSError, subprocess.CalledProcessError) as error:
+        print("MERGEMILL_INFRASTRUCTURE_ERROR: %s" % error)
+        return INFRASTRUCTURE_EXIT
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    for kind in tampering:
+        print("tampering: %s" % kind)
+    if options.lines:
+        return 0 if write_lines(options.lines, task, passed, tampering) else 1
+    return 0 if write_reward(options.reward, task, passed, tampering, applied) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

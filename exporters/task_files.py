@@ -1,0 +1,69 @@
+"""Files of a task that both formats contain: its record, and the in-container grader with script and data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from backends.services import Services
+    from taskdb.records import Task
+
+TIMEOUT_FACTOR = 10
+"""A run elsewhere may take this many times the longest run here."""
+MIN_TIMEOUT_SECONDS = 300
+"""Lower bound of the time limit."""
+RECORD_FILE = "record.json"
+"""Name of the file that holds a task's record."""
+
+
+def compute_timeout(task: Task) -> int:
+    """Return the time limit in seconds for one run of the tests elsewhere, in steps of a minute."""
+    seconds = max(MIN_TIMEOUT_SECONDS, TIMEOUT_FACTOR * task.test_seconds)
+    return 60 * -(-int(seconds) // 60)
+
+
+def list_fail_to_pass(task: Task) -> list[str]:
+    """Return the FAIL_TO_PASS ids without their failure kinds."""
+    return [test for test, _ in task.FAIL_TO_PASS]
+
+
+def read_container_file(name: str) -> bytes:
+    """Return the content of a file of `exporters/container`."""
+    return files("exporters").joinpath("container", name).read_bytes()
+
+
+def encode_record(task: Task) -> bytes:
+    """Return the task's record as canonical JSON, from which `exporters.bundle_reader` reads the task back."""
+    return (json.dumps(task.model_dump(mode="json"), sort_keys=True) + "\n").encode()
+
+
+def build_grader_files(
+    task: Task, services: Services, *, escaped_ids: Mapping[str, str] | None = None
+) -> dict[str, bytes]:
+    """Return name -> content of the files that grade the task in its container: script, grader and data.
+
+    Args:
+        task: the task.
+        services: provides the artifacts.
+        escaped_ids: test id -> escaped id, for ids that a log parser would misread.
+    """
+    data = {
+        "name": task.name,
+        "workdir": task.require_plan().workdir,
+        "seconds": compute_timeout(task),
+        "FAIL_TO_PASS": list_fail_to_pass(task),
+        "PASS_TO_PASS": list(task.PASS_TO_PASS),
+        "controls": list(task.controls) if task.control_patch else [],
+        "escaped_ids": dict(escaped_ids or {}),
+    }
+    grader_files = {
+        "eval.sh": services.artifacts.get(task.require_script()),
+        "grade.py": read_container_file("grade.py"),
+        "task.json": (json.dumps(data, indent=1) + "\n").encode(),
+    }
+    if task.control_patch:
+        grader_files["control.patch"] = services.artifacts.get(task.control_patch)
+    return grader_files

@@ -1,0 +1,26 @@
+"""Patterns of test paths in Python projects."""
+
+from __future__ import annotations
+
+import re
+
+from languages.base import COMMON_TEST_PATTERNS
+
+TEST_PATTERNS = (
+    r"^(test|testing)/",  # often source below the top level: django/test, numpy/testing
+    r"(^|/)test_[^/]*\.py$",
+    r"(^|/)[^/]*_tests?\.py$",
+    r"^tests?\.py$",
+)
+TEST_FILE = r"(^|/)(test_[^/]*|[^/]*_tests?|tests?)\.py$"
+_TEST_PATH = re.compile("|".join((*COMMON_TEST_PATTERNS, *TEST_PATTERNS)))
+
+
+def is_test_file(path: str) -> bool:
+    """Return whether pytest or unittest may collect tests from the file."""
+    return re.search(TEST_FILE, path) is not None
+
+
+def is_test_path(path: str) -> bool:
+    """Return whether a Python file is a test, or is in a test folder."""
+    return path.endswith(".py") and _TEST_PATH.search(path) is not None

@@ -1,0 +1,78 @@
+"""`mergemill audit`: leaks, exploits and oracle strength of tasks and bundles."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.config import Settings
+from core.errors import InputError
+from mergemill.cli import output
+from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
+
+if TYPE_CHECKING:
+    from mergemill.audit import BundleAudit, TaskAudit
+
+TargetsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TASK|BUNDLE...", help="Names, ids or beginnings of ids of tasks; folders of exported bundles."
+    ),
+]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("audit")
+@with_settings(*GRADING_SETTINGS, "clones")
+def audit(targets: TargetsArgument, as_json: JsonOption = False, *, settings: Settings) -> None:
+    """Check tasks or bundles for leaks, exploits and weak tests.
+
+    An audit reads image and problem statement for the solution, grades submissions that must score 0, and counts the
+    FAIL_TO_PASS tests that a sabotaged test guards. Findings end it with exit code 3.
+
+    Example: mergemill audit pallets__flask-5063.bugfix
+    """
+    from mergemill.audit import audit_files, audit_targets, resolve_targets  # noqa: PLC0415 - only this command
+
+    resolved = resolve_targets(targets, settings)
+    bundles = [audit_files(folder) for folder in resolved.bundles]
+    for bundle in bundles:
+        _print_bundle(bundle, as_json=as_json)
+    if n_findings := sum(len(bundle.findings) for bundle in bundles):
+        raise InputError(f"{n_findings} findings: files differ from the manifest; no task was audited")
+    n_findings = 0
+    for result in audit_targets(resolved, settings):
+        _print_task(result, as_json=as_json)
+        n_findings += len(result.findings)
+    if n_findings:
+        raise InputError(f"{n_findings} findings: docs/grade.md explains them")
+
+
+def _print_bundle(result: BundleAudit, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json(asdict(result))
+        return
+    verdict = f"{len(result.findings)} findings" if result.findings else "all files match the manifest"
+    content = f"{result.tasks} tasks, {result.format}, manifest {result.manifest_sha256[:16]}"
+    output.print_text(f"{result.bundle}: {verdict} ({content})")
+    if result.findings:
+        output.print_rows(result.findings, ("description", "location"), as_lines=False, nothing="")
+
+
+def _print_task(result: TaskAudit, *, as_json: bool) -> None:
+    if as_json:
+        output.print_json(asdict(result))
+        return
+    if result.skipped or result.strength is None:
+        output.print_text(f"{result.task}: skipped, {result.skipped}")
+        return
+    verdict = f"{len(result.findings)} findings" if result.findings else "no findings"
+    strength = result.strength
+    guarded = f"{strength['controls']} of {strength['fail_to_pass']} FAIL_TO_PASS tests have a sabotaged test"
+    output.print_text(f"{result.task}: {verdict}; {guarded} ({result.image})")
+    if result.findings:
+        output.print_rows(result.findings, ("kind", "location", "description"), as_lines=False, nothing="")
+    output.print_rows(result.probes, ("name", "value", "explanation"), as_lines=False, nothing="")

@@ -1,0 +1,94 @@
+"""Text of one change's history: its position, the events of each stage, attempts, tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mergemill.cli import output
+from taskdb.records import Stage
+
+EVENT_COLUMNS = ("at", "stage", "kind", "verdict", "seconds", "detail")
+ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "tokens", "cost", "detail")
+
+
+def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversation: bool = False) -> None:
+    """Print what `taskdb.queries.explain_change` returned.
+
+    Args:
+        report: the change with its events.
+        has_log: whether the log of its rejection is stored.
+        has_conversation: whether a model's conversation about its build is stored.
+    """
+    name = report["name"]
+    output.print_text(f"{name} of {report['source']}: {_format_position(report['events'])}\n")
+    output.print_text(f"kinds: {format_tags(report['tags'])}\nstatement: {format_verdict(report['verdict'])}\n")
+    events = [
+        {"kind": ""} | event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in report["events"]
+    ]
+    has_kinds = any(event["kind"] for event in events)
+    columns = tuple(column for column in EVENT_COLUMNS if has_kinds or column != "kind")
+    output.print_rows(events, columns, as_lines=False, nothing="no stage has run")
+    if len(report["attempts"]) > 1:
+        output.print_text("\nattempts to build its environment")
+        output.print_rows(report["attempts"], ATTEMPT_COLUMNS, as_lines=False, nothing="")
+    output.print_text("")
+    for task_id in report["tasks"]:
+        output.print_text(f"task: mergemill tasks show {task_id[:16]}")
+    if report["published"]:
+        _print_published(report["published"])
+    if has_log:
+        output.print_text(f"log:  mergemill why {name} --log")
+    if has_conversation:
+        output.print_text(f"conversation: mergemill why {name} --conversation")
+
+
+def _print_published(published: dict[str, Any]) -> None:
+    output.print_text(f"published FAIL_TO_PASS: {published['verdict']}")
+    for name in ("fail_to_pass", "pass_to_pass"):
+        output.print_fields((f"{name} {side}", published[name][side]) for side in ("missing", "extra"))
+
+
+def format_tags(tags: dict[str, Any] | None) -> str:
+    """Return the kinds of a change, each with its strongest evidence."""
+    if tags is None:
+        return "not tagged"
+    kinds = []
+    for tag in tags["change_kinds"]:
+        evidence = f": {tag['evidence'][0]['rule']} {tag['evidence'][0]['quote']!r}" if tag["evidence"] else ""
+        kinds.append(f"{tag['change_kind']} ({tag['confidence']:.2f}{evidence})")
+    route = f"for {' '.join(tags['route'])}" if tags["route"] else tags["stop_reason"]
+    return f"{', '.join(kinds)}; {tags['size']}; {route}"
+
+
+def format_verdict(verdict: dict[str, Any] | None) -> str:
+    """Return the judge's verdict on a statement in one line."""
+    if verdict is None:
+        return "not judged"
+    probabilities = f"underspecified {verdict['underspecified']:.2f}, unfair tests {verdict['unfair_tests']:.2f}"
+    set_aside = f"set aside for {verdict['set_aside']}" if verdict["set_aside"] else ""
+    opinions = f"{len(verdict['opinions'])} opinions" if verdict["opinions"] else ""
+    findings = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]]
+    return "; ".join(part for part in (probabilities, set_aside, opinions, *findings) if part)
+
+
+def _format_position(events: list[dict[str, Any]]) -> str:
+    """Return the last event of each kind of task and of the change itself; certified kinds are listed together."""
+    if not events:
+        return "no stage has run"
+    last = {event.get("kind"): event for event in events}
+    certified = [kind for kind, event in last.items() if kind and event["ok"] and event["stage"] == Stage.CERTIFY]
+    parts = ["certified " + ", ".join(certified)] if certified else []
+    parts += [f"{kind}: {_format_event(event)}" for kind, event in last.items() if kind and kind not in certified]
+    own_event = last.get(None)
+    if own_event and not (parts and own_event["ok"]):
+        parts.append(_format_event(own_event))
+    return "; ".join(parts)
+
+
+def _format_event(event: dict[str, Any]) -> str:
+    if not event["ok"]:
+        detail = f": {event['detail']}" if event["detail"] else ""
+        return f"rejected by {event['stage']}, {event['reason']}{detail}"
+    if event["stage"] == Stage.CERTIFY:
+        return "certified"
+    return f"passed {event['stage']}, the next stage is pending"

@@ -1,0 +1,48 @@
+"""Table of all commands: name, module, summary and panel. `mergemill --help` is printed from it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CommandEntry:
+    """One command. Its module holds `app`, a typer application with one command or a group of them."""
+
+    module: str
+    summary: str
+    """Also the first line of the command's own help."""
+    panel: str
+    """Heading under which `mergemill --help` lists the command."""
+
+
+PIPELINE = "Pipeline"
+SOURCES = "Sources"
+QUERIES = "Queries"
+TASKS = "Tasks"
+MACHINE = "Machine"
+
+COMMANDS: Mapping[str, CommandEntry] = {
+    "run": CommandEntry("run", "Run every stage that has something to do: mine to certify.", PIPELINE),
+    "mine": CommandEntry("mine", "Read changes from sources and select the candidates among them.", PIPELINE),
+    "build": CommandEntry("build", "Build an environment for each candidate that has none.", PIPELINE),
+    "verify": CommandEntry("verify", "Run the tests of each environment with and without the gold patch.", PIPELINE),
+    "judge": CommandEntry("judge", "Judge whether each problem statement is sufficient for its tests.", PIPELINE),
+    "derive": CommandEntry("derive", "Derive tasks from each verified change.", PIPELINE),
+    "certify": CommandEntry("certify", "Certify each task: gold scores 1 in every run, the no-op 0.", PIPELINE),
+    "repos": CommandEntry("repos", "Rank repositories by how many tasks they are likely to give.", SOURCES),
+    "tags": CommandEntry("tags", "Classify the texts of a file by kind of change.", SOURCES),
+    "tasks": CommandEntry("tasks", "List, show, search and count tasks.", QUERIES),
+    "funnel": CommandEntry("funnel", "Count how many changes passed each stage, and why the others did not.", QUERIES),
+    "why": CommandEntry("why", "Show every stage, attempt and rejection of one change.", QUERIES),
+    "sql": CommandEntry("sql", "Run one read-only SQL query.", QUERIES),
+    "export": CommandEntry("export", "Write tasks as a bundle in another tool's format.", TASKS),
+    "grade": CommandEntry("grade", "Grade one submission in a fresh container.", TASKS),
+    "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
+    "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
+    "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),
+    "doctor": CommandEntry(
+        "doctor", "Check this machine's requirements and name the command that fixes each.", MACHINE
+    ),
+}

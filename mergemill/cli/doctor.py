@@ -1,0 +1,30 @@
+"""`mergemill doctor`: requirements of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import typer
+
+from core.config import Settings
+from core.errors import MachineError
+from mergemill.cli import output
+from mergemill.cli.options import GITHUB_SETTINGS, IMAGE_SETTINGS, MODEL_SETTINGS, JsonOption, with_settings
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("doctor")
+@with_settings(*IMAGE_SETTINGS, *GITHUB_SETTINGS, *MODEL_SETTINGS, "clones")
+def doctor(as_json: JsonOption = False, *, settings: Settings) -> None:
+    """Check this machine's requirements and name the command that fixes each.
+
+    Example: mergemill doctor --llm http://localhost:8000/v1 --model qwen3-coder
+    """
+    from mergemill.doctor import run_checks  # noqa: PLC0415 - a wrong option is reported without loading the stages
+
+    checks = run_checks(settings)
+    output.print_rows(map(asdict, checks), (), as_lines=as_json, nothing="")
+    failed = [check.name for check in checks if not check.ok]
+    if failed:
+        raise MachineError(f"checks failed: {', '.join(failed)}", advice="the column `fix` has the command for each")

@@ -1,0 +1,76 @@
+"""`mergemill grade`: the score of one submission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core.config import Settings
+from core.errors import InputError, Transient, UsageError
+from mergemill.cli import output
+from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
+from taskdb.records import to_json
+
+TaskArgument = Annotated[
+    str, typer.Argument(metavar="TASK", help="Name, id or unambiguous beginning of an id of the task.")
+]
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("grade")
+@with_settings(*GRADING_SETTINGS)
+def grade(
+    task: TaskArgument,
+    *,
+    patch: Annotated[Path | None, typer.Option("--patch", metavar="FILE", help="Grade this patch.")] = None,
+    tests: Annotated[
+        Path | None, typer.Option("--tests", metavar="FILE", help="Grade this patch of tests (test-writing tasks).")
+    ] = None,
+    review: Annotated[
+        Path | None, typer.Option("--review", metavar="FILE", help="Grade these findings as JSON (review tasks).")
+    ] = None,
+    gold: Annotated[bool, typer.Option("--gold", help="Grade the task's gold patch.")] = False,
+    noop: Annotated[bool, typer.Option("--noop", help="Grade the empty submission.")] = False,
+    as_json: JsonOption = False,
+    settings: Settings,
+) -> None:
+    """Grade one submission in a fresh container.
+
+    The container has no network, and of the submission it gets the patch alone.
+
+    Example: mergemill grade pallets__flask-5063.bugfix --patch fix.patch
+    """
+    files = {form: file for form, file in (("patch", patch), ("tests", tests), ("review", review)) if file}
+    if len(files) + gold + noop != 1:
+        raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")
+    from mergemill.grading import grade_submission  # noqa: PLC0415 - a wrong option needs no verifiers
+
+    submission = {form: read_submission(form, file) for form, file in files.items()}
+    score = grade_submission(task, submission, settings, gold=gold)
+    fields = to_json(score)
+    if not score.parts:  # a score of 0 or 1 has no parts
+        del fields["parts"]
+    if as_json:
+        output.print_json(fields)
+    else:
+        output.print_fields(fields.items())
+    if score.infrastructure_error:
+        raise Transient(f"not scored: {score.infrastructure_error}")
+
+
+def read_submission(form: str, path: Path) -> bytes:
+    """Return the content of a file to grade; `form` is patch, tests or review.
+
+    Raises:
+        InputError: it cannot be read or is empty.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the {form} {path}: {error.strerror}") from error
+    if not content.strip():
+        raise InputError(f"the {form} {path} is empty", advice="--noop grades the empty submission")
+    return content

@@ -1,0 +1,44 @@
+"""Command group that imports a command's module when the command is invoked."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from mergemill.cli.commands import COMMANDS, CommandEntry
+
+
+class LazyGroup(TyperGroup):
+    """Group of the commands in `COMMANDS`. Its help comes from the table: no command module is imported."""
+
+    def __init__(self, **attributes: Any) -> None:
+        listed = {
+            name: TyperCommand(name, help=entry.summary, rich_help_panel=entry.panel)
+            for name, entry in COMMANDS.items()
+        }
+        super().__init__(**attributes | {"commands": listed})
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return the command of that name, or None."""
+        del ctx
+        return load_command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the group."""
+        listing = TyperGroup(
+            name=self.name,
+            commands=dict(self.commands),
+            rich_markup_mode=self.rich_markup_mode,
+            params=self.params,
+            help=self.help,
+            epilog=self.epilog,
+        )
+        listing.format_help(ctx, formatter)
+
+
+def load_command(entry: CommandEntry) -> Any:
+    """Import the module of a command and return the command."""
+    return typer.main.get_command(import_module(f"mergemill.cli.{entry.module}").app)

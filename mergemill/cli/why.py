@@ -1,0 +1,63 @@
+"""`mergemill why`: every stage, attempt and rejection of one change."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from core.config import Settings
+from core.errors import InputError
+from mergemill.cli import output
+from mergemill.cli.change_report import print_change_report
+from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.services import open_artifacts
+from taskdb import queries
+from taskdb.attempts import find_transcript
+from taskdb.store import Store
+
+app = typer.Typer(add_completion=False)
+MESSAGE_CHARACTERS = 4000
+"""Characters printed of each message and tool result of a conversation."""
+
+
+@app.command("why")
+@with_settings(*READ_SETTINGS)
+def why(
+    change: IdArgument,
+    log: Annotated[bool, typer.Option("--log", help="Print the log of its rejection instead.")] = False,
+    conversation: Annotated[
+        bool, typer.Option("--conversation", help="Print the model's conversation about its build instead.")
+    ] = False,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Show every stage, attempt and rejection of one change.
+
+    Example: mergemill why pallets__flask-5063 --log
+    """
+    with Store.open(settings.db, create=False) as store:
+        pull_request = queries.resolve_change(store, change)
+        report = queries.explain_change(store, pull_request)
+        log_hash = queries.find_rejection_log(store, pull_request)
+        transcript = find_transcript(store, pull_request)
+    if log:
+        if log_hash is None:
+            raise InputError(f"{report['name']} has no log of a rejection")
+        output.print_text(open_artifacts(settings).get_text(log_hash))
+    elif conversation:
+        _print_conversation(report["name"], transcript, settings)
+    elif as_json:
+        output.print_json(report)
+    else:
+        print_change_report(report, has_log=log_hash is not None, has_conversation=transcript is not None)
+
+
+def _print_conversation(name: str, transcript: str | None, settings: Settings) -> None:
+    from builders.agent.transcript import Transcript  # noqa: PLC0415 - only --conversation needs the builders
+
+    if transcript is None:
+        raise InputError(f"no model was queried for {name}")
+    content = open_artifacts(settings).get(transcript)
+    output.print_text(Transcript.from_bytes(content).format_markdown(shown=MESSAGE_CHARACTERS))

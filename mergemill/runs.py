@@ -1,0 +1,132 @@
+"""One invocation of `run` or of a single stage: which steps run over which changes, and the state afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from backends.cluster.local import LocalCluster
+from backends.services import Services
+from core.config import Settings
+from mergemill.images.budget import ImageBudget
+from mergemill.images.fetch import enable_fetching
+from mergemill.kinds import get_prerequisites
+from mergemill.pipeline import PipelineRun, list_steps
+from mergemill.progress import MessageProgress
+from mergemill.services import make_services
+from miner.sources import canonicalize_source
+from taskdb.chains import Scope
+from taskdb.lineage import Lineage
+from taskdb.queries import compute_funnel, compute_summary, find_examples
+from taskdb.records import Stage
+from taskdb.store import Store
+
+ENGINE_STAGES = (Stage.BUILD, Stage.VERIFY)
+"""Stages that need a Docker engine, whatever kinds of tasks are requested."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """Result of one invocation. `summary`, `funnel` and `examples` describe the run's sources in the database."""
+
+    exit_code: int
+    n_new: int
+    """Results that this invocation wrote."""
+    summary: dict[str, Any]
+    funnel: list[dict[str, Any]]
+    examples: dict[tuple[str, str], str]
+    """(stage, reason) -> name of the newest change that was rejected so."""
+
+
+def run_stages(
+    stage: Stage | None,
+    scope: Scope,
+    settings: Settings,
+    progress: MessageProgress,
+    on_stop: Callable[[], None] = lambda: None,
+) -> RunReport:
+    """Run one stage, or all stages of the scope for None, over everything that is pending.
+
+    Args:
+        stage: the stage, or None for `run`.
+        scope: sources, changes, kinds and stages.
+        settings: all settings.
+        progress: is shown each result; entered and left here.
+        on_stop: called when the run is interrupted, before the containers are stopped.
+
+    Raises:
+        MachineError: no engine answers, and a stage needs one.
+        InputError: there is no database, and the stage reads one.
+        Transient: the database cannot be written.
+    """
+    needs_engine = _needs_engine(scope)
+    services = make_services(settings, engine=needs_engine)
+    if scope.retry:
+        _clear_build_failures(settings)
+    mines = stage in (None, Stage.MINE)
+    with Store.open(settings.db, create=mines, clock=services.clock) as store, progress:
+        services = enable_fetching(services, store)
+        stop = partial(_stop_services, services if needs_engine else None, on_stop)
+        cluster = LocalCluster(workers=settings.workers, stop=stop)
+        resolve_source = partial(canonicalize_source, clones=settings.store_dir / "clones")
+        run = PipelineRun(store, services, cluster, progress, settings.workers, resolve_source=resolve_source)
+        if settings.image_budget is not None and Stage.BUILD in scope.stages:
+            run.make_room = ImageBudget(services, store, progress.print_message).free_space
+        _process(run, stage, scope if mines else _resolve_scope(scope, resolve_source))
+        return _build_report(run, _resolve_scope(scope, resolve_source))  # mining may have found earlier names
+
+
+def _build_report(run: PipelineRun, scope: Scope) -> RunReport:
+    return RunReport(
+        exit_code=run.exit_code,
+        n_new=run.n_new,
+        summary=compute_summary(run.store, scope.sources),
+        funnel=compute_funnel(run.store, scope.sources),
+        examples=find_examples(run.store, scope.sources),
+    )
+
+
+def _clear_build_failures(settings: Settings) -> None:
+    from builders.layer_failures import clear_failures  # noqa: PLC0415 - only a retry needs the builders here
+
+    clear_failures(settings.store_dir)
+
+
+def _needs_engine(scope: Scope) -> bool:
+    """Whether a Docker engine must answer at the start. The deriver opens one later when a kind runs something."""
+    certified = get_prerequisites(scope.certified if Stage.CERTIFY in scope.stages else ())
+    certifies_in_engine = any(prerequisites.needs_environment for prerequisites in certified.values())
+    return certifies_in_engine or any(stage in ENGINE_STAGES for stage in scope.stages)
+
+
+def _resolve_scope(scope: Scope, resolve_source: Callable[[str], str]) -> Scope:
+    """Return the scope with its sources spelled as records have them."""
+    return replace(scope, sources=list(dict.fromkeys(map(resolve_source, scope.sources))))
+
+
+def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
+    if stage is Stage.MINE:
+        run.process((), _mine(run, scope))
+        return
+    steps = tuple(step for step in list_steps() if step.stage in scope.stages)
+    run.process(steps, _mine(run, scope) if stage is None else run.store.find_pending(stage, scope))
+    if stage in (None, Stage.DERIVE):  # a task of two changes can be derived once both are judged
+        pair_steps = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
+        run.process(pair_steps, run.store.find_open_pairs(_resolve_scope(scope, run.resolve_source)))
+
+
+def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
+    from miner.mine import mine, open_readers  # noqa: PLC0415 - the other stages do not pay for the miner
+
+    with open_readers(scope.sources, run.services) as readers:
+        yield from run.mine(partial(mine, only=scope.only, find_similar=run.find_similar, readers=readers), scope)
+
+
+def _stop_services(services: Services | None, on_stop: Callable[[], None]) -> None:
+    on_stop()
+    if services is not None:
+        services.sandbox.stop()
+        if services.model is not None:
+            services.model.stop()

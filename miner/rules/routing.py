@@ -1,0 +1,20 @@
+"""Rules on tags: whether any kind of task can be derived from the change."""
+
+from __future__ import annotations
+
+from core.config import Settings
+from miner.changes import Change
+from miner.tags.tag import is_primarily_performance
+
+
+def has_tests_or_is_performance(change: Change, _: Settings) -> str | None:
+    """Pass when the test patch changes a file, or the primary kind, the diff considered, is `performance`."""
+    if change.tags is None or change.split.test.files or is_primarily_performance(change.tags.change_kinds):
+        return None
+    return f"no test file is changed, and its primary kind is {change.tags.primary}"
+
+
+def has_route(change: Change, _: Settings) -> str | None:
+    """Pass when at least one kind of task can be derived (`miner.tags.routes`)."""
+    tags = change.tags
+    return f"{tags.primary}: {tags.stop_reason}" if tags and tags.stop_reason else None

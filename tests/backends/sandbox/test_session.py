@@ -1,0 +1,76 @@
+"""Container sessions of the Docker backend: shared files between commands, and replacement of dead containers."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import IO
+
+import pytest
+
+from backends.sandbox.docker import DockerSandbox
+from backends.sandbox.execution import ResourceLimits
+
+pytestmark = pytest.mark.docker
+LIMITS = ResourceLimits(seconds=60, memory_mb=256, disk_mb=64, pids=64, cpus=1.0, output_bytes=4000)
+
+
+@contextmanager
+def tree() -> Iterator[IO[bytes]]:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as tar:
+        member = tarfile.TarInfo("testbed/setup.py")
+        member.size = 3
+        tar.addfile(member, io.BytesIO(b"x=1"))
+    content.seek(0)
+    yield content
+
+
+def test_commands_run_as_root_with_tree_files_and_environment(base: str) -> None:
+    with DockerSandbox().open_session(
+        base,
+        limits=LIMITS,
+        tree=tree,
+        files={"/run/mergemill/ca.pem": b"pem"},
+        env={"COLOUR": "blue"},
+        workdir="/testbed",
+    ) as shell:
+        first = shell.run(
+            "cat setup.py /run/mergemill/ca.pem; echo $COLOUR; id -u; echo 1 > /tmp/a; exit 3", seconds=10
+        )
+        assert (first.exit_code, first.output) == (3, "x=1pemblue\n0\n")
+        assert shell.run("cat /tmp/a", seconds=10).output == "1\n"
+
+
+def test_a_background_process_does_not_delay_the_result(base: str) -> None:
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        started = time.monotonic()
+        assert shell.run("sleep 50 & echo done", seconds=30).output == "done\n"
+        assert time.monotonic() - started < 8
+
+
+def test_a_long_output_keeps_head_and_tail(base: str) -> None:
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        text = shell.run("echo first; seq 100000; echo last", seconds=10).output
+    assert text.startswith("first\n")
+    assert text.endswith("last\n")
+    assert len(text) < 4200
+
+
+def test_a_full_disk_ends_the_container_and_the_next_command_has_a_fresh_one(base: str) -> None:
+    fill = "for n in $(seq 400); do head -c 1000000 /dev/zero > /tmp/$n; sleep 0.01; done; sleep 20"
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        assert shell.run(fill, seconds=40).killed_by == "disk"
+        assert shell.run("ls /tmp", seconds=10).output == ""
+
+
+def test_a_container_whose_time_is_up_is_replaced(base: str) -> None:
+    with DockerSandbox().open_session(base, limits=replace(LIMITS, seconds=1)) as shell:
+        shell.run("echo here > /tmp/a", seconds=10)
+        time.sleep(2.5)
+        assert shell.run("cat /tmp/a", seconds=10).killed_by == "time"
+        assert shell.run("cat /tmp/a", seconds=10).exit_code == 1

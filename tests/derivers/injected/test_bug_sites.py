@@ -1,0 +1,84 @@
+"""Files and lines into which bugs are injected, and their patches."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from backends.git import GitError, GitRepository
+from derivers.injected import bug_sites
+from derivers.injected.patches import build_injection_patches
+from derivers.mutation import build_patch
+from tests.helpers import TinyRepo
+from tests.records import make_candidate, make_pull_request
+
+CODE = "def f(a):\n    if a < 1:\n        return 2\n    return a + 3\n"
+
+
+def history(path: Path) -> tuple[TinyRepo, str]:
+    repo = TinyRepo(path)
+    files: dict[str, str | bytes | None] = {
+        "greet.py": CODE,
+        "other.py": CODE,
+        "words.py": CODE,
+        "docs/conf.py": CODE,
+        "tests/helper.py": CODE,
+        "tests/test_words.py": "def test_f(): pass\n",
+        "data.json": "{}",
+        "setup.py": CODE,
+    }
+    return repo, repo.commit("Start", files)
+
+
+def test_bugs_are_injected_into_covered_source_files_those_of_the_change_first(tmp_path: Path) -> None:
+    repo, base = history(tmp_path)
+    change = make_candidate(make_pull_request(), base_commit=base)
+    found = bug_sites.select_files(change, GitRepository(repo.path), None, ["tests/test_words.py::test_f"])
+    assert list(found) == ["greet.py", "words.py", "other.py"]
+    covered = {"other.py": frozenset({2}), "tests/helper.py": frozenset({1})}
+    found = bug_sites.select_files(change, GitRepository(repo.path), covered, [])
+    assert list(found) == ["other.py"]
+    assert {bug.line for bug in bug_sites.list_mutants(change, found, covered)} == {2}
+
+
+def test_the_order_depends_on_the_change(tmp_path: Path) -> None:
+    contents = {"greet.py": CODE.encode()}
+    orders = [
+        bug_sites.list_mutants(make_candidate(make_pull_request(number)), contents, None) for number in (1, 1, 2, 3)
+    ]
+    assert orders[0] == orders[1]
+    assert {bug.after for bug in orders[0]} == {bug.after for bug in orders[2]}
+    assert orders[0] != orders[2] or orders[0] != orders[3]
+
+
+def test_the_three_patches_apply_to_their_trees(tmp_path: Path) -> None:
+    repo, base = history(tmp_path / "repo")
+    bugs = [
+        build_patch("words.py", CODE.encode(), CODE.replace("a < 1", "a > 1").encode()),
+        build_patch("words.py", CODE.encode(), CODE.replace("a + 3", "a - 3").encode()),
+    ]
+    subprocess.run(["git", "clone", "-q", "--bare", repo.path, tmp_path / "bare"], check=True)
+    given = build_injection_patches(GitRepository(tmp_path / "bare"), base, bugs, ["tests/test_words.py"])
+    apply(repo, given.setup_patch)
+    assert not (repo.path / "tests/test_words.py").exists()
+    assert (repo.path / "words.py").read_text() == CODE.replace("a < 1", "a > 1").replace("a + 3", "a - 3")
+    apply(repo, given.test_patch)
+    apply(repo, given.gold_patch)
+    assert repo.git("status", "--porcelain") == ""
+    assert b"test_words" not in given.gold_patch
+    assert b"words.py" not in given.test_patch.replace(b"test_words.py", b"")
+
+
+def test_bugs_in_the_same_line_do_not_combine(tmp_path: Path) -> None:
+    repo, base = history(tmp_path / "repo")
+    bugs = [
+        build_patch("words.py", CODE.encode(), CODE.replace("a < 1", f"a {sign} 1").encode()) for sign in (">", "==")
+    ]
+    with pytest.raises(GitError):
+        build_injection_patches(GitRepository(repo.path), base, bugs, [])
+
+
+def apply(repo: TinyRepo, patch: bytes) -> None:
+    subprocess.run(["git", "apply"], cwd=repo.path, input=patch, check=True)

@@ -1,0 +1,82 @@
+"""Forged and damaged reports are converted or rejected, without any other exception."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from evaluation.harness.reports.core import ConversionError
+from evaluation.harness.reports.main import convert_report
+from evaluation.reports import converter, junit
+from exporters.container import grade
+from tests.evaluation.test_reports import RECORDINGS, copy_recording, write_files
+
+BOMB = '<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;">]><testsuite><testcase name="&c;"/></testsuite>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB,
+        "<a>" * 100_000,
+        "[" * 100_000,
+        '{"testResults":' * 50_000,
+        '{"testResults": [{"name": 1, "assertionResults": {"a": 1}}, 3, null]}',
+        '{"stats": {}, "tests": [{"file": ["x"]}], "failures": 7}',
+        '{"tests": [{"backtrace": 99, "command": [1, null]}], "backtraceGraph": {"nodes": {}, "files": 3}}',
+        '{"examples": [{"id": 7, "exception": []}], "messages": {"a": 1}}',
+        '{"Action": "fail", "Package": "x"}\n{"Action": "pass", "Package": "x", "Test": "T", "Elapsed": []}',
+        "test a ... ok\n" + "test " * 10_000,
+        "ok 1\n" + " " * 50_000 + "ok 1",
+        "1.." + "9" * 10_000,
+        "\x00" * 1000,
+    ],
+)
+def test_hostile_reports_are_converted_or_rejected(text: str, tmp_path: Path) -> None:
+    out, tree = write_files(tmp_path, {"report": text})
+    for name in converter.FORMATS:
+        try:
+            junit.parse_junit(convert_report(name, out, tree), [])
+        except ConversionError:
+            continue
+
+
+def test_entities_are_rejected_in_any_encoding(tmp_path: Path) -> None:
+    out, tree = write_files(tmp_path, {})
+    (tmp_path / "out/x.xml").write_bytes(BOMB.encode("utf-16"))
+    with pytest.raises(ConversionError):
+        convert_report("junit", out, tree)
+
+
+def test_links_and_pipes_are_not_followed(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.xml"
+    secret.write_text('<testsuite><testcase classname="a" name="one"/></testsuite>')
+    out, tree = write_files(tmp_path, {})
+    (tmp_path / "out/link.xml").symlink_to(secret)
+    subprocess.run(["mkfifo", f"{out}/pipe.xml"], check=True)
+    with pytest.raises(ConversionError):
+        convert_report("junit", out, tree)
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_a_damaged_report_raises_no_unexpected_exception(recording: str, tmp_path: Path) -> None:
+    name, out, tree = copy_recording(recording, tmp_path)
+    path = max((path for path in out.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+    content_bytes, draw = path.read_bytes(), random.Random(recording)
+    for _ in range(25):
+        cut = bytearray(
+            content_bytes[: draw.randrange(len(content_bytes) + 1)] if draw.random() < 0.5 else content_bytes
+        )
+        for _ in range(draw.randrange(12)):
+            if cut:
+                cut[draw.randrange(len(cut))] = draw.choice(b'<>&"{}[]:,\\\0\n1#-\xff')
+        path.write_bytes(bytes(cut))
+        try:
+            content = convert_report(name, str(out), str(tree))
+        except ConversionError:
+            continue
+        junit.parse_junit(content, [])
+        grade.parse_outcomes(content, [])

@@ -1,0 +1,41 @@
+"""Significance of a difference between times, and the guaranteed speedup."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluation.performance.timing import (
+    ALPHA,
+    RUNS_PER_TREE,
+    compute_guaranteed_speedup,
+    compute_p_value,
+    compute_speedup,
+)
+
+BASE = [2.0, 2.1, 2.05, 1.95, 2.2]
+
+
+def test_a_clear_speedup_is_significant_and_the_guaranteed_speedup_is_smaller() -> None:
+    after = [0.5, 0.55, 0.52, 0.6, 0.51]
+    assert len(BASE) == len(after) == RUNS_PER_TREE
+    assert compute_p_value(BASE, after) < ALPHA
+    assert compute_speedup(BASE, after) == pytest.approx(2.05 / 0.52)
+    guaranteed = compute_guaranteed_speedup(BASE, after)
+    assert 3.0 < guaranteed < compute_speedup(BASE, after)
+    assert compute_p_value(BASE, [seconds * guaranteed * 0.999 for seconds in after]) < ALPHA
+    assert compute_p_value(BASE, [seconds * guaranteed * 1.001 for seconds in after]) >= ALPHA
+
+
+@pytest.mark.parametrize(
+    "after",
+    [list(reversed(BASE)), [2.0, 2.3, 1.9, 2.1, 2.15], [4.0, 4.1, 4.2, 4.3, 4.4], [0.1, 9.0, 0.1, 9.0, 9.0]],
+    ids=["the-same", "noise", "slower", "scattered"],
+)
+def test_without_a_speedup_none_is_guaranteed(after: list[float]) -> None:
+    assert compute_p_value(BASE, after) >= ALPHA
+    assert compute_guaranteed_speedup(BASE, after) < 1
+
+
+def test_times_too_short_for_the_clock_are_no_error() -> None:
+    assert compute_speedup([0.0, 0.0], [0.0, 0.0]) == 0.0
+    assert compute_guaranteed_speedup([0.0] * RUNS_PER_TREE, [0.0] * RUNS_PER_TREE) == 0.0

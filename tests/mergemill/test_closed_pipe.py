@@ -1,0 +1,132 @@
+"""Every command that prints data ends quietly when the reader closes the pipe, as `head` does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mergemill.cli.commands import COMMANDS
+from taskdb.artifacts import Artifacts
+from taskdb.store import Store
+from tests.cli import make_command_environment
+from tests.sample import make_sample
+from tests.taskdb.chains import add_chain
+
+INSTANCE = {
+    "instance_id": "ada__greet-1",
+    "repo": "ada/greet",
+    "base_commit": "0" * 40,
+    "patch": "diff --git a/greet.py b/greet.py\n--- a/greet.py\n+++ b/greet.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n",
+    "test_patch": "diff --git a/test_x.py b/test_x.py\n--- a/test_x.py\n+++ b/test_x.py\n@@ -1 +1 @@\n-x = 1\n+x = 2\n",
+    "problem_statement": "Greeting must be polite.",
+    "created_at": "2024-01-01T00:00:00Z",
+    "FAIL_TO_PASS": '["test_x.py::test_x"]',
+    "PASS_TO_PASS": "[]",
+}
+READING_COMMANDS = [
+    "--help",
+    "tasks list",
+    "tasks list --json",
+    "tasks search fix",
+    "tasks search fix --json",
+    "tasks stats",
+    "tasks stats --json",
+    "tasks yields",
+    "tasks yields --json",
+    "tasks show ada__greet-1.bugfix",
+    "tasks show ada__greet-1.bugfix --json",
+    "tasks material ada__greet-1.bugfix --out material",
+    "funnel",
+    "funnel --json",
+    "funnel --by kind --json",
+    "why ada__greet-1",
+    "why ada__greet-1 --json",
+    "sql 'SELECT * FROM changes'",
+    "sql 'SELECT a.seq FROM event a, event b, event c, event d' --json",
+    "skills list",
+    "skills list --json",
+    "skills check skills",
+    "tags texts.jsonl",
+    "tags texts.jsonl --json",
+    "judge instances:instances.jsonl",
+    "judge instances:instances.jsonl --json",
+    "repos git:ada__greet --no-api",
+    "repos git:ada__greet --no-api --json",
+    "mine git:ada__greet",
+    "mine git:ada__greet --json",
+    "run git:ada__greet --kind review --json",
+    "derive --kind review --json",
+    "doctor",
+    "doctor --json",
+]
+ENGINE_COMMANDS = ["images list", "images list --json", "images prune --dry-run", "images prune --dry-run --json"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a database, a repository, and files that the commands read."""
+    artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
+    patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        add_chain(store, 1, **patches)
+        add_chain(store, 2, **patches)
+    make_sample(tmp_path / "ada__greet")
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "texts.jsonl").write_text('{"message": "Fix a crash"}\n{"message": "Add a feature"}\n')
+    (tmp_path / "instances.jsonl").write_text(json.dumps(INSTANCE) + "\n")
+    return tmp_path
+
+
+def run_with_closed_pipe(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command whose output is a pipe that its reader has closed."""
+    script = f"set -o pipefail; {{ sleep 0.2; mergemill {command}; }} | :"
+    return subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        env=make_command_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("command", READING_COMMANDS)
+def test_a_closed_pipe_ends_a_command_quietly(command: str, folder: Path) -> None:
+    done = run_with_closed_pipe(command, folder)
+    assert done.returncode in (0, 141), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("command", ENGINE_COMMANDS)
+def test_a_closed_pipe_ends_a_command_that_needs_the_engine_quietly(command: str, folder: Path) -> None:
+    done = run_with_closed_pipe(command, folder)
+    assert done.returncode in (0, 141), done.stderr
+    assert "Broken" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["tasks list --json", "funnel --json", "doctor --json"])
+def test_head_reads_the_first_line_of_a_command(command: str, folder: Path) -> None:
+    script = f"set -o pipefail; mergemill {command} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=folder, env=make_command_environment(), capture_output=True, text=True, check=False
+    )
+    assert isinstance(json.loads(done.stdout), dict)
+    assert done.returncode in (0, 4, 141) if command.startswith("doctor") else done.returncode in (0, 141)
+
+
+def test_a_closed_standard_error_ends_a_command_quietly(folder: Path) -> None:
+    script = "set -o pipefail; { sleep 0.2; mergemill tasks show nothing 2>&1; } | :"
+    done = subprocess.run(["bash", "-c", script], cwd=folder, env=make_command_environment(), check=False)
+    assert done.returncode in (0, 141)
+
+
+def test_every_command_that_prints_data_is_covered() -> None:
+    covered = {command.split()[0] for command in READING_COMMANDS + ENGINE_COMMANDS}
+    # The other stages print as `run` does; `export`, `grade` and `audit` as `tasks show`, after work on images.
+    assert set(COMMANDS) - covered == {"build", "verify", "certify", "export", "grade", "audit"}

@@ -1,0 +1,158 @@
+"""From a repository to bundles, through every command, as a newcomer types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from exporters.manifest import check_manifest
+from tests.cli import run_mergemill
+from tests.sample import make_sample
+
+NAME = "ada__greet-3.bugfix"
+SUMMARY = [
+    "event",
+    "new",
+    "mined",
+    "candidates",
+    "environments",
+    "verified",
+    "tasks",
+    "certified",
+    "rejected",
+    "seconds",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the sample was run."""
+    folder = tmp_path_factory.mktemp("whole")
+    make_sample(folder / "ada__greet")
+    first = run_mergemill("run", "git:ada__greet", "--json", cwd=folder)
+    assert first.exit_code == 0, first.stderr
+    last = first.lines[-1]
+    assert list(last) == SUMMARY
+    assert (last["new"], last["mined"], last["candidates"], last["certified"]) == (14, 4, 2, 2)
+    assert (last["tasks"], last["rejected"]) == ({"bugfix": 2}, {"no-source": 1, "no-base": 1})
+    assert {line["event"] for line in first.lines[:-1]} == {"record"}
+    assert len(first.lines) == 15
+    return folder
+
+
+@pytest.mark.docker
+def test_the_same_run_again_finds_nothing_to_do(folder: Path) -> None:
+    again = run_mergemill("run", "git:ada__greet", "--json", cwd=folder)
+    assert (again.exit_code, len(again.lines), again.lines[-1]["new"], again.lines[-1]["certified"]) == (0, 1, 0, 2)
+    shown = run_mergemill("--quiet", "run", "git:ada__greet", cwd=folder)
+    assert (shown.exit_code, shown.stdout, shown.stderr) == (0, "", "")
+
+
+@pytest.mark.docker
+def test_the_funnel_counts_stages_and_reasons(folder: Path) -> None:
+    rows = run_mergemill("funnel", "git:ada__greet", "--json", cwd=folder).lines
+    assert [(row["stage"], row["in"], row["out"], row["waiting"]) for row in rows] == [
+        ("mine", 4, 2, 0),
+        ("build", 2, 2, 0),
+        ("verify", 2, 2, 0),
+        ("judge", 2, 2, 0),
+        ("derive", 2, 2, 0),
+        ("certify", 2, 2, 0),
+    ]
+    shown = run_mergemill("funnel", cwd=folder).stdout
+    assert "4 changes, 2 candidates, 2 certified tasks (100 %)" in shown
+    assert [line.split() for line in shown.splitlines() if "no-source" in line] == [
+        ["mine", "1", "no-source", "ada__greet-2"]
+    ]
+
+
+@pytest.mark.docker
+def test_why_shows_the_stages_of_a_task_and_the_reason_of_a_rejection(folder: Path) -> None:
+    story = run_mergemill("why", NAME, "--json", cwd=folder).json
+    assert [event["stage"] for event in story["events"]] == ["mine", "build", "verify", "judge", "derive", "certify"]
+    assert story["tasks"] == [run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json["id"]]
+    assert "ada__greet-3 of git:ada__greet: certified" in run_mergemill("why", "ada__greet-3", cwd=folder).stdout
+    assert (
+        "rejected by mine, no-source: no source file is changed"
+        in run_mergemill("why", "ada__greet-2", cwd=folder).stdout
+    )
+
+
+@pytest.mark.docker
+def test_tasks_are_listed_searched_shown_and_counted(folder: Path) -> None:
+    assert [row["name"] for row in run_mergemill("tasks", "list", "--json", cwd=folder).lines] == [
+        NAME,
+        "ada__greet-1.bugfix",
+    ]
+    assert [row["name"] for row in run_mergemill("tasks", "search", "gap", "--json", cwd=folder).lines] == [NAME]
+    shown = run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json
+    assert shown["FAIL_TO_PASS"] == ["tests/test_words.py::test_wide_gaps"]
+    assert len(shown["PASS_TO_PASS"]) == 3
+    assert (shown["certified"], shown["license"], shown["repo"]) == (True, "MIT", "ada/greet")
+    assert run_mergemill("tasks", "stats", "--json", cwd=folder).json["status"] == {"certified": 2}
+    answer = run_mergemill(
+        "sql", "SELECT name FROM tasks WHERE status = 'certified' ORDER BY name", "--json", cwd=folder
+    )
+    assert answer.lines == [{"name": "ada__greet-1.bugfix"}, {"name": NAME}]
+
+
+@pytest.mark.docker
+def test_submissions_are_graded(folder: Path) -> None:
+    gold = run_mergemill("grade", NAME, "--gold", "--json", cwd=folder).json
+    assert list(gold) == [
+        "task",
+        "value",
+        "resolved",
+        "f2p_rate",
+        "p2p_rate",
+        "tampering",
+        "explanation",
+        "infrastructure_error",
+    ]
+    assert (gold["value"], gold["resolved"], gold["tampering"], gold["infrastructure_error"]) == (1.0, True, [], None)
+    noop = run_mergemill("grade", NAME, "--noop", "--json", cwd=folder).json
+    assert (noop["value"], noop["f2p_rate"], noop["p2p_rate"]) == (0.0, 0.0, 1.0)
+    (folder / "mine.patch").write_text(run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json["patch"])
+    assert run_mergemill("grade", NAME, "--patch", "mine.patch", "--json", cwd=folder).json["value"] == 1.0
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("form", ["swebench", "harbor"])
+def test_an_export_is_complete_and_reproducible(form: str, folder: Path) -> None:
+    first = run_mergemill("export", "--format", form, "--out", f"out-{form}", "--json", cwd=folder)
+    again = run_mergemill("export", "--format", form, "--out", f"out-{form}", "--json", cwd=folder)
+    assert first.exit_code == 0, first.stderr
+    assert (first.json["id"], first.json["manifest_sha256"]) == (again.json["id"], again.json["manifest_sha256"])
+    assert check_manifest(folder / f"out-{form}") == []
+    manifest = json.loads((folder / f"out-{form}" / "manifest.json").read_text())
+    assert [task["name"] for task in manifest["tasks"]] == ["ada__greet-1.bugfix", NAME]
+
+
+@pytest.mark.docker
+def test_a_certified_task_passes_its_audit(folder: Path) -> None:
+    done = run_mergemill("audit", NAME, "--json", cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    shown = done.json
+    assert list(shown) == ["task", "id", "image", "clean", "skipped", "findings", "probes", "strength"]
+    assert (shown["task"], shown["clean"], shown["skipped"], shown["findings"]) == (NAME, True, None, [])
+    assert {row["name"]: row["value"] for row in shown["probes"] if row["value"]} == {"gold": 1.0}
+    assert shown["strength"] == {"fail_to_pass": 1, "controls": 1, "share": 1.0}
+
+
+@pytest.mark.docker
+def test_images_are_clean_and_kept_while_tasks_need_them(folder: Path) -> None:
+    audited = run_mergemill("images", "audit", "--json", cwd=folder)
+    assert audited.exit_code == 0, audited.stderr
+    assert [(line["task"], line["clean"]) for line in audited.lines] == [("ada__greet-1.bugfix", True), (NAME, True)]
+    image = run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json["image"]
+    pruned = run_mergemill("images", "prune", "--json", cwd=folder)
+    assert (pruned.exit_code, pruned.stdout) == (0, "")
+    listed = {row["name"]: row["kind"] for row in run_mergemill("images", "list", "--json", cwd=folder).lines}
+    assert listed[image] == "env"
+    unknown = {
+        row["name"] for row in run_mergemill("images", "prune", "--all", "--dry-run", "--json", cwd=folder).lines
+    }
+    assert image not in unknown
+    assert all(name.startswith(("mergemill/env:", "mergemill/deps:")) for name in unknown)

@@ -1,0 +1,14 @@
+"""Scopes with the prerequisites of their kinds, as the command line makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from mergemill.kinds import DEFAULT_KINDS, get_prerequisites
+from taskdb.chains import Scope
+from taskdb.records import Kind
+
+
+def make_scope(*, kinds: Iterable[Kind] = DEFAULT_KINDS, **fields: Any) -> Scope:
+    return Scope(kinds=get_prerequisites(kinds), **fields)

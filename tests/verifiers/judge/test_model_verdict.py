@@ -1,0 +1,117 @@
+"""Verdicts of rules and models together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.llm.client import ChatModel
+from core.errors import Transient
+from mergemill.kinds import derive
+from taskdb.records import FailureKind, Rejection
+from taskdb.verdicts import Verdict
+from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure
+from tests.verifiers.judge.change import CASE, STATEMENT, make_answer_json
+from tests.verifiers.judge.conftest import Asked
+from tests.verifiers.judge.test_completion import GOOD
+from tests.verifiers.judge.test_stage import make_verified_lineage
+from verifiers.judge import judge
+from verifiers.judge.assess import assess
+from verifiers.judge.model_verdict import judge_with_models
+
+
+def reply_to_both(request: dict[str, Any]) -> ScriptedAnswer:
+    """Reply to both kinds of prompts."""
+    wanted = request["response_format"]["json_schema"]["name"]
+    return ScriptedAnswer(text=make_answer_json() if wanted == "judgeanswer" else json.dumps({"addition": GOOD}))
+
+
+def test_an_addition_resolves_the_findings_so_the_case_is_not_set_aside(
+    server: ModelServer, make_client: Asked
+) -> None:
+    found = assess(CASE)
+    assert {"message-not-stated", "name-not-stated"} <= {finding.rule for finding in found.findings}
+    assert found.set_aside == "message-not-stated"
+    server.script = reply_to_both
+    verdict = judge_with_models(CASE, found, make_client(judge_samples=2))
+    assert (verdict.addition, verdict.set_aside) == (GOOD, None)
+    assert verdict.underspecified == pytest.approx((found.underspecified + 1 / 3) / 2)
+    assert verdict.unfair_tests == pytest.approx((found.unfair_tests + 2 / 3) / 2)
+    assert (len(verdict.panel.valid_opinions), verdict.panel.agreement) == (2, 1.0)
+
+
+def test_invalid_opinions_without_an_addition_keep_the_rules_verdict(server: ModelServer, make_client: Asked) -> None:
+    found = assess(CASE)
+    server.set_answers(ScriptedAnswer(text="All is well."))
+    verdict = judge_with_models(CASE, found, make_client())
+    assert (verdict.underspecified, verdict.unfair_tests) == (found.underspecified, found.unfair_tests)
+    assert (verdict.addition, verdict.set_aside) == ("", "message-not-stated")
+    assert verdict.panel.opinions[0].invalid_reason
+    assert verdict.completion is not None
+    assert verdict.completion.rejected
+
+
+def test_a_model_cannot_remove_a_finding(server: ModelServer, make_client: Asked) -> None:
+    fine = {"missing": [], "underspecified": 0, "unfair_tests": 0}
+    server.set_answers(
+        ScriptedAnswer(text=make_answer_json(**fine)),
+        ScriptedAnswer(text=json.dumps({"addition": "The statement is complete as it is."})),
+    )
+    assert judge_with_models(CASE, assess(CASE), make_client()).set_aside == "message-not-stated"
+
+
+def test_a_failing_endpoint_gives_no_model_verdict(server: ModelServer, make_client: Asked) -> None:
+    server.set_answers(ScriptedAnswer(text=make_answer_json()), ScriptedFailure(status=500))
+    with pytest.raises(Transient):
+        judge_with_models(CASE, assess(CASE), make_client())
+
+
+def test_the_base_tree_is_searched_once_for_each_text(server: ModelServer, make_client: Asked) -> None:
+    searched: list[str] = []
+
+    def mentions(texts: Collection[str]) -> set[str]:
+        searched.extend(texts)
+        return set()
+
+    server.set_answers(
+        ScriptedAnswer(text=make_answer_json()),
+        *[ScriptedAnswer(text=json.dumps({"addition": "Do it as it should be."}))] * 3,
+    )
+    verdict = judge_with_models(replace(CASE, find_in_base_tree=mentions), assess(CASE), make_client())
+    assert verdict.completion is not None
+    assert len(verdict.completion.rejected) == 3
+    assert searched
+    assert len(searched) == len(set(searched))
+
+
+def test_a_verified_change_is_judged_with_its_opinions_and_its_addition(
+    server: ModelServer, client: Callable[..., ChatModel], tmp_path: Path
+) -> None:
+    lineage, services = make_verified_lineage(
+        tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=CASE.gold_patch, test_patch=CASE.test_patch
+    )
+    candidate = lineage.candidate.model_copy(update={"problem_statement": STATEMENT})
+    tests = tuple((test, FailureKind.ERROR) for test in CASE.fail_to_pass)
+    verification = lineage.require_verification().model_copy(update={"FAIL_TO_PASS": tests})
+    lineage = replace(lineage, candidate=candidate, verification=verification)
+    with_model = replace(services, model=client())
+    server.script = reply_to_both
+    verdict = judge(lineage, with_model)
+    assert isinstance(verdict, Verdict)
+    assert (len(verdict.opinions), verdict.agreement, verdict.addition, verdict.set_aside) == (3, 1.0, GOOD, None)
+    assert verdict.tokens == 4 * 110
+    assert verdict.id != judge(lineage, services).id
+    made = derive(lineage.with_record(verdict), with_model)
+    assert not isinstance(made, Rejection)
+    (task,) = made
+    assert task.problem_statement == f"{STATEMENT}\n\n{GOOD}"
+
+    other = replace(lineage, candidate=candidate.model_copy(update={"problem_statement": f"{STATEMENT}Please."}))
+    server.set_answers(ScriptedFailure(status=503))
+    with pytest.raises(Transient):
+        judge(other, with_model)
