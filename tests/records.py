@@ -58,11 +58,11 @@ def make_pull_request(number: int = 1, **changes: Any) -> PullRequest:
 
 def make_tags(pull: PullRequest, *kinds: ChangeKind, **changes: Any) -> Tags:
     sign = TagEvidence(rule="title", quote="fix", weight=2.0)
-    told = tuple(Tag(change_kind=kind, confidence=0.9, evidence=(sign,)) for kind in kinds or (ChangeKind.BUGFIX,))
+    result = tuple(Tag(change_kind=kind, confidence=0.9, evidence=(sign,)) for kind in kinds or (ChangeKind.BUGFIX,))
     fields: dict[str, Any] = {
         "parent": pull.id,
         "name": pull.name,
-        "change_kinds": told,
+        "change_kinds": result,
         "activities": (),
         "languages": (),
         "size": Size.S,

@@ -120,10 +120,10 @@ def choose(rule: Mapping[str, Any], clones: Path) -> list[BenchmarkRepository]:
         ValueError: a clone is missing, incomplete or over a limit, and has to be listed in `left_out`.
     """
     pools = rule["pools"]
-    taken = draw_names(pools, rule["left_out"])
+    kept = draw_names(pools, rule["left_out"])
     half = assign_halves(pools, rule["left_out"])
     found = []
-    for pool, names in taken.items():
+    for pool, names in kept.items():
         group = pools[pool]["language"]
         for name in names:
             commit, day, language = _read_head(clones / f"{name.replace('/', '__')}.git", group, rule)

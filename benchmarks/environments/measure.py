@@ -221,10 +221,10 @@ def _make_result(
 def read_revision() -> str:
     """Return mergemill's commit, with a `+` for uncommitted changes."""
     here = Path(__file__).parent
-    said = subprocess.run(
+    response = subprocess.run(
         ["git", "describe", "--always", "--dirty=+", "--exclude=*"], cwd=here, capture_output=True, check=False
     )
-    return said.stdout.decode().strip()
+    return response.stdout.decode().strip()
 
 
 def append_result(row: EnvironmentResult, path: Path) -> None:
@@ -241,5 +241,5 @@ def read_results(path: Path) -> dict[str, EnvironmentResult]:
 def _parse_results(path: Path) -> Iterator[EnvironmentResult]:
     if path.exists():
         for line in path.read_text().splitlines():
-            said = json.loads(line)
-            yield EnvironmentResult(**said | {"edits": tuple(said["edits"])})
+            response = json.loads(line)
+            yield EnvironmentResult(**response | {"edits": tuple(response["edits"])})

@@ -69,10 +69,10 @@ def test_a_replacement_takes_the_half_of_what_it_replaces_and_moves_no_other():
 def test_a_repository_left_out_is_replaced_by_the_next_of_its_pool():
     pools = {"go": {"names": "a/a b/b c/c d/d", "wanted": 2}}
     first, second = draw_names(pools, {})["go"]
-    taken = draw_names(pools, {first: "gone"})["go"]
-    assert taken[0] == second
-    assert first not in taken
-    assert len(taken) == 2
+    kept = draw_names(pools, {first: "gone"})["go"]
+    assert kept[0] == second
+    assert first not in kept
+    assert len(kept) == 2
 
 
 def test_languages_of_one_pool_are_distinguished_by_their_program_files():

@@ -45,9 +45,9 @@ def write_rows(folder: Path) -> tuple[Path, Path]:
     ]
     texts.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     with labels.open("w", newline="") as file:
-        told = csv.writer(file)
-        told.writerow(["instance_id", "underspecified", "false_negative"])
-        told.writerows([[row["instance_id"], 3 * (n % 3 == 0), 3 * (n % 3 == 0)] for n, row in enumerate(rows, 1)])
+        result = csv.writer(file)
+        result.writerow(["instance_id", "underspecified", "false_negative"])
+        result.writerows([[row["instance_id"], 3 * (n % 3 == 0), 3 * (n % 3 == 0)] for n, row in enumerate(rows, 1)])
     return texts, labels
 
 

@@ -14,10 +14,10 @@ def make_data(seed: int = 3, rows: int = 120) -> FitData:
     """Two informative signals, one with the wrong sign, one of noise; ten repositories."""
     random = np.random.default_rng(seed)
     truth = random.random(rows) < 0.4
-    told = truth[:, None] * np.array([1.5, 1.0, -1.5, 0.0]) + random.normal(size=(rows, 4))
-    told[::7, 1] = np.nan
+    result = truth[:, None] * np.array([1.5, 1.0, -1.5, 0.0]) + random.normal(size=(rows, 4))
+    result[::7, 1] = np.nan
     groups = np.array([f"ada/{n % 10}" for n in range(rows)])
-    return FitData(told, truth, groups, random.random(rows) < 0.8)
+    return FitData(result, truth, groups, random.random(rows) < 0.8)
 
 
 def test_no_repository_is_in_training_and_test_rows() -> None:
@@ -35,13 +35,13 @@ def test_weights_are_nonnegative_and_informative_signals_count_most() -> None:
 
 def test_probabilities_of_unseen_rows_rank_and_are_nearly_right() -> None:
     data = make_data()
-    said, chosen = cross_validate_nested(data, 0.4)
+    response, chosen = cross_validate_nested(data, 0.4)
     own = data.unselected
-    found = measure_metric(METRICS["AUROC"], data.truth[own], said[own])
+    found = measure_metric(METRICS["AUROC"], data.truth[own], response[own])
     assert found.low < found.value < found.high
     assert found.value > 0.6
     assert len(chosen) == 5
-    assert abs(said.mean() - data.truth.mean()) < 0.15
+    assert abs(response.mean() - data.truth.mean()) < 0.15
 
 
 def test_metrics_of_known_scores() -> None:

@@ -22,8 +22,8 @@ def lineage(kinds: Any = ABSENT, **verdict: Any) -> Lineage:
     candidate = records.make_candidate(records.make_pull_request())
     environment = records.make_environment(candidate)
     verification = records.make_verification(environment, FAIL_TO_PASS=kinds)
-    said = records.make_verdict(verification, **verdict)
-    return Lineage(candidate=candidate, environment=environment, verification=verification, verdict=said)
+    response = records.make_verdict(verification, **verdict)
+    return Lineage(candidate=candidate, environment=environment, verification=verification, verdict=response)
 
 
 def unstated(line: str) -> Finding:

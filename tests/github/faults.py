@@ -125,16 +125,16 @@ def break_json(answer: ApiResponse) -> ApiResponse:
 
 def drop_nodes(answer: ApiResponse) -> ApiResponse:
     """Replace every second element of the first list by null, with an error about the missing data."""
-    told = json.loads(answer.body)
-    hole = _first_list(told.get("data"))
+    result = json.loads(answer.body)
+    hole = _first_list(result.get("data"))
     if hole is None:
-        told["data"] = None
+        result["data"] = None
     else:
         for index in range(0, len(hole), 2):
             hole[index] = None
     error = {"message": "Something went wrong while executing your query.", "path": ["repository"]}
-    told.setdefault("errors", []).append(error)
-    return replace(answer, body=json.dumps(told).encode())
+    result.setdefault("errors", []).append(error)
+    return replace(answer, body=json.dumps(result).encode())
 
 
 def _first_list(value: object) -> list[object] | None:

@@ -90,7 +90,7 @@ class _DiscussionWriter:
         for path in rng.sample(paths, min(len(paths), rng.randrange(3))):
             ids = [self.world.new_id() for _ in range(rng.randrange(1, 4))]
             hunk = f"@@ -1,3 +1,3 @@\n {path}\n-old\n+new"
-            said = [
+            response = [
                 ReviewComment(
                     i,
                     self.person(),
@@ -102,7 +102,7 @@ class _DiscussionWriter:
                 for n, i in enumerate(ids)
             ]
             line, draw = rng.randrange(1, 30), rng.random()
-            thread = ServerReviewThread(self.world.new_id(), path, line, said, resolved=rng.random() < 0.5)
+            thread = ServerReviewThread(self.world.new_id(), path, line, response, resolved=rng.random() < 0.5)
             if draw < 0.2:
                 thread.line, thread.original_line = None, line
             elif draw < 0.35:

@@ -57,14 +57,14 @@ def read_query(text: str) -> tuple[DocumentNode | None, list[dict[str, Any]]]:
 
 
 def _as_error(error: GraphQLError) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     if isinstance(error.original_error, GraphQLRequestError):
-        told["type"] = error.original_error.kind
+        result["type"] = error.original_error.kind
     if error.path:
-        told["path"] = list(error.path)
+        result["path"] = list(error.path)
     if error.locations:
-        told["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
-    return told | {"message": error.message}
+        result["locations"] = [{"line": place.line, "column": place.column} for place in error.locations]
+    return result | {"message": error.message}
 
 
 @lru_cache(maxsize=1024)
@@ -170,12 +170,12 @@ class GraphQLEndpoint:
         if errors or not document or not isinstance(operation, OperationDefinitionNode):
             return make_json_response(200, {"errors": errors})
         done = self._execute(ask, document, variables, asked.get("operationName"), price)
-        told: dict[str, Any] = {"data": done.data}
+        result: dict[str, Any] = {"data": done.data}
         for error in done.errors or ():
             if not isinstance(error.original_error, GraphQLRequestError) or error.original_error.kind == "UNANSWERED":
                 self.books.add_violation(ask.number, ask.token, "unanswered", str(error))
-            told.setdefault("errors", []).append(_as_error(error))
-        return make_json_response(200, told)
+            result.setdefault("errors", []).append(_as_error(error))
+        return make_json_response(200, result)
 
     def _execute(
         self,

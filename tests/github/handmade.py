@@ -209,7 +209,7 @@ class RepositoryBuilder:
     ) -> ServerReviewThread:
         """Add a review thread with these comments to a pull request; `line` is None for an outdated one."""
         ids = [self.world.new_id() for _ in remarks]
-        said = [
+        response = [
             ReviewComment(
                 ids[n],
                 self._actor(author),
@@ -222,7 +222,7 @@ class RepositoryBuilder:
             for n, text in enumerate(remarks)
         ]
         thread = ServerReviewThread(
-            self.world.new_id(), path, line, said, start_line=start_line, original_line=line or 1
+            self.world.new_id(), path, line, response, start_line=start_line, original_line=line or 1
         )
         pull.threads.append(thread)
         return thread

@@ -163,9 +163,9 @@ class RestEndpoint:
         """Free of charge, and answered even when no budget remains."""
         resources = {}
         for resource in ("core", "search", "graphql"):
-            told = self.books.make_headers(ask.token, resource)
+            result = self.books.make_headers(ask.token, resource)
             names = ("Limit", "Remaining", "Used", "Reset")
-            resources[resource] = {n.lower(): int(told[f"X-RateLimit-{n}"]) for n in names} | {"resource": resource}
+            resources[resource] = {n.lower(): int(result[f"X-RateLimit-{n}"]) for n in names} | {"resource": resource}
         return make_json_response(200, {"resources": resources, "rate": resources["core"]})
 
     def user(self, ask: ApiRequest) -> ApiResponse:

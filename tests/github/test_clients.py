@@ -52,8 +52,8 @@ def test_pygithub_queries_graphql_at_both_addresses(tmp_path: Path) -> None:
     with GitHub(make_sample_world(tmp_path)) as hub:
         for enterprise in (False, True):
             with make_reader(hub, enterprise=enterprise) as hub_client:
-                _, told = hub_client.requester.graphql_query(query, {"n": 2})
-                assert told["data"]["repository"]["pullRequest"]["title"] == "Strip names"
+                _, result = hub_client.requester.graphql_query(query, {"n": 2})
+                assert result["data"]["repository"]["pullRequest"]["title"] == "Strip names"
                 with pytest.raises(github.GithubException) as refused:
                     hub_client.requester.graphql_query(query, {"n": 77})
                 assert refused.value.data["errors"][0]["type"] == "NOT_FOUND"

@@ -87,9 +87,9 @@ def test_graphql_faults_have_status_200_and_an_error(sample: World, client: http
             assert answer.json()["errors"][0].get("type") == kind
             assert not answer.json().get("data")
         hub.faults.add_once("partial")
-        told = graphql(client, hub).json()
-        assert told["data"]["repository"]["pullRequests"]["nodes"] == [None, {"number": 3}, None]
-        assert told["errors"]
+        result = graphql(client, hub).json()
+        assert result["data"]["repository"]["pullRequests"]["nodes"] == [None, {"number": 3}, None]
+        assert result["errors"]
 
 
 @pytest.mark.parametrize("name", ["cut-before", "cut-0", "cut-200"])
@@ -154,11 +154,11 @@ def query_with_retries(client: httpx.Client, hub: GitHub, query: str) -> Any:
     """Return the data of a query, sent up to three more times after failures."""
     for _ in range(3):
         try:
-            told = graphql(client, hub, query).json()
+            result = graphql(client, hub, query).json()
         except (httpx.TransportError, ValueError):
             continue
-        if isinstance(told, dict) and "data" in told and "errors" not in told:
-            return told["data"]
+        if isinstance(result, dict) and "data" in result and "errors" not in result:
+            return result["data"]
     return pytest.fail("three times in a row")
 
 

@@ -34,10 +34,10 @@ def _with_null(value: Any) -> Any:
 
 def check_body(description: Registry[Any], path: str, answer: httpx.Response) -> None:
     """Fail unless a body conforms to GitHub's description of this path and status."""
-    told = load_openapi()["paths"][path]["get"]["responses"][str(answer.status_code)]
-    if "$ref" in told:
-        told = load_openapi()["components"]["responses"][told["$ref"].rpartition("/")[2]]
-    place = _resolve_references(told["content"]["application/json"]["schema"])
+    result = load_openapi()["paths"][path]["get"]["responses"][str(answer.status_code)]
+    if "$ref" in result:
+        result = load_openapi()["components"]["responses"][result["$ref"].rpartition("/")[2]]
+    place = _resolve_references(result["content"]["application/json"]["schema"])
     validator = OAS30Validator(place, registry=description, format_checker=OAS30Validator.FORMAT_CHECKER)
     wrong = [
         f"{list(e.absolute_path)}: {e.message[:200]}"
@@ -197,7 +197,7 @@ def test_every_address_is_on_the_requested_host_and_enterprise_path(tmp_path: Pa
     with GitHub(make_sample_world(tmp_path)) as hub:
         local = hub.enterprise_url.replace("127.0.0.1", "localhost")
         body = client.get(f"{local}/repos/ada/greet").json()
-        told = client.post(f"{hub.url}/api/graphql", json={"query": "{ viewer { login } }"}).json()
+        result = client.post(f"{hub.url}/api/graphql", json={"query": "{ viewer { login } }"}).json()
     assert body["url"] == f"{local}/repos/ada/greet"
     assert body["clone_url"] == f"http://localhost:{hub.port}/ada/greet.git"
-    assert told == {"data": {"viewer": {"login": "octo-reader"}}}
+    assert result == {"data": {"viewer": {"login": "octo-reader"}}}

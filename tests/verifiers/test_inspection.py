@@ -51,9 +51,9 @@ def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: In
     found = inspect(inspected_task.task, inspected_task.services)
     assert found.findings == ()
     assert {one.name: one.value for one in found.probes} == {"gold": 1.0} | {probe.name: 0.0 for probe in PROBES}
-    told = {one.name: one for one in found.probes}
-    assert "its expectation was changed" in told["source-forges"].tampering[0]
-    assert "no report" in told["source-exits"].explanation
+    result = {one.name: one for one in found.probes}
+    assert "its expectation was changed" in result["source-forges"].tampering[0]
+    assert "no report" in result["source-exits"].explanation
     assert (found.strength.fail_to_pass, found.strength.controls, found.strength.share) == (3, 3, 1.0)
 
 

@@ -108,13 +108,13 @@ def _truncate_section(section: str, room: int) -> TruncatedText:
 
 def _take_lines(lines: Sequence[str], room: int) -> list[str]:
     """Return the first lines with at most `room` characters in all."""
-    taken: list[str] = []
+    kept: list[str] = []
     for line in lines:
         room -= len(line)
         if room < 0:
             break
-        taken.append(line)
-    return taken
+        kept.append(line)
+    return kept
 
 
 def _render_omission(lines: int) -> str:
