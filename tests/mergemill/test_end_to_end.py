@@ -9,6 +9,7 @@ import pytest
 
 from exporters.manifest import check_manifest
 from tests.cli import run_mergemill
+from tests.mergemill.test_closed_pipe import IMAGE_COMMANDS, run_with_closed_pipe
 from tests.sample import make_sample
 
 NAME = "ada__greet-3.bugfix"
@@ -156,3 +157,12 @@ def test_images_are_clean_and_kept_while_tasks_need_them(folder: Path) -> None:
     }
     assert image not in unknown
     assert all(name.startswith(("mergemill/env:", "mergemill/deps:")) for name in unknown)
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("command", IMAGE_COMMANDS)
+def test_a_closed_pipe_ends_a_command_on_images_quietly(command: str, folder: Path) -> None:
+    done = run_with_closed_pipe(command, folder)
+    assert done.returncode in (0, 141), done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Broken" not in done.stderr
