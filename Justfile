@@ -1,38 +1,46 @@
-# The words a newcomer would guess. `just` alone lists them.
+# Common tasks; `just` lists them.
 
 default:
     @just --list
 
-# Everything needed to work here: environment, Docker engine, base image
+# Set up the environment, the Docker engine and the base image
 setup:
     scripts/setup
 
-# The tests: fast and docker tiers
+# Run checks and the fast and docker tests
 test:
     scripts/test
 
-# Only what needs no engine
+# Run the tests that need no engine
 test-fast:
     scripts/test fast
 
-# Third parties' tools on our bundles, real packages: minutes
+# Run the slow tests: bundles in third-party tools, real packages
 test-slow:
     scripts/test slow
 
-# The main job on real packages
+# Make tasks from real packages
 demo:
     scripts/demo
 
-# Lint, types, architecture
+# Check lint, format, types, architecture and vocabulary
 check:
     scripts/test check
 
-# Write the code as the formatter likes it
+# Serve the documentation site with live reload
+docs:
+    .venv/bin/mkdocs serve
+
+# Print the measures of the vocabulary
+vocabulary:
+    .venv/bin/python scripts/vocabulary --measure
+
+# Format the code
 format:
     .venv/bin/ruff format .
     .venv/bin/ruff check --fix .
 
-# Resolve the dependencies anew
+# Resolve the dependencies again
 lock:
     .venv/bin/uv pip compile pyproject.toml --group dev --extra benchmarks --extra postgres --universal \
         --python-version 3.11 --generate-hashes --upgrade -q -o requirements.lock --custom-compile-command "just lock"
