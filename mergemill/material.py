@@ -1,4 +1,4 @@
-"""Files of a task that a solver gets beside the image."""
+"""Files of a task that a solver gets in addition to the image."""
 
 from __future__ import annotations
 

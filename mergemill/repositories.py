@@ -11,10 +11,7 @@ from core.config import Settings
 from core.errors import InputError
 from mergemill.services import make_services
 from miner.repos.find import FetchFacts, find_repositories, parse_source_words
-from miner.repos.lists import update_list
 from miner.repos.rank import RankedRepository, rank_repositories
-
-__all__ = ["rank_words", "update_list"]
 
 
 def rank_words(

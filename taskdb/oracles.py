@@ -1,4 +1,4 @@
-"""Oracles beside the lists of tests: one class for each kind of task that has its own."""
+"""Oracles in addition to the lists of tests: one class for each kind of task that has its own."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 Body = dict[str, Any]
@@ -92,6 +92,7 @@ def _rename_nothing(_body: Body) -> None:
     """The record has no renamed key of its own; its parents' ids may have changed."""
 
 
+MEASURED_TASK = ("image_digest", "test_seconds")
 RECORDS: tuple[tuple[str, str, Callable[[Body], None], tuple[str, ...]], ...] = (
     ("pull_request", "PullRequest", _rename_published, ()),
     ("tagging", "Tags", _rename_in_tags, ()),
@@ -109,7 +110,7 @@ RECORDS: tuple[tuple[str, str, Callable[[Body], None], tuple[str, ...]], ...] = 
         _rename_in_verdict,
         ("opinions", "agreement", "alpha", "completion", "tokens", "cost", "seconds"),
     ),
-    ("task", "Task", _rename_in_task, ("image_digest", "test_seconds")),
+    ("task", "Task", _rename_in_task, MEASURED_TASK),
     ("certificate", "Certificate", _rename_nothing, ("image_digest", "seconds")),
     ("rejection", "Rejection", _rename_in_rejection, ("detail", "log", "attempts", "seconds")),
     ("bundle", "Bundle", _rename_nothing, ("out", "at")),
@@ -126,12 +127,17 @@ OLD_MEASURED_ORACLE = MEASURED_ORACLE | {"test-writing": ("covered",)}
 """The same, by the names of schema 0006."""
 
 
-def compute_id(record: str, body: Body, measured: tuple[str, ...]) -> str:
-    """Return the id of a record of schema 0007 by its JSON and the names of its measured fields."""
+def compute_id(
+    record: str,
+    body: Body,
+    measured: tuple[str, ...],
+    measured_oracle: Mapping[str, tuple[str, ...]] = MEASURED_ORACLE,
+) -> str:
+    """Return the id of a record by its JSON and the names of its measured fields, by default of schema 0007."""
     identity = {name: value for name, value in body.items() if name not in measured}
     oracle = identity.get("oracle")
     if oracle:
-        left_out = MEASURED_ORACLE[oracle["form"]]
+        left_out = measured_oracle[oracle["form"]]
         identity["oracle"] = {name: value for name, value in oracle.items() if name not in left_out}
     return hash_record(record, identity)
 
@@ -151,8 +157,4 @@ def upgrade_task(body: Body) -> tuple[str, Body]:
     """Return the id that a task's JSON had in schema 0006, and the JSON as schema 0007 has it."""
     upgraded: Body = json.loads(json.dumps(body))
     _rename_in_task(upgraded)
-    old = {name: value for name, value in body.items() if name not in ("image_digest", "test_seconds")}
-    if old.get("oracle"):
-        left_out = OLD_MEASURED_ORACLE[old["oracle"]["form"]]
-        old["oracle"] = {name: value for name, value in old["oracle"].items() if name not in left_out}
-    return hash_record("Task", old), upgraded
+    return compute_id("Task", body, MEASURED_TASK, OLD_MEASURED_ORACLE), upgraded

@@ -29,7 +29,7 @@ from verifiers.selection import select_eval_files
 class Reason(StrEnum):
     """Reason a candidate failed verification."""
 
-    NO_FAIL_TO_PASS = "no-fail-to-pass"
+    NO_FAIL_TO_PASS = "no-fail-to-pass"  # noqa: S105 - PASS is no password
     FLAKY = "flaky"
     """No FAIL_TO_PASS test is reliable."""
     GOLD_FAILS = "gold-fails"

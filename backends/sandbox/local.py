@@ -72,8 +72,8 @@ class LocalSandbox:
         files: Mapping[str, bytes] | None = None,
         collect: Sequence[str] = (),
         env: Mapping[str, str] | None = None,
-        network: bool = True,
-        user: str = "",
+        network: bool = False,
+        user: str = "root",
     ) -> ExecResult:
         """Run `command` in an empty folder; see `backends.sandbox.base.Sandbox.run`."""
         del network, user

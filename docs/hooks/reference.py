@@ -10,7 +10,6 @@ import inspect
 import re
 import tempfile
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from pydantic_core import PydanticUndefined
 
 from core.config import Settings
 from mergemill.cli import app
+from mergemill.cli.lazy_group import iterate_commands
 from taskdb import environments, oracles, records, verdicts
 from taskdb.base import MEASURED, Part, Record
 from taskdb.store import Store
@@ -44,23 +44,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def write_commands() -> str:
     """Return a page with every command, its options and their defaults, from typer's own declarations."""
     parts = ["# Commands and options\n\nWritten from the program's own declarations.\n"]
-    for path, command in iterate_commands(typer.main.get_command(app), ()):
+    for path, command in iterate_commands(typer.main.get_command(app)):
         parts.append(f"## `{' '.join(('mergemill', *path))}`\n\n{clean_help(command.help)}\n")
         rows = [row for parameter in command.params if (row := describe_parameter(parameter))]
         if rows:
             parts.append("| option | effect | default |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
-
-
-def iterate_commands(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every command below a group, with the words that call it, in the order of its help."""
-    if hasattr(command, "list_commands"):
-        context = typer.Context(command)
-        for name in command.list_commands(context):
-            if found := command.get_command(context, name):
-                yield from iterate_commands(found, (*path, name))
-    elif not command.hidden:
-        yield path, command
 
 
 def clean_help(text: str | None) -> str:

@@ -28,7 +28,7 @@ _SEVERITY = (
     OutcomeStatus.FAILED,
     OutcomeStatus.ERROR,
 )
-_UNEXPECTED_PASS = "xfail-marked test passes unexpectedly"  # pytest < 4, non-strict xpass
+_UNEXPECTED_PASS = "xfail-marked test passes unexpectedly"  # noqa: S105 - of pytest before 4, non-strict xpass
 
 
 class UnreadableReportError(Exception):

@@ -98,7 +98,7 @@ def run_tests(
         test_patch: replaces the script's own test patch (control runs).
         files: test files to run instead of the script's; shuffled for every seed but 0.
         seed: hash seed, and seed of the order of `files`.
-        known_files: further paths of test files, beside those in the tree.
+        known_files: further paths of test files, in addition to those in the tree.
         collect_lines: whether to collect the executed lines of the tree; the script stays the same.
         last: whether this is the pool's last run.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -37,6 +38,16 @@ class LazyGroup(TyperGroup):
             epilog=self.epilog,
         )
         listing.format_help(ctx, formatter)
+
+
+def iterate_commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield every command below a group, with the words that call it, in the order of its help."""
+    if not hasattr(command, "list_commands"):
+        yield path, command
+        return
+    context = typer.Context(command)
+    for name in command.list_commands(context):
+        yield from iterate_commands(command.get_command(context, name), (*path, name))
 
 
 def load_command(entry: CommandEntry) -> Any:

@@ -48,7 +48,8 @@ def repos(  # noqa: PLR0917 - options, given by name
 
     Example: mergemill repos pallets/flask psf/requests --out repos.txt
     """
-    from mergemill.repositories import rank_words, update_list  # noqa: PLC0415 - only this command needs the miner
+    from mergemill.repositories import rank_words  # noqa: PLC0415 - only this command needs the miner
+    from miner.repos.lists import update_list  # noqa: PLC0415
 
     if not words and not gharchive:
         raise UsageError("no repository is named", advice="name OWNER/NAME or @FILE, or give --gharchive FILE")

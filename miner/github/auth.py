@@ -16,7 +16,7 @@ from core.errors import InputError, MachineError
 if TYPE_CHECKING:
     from core.config import Settings
 
-TOKEN_ADVICE = "set GITHUB_TOKEN; one without any scope reads public repositories"
+TOKEN_ADVICE = "set GITHUB_TOKEN; one without any scope reads public repositories"  # noqa: S105 - advice, no password
 _SHOWN_CHARACTERS = 4
 _MIN_LENGTH_SHOWN = 12  # four characters of a shorter token would reveal too much
 

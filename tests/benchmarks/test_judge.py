@@ -1,4 +1,4 @@
-"""The judge's benchmark on a few rows, with a scripted model beside the rules."""
+"""The judge's benchmark on a few rows, with the rules and a scripted model."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ import typer
 
 from core.config import Settings
 from mergemill.cli import app
+from mergemill.cli.lazy_group import iterate_commands
 from tests.docs.test_examples import PAGES, ROOT, name_page
 
 PACKAGES = (
@@ -77,14 +78,10 @@ def iterate_code(page: Path) -> Iterator[str]:
 def collect_options() -> set[str]:
     """Return every option of every command as it is spelled."""
 
-    def walk(command: Any) -> Iterator[Any]:
-        if hasattr(command, "list_commands"):
-            context = typer.Context(command)
-            for name in command.list_commands(context):
-                yield from walk(command.get_command(context, name))
-        yield from (one for one in command.params if one.param_type_name == "option")
-
-    return {spelling for one in walk(typer.main.get_command(app)) for spelling in (*one.opts, *one.secondary_opts)}
+    group: Any = typer.main.get_command(app)
+    commands = [group, *(command for _, command in iterate_commands(group))]
+    options = [one for command in commands for one in command.params if one.param_type_name == "option"]
+    return {spelling for one in options for spelling in (*one.opts, *one.secondary_opts)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)

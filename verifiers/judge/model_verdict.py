@@ -21,7 +21,7 @@ COMPLETABLE_RULES = frozenset({"message-not-stated", "name-not-stated"})
 """Findings that an addition has to resolve. Values are not included: an expected value may follow from the statement,
 so values are added only if models report them as missing. An empty statement is not completed."""
 OPINION_WEIGHT = 0.5
-"""Weight of opinions beside the rules' probability. It is not fitted to labels, since it has to suit any model."""
+"""Weight of opinions relative to the rules' probability. It is not fitted to labels, since it has to suit any model."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,7 +37,7 @@ def measure_unstated_test_names(case: JudgeCase, _: FindingCounts) -> float | No
     required = {
         added.token.text
         for added in case.test_tokens
-        if added.token.token_type == "name" and len(added.token.text) >= MIN_NAME_LENGTH
+        if added.token.category == "name" and len(added.token.text) >= MIN_NAME_LENGTH
     }
     return _compute_missing_share(required, set(_NAME.findall(case.statement)))
 
@@ -46,7 +46,7 @@ def measure_unstated_test_words(case: JudgeCase, _: FindingCounts) -> float | No
     """Return the share of words in names and strings of the tests' added lines that are not in the statement."""
     types = ("name", "string")
     required = {
-        part for added in case.test_tokens if added.token.token_type in types for part in split_name(added.token.text)
+        part for added in case.test_tokens if added.token.category in types for part in split_name(added.token.text)
     }
     return _compute_missing_share(required, _split_words(case.statement))
 
@@ -54,7 +54,7 @@ def measure_unstated_test_words(case: JudgeCase, _: FindingCounts) -> float | No
 def measure_unstated_gold_names(case: JudgeCase, _: FindingCounts) -> float | None:
     """Return the share of names on the gold patch's added lines that are not in the statement."""
     added = {
-        token.text for _, token in case.gold_tokens if token.token_type == "name" and len(token.text) >= MIN_NAME_LENGTH
+        token.text for _, token in case.gold_tokens if token.category == "name" and len(token.text) >= MIN_NAME_LENGTH
     }
     return _compute_missing_share(added, set(_NAME.findall(case.statement)))
 
@@ -62,10 +62,7 @@ def measure_unstated_gold_names(case: JudgeCase, _: FindingCounts) -> float | No
 def measure_new_gold_words(case: JudgeCase, _: FindingCounts) -> float:
     """Return the number of words added by the gold patch that are in neither statement nor old lines (logarithm)."""
     added = {
-        part
-        for _, token in case.gold_tokens
-        if token.token_type in ("name", "string")
-        for part in split_name(token.text)
+        part for _, token in case.gold_tokens if token.category in ("name", "string") for part in split_name(token.text)
     }
     return math.log1p(len(added - set(split_name(case.old_text)) - _split_words(case.statement)))
 

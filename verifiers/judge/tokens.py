@@ -38,12 +38,12 @@ class CodeToken:
     """One token of a program text.
 
     Attributes:
-        token_type: name, string, number or mark; comments are dropped.
+        category: name, string, number or mark; comments are dropped.
         text: the token as written; of a string its content, without prefix and quotes.
         line: 0-based number of the line where the token begins.
     """
 
-    token_type: TokenType
+    category: TokenType
     text: str
     line: int
 
@@ -110,15 +110,15 @@ class _Segment:
     def allows_line_breaks(self) -> bool:
         return self.closing not in {'"', "'"}
 
-    def add(self, token_type: _TokenType, value: str) -> None:
+    def add(self, category: _TokenType, value: str) -> None:
         """Append a token of the lexer to a string."""
         self.text += value
         if not self.opening and (found := _OPENING.match(self.text)):
             self.opening, self.closing = found[0], found["quote"] + found["hashes"]
-        elif token_type in String.Delimiter and value == "(":  # R"delimiter( of C++
+        elif category in String.Delimiter and value == "(":  # R"delimiter( of C++
             self.opening = self.text
             self.closing = f'){self.text.partition(chr(34))[2][:-1]}"'
-        elif token_type in String.Interpol:
+        elif category in String.Interpol:
             opened = sum(value.count(bracket) for bracket in "({") - sum(value.count(bracket) for bracket in ")}")
             self.depth = max(0, self.depth + opened)
 
@@ -132,18 +132,18 @@ def _split_segments(text: str, lexer: Lexer) -> Iterator[_Segment]:
     """Yield the strings of a text and the program text between them; comments are replaced by their line ends."""
     segment = _Segment()
     prefix = ""
-    for token_type, value in _lex(text, lexer):
-        if segment.is_open and (token_type in String or "\n" not in value or segment.allows_line_breaks()):
-            segment.add(token_type, value)
-        elif token_type in String.Affix:
+    for category, value in _lex(text, lexer):
+        if segment.is_open and (category in String or "\n" not in value or segment.allows_line_breaks()):
+            segment.add(category, value)
+        elif category in String.Affix:
             prefix += value
-        elif _is_comment(token_type, value):
+        elif _is_comment(category, value):
             segment = yield from _start_code(segment)
             segment.text += " " + "\n" * value.count("\n")
-        elif token_type in String and token_type not in String.Symbol and token_type not in String.Regex:
+        elif category in String and category not in String.Symbol and category not in String.Regex:
             yield segment
             segment = _Segment(is_string=True)
-            segment.add(token_type, prefix + value)
+            segment.add(category, prefix + value)
             prefix = ""
         else:
             segment = yield from _start_code(segment)
@@ -162,17 +162,17 @@ def _start_code(segment: _Segment) -> Generator[_Segment, None, _Segment]:
 def _lex(text: str, lexer: Lexer) -> Iterator[tuple[_TokenType, str]]:
     """Yield the lexer's tokens of the text, in which a last comment may be open."""
     ending = "\n*/" if text.rfind("/*") > text.rfind("*/") else "\n"
-    for start, token_type, value in lexer.get_tokens_unprocessed(text + ending):
+    for start, category, value in lexer.get_tokens_unprocessed(text + ending):
         if start >= len(text):
             return
-        yield token_type, value[: len(text) - start]
+        yield category, value[: len(text) - start]
 
 
-def _is_comment(token_type: _TokenType, value: str) -> bool:
+def _is_comment(category: _TokenType, value: str) -> bool:
     """Whether a token is a comment. Some lexers class `///` and `/** */` as documentation strings."""
-    if token_type in String.Doc:
+    if category in String.Doc:
         return value.lstrip().startswith("/")
-    return token_type in Comment and token_type not in Comment.Preproc and token_type not in Comment.PreprocFile
+    return category in Comment and category not in Comment.Preproc and category not in Comment.PreprocFile
 
 
 @cache

@@ -23,18 +23,18 @@ CASES = {
 def test_names_and_strings_are_separated_from_comments_in_every_language(path: str) -> None:
     text, names, strings = CASES[path]
     found = tokenize(text, path)
-    assert [token.text for token in found if token.token_type == "name"] == [name for name in names if name != "n0"]
-    assert [token.text for token in found if token.token_type == "string"] == strings
+    assert [token.text for token in found if token.category == "name"] == [name for name in names if name != "n0"]
+    assert [token.text for token in found if token.category == "string"] == strings
 
 
 def test_numbers_keep_their_digits() -> None:
     found = tokenize("assert f(0x1F, 3.25, 1_000, 2e-3) == a1", "a.py")
-    assert [token.text for token in found if token.token_type == "number"] == ["0x1F", "3.25", "1_000", "2e-3"]
+    assert [token.text for token in found if token.category == "number"] == ["0x1F", "3.25", "1_000", "2e-3"]
 
 
 def test_an_open_string_ends_with_its_line_or_the_text() -> None:
-    assert [t.text for t in tokenize("don't\nx", "notes.py") if t.token_type == "name"] == ["don", "x"]
-    assert [t.text for t in tokenize('"""begins\nand goes on', "a.py") if t.token_type == "string"] == [
+    assert [t.text for t in tokenize("don't\nx", "notes.py") if t.category == "name"] == ["don", "x"]
+    assert [t.text for t in tokenize('"""begins\nand goes on', "a.py") if t.category == "string"] == [
         "begins\nand goes on"
     ]
 

@@ -37,7 +37,7 @@ _TYPE_FIRST = (".java", ".cs", ".groovy", ".php")
 
 def find_interfaces(case: JudgeCase) -> tuple[Interface, ...]:
     """Return definitions of the gold patch that the tests name and the patches' context does not; each name once."""
-    used_names = {added.token.text for added in case.test_tokens if added.token.token_type == "name"}
+    used_names = {added.token.text for added in case.test_tokens if added.token.category == "name"}
     used_names -= {definition.name for definition in _parse_files(case.test_files)} | case.old_names
     found: dict[str, Interface] = {}
     for definition in _parse_files(case.gold_files):

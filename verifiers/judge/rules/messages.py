@@ -40,10 +40,10 @@ def find_literals(tokens: Sequence[CodeToken]) -> Iterator[StringLiteral]:
     pieces: list[CodeToken] = []
     before = ""
     for at, token in enumerate(tokens):
-        if token.token_type == "string":
+        if token.category == "string":
             before = before if pieces else _find_callee(tokens, at)
             pieces.append(token)
-        elif pieces and not (token.token_type == "mark" and token.text in _JOINS):
+        elif pieces and not (token.category == "mark" and token.text in _JOINS):
             yield StringLiteral(tuple(pieces), before)
             pieces = []
     if pieces:
@@ -51,7 +51,7 @@ def find_literals(tokens: Sequence[CodeToken]) -> Iterator[StringLiteral]:
 
 
 def _find_callee(tokens: Sequence[CodeToken], at: int) -> str:
-    first = at >= 2 and tokens[at - 1].text == "(" and tokens[at - 2].token_type == "name"
+    first = at >= 2 and tokens[at - 1].text == "(" and tokens[at - 2].category == "name"
     return tokens[at - 2].text if first else ""
 
 

@@ -69,7 +69,7 @@ def _match_name(added: AddedToken, defined: Mapping[str, str]) -> str:
     kind = defined.get(token.text, "")
     if not kind or (kind == "module" and not _IMPORTS.match(added.line)):
         return ""
-    return token.text if token.token_type == "name" or (token.token_type == "string" and kind in _STRING_KINDS) else ""
+    return token.text if token.category == "name" or (token.category == "string" and kind in _STRING_KINDS) else ""
 
 
 def _find_new_names(case: JudgeCase) -> Iterator[tuple[str, str]]:
@@ -97,15 +97,15 @@ def find_definitions(tokens: Sequence[CodeToken]) -> Iterator[tuple[str, str]]:
     depth, in_head = 0, False
     for at, token in enumerate(tokens):
         kind = ""
-        if token.token_type == "mark":
+        if token.category == "mark":
             depth += (token.text in "([{") - (token.text in ")]}")
             in_head = in_head and depth > 0
-        elif token.token_type == "string":
+        elif token.category == "string":
             kind = _classify_string(token, _token_text(tokens, at + 1))
         elif kind := _DEFINING.get(_token_text(tokens, at - 1), ""):
             in_head = _token_text(tokens, at + 1) in {"(", "<", "["}
             depth = 0 if in_head else depth
-        elif token.token_type == "name":
+        elif token.category == "name":
             kind = _classify_name(tokens, at, in_head=in_head)
         if kind:
             yield token.text, kind
@@ -132,7 +132,7 @@ def _find_bound_names(tokens: Sequence[CodeToken]) -> set[str]:
     """Return the names that the tests define themselves."""
     found = set()
     for at, token in enumerate(tokens):
-        if token.token_type != "name":
+        if token.category != "name":
             continue
         before, after = _token_text(tokens, at - 1), _token_text(tokens, at + 1)
         first = at == 0 or tokens[at - 1].line < token.line
@@ -142,4 +142,4 @@ def _find_bound_names(tokens: Sequence[CodeToken]) -> set[str]:
 
 
 def _token_text(tokens: Sequence[CodeToken], at: int) -> str:
-    return tokens[at].text if 0 <= at < len(tokens) and tokens[at].token_type != "string" else ""
+    return tokens[at].text if 0 <= at < len(tokens) and tokens[at].category != "string" else ""

@@ -44,19 +44,19 @@ def find_asserted_literals(test_tokens: Sequence[AddedToken]) -> Iterator[AddedT
         token = added.token
         before = test_tokens[at - 1].token if at else None
         if token.line != line and not any(open_calls):
-            line, on_line = token.line, token.token_type == "name" and token.text.startswith("assert")
-        if token.token_type == "mark" and token.text in "([{":
-            calls = before is not None and before.token_type == "name" and bool(_ASSERTS.fullmatch(before.text))
+            line, on_line = token.line, token.category == "name" and token.text.startswith("assert")
+        if token.category == "mark" and token.text in "([{":
+            calls = before is not None and before.category == "name" and bool(_ASSERTS.fullmatch(before.text))
             open_calls.append(calls or (bool(open_calls) and open_calls[-1]))
-        elif token.token_type == "mark" and token.text in ")]}" and open_calls:
+        elif token.category == "mark" and token.text in ")]}" and open_calls:
             open_calls.pop()
-        elif token.token_type in {"string", "number"} and (on_line or any(open_calls)):
+        elif token.category in {"string", "number"} and (on_line or any(open_calls)):
             yield added
 
 
 def _is_unguessable(added: AddedToken) -> bool:
     text = added.token.text.strip()
-    if added.token.token_type == "number":
+    if added.token.category == "number":
         return sum(sign.isdigit() for sign in text) >= MIN_DIGITS
     return len(text) >= MIN_STRING_LENGTH and any(sign.isalpha() for sign in text)
 
