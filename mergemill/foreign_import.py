@@ -10,6 +10,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 BUG_FORMATS = ("swe-smith",)
 """Formats whose patches inject bugs."""
+_WHOLE_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_COMMIT_EXPRESSION = re.compile(r"[0-9a-f]{7,64}\^?")
 _TaskKey = tuple[str, str, str]
 
 
@@ -69,7 +72,8 @@ def import_rows(path: Path, format_name: str, settings: Settings) -> Iterator[Fo
                 yield ForeignRow(place=place, name="", new=False, problem=str(row))
                 continue
             try:
-                yield imports.add(place, make_bug_commit(row, services) if format_name in BUG_FORMATS else row)
+                whole = resolve_base_commit(row, services)
+                yield imports.add(place, make_bug_commit(whole, services) if format_name in BUG_FORMATS else whole)
             except (InputError, Transient) as error:
                 yield ForeignRow(place=place, name=row.instance_id, new=False, problem=f"{place}: {error}")
 
@@ -138,6 +142,24 @@ def _remove_half_line(path: Path) -> None:
             end -= 1
         if end < size:
             file.truncate(end)
+
+
+def resolve_base_commit(row: InstanceRow, services: Services) -> InstanceRow:
+    """Return a row whose base commit is a whole id; one that is abbreviated, or a parent (`COMMIT^`), is resolved.
+
+    Raises:
+        InputError: there is no clone with that commit, or the base commit is no such expression.
+        Transient: cloning failed.
+    """
+    if _WHOLE_COMMIT.fullmatch(row.base_commit):
+        return row
+    if not _COMMIT_EXPRESSION.fullmatch(row.base_commit):
+        raise InputError(f"base_commit {row.base_commit[:100]!r} is not a commit")
+    history = services.clones.open("instances:", row.repo)
+    if not history.has_commit(row.base_commit):
+        raise InputError(f"base_commit {row.base_commit} is not in {history.path}", advice="fetch it there")
+    commit = history.resolve(row.base_commit)
+    return row.model_copy(update={"base_commit": commit})
 
 
 def make_bug_commit(row: InstanceRow, services: Services) -> InstanceRow:

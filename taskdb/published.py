@@ -1,9 +1,10 @@
 """Comparison of mergemill's test lists with published ones, whose test ids have other forms.
 
 mergemill's ids are `file::rest`. SWE-bench's Python lists cut an id at its first space; some have bare function names
-(sympy). In other datasets an id comes from a runner's log: a name without its file (Go, Rust, C++), a title with its
-suites joined by spaces or ` > ` (JavaScript, PHP), `pkg.Class#method` (Java), or a whole file, class or program where
-the log has no more (Multi-SWE-bench). A published id is compared with the readings of mergemill's, the strictest first.
+(sympy), those of R2E-Gym `Class.function`. In other datasets an id comes from a runner's log: a name without its file
+(Go, Rust, C++), a title with its suites joined by spaces or ` > ` (JavaScript, PHP), `pkg.Class#method` (Java), or a
+whole file, class or program where the log has no more (Multi-SWE-bench). A published id is compared with the readings
+of mergemill's, the strictest first.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ def _get_title(test: TestId) -> str:
 _PYTHON_READINGS: tuple[Callable[[TestId], str], ...] = (
     lambda test: test,
     lambda test: test.partition(" ")[0],
+    lambda test: ".".join(test.split("::")[1:]),
     lambda test: test.rpartition("::")[2].partition(" ")[0],
 )
 """Readings of an id, from the strictest to the loosest."""

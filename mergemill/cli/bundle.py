@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -146,7 +147,8 @@ def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as
         n_new = sum(result.new for result in results)
         output.print_text(f"{format_count(len(results), 'row')} in {path}, {n_new} new, {n_bad} unusable")
         if names:
-            output.print_text(f"build and verify them with: mergemill run {source}")
+            clones = f" --clones {shlex.quote(str(settings.clones))}" if settings.clones else ""
+            output.print_text(f"build and verify them with: mergemill run {shlex.quote(source)}{clones}")
     if n_bad:
         raise InputError(f"{format_count(n_bad, 'row')} of {path} cannot be used")
     raise typer.Exit(exit_code)

@@ -127,6 +127,27 @@ def test_a_bug_of_swe_smith_is_a_commit_from_which_its_tests_are_missing(repo: T
     assert (again.exit_code, again.lines[0]["new"], again.lines[-1]["new"]) == (0, False, 0)
 
 
+def test_an_abbreviated_base_commit_and_a_parent_are_resolved(
+    row: dict[str, object], repo: TinyRepo, tmp_path: Path
+) -> None:
+    fixed, parent = repo.git("rev-parse", "HEAD"), str(row["base_commit"])
+    other = row | {"instance_id": "acme__widget-2", "base_commit": parent[:9], "patch": f"{row['patch']}\n"}
+    bad = [
+        row | {"instance_id": "bad", "base_commit": commit, "patch": "x"}
+        for commit in ("--git-dir=/etc", "HEAD", f"{fixed}^2", f"{'1' * 40}^", "main@{1}")
+    ]
+    done = import_rows(tmp_path, "swebench", row | {"base_commit": f"{fixed}^"}, other, *bad)
+    assert done.exit_code == 3
+    results = [line for line in done.lines if "place" in line]
+    assert [(line["new"], line["duplicate_of"], line["problem"] is None) for line in results[:2]] == [
+        (True, None, True),
+        (False, "acme__widget-1", True),
+    ]
+    assert all("base_commit" in line["problem"] for line in results[2:]), results
+    (candidate,) = load_candidates(tmp_path)
+    assert candidate.base_commit == parent
+
+
 def test_a_foreign_set_needs_its_format(row: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text(json.dumps(row))
     done = run_mergemill("bundle", "import", "rows.jsonl", cwd=tmp_path)

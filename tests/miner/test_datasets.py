@@ -139,6 +139,57 @@ def test_the_change_of_an_r2e_gym_row_applies(tmp_path: Path) -> None:
     assert (row.repo, row.instance_id) == ("sympy/sympy", "sympy__sympy-bbbbbbbbbb")
 
 
+def test_an_r2e_gym_row_is_read_as_its_own_reader_does(tmp_path: Path) -> None:
+    def change(path: str, old: str, new: str, misc_line: str | None) -> dict[str, Any]:
+        header = {"file": {"path": path}, "misc_line": misc_line}
+        return {"header": header, "is_binary_file": False, "old_file_content": old, "new_file_content": new}
+
+    files = [
+        change("sympy/a.py", "x = 1\n", "x = '\x0c\u2028'\n", None),
+        change("sympy/new/__init__.py", "", "", "new file mode 100644"),
+        change("bin/run", "/dev/null", "#!/bin/sh\n", "new file mode 100755"),
+        change("sympy/old.py", "y = 1\n", "", "deleted file mode 100644"),
+    ]
+    commit = {"old_commit_hash": f"{'b' * 40}^", "new_commit_hash": "b" * 40, "file_diffs": files}
+    log = "FAILED in the text\n=== short test summary info ===\n\x1b[31mFAILED\x1b[0m r2e_tests/test_1.py::T::test_a - x\n"
+    execution = {
+        "test_file_names": ["test_1.py", "__init__.py"],
+        "test_file_codes": ["def test_a():\n    pass\n", ""],
+        "old_commit_res_stdout": f"{log}PASSED r2e_tests/test_1.py::test_b\nERROR r2e_tests/test_1.py\n",
+    }
+    expected = {"\x1b[1mT.test_a\x1b[0m": "PASSED", "test_b": "PASSED", "test_c": "PASSED", "test_d": "FAILED"}
+    row = R2E | {
+        "parsed_commit_content": json.dumps(commit),
+        "execution_result_content": json.dumps(execution),
+        "expected_output_json": json.dumps(expected),
+    }
+    (read_row,) = read(write(tmp_path / "rows.jsonl", row), "r2e-gym")
+    assert read_row.base_commit == f"{'b' * 40}^"
+    assert "No newline" not in read_row.patch
+    assert (read_row.FAIL_TO_PASS, read_row.PASS_TO_PASS) == (("T.test_a", "test_c"), ("test_b",))
+    repo = TinyRepo(tmp_path / "sympy")
+    repo.commit("Base", {"sympy/a.py": "x = 1\n", "sympy/old.py": "y = 1\n"})
+    for name, patch in (("gold", read_row.patch), ("test", read_row.test_patch)):
+        (tmp_path / name).write_text(patch)
+        repo.git("apply", "--index", str(tmp_path / name))
+    staged = repo.git("diff", "--cached", "--raw", "--abbrev=4").splitlines()
+    assert [(line.split()[1], line.split()[-1]) for line in staged] == [
+        ("100755", "bin/run"),
+        ("100644", "r2e_tests/__init__.py"),
+        ("100644", "r2e_tests/test_1.py"),
+        ("100644", "sympy/a.py"),
+        ("100644", "sympy/new/__init__.py"),
+        ("000000", "sympy/old.py"),
+    ]
+    assert (repo.path / "sympy/a.py").read_text() == "x = '\x0c\u2028'\n"
+
+
+def test_names_of_swe_rebench_are_read_without_colours_and_durations(tmp_path: Path) -> None:
+    names = ["\x1b[32mrenders a page\x1b[0m (12.5 ms)", "renders a page [ 3 s ]", "test_sleep[1s]", "sums in 3 msec"]
+    (row,) = read(write(tmp_path / "rows.jsonl", SWE_REBENCH | {"PASS_TO_PASS": json.dumps(names)}), "swe-rebench")
+    assert row.PASS_TO_PASS == ("renders a page", "test_sleep[1s]", "sums")
+
+
 def test_harbor_folders_are_read_by_their_row_or_their_patches(tmp_path: Path) -> None:
     one, two, three = (tmp_path / "set" / name for name in ("one", "two", "three"))
     for folder in (one, two, three):
@@ -185,6 +236,11 @@ def test_a_link_in_a_harbor_folder_is_not_followed(tmp_path: Path) -> None:
         ("r2e-gym", {"parsed_commit_content": "{}"}),
         ("r2e-gym", {"parsed_commit_content": "[" * 100_000}),
         ("r2e-gym", {"repo_name": "unknown"}),
+        (
+            "r2e-gym",
+            {"execution_result_content": json.dumps({"old_commit_res_stdout": "x"}), "expected_output_json": "[1]"},
+        ),
+        ("swe-rebench", {"PASS_TO_PASS": [3]}),
     ],
 )
 def test_a_bad_row_is_named_and_the_others_are_read(format_name: str, change: dict[str, Any], tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ IDS = {
     "a whole class": ("core/src/test/java/org/x/PowTest.java::testPow", "org.x.PowTest"),
     "a class by its short name": ("src/test/java/org/x/NodeTest.java::removes", "NodeTest"),
     "GoogleTest": ("test/printf-test.cc::PrintfTest.MinusFlag", "PrintfTest.MinusFlag"),
+    "R2E-Gym, without the file": ("tests/test_a.py::TestX::test_a", "TestX.test_a"),
     "pytest, cut at a space": ("tests/test_a.py::test_x[a b]", "tests/test_a.py::test_x[a"),
 }
 
