@@ -151,7 +151,8 @@ def test_an_r2e_gym_row_is_read_as_its_own_reader_does(tmp_path: Path) -> None:
         change("sympy/old.py", "y = 1\n", "", "deleted file mode 100644"),
     ]
     commit = {"old_commit_hash": f"{'b' * 40}^", "new_commit_hash": "b" * 40, "file_diffs": files}
-    log = "FAILED in the text\n=== short test summary info ===\n\x1b[31mFAILED\x1b[0m r2e_tests/test_1.py::T::test_a - x\n"
+    log = "FAILED in the text\n=== short test summary info ===\n"
+    log += "\x1b[31mFAILED\x1b[0m r2e_tests/test_1.py::T::test_a - x\n"
     execution = {
         "test_file_names": ["test_1.py", "__init__.py"],
         "test_file_codes": ["def test_a():\n    pass\n", ""],
