@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import select, text
+from sqlalchemy import text
 
-from taskdb import tables
 from taskdb.images import ImageCopy
-from taskdb.mapping import get_table
 from taskdb.store import Store
 
 
@@ -46,15 +44,14 @@ _IN_TASKS = "SELECT DISTINCT image FROM task WHERE image <> ''"
 _KNOWN = "SELECT image FROM environment UNION SELECT image FROM task WHERE image <> ''"
 _IN_OPEN_CHANGES = """SELECT DISTINCT e.image FROM changes h JOIN environment e ON e.id = h.environment
               WHERE h.status NOT IN ('certified', 'rejected')"""
+_COPIES = "SELECT image, image_digest, reference, added_at FROM image_copy ORDER BY seq DESC"
 
 
 def load_image_copies(store: Store) -> dict[str, tuple[ImageCopy, ...]]:
     """Return image -> its copies in registries, newest first."""
-    row = get_table(tables.ImageCopyRow)
-    query = select(row.c.image, row.c.image_digest, row.c.reference, row.c.added_at).order_by(row.c.seq.desc())
     found: dict[str, tuple[ImageCopy, ...]] = {}
     with store.read_transaction() as connection:
-        for one in connection.execute(query):
+        for one in connection.execute(text(_COPIES)):
             copy = ImageCopy(image=one.image, image_digest=one.image_digest, reference=one.reference, at=one.added_at)
             found[one.image] = (*found.get(one.image, ()), copy)
     return found

@@ -6,27 +6,20 @@ the result is stored in the same transaction, so that reading needs no join.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, TextClause, bindparam, delete, insert, text
 
 from taskdb import search, tables
+from taskdb.batches import split_batches
 from taskdb.counts import Deltas
 from taskdb.pending import build_state, load_states
 from taskdb.records import Kind, Stage
 
 T = TypeVar("T")
 Values = dict[str, Any]
-_HIDDEN_COLUMNS = frozenset(("change", "set_aside", "test_lines", "state"))
-CHANGE_COLUMNS = tuple(name for name in tables.ChangeListingRow.model_fields if name not in _HIDDEN_COLUMNS)
-"""Columns of the view `changes`."""
-DERIVATION_COLUMNS = tuple(n for n in tables.DerivationListingRow.model_fields if n not in ("seq", "change"))
-"""Columns of the view `derivations`."""
-TASK_COLUMNS = tuple(n for n in tables.TaskListingRow.model_fields if n not in ("task", "change"))
-"""Columns of the view `tasks`, in order."""
-
 _MAIN_KINDS = (Kind.BUGFIX, Kind.FEATURE, Kind.PERFORMANCE)
 """Kinds whose tasks are the change itself: the first of these that exists determines the status of a change."""
 _KIND_ORDER = (
@@ -109,46 +102,6 @@ LEFT JOIN audit a ON a.seq = (SELECT max(x.seq) FROM audit x WHERE x.parent = t.
 WHERE d.change IN :keys
 """
 """Rows of `task_listing` for some changes, from `derivation_listing`; the bound of flakiness is added in Python."""
-
-_ORDER = "created_at DESC, name"
-_FILTERS = (
-    "kind",
-    "repo",
-    "status",
-    "change_kind",
-    "split",
-    "audited",
-    "lower(repo)",
-    "lower(source)",
-    "lower(language)",
-    "lower(license)",
-)
-"""What tasks are filtered by; an index for each ends in the order of lists, so that a page is read off the index."""
-
-INDICES: dict[str, str] = {
-    "listed_task_order": f"task_listing ({_ORDER})",
-    **{
-        f"listed_task_{name.replace('lower(', 'any_').replace(')', '')}": f"task_listing ({name}, {_ORDER})"
-        for name in _FILTERS
-    },
-    **{f"listed_task_{name}": f"task_listing ({name})" for name in ("id", "name", "change_name", "change", "image")},
-    "listed_task_candidate": "task_listing (candidate)",
-    "listed_change_source": "change_listing (source, merged_at DESC, name)",
-    "listed_change_repo": "change_listing (repo, merged_at DESC, name)",
-    "listed_change_status": "change_listing (status, merged_at DESC, name)",
-    "listed_change_state": "change_listing (state, merged_at DESC, name)",
-    "listed_change_source_reason": "change_listing (source, rejected_by, reason, merged_at DESC, name)",
-    "listed_change_order": "change_listing (merged_at DESC, name)",
-    "listed_change_reason": "change_listing (rejected_by, reason, merged_at DESC, name)",
-    **{f"listed_change_{name}": f"change_listing ({name})" for name in ("name", "candidate", "pull_request")},
-    "listed_derivation_change": "derivation_listing (change)",
-    "listed_derivation_candidate": "derivation_listing (candidate)",
-    "listed_derivation_task": "derivation_listing (task)",
-    "listed_derivation_kind": "derivation_listing (kind, status)",
-    "whole_test_list": "test_list (repo, seq) WHERE base IS NULL",
-    "listed_derivation_order": "derivation_listing (merged_at DESC, name, kind, task_name)",
-}
-"""Name of an index -> its table and columns. Like views they are created again when this file changes."""
 
 _CONFIDENCE_GAP = 0.05
 _BATCH = 1000
@@ -237,12 +190,6 @@ def find_affected_changes(connection: Connection, results: Iterable[str]) -> set
         for keys in split_batches(sorted(set(results)), _BATCH)
         for seq in connection.execute(query, {"keys": keys}).scalars()
     }
-
-
-def split_batches(values: Sequence[T], size: int) -> Iterator[list[T]]:
-    """Yield the values in batches, since databases limit the number of parameters."""
-    for start in range(0, len(values), size):
-        yield list(values[start : start + size])
 
 
 def _get_table(row: type[Any]) -> Table:

@@ -13,13 +13,12 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, text
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, text
 
-from taskdb import tables
 from taskdb.chains import STAGE_COLUMNS, PendingWork, Scope, find_pending_work
+from taskdb.columns import CHANGE_LISTING as _LISTED
 from taskdb.counts import list_sources
 
-_LISTED = tables.METADATA.tables["change_listing"]
 _NEWEST_FIRST = (_LISTED.c.merged_at.desc(), _LISTED.c.name)
 _PART = 500
 
@@ -202,12 +201,14 @@ def load_states(connection: Connection, states: Sequence[str]) -> dict[str, int]
 
 
 def _find_states(connection: Connection, states: Sequence[str]) -> dict[str, int]:
-    table = tables.METADATA.tables["change_state"]
     found: dict[str, int] = {}
     for start in range(0, len(states), _PART):
-        query = select(table.c.state, table.c.seq).where(table.c.state.in_(states[start : start + _PART]))
-        found.update({row.state: row.seq for row in connection.execute(query)})
+        known = connection.execute(_KNOWN_STATES, {"keys": list(states[start : start + _PART])})
+        found.update({row.state: row.seq for row in known})
     return found
 
 
+_KNOWN_STATES = text("SELECT state, seq FROM change_state WHERE state IN :keys").bindparams(
+    bindparam("keys", expanding=True)
+)
 _ADD_STATE = text("INSERT INTO change_state (state) VALUES (:state) ON CONFLICT (state) DO NOTHING")

@@ -9,16 +9,18 @@ from typing import Any, Literal
 from sqlalchemy import Connection, Select, and_, bindparam, column, func, or_, select, table, text
 
 from core.errors import InputError
-from taskdb import counts, listing, search, tables
+from taskdb import counts, search
 from taskdb.artifacts import Artifacts
 from taskdb.attempts import load_attempts
-from taskdb.mapping import RECORD_TABLES, get_table
+from taskdb.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
+from taskdb.record_tables import TABLE_NAMES, get_record_clause
 from taskdb.records import (
     Candidate,
     Certificate,
     Environment,
     PublishedVerdict,
     PullRequest,
+    Record,
     Rejection,
     Stage,
     Task,
@@ -43,9 +45,6 @@ LIST_KEYS = (
     "created_at",
 )
 """Keys of a row of `tasks list`, in order."""
-
-TASK_COLUMNS = listing.TASK_COLUMNS
-"""All columns of the view `tasks`, in order."""
 
 # ------------------------------------------------------------------------------------------------------- tasks
 
@@ -141,16 +140,15 @@ def search_tasks(
         hits = search.build_hits(connection, words)
         if hits is None:
             return []
-        query = select(*(_LISTED.c[name] for name in LIST_KEYS)).join_from(_LISTED, hits, hits.c.task == _LISTED.c.task)
-        best = filters.apply(query, dict(_LISTED.c)).order_by(
-            hits.c.badness, _LISTED.c.created_at.desc(), _LISTED.c.name
+        query = select(*(TASK_LISTING.c[name] for name in LIST_KEYS)).join_from(
+            TASK_LISTING, hits, hits.c.task == TASK_LISTING.c.task
+        )
+        best = filters.apply(query, dict(TASK_LISTING.c)).order_by(
+            hits.c.badness, TASK_LISTING.c.created_at.desc(), TASK_LISTING.c.name
         )
         rows = [dict(row) for row in connection.execute(best.limit(limit)).mappings()]
         statements = dict(search.read_statements(connection, [row["id"] for row in rows]))
     return [row | {"snippet": search.make_snippet(statements[row["id"]], words)} for row in rows]
-
-
-_LISTED = get_table(tables.TaskListingRow)
 
 
 def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
@@ -315,7 +313,7 @@ def find_examples(store: Store, sources: Sequence[str] = (), repo: str | None = 
     return found
 
 
-_CHANGES = table("changes", *(column(name) for name in listing.CHANGE_COLUMNS))
+_CHANGES = table("changes", *(column(name) for name in CHANGE_COLUMNS))
 
 
 def list_changes(
@@ -391,10 +389,9 @@ _CURRENT_TASKS = text("SELECT id FROM task_listing WHERE id IN :keys").bindparam
 
 def _find_changes_by_id(connection: Connection, word: str) -> dict[str, str]:
     found = {}
-    for kind, (row, _) in RECORD_TABLES.items():
-        whole = get_table(row)
-        if "parent" not in whole.c and kind is not PullRequest:
-            continue
+    kinds: tuple[type[Record], ...] = (PullRequest, *_WITH_PARENT)
+    for kind in kinds:
+        whole = get_record_clause(kind)
         ids = connection.execute(
             select(whole.c.id).where(whole.c.id >= word, whole.c.id < _build_upper_bound(word)).limit(9)
         )
@@ -424,8 +421,7 @@ def _list_ancestors(connection: Connection, key: str, kinds: Sequence[type[Any]]
     kinds = kinds or _WITH_PARENT
     while True:
         for kind in kinds:
-            whole = get_table(RECORD_TABLES[kind][0])
-            parent = connection.execute(select(whole.c.parent).where(whole.c.id == key)).scalar()
+            parent = connection.execute(_PARENT_OF[kind], {"id": key}).scalar()
             if parent is not None:
                 above.append(parent)
                 key, kinds = parent, _PARENTS.get(kind, _WITH_PARENT)
@@ -434,7 +430,11 @@ def _list_ancestors(connection: Connection, key: str, kinds: Sequence[type[Any]]
             return above
 
 
-_WITH_PARENT = tuple(kind for kind, (row, _) in RECORD_TABLES.items() if "parent" in get_table(row).c)
+_WITH_PARENT = tuple(kind for kind in TABLE_NAMES if "parent" in kind.model_fields)
+_PARENT_OF = {
+    kind: text(f"SELECT parent FROM {TABLE_NAMES[kind]} WHERE id = :id")  # noqa: S608 - names of our own tables
+    for kind in _WITH_PARENT
+}
 _PARENTS: dict[type[Any], Sequence[type[Any]]] = {
     Candidate: (),
     Tags: (),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import TextClause, text
 
+from taskdb.record_tables import build_change_key
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Record, Task, Verification
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
@@ -30,7 +31,7 @@ def load_chain(store: Store, task: Task) -> list[Record]:
     candidate = store.get(Candidate, task.candidate)
     pull = store.get(PullRequest, candidate.parent)
     found: list[Record] = [pull]
-    if tags := _find_id(store, _TAGS, _build_change_key(pull)):
+    if tags := _find_id(store, _TAGS, build_change_key(pull)):
         found.append(store.get(Tags, tags))
     found.append(candidate)
     if task.parent == candidate.id:
@@ -61,11 +62,7 @@ def add_chain(store: Store, records: Mapping[str, Record]) -> int:
 
 
 def _has_change(store: Store, pull: PullRequest) -> bool:
-    return _find_id(store, _CHANGE, _build_change_key(pull)) is not None
-
-
-def _build_change_key(pull: PullRequest) -> dict[str, str]:
-    return {"source": pull.source, "name": pull.name, "merge_commit": pull.merge_commit}
+    return _find_id(store, _CHANGE, build_change_key(pull)) is not None
 
 
 def _find_id(store: Store, query: TextClause, key: Mapping[str, str]) -> str | None:

@@ -6,14 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import String, column, delete, insert, select, table
 
 from core.errors import InputError, UsageError
-from taskdb import tables
-from taskdb.mapping import get_table
 from taskdb.selection import TaskFilters, format_filters, parse_filters
 from taskdb.store import Store
 
+_META = table("meta", column("key", String()), column("value", String()))
 _PREFIX = "selection "
 _NAME = re.compile(r"[\w.-]{1,100}")
 
@@ -26,10 +25,9 @@ def save_selection(store: Store, name: str, filters: TaskFilters) -> None:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(f"{name[:80]!r} is no name of a selection", advice="letters, digits, '.', '_' and '-'")
-    meta = get_table(tables.MetaRow)
     with store.write_transaction() as connection:
-        connection.execute(delete(meta).where(meta.c.key == _PREFIX + name))
-        connection.execute(insert(meta), {"key": _PREFIX + name, "value": json.dumps(format_filters(filters))})
+        connection.execute(delete(_META).where(_META.c.key == _PREFIX + name))
+        connection.execute(insert(_META), {"key": _PREFIX + name, "value": json.dumps(format_filters(filters))})
 
 
 def load_selection(store: Store, name: str) -> TaskFilters:
@@ -47,8 +45,7 @@ def load_selection(store: Store, name: str) -> TaskFilters:
 
 def list_selections(store: Store) -> dict[str, Mapping[str, str]]:
     """Return name -> filters as text, by name."""
-    meta = get_table(tables.MetaRow)
-    query = select(meta.c.key, meta.c.value).where(meta.c.key.startswith(_PREFIX)).order_by(meta.c.key)
+    query = select(_META.c.key, _META.c.value).where(_META.c.key.startswith(_PREFIX)).order_by(_META.c.key)
     with store.read_transaction() as connection:
         return {row.key.removeprefix(_PREFIX): json.loads(row.value) for row in connection.execute(query)}
 
@@ -56,6 +53,5 @@ def list_selections(store: Store) -> dict[str, Mapping[str, str]]:
 def delete_selection(store: Store, name: str) -> None:
     """Delete a saved selection; errors as in `load_selection`."""
     load_selection(store, name)
-    meta = get_table(tables.MetaRow)
     with store.write_transaction() as connection:
-        connection.execute(delete(meta).where(meta.c.key == _PREFIX + name))
+        connection.execute(delete(_META).where(_META.c.key == _PREFIX + name))

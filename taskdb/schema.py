@@ -15,10 +15,11 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 
 from core.errors import InputError, MachineError, Transient, UsageError
-from taskdb.listing import INDICES
-from taskdb.tables import REVISION
+from taskdb.indices import INDICES
 from taskdb.views import FINGERPRINT, VIEWS
 
+REVISION = "0008"
+"""The newest migration; `tests/taskdb` compares it with the folder."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"
 LOCK_SECONDS = 30

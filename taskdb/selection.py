@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import (
     ColumnElement,
     Float,
-    Integer,
     Select,
     String,
     column,
@@ -30,20 +29,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
-from sqlalchemy.types import TypeEngine
 
 from core.errors import UsageError
-from taskdb import tables
-from taskdb.listing import TASK_COLUMNS
-from taskdb.mapping import get_table
+from taskdb.columns import TASK_COLUMNS, TaskColumns, build_clause
 from taskdb.records import Kind
 from taskdb.tags import ChangeKind
 
-_LISTING = get_table(tables.TaskListingRow)
-_TYPES: Mapping[str, TypeEngine[Any]] = {
-    name: kind if isinstance(kind := _LISTING.c[name].type, Integer | Float) else String() for name in TASK_COLUMNS
-}
-TASKS = table("tasks", *(column(name, _TYPES[name]) for name in TASK_COLUMNS))
+TASKS = build_clause("tasks", TaskColumns)
 """View `tasks`, with the types of its columns."""
 _TAGS = table("tags", column("candidate"), column("change_kind"))
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-REVISION = "0008"
-"""The newest migration; `tests/taskdb` compares it with the folder."""
+from taskdb.columns import ChangeColumns, DerivationColumns, TaskColumns
 
 NAMING = {
     "ix": "ix_%(column_0_label)s",
@@ -293,41 +292,16 @@ class ChangeRow(TableRow, table=True):
     """Id of the newest `Tags`; null for changes mined before tags existed."""
 
 
-class ChangeListingRow(TableRow, table=True):
-    """Row of the view `changes`, maintained by `taskdb.listing`. Its indices are `taskdb.listing.INDICES`."""
+class ChangeListingRow(TableRow, ChangeColumns, table=True):
+    """Row of the view `changes`, maintained by `taskdb.listing`. Its indices are `taskdb.indices.INDICES`."""
 
     __tablename__ = "change_listing"
     change: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     """`seq` of the change."""
-    source: str
-    name: str
-    repo: str
-    number: int | None
-    shape: str
-    title: str
-    author: str
-    merged_at: str
-    status: str
-    rejected_by: str | None
-    reason: str | None
-    detail: str | None
-    language: str | None
-    license: str | None
-    change_kind: str | None
-    size: str | None
     set_aside: str | None
     """Of the verdict."""
     test_lines: int | None
     """Of the candidate."""
-    pull_request: str
-    candidate: str | None
-    environment: str | None
-    verification: str | None
-    verdict: str | None
-    task: str | None
-    certificate: str | None
-    rejection: str | None
-    tags: str | None
     state: int | None = None
     """`seq` of its `change_state`; null for a change that a rule rejected."""
 
@@ -367,74 +341,21 @@ class TaskCountRow(TableRow, table=True):
     n: int = Field(sa_type=BigInteger)
 
 
-class DerivationListingRow(TableRow, table=True):
+class DerivationListingRow(TableRow, DerivationColumns, table=True):
     """Row of the view `derivations`, maintained by `taskdb.listing`."""
 
     __tablename__ = "derivation_listing"
     seq: int | None = Field(default=None, primary_key=True)
     change: int
-    source: str
-    name: str
-    repo: str
-    merged_at: str
-    change_kind: str | None
-    candidate: str
-    verification: str | None
-    kind: str
-    status: str
-    rejected_by: str | None
-    reason: str | None
-    detail: str | None
-    task: str | None
-    task_name: str | None
-    certificate: str | None
-    rejection: str | None
 
 
-class TaskListingRow(TableRow, table=True):
+class TaskListingRow(TableRow, TaskColumns, table=True):
     """Row of the view `tasks`, maintained by `taskdb.listing`: a task of a current chain."""
 
     __tablename__ = "task_listing"
     task: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     """`seq` of the task."""
     change: int
-    id: str
-    name: str
-    kind: str
-    repo: str
-    language: str
-    language_version: str
-    license: str
-    source: str
-    status: str
-    base_commit: str
-    n_fail_to_pass: int
-    n_pass_to_pass: int
-    created_at: str
-    published: str | None
-    environment: str
-    image: str
-    change_name: str
-    change_kind: str | None
-    candidate: str
-    verification: str | None
-    certificate: str | None
-    strength: float | None
-    control_bound: float | None
-    flaky_bound: float | None
-    underspecified: float | None
-    unfair_tests: float | None
-    set_aside: str | None
-    test_seconds: float
-    statement_tokens: int
-    changed_files: int
-    changed_lines: int
-    family: str
-    split: str
-    difficulty: str
-    audited: str | None
-    image_digest: str
-    added_at: str
 
 
 class SketchRow(TableRow, table=True):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 
-from taskdb.listing import CHANGE_COLUMNS, DERIVATION_COLUMNS, INDICES, TASK_COLUMNS
+from taskdb.columns import CHANGE_COLUMNS, DERIVATION_COLUMNS, TASK_COLUMNS
+from taskdb.indices import INDICES
 
 CHANGES = f"SELECT {', '.join(CHANGE_COLUMNS)} FROM change_listing"  # noqa: S608 - names of columns alone
 DERIVATIONS = f"SELECT {', '.join(DERIVATION_COLUMNS)} FROM derivation_listing"  # noqa: S608

@@ -8,11 +8,10 @@ from typing import Any
 
 from sqlalchemy import Row, select
 
-from taskdb import counts, tables
+from taskdb import counts
+from taskdb.columns import DERIVATION_LISTING as _LISTED
 from taskdb.records import Kind
 from taskdb.store import Store
-
-_LISTED = tables.METADATA.tables["derivation_listing"]
 
 
 def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:

@@ -25,6 +25,7 @@ from mergemill.cli.options import (
 )
 from taskdb import queries, saved_selections, yields
 from taskdb.artifacts import Artifacts
+from taskdb.columns import TASK_COLUMNS
 from taskdb.histograms import count_bins
 from taskdb.selection import TaskFilters, check_columns
 from taskdb.store import Store
@@ -64,7 +65,7 @@ def list_tasks(
     """
     names = check_columns(split_words(columns)) if columns is not None else ()
     if columns is not None and not names:
-        raise UsageError("--columns: no column is named", advice=f"columns: {', '.join(queries.TASK_COLUMNS)}")
+        raise UsageError("--columns: no column is named", advice=f"columns: {', '.join(TASK_COLUMNS)}")
     with Store.open(settings.db, create=False) as store:
         resolved = resolve_filters(filters, settings)
         if count:

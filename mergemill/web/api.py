@@ -17,6 +17,7 @@ from mergemill.web.context import WebContext
 from mergemill.web.rendering import DataResponse
 from mergemill.web.task_listing import MAX_ROWS, load_listing, read_parameters
 from taskdb import queries
+from taskdb.columns import TASK_COLUMNS
 from taskdb.records import Score, to_json
 
 
@@ -92,7 +93,7 @@ def make_router(context: WebContext) -> APIRouter:
     ) -> DataResponse:
         """Return tasks, newest change first. Every filter of `mergemill tasks list` is a parameter, too."""
         del after, q  # `load_listing` reads all parameters; here they are for the description of the API
-        listing = load_listing(context, read_parameters(request), limit, queries.TASK_COLUMNS)
+        listing = load_listing(context, read_parameters(request), limit, TASK_COLUMNS)
         return DataResponse({"tasks": listing.rows, "next": listing.next})
 
     @router.get("/tasks/{name:path}", summary="Show a task")

@@ -1,6 +1,7 @@
 """Alembic's entry point. It is started by `taskdb.schema.prepare` only, with the connection in the configuration.
 
-To write a migration: change `taskdb/tables.py`, then `just migration "what changes"`, read the file, set `REVISION`.
+To write a migration: change `taskdb/tables.py`, then `just migration "what changes"`, read the file, set REVISION in
+`taskdb.schema`.
 """
 
 from alembic import context

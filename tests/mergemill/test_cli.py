@@ -16,6 +16,8 @@ import pytest
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.lazy_group import load_command
 from taskdb.artifacts import Artifacts
+from taskdb.mapping import RECORD_TABLES
+from taskdb.record_tables import TABLE_NAMES
 from taskdb.records import Stage
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill
@@ -316,6 +318,49 @@ def test_the_list_of_commands_is_printed_without_loading_a_command(tmp_path: Pat
     )
     assert done.returncode == 0, done.stderr
     assert set(COMMANDS) <= set(done.stdout.split())
+
+
+READING = """
+import sys
+from mergemill.cli import run_command_line
+code = run_command_line(sys.argv[1:])
+heavy = {"alembic", "docker", "git", "httpx", "pyarrow", "sqlalchemy.orm", "sqlmodel", "taskdb.tables"}
+loaded = heavy & set(sys.modules)
+sys.exit(f"loaded: {loaded}" if loaded else code)
+"""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tasks", "list"),
+        ("tasks", "list", "--count", "--kind", "bugfix"),
+        ("tasks", "show", "ada__greet-1.bugfix"),
+        ("tasks", "search", "greet"),
+        ("tasks", "stats"),
+        ("tasks", "yields"),
+        ("tasks", "selections"),
+        ("funnel",),
+        ("why", "ada__greet-1"),
+    ],
+    ids=" ".join,
+)
+def test_reading_does_not_make_the_classes_of_tables(folder: Path, words: tuple[str, ...]) -> None:
+    """Their libraries and their making take longer than all else in the start of such a command."""
+    done = subprocess.run(
+        [sys.executable, "-c", READING, *words],
+        cwd=folder,
+        env=make_command_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_records_have_the_tables_that_reading_names() -> None:
+    assert {kind: row.__tablename__ for kind, (row, _) in RECORD_TABLES.items()} == TABLE_NAMES
+    assert list(RECORD_TABLES) == list(TABLE_NAMES)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

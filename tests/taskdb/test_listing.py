@@ -15,6 +15,7 @@ from core.errors import InputError
 from taskdb import counts, listing, page_queries, queries, tables, yields
 from taskdb.audits import Audit
 from taskdb.chains import Scope, find_pending_work
+from taskdb.columns import TASK_COLUMNS
 from taskdb.mapping import get_table
 from taskdb.queries import TaskFilters
 from taskdb.records import Candidate, Kind, PullRequest, Record, RunVariant, Stage, Task, TestRun
@@ -163,7 +164,7 @@ def test_counters_and_queue_equal_what_reading_every_row_gives(db: str, seed: in
         writer = RandomWriter(store, seed)
         for _ in range(250):
             writer.step()
-        tasks = queries.list_tasks(store, TaskFilters(), columns=queries.TASK_COLUMNS)
+        tasks = queries.list_tasks(store, TaskFilters(), columns=TASK_COLUMNS)
         with store.read_transaction() as connection:
             changes = connection.exec_driver_sql("SELECT * FROM changes ORDER BY merged_at DESC, name").all()
             derived = connection.exec_driver_sql("SELECT * FROM derivations").all()
@@ -224,8 +225,8 @@ def find_open_slowly(store: Store, scope: Scope) -> list[str]:
 def test_a_task_is_listed_with_the_facts_of_its_chain(db: str) -> None:
     with Store.open(db) as store:
         task = add_chain(store)
-        (row,) = queries.list_tasks(store, TaskFilters(), columns=queries.TASK_COLUMNS)
-        assert tuple(row) == queries.TASK_COLUMNS
+        (row,) = queries.list_tasks(store, TaskFilters(), columns=TASK_COLUMNS)
+        assert tuple(row) == TASK_COLUMNS
         assert (row["underspecified"], row["unfair_tests"], row["set_aside"]) == (0.3, 0.4, None)
         assert row["flaky_bound"] == pytest.approx(1 - 0.05 ** (1 / 3), abs=1e-6)  # three gold runs of the certificate
         assert (row["strength"], row["control_bound"], row["audited"]) == (0.0, None, None)
@@ -247,7 +248,7 @@ def test_pages_follow_each_other(db: str) -> None:
         assert [row["created_at"] for row in whole] == sorted((row["created_at"] for row in whole), reverse=True)
         assert queries.count_tasks(store, TaskFilters()) == len(whole) == 59
         assert [row for *_, row in queries.iter_tasks(store, TaskFilters(), 10)] == sorted(
-            queries.list_tasks(store, TaskFilters(), columns=queries.TASK_COLUMNS), key=lambda row: row["name"]
+            queries.list_tasks(store, TaskFilters(), columns=TASK_COLUMNS), key=lambda row: row["name"]
         )
         with pytest.raises(InputError, match="no task frob"):
             queries.list_tasks(store, TaskFilters(), after="frob")

@@ -15,9 +15,8 @@ from sqlalchemy import inspect
 from taskdb import queries, readonly
 from taskdb.mapping import RECORD_TABLES
 from taskdb.records import Candidate, Certificate, PullRequest, Stage
-from taskdb.schema import MIGRATIONS
+from taskdb.schema import MIGRATIONS, REVISION
 from taskdb.store import Store
-from taskdb.tables import REVISION
 from taskdb.views import VIEWS
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain

@@ -13,13 +13,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from core.errors import InputError, MachineError, Transient, UsageError
-from taskdb import listing, queries
+from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.chains import StageResult
+from taskdb.indices import INDICES
 from taskdb.records import Candidate, PublishedVerdict, PullRequest, Stage, Task
-from taskdb.schema import MIGRATIONS
+from taskdb.schema import MIGRATIONS, REVISION
 from taskdb.store import Store
-from taskdb.tables import METADATA, REVISION
+from taskdb.tables import METADATA
 from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain, make_url
@@ -256,11 +257,11 @@ def test_the_funnel_adds_up(db: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_the_migrations_create_the_declared_tables(db: str) -> None:
-    """Declared apart: indices of listings (`taskdb.listing.INDICES`) and the index of words (`taskdb.search`)."""
+    """Declared apart: indices of listings (`taskdb.indices.INDICES`) and the index of words (`taskdb.search`)."""
     assert f"{REVISION}_" in max(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
 
     def is_compared(_: object, name: str | None, kind: str, *__: object) -> bool:
-        return not (name or "").startswith("task_search") and (kind != "index" or name not in listing.INDICES)
+        return not (name or "").startswith("task_search") and (kind != "index" or name not in INDICES)
 
     with Store.open(db) as store, store.engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"include_object": is_compared})

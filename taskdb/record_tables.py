@@ -1,0 +1,58 @@
+"""Names of the tables of records, for what reads them: the tables' classes (`taskdb.tables`) are slow to make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, TableClause, column, table, text
+
+from taskdb.audits import Audit
+from taskdb.images import ImageCopy
+from taskdb.records import (
+    Bundle,
+    Candidate,
+    Certificate,
+    Environment,
+    PullRequest,
+    Record,
+    Rejection,
+    Task,
+    Verification,
+)
+from taskdb.tags import Tags
+from taskdb.verdicts import Verdict
+
+TABLE_NAMES: Mapping[type[Record], str] = {
+    PullRequest: "pull_request",
+    Tags: "tagging",
+    Candidate: "candidate",
+    Environment: "environment",
+    Verification: "verification",
+    Verdict: "verdict",
+    Task: "task",
+    Certificate: "certificate",
+    Audit: "audit",
+    Rejection: "rejection",
+    Bundle: "bundle",
+    ImageCopy: "image_copy",
+}
+"""Record class -> name of its table, parents before their children."""
+
+
+def get_record_clause(kind: type[Record]) -> TableClause:
+    """Return the columns that all tables of records have, for queries."""
+    return table(TABLE_NAMES[kind], column("seq"), column("id"), column("body"))
+
+
+def find_change(connection: Connection, pull: PullRequest) -> int | None:
+    """Return the `seq` of the row of `change` for a change, or None where it was never stored."""
+    found: int | None = connection.execute(_SEQ, build_change_key(pull)).scalar()
+    return found
+
+
+_SEQ = text("SELECT seq FROM change WHERE source = :source AND name = :name AND merge_commit = :merge_commit")
+
+
+def build_change_key(pull: PullRequest) -> dict[str, str]:
+    """Return the values that identify a change, by column of `change`."""
+    return {"source": pull.source, "name": pull.name, "merge_commit": pull.merge_commit}
