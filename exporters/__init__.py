@@ -7,7 +7,9 @@ folder that is moved to its place when complete.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +28,7 @@ from exporters import (
     verl,
 )
 from exporters.bundle_records import LoadChain, add_records
-from exporters.bundle_writer import write_bundle
+from exporters.bundle_writer import BundleWriter, write_bundle
 from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.image_layout import add_images
 from exporters.item import ExportItem
@@ -59,30 +61,36 @@ FORMATS: Mapping[str, ExportFormat] = {
 """Name of the format -> its row."""
 
 
-def export_tasks(
+@dataclass(frozen=True, kw_only=True)
+class ExportResult:
+    """A bundle, the tasks that its format cannot carry, and where its images are."""
+
+    bundle: Bundle
+    excluded: Counter[tuple[str, str]]
+    """(kind, reason) -> number of tasks."""
+    n_images: int
+    n_local_images: int
+    """Images that are neither in the bundle nor in a registry."""
+
+
+def export_items(
     format: str,  # noqa: A002 - the name of the command line option
-    tasks: Sequence[Task],
-    certificates: Mapping[str, Certificate],
+    items: Iterable[ExportItem],
     out: Path,
     services: Services,
     *,
-    registry: Mapping[str, str] | None = None,
-    facts: Mapping[str, Mapping[str, Any]] | None = None,
     with_images: bool = False,
     with_parquet: bool = False,
     load_chain: LoadChain | None = None,
-) -> Bundle:
-    """Write `tasks` into the folder `out`.
+) -> ExportResult:
+    """Write items into the folder `out`, one after the other: memory does not grow with their number.
 
     Args:
         format: a key of FORMATS.
-        tasks: tasks in any order; those that the format cannot carry are skipped.
-        certificates: task id -> certificate, for the tasks that have one.
+        items: items in the order of their tasks' names; those that the format cannot carry are skipped.
         out: a folder that is absent, empty, or holds a bundle, which is then replaced. If it holds the same bundle
             already, it is not changed.
         services: provides artifacts, clones and images; no container runs.
-        registry: image -> its reference in a registry, by digest, which the bundle then names.
-        facts: task id -> its row of the view `tasks`, where there is a database.
         with_images: whether the bundle holds the images as well (`exporters.image_layout`).
         with_parquet: whether it holds the tasks packed in parquet as well, where the format has that option.
         load_chain: returns the records that a task descends from, with which another database can import it; without
@@ -90,36 +98,83 @@ def export_tasks(
 
     Raises:
         UsageError: there is no such format, or it has no such option.
-        InputError: there are no tasks, `out` holds other files, or an image is not the certified one.
+        InputError: there are no items, `out` holds other files, or an image is not the certified one.
         Transient: the disk is full or not writable.
     """
-    if format not in FORMATS:
-        raise UsageError(f"there is no format {format!r}", advice=f"formats: {', '.join(FORMATS)}")
-    writer = FORMATS[format].write_parquet if with_parquet else FORMATS[format].write
-    if writer is None:
-        raise UsageError(f"{format} has no parquet option", advice="--parquet is for harbor")
-    if not tasks:
-        raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows the tasks")
-    excluded = {task.id: reason for task in tasks if (reason := FORMATS[format].explain_exclusion(task))}
-    exportable = [task for task in tasks if task.id not in excluded]
-    if not exportable:
-        raise InputError(f"{format} can carry none of the tasks: {'; '.join(sorted(set(excluded.values())))}")
-    items = [
-        ExportItem(
-            task=task,
-            certificate=certificates.get(task.id),
-            registry_image=(registry or {}).get(task.image),
-            facts=(facts or {}).get(task.id, {}),
-        )
-        for task in sorted(exportable, key=lambda t: t.name)
-    ]
+    writer = _find_writer(format, with_parquet=with_parquet)
     writer = add_images(writer) if with_images else writer
     if load_chain is not None:
         writer = add_records(writer, load_chain)
-    return Bundle(
-        format=format,
-        tasks=tuple(sorted(task.id for task in exportable)),
-        manifest_sha256=write_bundle(format, writer, items, out, services),
-        out=str(out),
-        at=services.clock(),
+    passed = _ItemFilter(format)
+    digest = write_bundle(format, writer, passed.iterate(items), out, services)
+    bundle = Bundle(
+        format=format, tasks=tuple(sorted(passed.ids)), manifest_sha256=digest, out=str(out), at=services.clock()
     )
+    return ExportResult(
+        bundle=bundle,
+        excluded=passed.excluded,
+        n_images=len(passed.images),
+        n_local_images=0 if with_images else len(passed.images) - sum(passed.images.values()),
+    )
+
+
+def _find_writer(format_name: str, *, with_parquet: bool) -> BundleWriter:
+    """Return the writer of a format; raise UsageError where there is none."""
+    if format_name not in FORMATS:
+        raise UsageError(f"there is no format {format_name!r}", advice=f"formats: {', '.join(FORMATS)}")
+    writer = FORMATS[format_name].write_parquet if with_parquet else FORMATS[format_name].write
+    if writer is None:
+        raise UsageError(f"{format_name} has no parquet option", advice="--parquet is for harbor")
+    return writer
+
+
+class _ItemFilter:
+    """Items that a format can carry, and what an export has to report about all."""
+
+    def __init__(self, format_name: str) -> None:
+        self._format = format_name
+        self.excluded: Counter[tuple[str, str]] = Counter()
+        self.ids: list[str] = []
+        self.images: dict[str, bool] = {}
+        """Image -> whether it is in a registry."""
+
+    def iterate(self, items: Iterable[ExportItem]) -> Iterator[ExportItem]:
+        """Yield the items that the format can carry; raise InputError at the end when there was none."""
+        explain = FORMATS[self._format].explain_exclusion
+        for item in items:
+            task = item.task
+            if reason := explain(task):
+                self.excluded[task.kind.value, reason] += 1
+                continue
+            self.ids.append(task.id)
+            if task.image:
+                self.images[task.image] = item.registry_image is not None
+            yield item
+        if not self.ids:
+            if not self.excluded:
+                raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows the tasks")
+            reasons = "; ".join(sorted({reason for _, reason in self.excluded}))
+            raise InputError(f"{self._format} can carry none of the tasks: {reasons}")
+
+
+def export_tasks(
+    format: str,  # noqa: A002 - the name of the command line option
+    tasks: Sequence[Task],
+    certificates: Mapping[str, Certificate],
+    out: Path,
+    services: Services,
+    *,
+    facts: Mapping[str, Mapping[str, Any]] | None = None,
+    with_images: bool = False,
+    with_parquet: bool = False,
+) -> Bundle:
+    """Write tasks that are in memory, in any order; see `export_items`.
+
+    `certificates`: task id -> certificate, for the tasks that have one; `facts`: task id -> its row of the view
+    `tasks`, where there is a database.
+    """
+    items = (
+        ExportItem(task=task, certificate=certificates.get(task.id), facts=(facts or {}).get(task.id, {}))
+        for task in sorted(tasks, key=lambda task: task.name)
+    )
+    return export_items(format, items, out, services, with_images=with_images, with_parquet=with_parquet).bundle

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from exporters.bundle_writer import BundleNotes, BundleWriter, write_file
+from exporters.bundle_writer import BundleWriter, write_file
 from taskdb.records import Candidate, PullRequest, Record, Task
 
 if TYPE_CHECKING:
@@ -38,39 +38,43 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 class RecordWriter:
-    """Writer of the folder RECORD_FOLDER, beside the writer of a format, which takes its items from `record`."""
+    """Writer of the folder RECORD_FOLDER, beside the writer of a format, which takes its items from `record`.
+
+    What it keeps in memory is 16 bytes for each record of a change, and the commits.
+    """
 
     def __init__(self, folder: Path, load_chain: LoadChain, services: Services, file: IO[str]) -> None:
         self._folder = folder
         self._load_chain = load_chain
         self._services = services
         self._file = file
-        self._written: set[str] = set()
-        self._artifacts: set[str] = set()
+        self._written: set[bytes] = set()
         self._commits: dict[str, set[str]] = {}
 
     def record(self, items: Iterable[ExportItem]) -> Iterator[ExportItem]:
-        """Yield the items; the records of each are written before it is yielded.
+        """Yield the items; the records and artifacts of each are written before it is yielded.
 
         Raises:
-            InputError: the base tree of a task is neither kept nor in a clone.
+            InputError: the base tree of a task is neither kept nor in a clone, or an artifact is missing.
         """
         for item in items:
             task = item.task
-            for record in (*self._load_chain(task), task, *([item.certificate] if item.certificate else [])):
-                self._write(record)
-            self._services.clones.keep_tree(task.source, task.repo, task.base_commit)
-            self._commits.setdefault(task.repo.lower(), set()).add(task.base_commit)
+            for record in self._load_chain(task):
+                key = bytes.fromhex(record.id)[:16]
+                if key not in self._written:  # siblings share their change
+                    self._written.add(key)
+                    self._write(record)
+            self._write(task)
+            if item.certificate:
+                self._write(item.certificate)
+            commits = self._commits.setdefault(task.repo.lower(), set())
+            if task.base_commit not in commits:
+                self._services.clones.keep_tree(task.source, task.repo, task.base_commit)
+                commits.add(task.base_commit)
             yield item
 
     def finish(self) -> None:
-        """Write artifacts and base trees.
-
-        Raises:
-            InputError: an artifact is missing.
-        """
-        for digest in sorted(self._artifacts):
-            write_file(self._folder / make_artifact_path(digest), self._services.artifacts.get(digest))
+        """Write the base trees."""
         listed = {}
         (self._folder / TREE_FOLDER).mkdir()
         for number, (repo, wanted) in enumerate(sorted(self._commits.items())):
@@ -81,28 +85,28 @@ class RecordWriter:
         write_file(self._folder / TREES_FILE, json.dumps(listed, indent=1, sort_keys=True) + "\n")
 
     def _write(self, record: Record) -> None:
-        if record.id in self._written:  # siblings share their change
-            return
-        self._written.add(record.id)
         line = {"id": record.id, "record": type(record).__name__, "body": record.model_dump(mode="json")}
         self._file.write(json.dumps(line, sort_keys=True) + "\n")
         if isinstance(record, PullRequest | Candidate | Task):
-            self._artifacts.update(list_artifacts(record))
+            for digest in list_artifacts(record):
+                path = self._folder / make_artifact_path(digest)
+                if not path.exists():
+                    write_file(path, self._services.artifacts.get(digest))
 
 
 def add_records(writer: BundleWriter, load_chain: LoadChain) -> BundleWriter:
     """Return a writer that also writes the records, artifacts and base trees of the tasks."""
 
-    def write(items: Iterable[ExportItem], folder: Path, services: Services) -> BundleNotes:
+    def write(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
         with open_record_writer(folder, load_chain, services) as records:
-            return writer(records.record(items), folder, services)
+            writer(records.record(items), folder, services)
 
     return write
 
 
 @contextmanager
 def open_record_writer(folder: Path, load_chain: LoadChain, services: Services) -> Iterator[RecordWriter]:
-    """Open a writer of the records of the bundle in `folder`; artifacts and base trees are written at the end."""
+    """Open a writer of the records of the bundle in `folder`; base trees are written at the end."""
     path = folder / RECORDS_FILE
     path.parent.mkdir(parents=True)
     with path.open("w", encoding="ascii") as file:

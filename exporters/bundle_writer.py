@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
+import filecmp
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,16 +24,15 @@ RESERVED_FOLDERS = frozenset(
 NOT_UTF8_NOTE = "skipped: a patch is not UTF-8, which this format cannot carry"
 """Note for a task that a format leaves out because its rows hold patches as text."""
 
-BundleNotes = Mapping[str, Sequence[str]]
-
 
 class BundleWriter(Protocol):
-    """Function of a format: writes all items into an empty folder and returns task name -> notes on changes.
+    """Function of a format: writes all items into an empty folder.
 
-    `items` can be iterated once, in the order of their names, and may be more than memory holds.
+    `items` can be iterated once, in the order of their names, and may be more than memory holds. The function keeps no
+    item when it takes the next one, and has added to its notes by then what the format cannot carry.
     """
 
-    def __call__(self, items: Iterable[ExportItem], folder: Path, services: Services) -> BundleNotes:
+    def __call__(self, items: Iterable[ExportItem], folder: Path, services: Services) -> None:
         """Write the files of the bundle except the manifest."""
         ...
 
@@ -46,24 +45,17 @@ def write_file(path: Path, content: bytes | str, *, executable: bool = False) ->
 
 
 def write_bundle(
-    format_name: str, writer: BundleWriter, items: Sequence[ExportItem], out: Path, services: Services
+    format_name: str, writer: BundleWriter, items: Iterable[ExportItem], out: Path, services: Services
 ) -> str:
     """Write a bundle to `out` and return the sha256 of its manifest. An equal bundle in `out` is not changed.
+
+    Items are taken one after the other, in the order of their names.
 
     Raises:
         InputError: `out` holds files that are no bundle, a task has an empty name or one with control characters, or
             two tasks would share a folder.
         Transient: the disk is full or not writable.
     """
-    if unusable := [item.task.name for item in items if not manifest.is_usable_name(item.task.name)]:
-        raise InputError(f"a task is named {ascii(unusable[0])[:200]}, which no bundle can hold")
-    folders = [item.folder for item in items]
-    if reserved := sorted(RESERVED_FOLDERS.intersection(folders)):
-        raise InputError(f"no task can be named {reserved[0]}: bundles have a folder of that name")
-    if len(set(folders)) < len(folders):
-        raise InputError(
-            f"two tasks would share a folder: {', '.join(sorted(f for f in folders if folders.count(f) > 1))}"
-        )
     out = out.resolve()
     if out.name == "":
         raise InputError(f"{out} cannot hold a bundle", advice="choose a separate folder")
@@ -73,17 +65,29 @@ def write_bundle(
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         try:
-            notes = writer(items, partial, services)
-            content = manifest.build_manifest(format_name, items, notes, partial)
-            write_file(partial / manifest.MANIFEST_NAME, content)
-            _move_bundle(partial, out, content)
+            with manifest.ManifestWriter(format_name, partial) as description:
+                writer(description.describe(_check_items(items, partial)), partial, services)
+                digest = description.finish()
+            _move_bundle(partial, out)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     except OSError as error:
         raise make_write_error(
             f"cannot write {out}", error, advice="free some space or choose another folder"
         ) from error
-    return hashlib.sha256(content).hexdigest()
+    return digest
+
+
+def _check_items(items: Iterable[ExportItem], folder: Path) -> Iterator[ExportItem]:
+    """Yield the items; raise InputError before one that the bundle in `folder` cannot hold."""
+    for item in items:
+        if not manifest.is_usable_name(item.task.name):
+            raise InputError(f"a task is named {ascii(item.task.name)[:200]}, which no bundle can hold")
+        if item.folder in RESERVED_FOLDERS:
+            raise InputError(f"no task can be named {item.folder}: bundles have a folder of that name")
+        if (folder / item.folder).exists():  # a file system, unlike a set of names, takes no memory
+            raise InputError(f"two tasks would share a folder: {item.folder}")
+        yield item
 
 
 def _check_target(out: Path) -> None:
@@ -95,14 +99,15 @@ def _check_target(out: Path) -> None:
         raise InputError(f"{out} is not empty and holds no mergemill bundle", advice="choose another --out")
 
 
-def _move_bundle(partial: Path, out: Path, content: bytes) -> None:
+def _move_bundle(partial: Path, out: Path) -> None:
     """Move the finished bundle to its place, unless an equal and complete one is there."""
     old = out.with_name(f".{out.name}.old")
     shutil.rmtree(old, ignore_errors=True)
     if out.exists():
-        problems = manifest.check_manifest(out) if manifest.read_manifest(out) else []
+        is_bundle = (out / manifest.MANIFEST_NAME).is_file()
+        problems = manifest.check_manifest(out) if is_bundle else []
         foreign = [line.partition(": ")[2] for line in problems if line.startswith("not part of the bundle")]
-        same = (out / manifest.MANIFEST_NAME).is_file() and (out / manifest.MANIFEST_NAME).read_bytes() == content
+        same = is_bundle and filecmp.cmp(out / manifest.MANIFEST_NAME, partial / manifest.MANIFEST_NAME, shallow=False)
         if same and len(problems) == len(foreign):
             return
         if foreign:  # files of the user, such as results, must not be deleted

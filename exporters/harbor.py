@@ -17,7 +17,7 @@ import tomli_w
 
 from exporters import task_files
 from exporters.build_context import write_build_context
-from exporters.bundle_writer import BundleNotes, write_file
+from exporters.bundle_writer import write_file
 from exporters.facts import build_facts
 from exporters.harbor_dataset import ORGANIZATION, DatasetWriter
 from exporters.item import ExportItem
@@ -52,24 +52,22 @@ END_OF_SOLUTION
 """
 
 
-def write_harbor(items: Iterable[ExportItem], folder: Path, services: Services) -> BundleNotes:
+def write_harbor(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
     """Write a folder for each task, the files of the data set, and the environment class for a plain engine."""
     return _write_dataset(items, folder, services, with_parquet=False)
 
 
-def write_harbor_parquet(items: Iterable[ExportItem], folder: Path, services: Services) -> BundleNotes:
+def write_harbor_parquet(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
     """Write what `write_harbor` writes, and the tasks packed in parquet."""
     return _write_dataset(items, folder, services, with_parquet=True)
 
 
-def _write_dataset(items: Iterable[ExportItem], folder: Path, services: Services, *, with_parquet: bool) -> BundleNotes:
-    dataset = DatasetWriter(folder, with_parquet=with_parquet)
-    for item in items:
-        _write_task(item, folder / item.folder, services)
-        dataset.add(item.folder, item.facts.get("split") or "train")
-    dataset.finish()
+def _write_dataset(items: Iterable[ExportItem], folder: Path, services: Services, *, with_parquet: bool) -> None:
+    with DatasetWriter(folder, with_parquet=with_parquet) as dataset:
+        for item in items:
+            _write_task(item, folder / item.folder, services)
+            dataset.add(item.folder, item.facts.get("split") or "train")
     write_file(folder / "harbor_engine.py", Path(__file__).with_name("harbor_engine.py").read_bytes())
-    return {}
 
 
 def _write_task(item: ExportItem, folder: Path, services: Services) -> None:

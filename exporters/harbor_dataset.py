@@ -10,14 +10,16 @@ import hashlib
 import io
 import json
 import tarfile
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import IO, Self
 
 import pyarrow as pa
 import tomli_w
 
-from exporters.bundle_writer import write_file
 from exporters.manifest import hash_file
 from exporters.parquet import ParquetShards
 
@@ -29,15 +31,8 @@ PARQUET_SCHEMA = pa.schema([("path", pa.string()), ("task_binary", pa.binary())]
 """Columns: name of the task's folder, and the folder as a .tar.gz."""
 
 
-class DatasetEntry(NamedTuple):
-    """Folder of a task and its digest (64 hexadecimal digits)."""
-
-    folder: str
-    digest: str
-
-
 class DatasetWriter:
-    """Collects the folders of tasks, and writes the files that describe them.
+    """Context manager that takes the folders of tasks, and writes the files that describe them all when it ends.
 
     Args:
         folder: of the bundle.
@@ -46,26 +41,80 @@ class DatasetWriter:
 
     def __init__(self, folder: Path, *, with_parquet: bool) -> None:
         self._folder, self._with_parquet = folder, with_parquet
-        self._entries: list[DatasetEntry] = []
+        self._version = hashlib.sha256()
         self._shards: dict[str, ParquetShards] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._entries = self._stack.enter_context(tempfile.TemporaryFile("w+", encoding="ascii", dir=self._folder))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._write_dataset()
+                self._write_registry()
+        finally:
+            self._stack.__exit__(kind, error, trace)
 
     def add(self, name: str, split: str) -> None:
         """Add the finished folder of a task."""
         folder = self._folder / name
         files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda p: _get_path(p, folder))
-        self._entries.append(DatasetEntry(name, compute_digest(files, folder)))
+        digest = compute_digest(files, folder)
+        self._version.update(digest.encode())
+        self._entries.write(f"{name} {digest}\n")
         if self._with_parquet:
             if split not in self._shards:
-                self._shards[split] = ParquetShards(self._folder / "data" / split, PARQUET_SCHEMA, numbered=True)
-                self._shards[split].__enter__()
+                shards = ParquetShards(self._folder / "data" / split, PARQUET_SCHEMA, numbered=True)
+                self._shards[split] = self._stack.enter_context(shards)
             self._shards[split].add({"path": name, "task_binary": pack_folder(files, folder)})
 
-    def finish(self) -> None:
-        """Write what describes all tasks."""
-        for shards in self._shards.values():
-            shards.__exit__(None, None, None)
-        write_file(self._folder / "dataset.toml", tomli_w.dumps(_build_dataset(self._entries)))
-        write_file(self._folder / "registry.json", json.dumps([_build_registry(self._entries)], indent=1) + "\n")
+    def _read_entries(self) -> Iterator[tuple[str, str]]:
+        """Yield folder and digest (64 hexadecimal digits) of each task."""
+        self._entries.seek(0)
+        for line in self._entries:
+            name, digest = line.split()
+            yield name, digest
+
+    def _compute_version(self) -> str:
+        """Return a version that depends on the content alone."""
+        return self._version.hexdigest()[:12]
+
+    def _write_dataset(self) -> None:
+        name = f"{ORGANIZATION}/{DATASET_NAME}"
+        dataset = {"name": name, "version": self._compute_version(), "description": DESCRIPTION}
+        with _open_text(self._folder / "dataset.toml") as file:
+            file.write(tomli_w.dumps({"schema_version": "1.0", "dataset": dataset}))
+            for folder, digest in self._read_entries():
+                task = {"name": f"{ORGANIZATION}/{folder}", "digest": f"sha256:{digest}"}
+                file.write(f"\n[[tasks]]\n{tomli_w.dumps(task)}")
+
+    def _write_registry(self) -> None:
+        """Write the registry of one data set; its paths are relative to the bundle."""
+        head = {
+            "name": f"{ORGANIZATION}-{DATASET_NAME}",
+            "version": self._compute_version(),
+            "description": DESCRIPTION,
+        }
+        with _open_text(self._folder / "registry.json") as file:
+            file.write("[\n {" + "".join(f"\n  {json.dumps(key)}: {json.dumps(head[key])}," for key in head))
+            file.write('\n  "tasks": [')
+            end = ""
+            for folder, _ in self._read_entries():
+                task = {"name": f"{ORGANIZATION}/{folder}", "path": folder}
+                file.write(f"{end}\n   {json.dumps(task)}")
+                end = ","
+            file.write("\n  ]\n }\n]\n")
+
+
+@contextmanager
+def _open_text(path: Path) -> Iterator[IO[str]]:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+    path.chmod(0o644)
 
 
 def compute_digest(files: Sequence[Path], folder: Path) -> str:
@@ -93,30 +142,3 @@ def pack_folder(files: Sequence[Path], folder: Path) -> bytes:
 
 def _get_path(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
-
-
-def _compute_version(entries: Sequence[DatasetEntry]) -> str:
-    """Return a version that depends on the content alone."""
-    return hashlib.sha256("".join(entry.digest for entry in entries).encode()).hexdigest()[:12]
-
-
-def _build_dataset(entries: Sequence[DatasetEntry]) -> dict[str, Any]:
-    return {
-        "schema_version": "1.0",
-        "dataset": {
-            "name": f"{ORGANIZATION}/{DATASET_NAME}",
-            "version": _compute_version(entries),
-            "description": DESCRIPTION,
-        },
-        "tasks": [{"name": f"{ORGANIZATION}/{entry.folder}", "digest": f"sha256:{entry.digest}"} for entry in entries],
-    }
-
-
-def _build_registry(entries: Sequence[DatasetEntry]) -> dict[str, Any]:
-    """Return the one data set of the registry; its paths are relative to the bundle."""
-    return {
-        "name": f"{ORGANIZATION}-{DATASET_NAME}",
-        "version": _compute_version(entries),
-        "description": DESCRIPTION,
-        "tasks": [{"name": f"{ORGANIZATION}/{entry.folder}", "path": entry.folder} for entry in entries],
-    }

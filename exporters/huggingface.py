@@ -157,9 +157,8 @@ class CardFigures:
         return f"{count:.0f} rows: mean {total / count:.3f}, {low:.3f} to {high:.3f}"
 
 
-def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the rows by split, the card, the reward module and a folder per task; return task name -> notes."""
-    notes: dict[str, list[str]] = {}
+def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the rows by split, the card, the reward module and a folder per task."""
     figures = CardFigures()
     with ExitStack() as stack:
         shards = {
@@ -167,13 +166,13 @@ def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Servi
             for split in ("train", "test")
         }
         for item in items:
-            row, notes[item.task.name] = build_huggingface_row(item, services)
+            row, notes = build_huggingface_row(item, services)
+            item.notes.extend(notes)
             shards[row["split"]].add(row)
             figures.add(row)
             write_task_folder(item.task, folder / item.folder, services)
     write_file(folder / "README.md", render_card(figures))
     rows.write_shipped_file("mergemill_reward.py", folder / "mergemill_reward.py")
-    return notes
 
 
 def build_huggingface_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], list[str]]:

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from backends.sandbox.archive import ChunkReader
 from core.errors import InputError, Transient
-from exporters.bundle_writer import BundleNotes, BundleWriter, write_file
+from exporters.bundle_writer import BundleWriter, write_file
 from exporters.item import ExportItem
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
 def add_images(writer: BundleWriter) -> BundleWriter:
     """Return a writer that also writes the images of the tasks into the folder LAYOUT_FOLDER of the bundle."""
 
-    def write(items: Iterable[ExportItem], folder: Path, services: Services) -> BundleNotes:
+    def write(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
         images: dict[str, str] = {}
 
         def collect() -> Iterator[ExportItem]:
@@ -43,10 +43,9 @@ def add_images(writer: BundleWriter) -> BundleWriter:
                     images[item.task.image] = (item.certificate or item.task).image_digest
                 yield item
 
-        notes = writer(collect(), folder, services)
+        writer(collect(), folder, services)
         if images:
             write_image_layout(images, folder / LAYOUT_FOLDER, services.images)
-        return notes
 
     return write
 

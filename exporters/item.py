@@ -24,6 +24,8 @@ class ExportItem:
     """Reference of the task's image in a registry, `HOST/PREFIX/env@sha256:...`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Row of the view `tasks`, empty where there is no database; formats use `exporters.facts.build_facts`."""
+    notes: list[str] = field(default_factory=list, compare=False)
+    """Intended differences from the task, one line each; a format adds them before it takes the next item."""
 
     @property
     def image(self) -> str:

@@ -10,10 +10,11 @@ import json
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from core.errors import InputError
 from exporters.item import ExportItem
@@ -36,12 +37,19 @@ def read_version() -> str:
 
 
 def list_files(folder: Path) -> Iterator[Path]:
-    """Return an iterator over all files and links below a folder except the manifest, relative and sorted."""
-    found = []
-    for here, folders, names in os.walk(folder):
-        links = [name for name in folders if Path(here, name).is_symlink()]
-        found += [Path(here, name).relative_to(folder) for name in (*names, *links)]
-    return iter(sorted(path for path in found if path.as_posix() != MANIFEST_NAME))
+    """Yield all files and links below a folder except the manifest, relative and sorted by their paths as text."""
+    return (Path(path) for path in _walk(folder, "") if path != MANIFEST_NAME)
+
+
+def _walk(folder: Path, below: str) -> Iterator[str]:
+    """Yield the paths of files and links in the folder `below`, which ends in `/` or is empty, sorted."""
+    with os.scandir(folder / below) as entries:
+        names = sorted(f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name for entry in entries)
+    for name in names:
+        if name.endswith("/"):
+            yield from _walk(folder, below + name)
+        else:
+            yield below + name
 
 
 def hash_file(path: Path) -> str:
@@ -50,29 +58,75 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def build_manifest(
-    format_name: str, items: Sequence[ExportItem], notes: Mapping[str, Sequence[str]], folder: Path
-) -> bytes:
-    """Return the manifest of the bundle in `folder`.
+class ManifestWriter:
+    """Context manager that collects what the manifest of a bundle has of each task, and writes it at the end.
 
-    Args:
-        format_name: the bundle's format.
-        items: tasks and certificates in the bundle's order.
-        notes: task name -> intended differences from the task, one line each.
-        folder: folder of the bundle's files.
+    The descriptions are in a temporary file, so memory does not grow with the number of tasks.
     """
-    data = {
-        "kind": MANIFEST_KIND,
-        "schema": _SCHEMA,
-        "format": format_name,
-        "mergemill": read_version(),
-        "tasks": [_describe_task(item, notes.get(item.task.name, ())) for item in items],
-        "files": {path.as_posix(): hash_file(folder / path) for path in list_files(folder)},
-    }
-    return (json.dumps(data, indent=1, sort_keys=True) + "\n").encode()
+
+    def __init__(self, format_name: str, folder: Path) -> None:
+        self._format, self._folder = format_name, folder
+        self._hashes: dict[tuple[int, int], str] = {}
+        """Device and number of a file that has several names -> its sha256."""
+
+    def __enter__(self) -> Self:
+        self._rows = tempfile.TemporaryFile("w+", encoding="ascii", dir=self._folder)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rows.close()
+
+    def describe(self, items: Iterable[ExportItem]) -> Iterator[ExportItem]:
+        """Yield the items in the bundle's order; each is described when the next is taken, with its notes."""
+        for item in items:
+            yield item
+            self._rows.write(json.dumps(_describe_task(item), sort_keys=True) + "\n")
+
+    def finish(self) -> str:
+        """Write the manifest of the files that the folder has now; return its sha256."""
+        digest = hashlib.sha256()
+        path = self._folder / MANIFEST_NAME
+        with path.open("wb") as file:
+            for line in self._render():
+                content = line.encode()
+                digest.update(content)
+                file.write(content)
+        path.chmod(0o644)
+        return digest.hexdigest()
+
+    def _render(self) -> Iterator[str]:
+        """Yield the lines of the manifest: an object with sorted keys, and a line for each file and task."""
+        yield '{\n "files": {'
+        files = ((path, self._hash(self._folder / path)) for path in list_files(self._folder))
+        yield from _join_lines(f"{json.dumps(path.as_posix())}: {json.dumps(digest)}" for path, digest in files)
+        rest = {"format": self._format, "kind": MANIFEST_KIND, "mergemill": read_version(), "schema": _SCHEMA}
+        yield "},\n" + "".join(f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in rest.items())
+        yield ' "tasks": ['
+        self._rows.seek(0)
+        yield from _join_lines(line.rstrip("\n") for line in self._rows)
+        yield "]\n}\n"
+
+    def _hash(self, path: Path) -> str:
+        """Return the sha256 of a file; one with several names is read once."""
+        found = path.lstat()
+        if found.st_nlink == 1:
+            return hash_file(path)
+        key = (found.st_dev, found.st_ino)
+        if key not in self._hashes:
+            self._hashes[key] = hash_file(path)
+        return self._hashes[key]
 
 
-def _describe_task(item: ExportItem, notes: Sequence[str]) -> dict[str, Any]:
+def _join_lines(values: Iterable[str]) -> Iterator[str]:
+    """Yield values of a JSON list or object, one a line, and the line end behind the last."""
+    end = ""
+    for value in values:
+        yield f"{end}\n  {value}"
+        end = ","
+    yield "\n " if end else ""
+
+
+def _describe_task(item: ExportItem) -> dict[str, Any]:
     task = item.task
     return {
         "name": task.name,
@@ -88,7 +142,7 @@ def _describe_task(item: ExportItem, notes: Sequence[str]) -> dict[str, Any]:
         "control_patch": task.control_patch,
         "setup_patch": task.setup_patch,
         "eval_script": task.eval_script,
-        "notes": list(notes),
+        "notes": item.notes,
         "row": {name: value for name, value in item.facts.items() if name != "added_at"},
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +27,12 @@ SURROGATE_NUMBER = 1_000_000_000
 """Numbers from here on stand for no pull request."""
 
 
-def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the rows, patches to evaluate, the runner and a folder per task; return task name -> notes.
+def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the rows, patches to evaluate, the runner and a folder per task.
 
     Raises:
         InputError: none of the tasks can be written in this format.
     """
-    notes: dict[str, list[str]] = {}
     used: set[tuple[str, int]] = set()
     with (
         rows.JsonLines(folder / "tasks.jsonl") as tasks,
@@ -44,10 +43,11 @@ def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: S
         for item in items:
             number = choose_number(item.task, used)
             try:
-                row, notes[item.task.name] = build_multi_swe_bench_row(item, services, number)
+                row, notes = build_multi_swe_bench_row(item, services, number)
             except UnicodeDecodeError:
-                notes[item.task.name] = [NOT_UTF8_NOTE]
+                item.notes.append(NOT_UTF8_NOTE)
                 continue
+            item.notes.extend(notes)
             used.add((item.task.repo.lower(), number))
             tasks.add(row)
             name = {key: row[key] for key in ("org", "repo", "number")}
@@ -58,7 +58,6 @@ def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: S
     if not tasks.count:
         raise InputError("no task can be written as multi-swe-bench: their patches are not UTF-8")
     rows.write_shipped_file("multi_swe_bench_eval.py", folder / "evaluate.py")
-    return notes
 
 
 def choose_number(task: Task, used: set[tuple[str, int]]) -> int:

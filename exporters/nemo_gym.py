@@ -22,13 +22,12 @@ EXAMPLES = 5
 """Rows of `example.jsonl`, which NeMo-Gym requires of every server."""
 
 
-def write_nemo_gym(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the resources server, its rows by split and a folder per task; return task name -> notes."""
-    notes: dict[str, list[str]] = {}
+def write_nemo_gym(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the resources server, its rows by split and a folder per task."""
     server = folder / SERVER_FOLDER
     examples: list[dict[str, Any]] = []
     with rows.SplitJsonLines(server / "data", names={"train": "train", "test": "validation"}) as files:
-        for task_row in rows.iterate_training_rows(items, folder, services, notes):
+        for task_row in rows.iterate_training_rows(items, folder, services):
             row = build_nemo_gym_row(task_row)
             files.add(task_row["split"], row)
             if len(examples) < EXAMPLES:
@@ -39,7 +38,6 @@ def write_nemo_gym(items: Iterable[ExportItem], folder: Path, services: Services
     write_file(server / "requirements.txt", "-e nemo-gym[dev] @ ../../\n")
     rows.write_shipped_file("nemo_gym_app.py", server / "app.py")
     rows.write_shipped_file("mergemill_reward.py", server / "mergemill_reward.py")
-    return notes
 
 
 def build_nemo_gym_row(row: Mapping[str, Any]) -> dict[str, Any]:

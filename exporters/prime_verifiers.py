@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,19 +37,14 @@ __all__ = ["MergemillTaskset", "load_environment"]
 """
 
 
-def write_verifiers(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the package and a folder per task; return task name -> notes."""
-    notes: dict[str, list[str]] = {}
+def write_verifiers(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the package and a folder per task."""
     package = folder / PACKAGE
     rows.write_json_lines(
         package / "tasks.jsonl",
-        (
-            row | {"prompt": rows.build_prompt(row)}
-            for row in rows.iterate_training_rows(items, folder, services, notes)
-        ),
+        (row | {"prompt": rows.build_prompt(row)} for row in rows.iterate_training_rows(items, folder, services)),
     )
     write_file(folder / "pyproject.toml", tomli_w.dumps(PROJECT))
     write_file(package / "__init__.py", INIT)
     rows.write_shipped_file("prime_taskset.py", package / "taskset.py")
     rows.write_shipped_file("mergemill_reward.py", package / "mergemill_reward.py")
-    return notes

@@ -253,12 +253,11 @@ def build_training_row(item: ExportItem, services: Services) -> tuple[dict[str, 
     return row | build_flat_facts(item), notes
 
 
-def iterate_training_rows(
-    items: Iterable[ExportItem], folder: Path, services: Services, notes: dict[str, list[str]]
-) -> Iterator[dict[str, Any]]:
+def iterate_training_rows(items: Iterable[ExportItem], folder: Path, services: Services) -> Iterator[dict[str, Any]]:
     """Yield the row of each item (see `build_training_row`); write its folder beside the rows, and add its notes."""
     for item in items:
-        row, notes[item.task.name] = build_training_row(item, services)
+        row, notes = build_training_row(item, services)
+        item.notes.extend(notes)
         write_task_folder(item.task, folder / item.folder, services)
         yield row
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,16 +30,14 @@ SCHEMA = pa.schema(
 )
 
 
-def write_skyrl(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the rows by split, the environment class and a folder per task; return task name -> notes."""
-    notes: dict[str, list[str]] = {}
+def write_skyrl(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the rows by split, the environment class and a folder per task."""
     with ExitStack() as stack:
         files = {split: stack.enter_context(ParquetShards(folder / split, SCHEMA)) for split in ("train", "test")}
-        for row in rows.iterate_training_rows(items, folder, services, notes):
+        for row in rows.iterate_training_rows(items, folder, services):
             files[row["split"]].add(build_skyrl_row(row))
     for name in ("mergemill_reward.py", "mergemill_skyrl.py"):
         rows.write_shipped_file(name, folder / name)
-    return notes
 
 
 def build_skyrl_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +13,13 @@ if TYPE_CHECKING:
     from exporters.item import ExportItem
 
 
-def write_slime(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the rows by split, the reward function and a folder per task; return task name -> notes."""
-    notes: dict[str, list[str]] = {}
+def write_slime(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the rows by split, the reward function and a folder per task."""
     with rows.SplitJsonLines(folder) as files:
-        for row in rows.iterate_training_rows(items, folder, services, notes):
+        for row in rows.iterate_training_rows(items, folder, services):
             files.add(row["split"], build_slime_row(row))
     for name in ("mergemill_reward.py", "mergemill_slime.py"):
         rows.write_shipped_file(name, folder / name)
-    return notes
 
 
 def build_slime_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ The images have the bug in their tree already, so nothing is checked out. Status
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,19 +26,18 @@ if TYPE_CHECKING:
     from taskdb.records import Task
 
 
-def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the rows, predictions, the profile and a folder per task; return task name -> notes.
+def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the rows, predictions, the profile and a folder per task.
 
     Raises:
         InputError: none of the tasks can be written in this format.
     """
-    notes: dict[str, list[str]] = {}
     with (
         rows.JsonLines(folder / "tasks.jsonl") as tasks,
         rows.JsonLines(folder / "predictions.noop.jsonl") as noop,
         rows.JsonLines(folder / "predictions.gold.jsonl") as gold,
     ):
-        for row, item in _iterate_rows(items, services, notes):
+        for row, item in _iterate_rows(items, services):
             tasks.add(row)
             solution = services.artifacts.get(item.task.gold_patch).decode()
             for file, model, patch in ((gold, "gold", solution), (noop, "noop", NOOP_PATCH)):
@@ -47,18 +46,16 @@ def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Service
     if not tasks.count:
         raise InputError("no task can be written as swe-smith: their patches are not UTF-8", advice="--format harbor")
     rows.write_shipped_file("swesmith_eval.py", folder / "evaluate.py")
-    return notes
 
 
-def _iterate_rows(
-    items: Iterable[ExportItem], services: Services, notes: dict[str, list[str]]
-) -> Iterator[tuple[dict[str, Any], ExportItem]]:
+def _iterate_rows(items: Iterable[ExportItem], services: Services) -> Iterator[tuple[dict[str, Any], ExportItem]]:
     for item in items:
         try:
-            row, notes[item.task.name] = build_swe_smith_row(item, services)
+            row, notes = build_swe_smith_row(item, services)
         except UnicodeDecodeError:
-            notes[item.task.name] = [NOT_UTF8_NOTE]
+            item.notes.append(NOT_UTF8_NOTE)
             continue
+        item.notes.extend(notes)
         yield row, item
 
 

@@ -15,7 +15,7 @@ import base64
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +99,12 @@ new file mode 100644
 """
 
 
-def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services) -> Mapping[str, Sequence[str]]:
-    """Write the bundle and return task name -> notes: escaped ids, or why a task is missing.
+def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
+    """Write the bundle; notes are about escaped ids, or why a task is missing.
 
     Raises:
         InputError: none of the tasks can be written in this format.
     """
-    notes: dict[str, list[str]] = {}
     with (
         rows.JsonLines(folder / "tasks.jsonl") as tasks,
         rows.JsonLines(folder / "predictions.gold.jsonl") as gold,
@@ -114,20 +113,20 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
     ):
         for item in items:
             try:
-                row, notes[item.task.name] = build_row(item, services)
+                row, notes = build_row(item, services)
             except UnicodeDecodeError:  # JSON holds text, and the harness writes the patch as UTF-8
-                notes[item.task.name] = [NOT_UTF8_NOTE]
+                item.notes.append(NOT_UTF8_NOTE)
                 continue
+            item.notes.extend(notes)
             tasks.add(row)
             gold.add(_make_prediction(row, "gold", row["patch"]))
             noop.add(_make_prediction(row, "noop", NOOP_PATCH))
             valid, replaced = rows.make_valid_row(row)
             table.add(valid)
-            notes[item.task.name] += [f"tasks.parquet: {note}" for note in replaced]
+            item.notes.extend(f"tasks.parquet: {note}" for note in replaced)
             write_task_folder(item.task, folder / item.folder, services)
     if not tasks.count:
         raise InputError("no task can be written as swebench: their patches are not UTF-8", advice="--format harbor")
-    return notes
 
 
 def build_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], list[str]]:

@@ -1,39 +1,34 @@
-"""Exports of the database's tasks: one bundle, or one per split."""
+"""Exports of the database's tasks: one bundle, or one per split, streamed task by task."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import exporters
 from core.config import Settings
 from core.errors import InputError, UsageError
-from mergemill import families
+from exporters.item import ExportItem
+from mergemill.families import FamilyIndex
 from mergemill.images import copies
-from mergemill.images.copies import find_certified_copies
+from mergemill.progress import CountProgress
 from mergemill.services import make_services
 from taskdb import queries
 from taskdb.image_queries import load_image_copies
 from taskdb.images import ImageCopy
 from taskdb.record_chains import load_chain
-from taskdb.records import Bundle, Certificate, Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
 
+BATCH = 200
+"""Tasks that are read at once."""
 
-@dataclass(frozen=True, kw_only=True)
-class ExportResult:
-    """A bundle, the tasks that its format cannot carry, and where its images are."""
-
-    bundle: Bundle
-    excluded: Counter[tuple[str, str]]
-    """(kind, reason) -> number of tasks."""
-    n_images: int
-    n_local_images: int
-    """Images that are neither in the bundle nor in a registry."""
+IsWanted = Callable[[Mapping[str, Any]], bool]
+"""Whether a row of the view `tasks` is in a split."""
 
 
 def export_splits(
@@ -46,8 +41,11 @@ def export_splits(
     with_images: bool = False,
     with_parquet: bool = False,
     push_to: str | None = None,
-) -> Iterator[ExportResult]:
+    make_progress: Callable[[str, int], CountProgress] = CountProgress,
+) -> Iterator[exporters.ExportResult]:
     """Write a bundle per split and record it; yield each when it is complete.
+
+    Tasks are read in batches and written one after the other, once per split: memory does not grow with their number.
 
     Args:
         format_name: a key of `exporters.FORMATS`.
@@ -58,6 +56,7 @@ def export_splits(
         with_images: whether the bundles hold the images.
         with_parquet: whether the bundles hold the tasks packed in parquet.
         push_to: registry, `HOST/PREFIX`, to which the images are pushed first.
+        make_progress: makes the progress of a bundle, of a noun and the number of tasks.
 
     Raises:
         UsageError: the format is unknown, the registry is not `HOST/PREFIX`, or the shares do not sum to 1.
@@ -66,48 +65,55 @@ def export_splits(
     """
     services = make_services(settings, engine=with_images)
     with Store.open(settings.db, create=False) as store:
-        selected = list(queries.iter_tasks(store, filters))
-        chosen = [(task, certificate) for task, certificate, _ in selected]
-        rows = {task.id: row for task, _, row in selected}
-        tasks = [task for task, _ in chosen]
-        _check_unique_names(tasks)
-        certificates = {task.id: certificate for task, certificate in chosen if certificate}
+        _check_unique_names(store, filters)
         if push_to is not None:
-            _push_images(chosen, push_to, store, settings)
-        registry = find_certified_copies(tasks, certificates, load_image_copies(store))
-        for folder, members in _split_tasks(tasks, out, splits):
-            bundle = exporters.export_tasks(
-                format_name,
-                members,
-                certificates,
-                folder,
-                services,
-                registry=registry,
-                facts=rows,
-                with_images=with_images,
-                with_parquet=with_parquet,
-                load_chain=partial(load_chain, store),
-            )
+            _push_images(filters, push_to, store, settings)
+        known = load_image_copies(store)
+        for folder, n_tasks, is_wanted in _plan_splits(store, filters, out, splits):
+            with (
+                make_progress("task", n_tasks) as progress,
+                closing(_iterate_items(store, filters, is_wanted, known, progress)) as items,
+            ):
+                result = exporters.export_items(
+                    format_name,
+                    items,
+                    folder,
+                    services,
+                    with_images=with_images,
+                    with_parquet=with_parquet,
+                    load_chain=partial(load_chain, store),
+                )
             if not store.is_read_only:  # an archive is exported and stays as it is
-                store.add(bundle)
-            images = {task.image for task in members if task.id in bundle.tasks and task.image}
-            yield ExportResult(
-                bundle=bundle,
-                excluded=_count_excluded(format_name, members),
-                n_images=len(images),
-                n_local_images=0 if with_images else len(images - registry.keys()),
-            )
+                store.add(result.bundle)
+            yield result
 
 
-def _push_images(
-    chosen: Sequence[tuple[Task, Certificate | None]], registry: str, store: Store, settings: Settings
-) -> None:
+def _iterate_items(
+    store: Store,
+    filters: TaskFilters,
+    is_wanted: IsWanted,
+    known: Mapping[str, tuple[ImageCopy, ...]],
+    progress: CountProgress,
+) -> Generator[ExportItem]:
+    """Yield the tasks of a bundle as items, by name, and count each when it is written."""
+    for task, certificate, row in queries.iter_tasks(store, filters, BATCH, is_wanted):
+        yield ExportItem(
+            task=task,
+            certificate=certificate,
+            registry_image=copies.find_certified_copy(task, certificate, known),
+            facts=row,
+        )
+        progress.advance()
+
+
+def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Settings) -> None:
     """Push the images of tasks that have one, and record the copies.
 
     Raises:
         MergemillError: an image could not be pushed.
     """
-    images = copies.collect_images([(task, certificate) for task, certificate in chosen if task.image])
+    chosen = ((task, certificate) for task, certificate, _ in queries.iter_tasks(store, filters) if task.image)
+    images = copies.collect_images(chosen)
     services = make_services(settings, engine=True)
     for _, outcome in copies.push_images(services.images, images, copies.parse_registry(registry), services.clock):
         if not isinstance(outcome, ImageCopy):
@@ -115,19 +121,33 @@ def _push_images(
         store.add(outcome)
 
 
-def _count_excluded(format_name: str, tasks: Sequence[Task]) -> Counter[tuple[str, str]]:
-    """Return (kind, reason) -> number of the tasks that a format cannot carry."""
-    explain = exporters.FORMATS[format_name].explain_exclusion
-    return Counter((task.kind.value, reason) for task in tasks if (reason := explain(task)))
-
-
-def _split_tasks(tasks: Sequence[Task], out: Path, splits: Sequence[str] | None) -> list[tuple[Path, Sequence[Task]]]:
-    """Return the folders to write, each with its tasks; a split without tasks has none."""
+def _plan_splits(
+    store: Store, filters: TaskFilters, out: Path, splits: Sequence[str] | None
+) -> list[tuple[Path, int, IsWanted]]:
+    """Return the folders to write, each with the number of its tasks and which they are; an empty split has none."""
     if splits is None:
-        return [(out, tasks)]
+        return [(out, queries.count_tasks(store, filters), lambda _: True)]
     shares = _parse_shares(splits)
-    sides = zip(shares, families.split_families(tasks, list(shares.values())), strict=True)
-    return [(out / name, members) for name, members in sides if members]
+    index, numbers = FamilyIndex(), Counter[str]()
+    for repo, candidates in queries.iter_families(store, filters):
+        index.add(repo, candidates)
+        numbers[repo] += 1
+
+    def choose_side(repo: str) -> int:
+        return index.choose_side(repo, list(shares.values()))
+
+    planned = []
+    for side, name in enumerate(shares):
+        n_tasks = sum(number for repo, number in numbers.items() if choose_side(repo) == side)
+        if n_tasks:
+            planned.append((out / name, n_tasks, _select_side(choose_side, side)))
+    if not planned:
+        raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows the tasks")
+    return planned
+
+
+def _select_side(choose_side: Callable[[str], int], side: int) -> IsWanted:
+    return lambda row: choose_side(row["repo"]) == side
 
 
 def _parse_shares(splits: Sequence[str]) -> dict[str, float]:
@@ -144,13 +164,10 @@ def _parse_shares(splits: Sequence[str]) -> dict[str, float]:
     return shares
 
 
-def _check_unique_names(tasks: Sequence[Task]) -> None:
+def _check_unique_names(store: Store, filters: TaskFilters) -> None:
     """Raise InputError when two tasks have one name: no format could distinguish them."""
-    sources: dict[str, list[str]] = {}
-    for task in tasks:
-        sources.setdefault(task.name, []).append(task.source)
-    for name, found in sources.items():
-        if len(found) > 1:
-            raise InputError(
-                f"{len(found)} tasks are named {name}: of {', '.join(found)}", advice="choose one with --source"
-            )
+    if found := queries.find_shared_name(store, filters):
+        name, sources = found
+        raise InputError(
+            f"{len(sources)} tasks are named {name}: of {', '.join(sources)}", advice="choose one with --source"
+        )

@@ -5,39 +5,44 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from taskdb.records import Task
 
+class FamilyIndex:
+    """Families of repositories: those that share a change are one family. The order of additions does not matter."""
 
-def group_families(tasks: Iterable[Task]) -> list[tuple[Task, ...]]:
-    """Return the tasks in families, by repository and by every candidate they are derived from.
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        """Repository -> another one of its family with a smaller name, or itself."""
+        self._candidates: dict[str, str] = {}
+        """Candidate -> a repository of its family."""
 
-    Families and their tasks are sorted by name.
-    """
-    groups: list[tuple[set[str], list[Task]]] = []
-    for task in sorted(tasks, key=lambda task: (task.name, task.id)):
-        keys = {f"repo {task.repo.lower()}", *task.family}
-        overlapping = [group for group in groups if group[0] & keys]
-        groups = [group for group in groups if not group[0] & keys]
-        groups.append(
-            (keys.union(*(group[0] for group in overlapping)), [t for g in overlapping for t in g[1]] + [task])
-        )
-    merged = (tuple(sorted(members, key=lambda task: (task.name, task.id))) for _, members in groups)
-    return sorted(merged, key=lambda members: members[0].name)
+    def add(self, repo: str, candidates: Iterable[str]) -> None:
+        """Add a task of a repository that is derived from some candidates (ids)."""
+        repo = repo.lower()
+        self._parents.setdefault(repo, repo)
+        for candidate in candidates:
+            self._unite(repo, self._candidates.setdefault(candidate, repo))
 
+    def get_name(self, repo: str) -> str:
+        """Return the name of the family of a repository: its first repository by name."""
+        name = repo.lower()
+        while (parent := self._parents.get(name, name)) != name:
+            self._parents[name] = self._parents[parent]
+            name = parent
+        return name
 
-def split_families(tasks: Iterable[Task], shares: Sequence[float], seed: str = "") -> list[list[Task]]:
-    """Split tasks by shares that sum to 1, each family on one side; the order of the tasks does not matter.
+    def choose_side(self, repo: str, shares: Sequence[float]) -> int:
+        """Return the side of a repository, by shares that sum to 1; a family is on one side.
 
-    The side depends on a hash of the names of the family's repositories, so later tasks move no other family.
-    """
-    sides: list[list[Task]] = [[] for _ in shares]
-    for members in group_families(tasks):
-        key = f"{seed} {min(task.repo.lower() for task in members)}"
-        point = int.from_bytes(hashlib.sha256(key.encode()).digest()[:8]) / 2**64
+        It depends on a hash of the family's name, so later tasks move no other family.
+        """
+        point = int.from_bytes(hashlib.sha256(f" {self.get_name(repo)}".encode()).digest()[:8]) / 2**64
         reached = 0.0
         for side, share in enumerate(shares):
             reached += share
-            if point < reached or side == len(shares) - 1:
-                sides[side] += members
-                break
-    return sides
+            if point < reached:
+                return side
+        return len(shares) - 1
+
+    def _unite(self, one: str, other: str) -> None:
+        first, second = sorted((self.get_name(one), self.get_name(other)))
+        self._parents[second] = first

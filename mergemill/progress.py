@@ -107,9 +107,7 @@ class WorkState:
 
         The changes that are left take as long as those of this run did, with the same number of workers.
         """
-        if not self.n_finished:
-            return None
-        return self.elapsed / self.n_finished * max(0, self.n_total - self.n_finished)
+        return estimate_seconds_left(self.elapsed, self.n_finished, self.n_total)
 
     def format_state(self) -> str:
         """Return one line: elapsed time, changes done of all, and the time that is left."""
@@ -119,6 +117,11 @@ class WorkState:
         left = self.estimate_seconds_left()
         remaining = f"about {format_seconds(left)} left" if left is not None else ""
         return "   ".join(part for part in (format_seconds(self.elapsed), done + earlier, remaining) if part)
+
+
+def estimate_seconds_left(elapsed: float, n_finished: int, n_total: int) -> float | None:
+    """Return the seconds until all is finished at the speed so far, or None before anything is."""
+    return elapsed / n_finished * max(0, n_total - n_finished) if n_finished else None
 
 
 def format_seconds(seconds: float) -> str:
@@ -267,3 +270,64 @@ class LiveTableProgress(MessageProgress):
             *(Text(f"running  {line}", overflow="fold") for line in running),
             *(Text(f"ended    {line}", overflow="fold", style="dim") for line in last),
         )
+
+
+class CountProgress:
+    """Context manager that counts what a long command has finished of a known number, and shows nothing."""
+
+    def __init__(self, noun: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.noun, self.total, self.n_finished = noun, total, 0
+        self.clock, self.started = clock, clock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Show nothing more."""
+
+    def advance(self) -> None:
+        """Count one more as finished."""
+        self.n_finished += 1
+
+    def format_state(self) -> str:
+        """Return one line: elapsed time, finished of all, and the time that is left."""
+        elapsed = self.clock() - self.started
+        left = estimate_seconds_left(elapsed, self.n_finished, self.total)
+        remaining = f"about {format_seconds(left)} left" if left else "finishing" if self.n_finished else ""
+        done = f"{self.n_finished} of {format_count(self.total, self.noun)}"
+        return "   ".join(part for part in (format_seconds(elapsed), done, remaining) if part)
+
+
+class LiveCountProgress(CountProgress):
+    """Progress as a line on a terminal, which is removed at the end."""
+
+    def __init__(self, noun: str, total: int, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(noun, total, clock)
+        self._live = Live(
+            console=console, refresh_per_second=4, get_renderable=lambda: Text(self.format_state()), transient=True
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+
+class MessageCountProgress(CountProgress):
+    """Progress as a message every INTERVAL seconds, for logs; short commands write none."""
+
+    INTERVAL = 30.0
+
+    def __init__(self, noun: str, total: int, err: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(noun, total, clock)
+        self._err, self._shown = err, self.started
+
+    def advance(self) -> None:
+        """Count one more as finished, and write a message when it is time for one."""
+        super().advance()
+        if self.clock() - self._shown >= self.INTERVAL:
+            self._shown = self.clock()
+            self._err.write(f"mergemill: {self.format_state()}\n")
+            self._err.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, and_, bindparam, column, func, or_, select, table, text
@@ -18,6 +18,7 @@ from taskdb.records import (
     Candidate,
     Certificate,
     Environment,
+    Kind,
     PublishedVerdict,
     PullRequest,
     Record,
@@ -31,6 +32,7 @@ from taskdb.selection import TaskFilters
 from taskdb.store import Store, read_records
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
+from taskdb.where import ByteOrder
 
 LIST_KEYS = (
     "id",
@@ -105,22 +107,49 @@ def count_tasks(store: Store, filters: TaskFilters) -> int:
 
 
 def iter_tasks(
-    store: Store, filters: TaskFilters, batch: int = 200
+    store: Store,
+    filters: TaskFilters,
+    batch: int = 200,
+    is_wanted: Callable[[Mapping[str, Any]], bool] = lambda _: True,
 ) -> Iterator[tuple[Task, Certificate | None, dict[str, Any]]]:
-    """Yield tasks as records, each with its certificate or None and its row of the view `tasks`, by name.
+    """Yield tasks as records, each with its certificate or None and its row of the view `tasks`, by name (its bytes).
 
     Rows come from a cursor of the server and records in batches, so that memory does not grow with the number of
-    tasks.
+    tasks. `is_wanted`: whether the task of a row is yielded.
     """
-    query = filters.apply(select(*(_TASKS.c[name] for name in TASK_COLUMNS))).order_by(_TASKS.c.name, _TASKS.c.id)
+    by_name = (ByteOrder(_TASKS.c.name), ByteOrder(_TASKS.c.id))
+    query = filters.apply(select(*(_TASKS.c[name] for name in TASK_COLUMNS))).order_by(*by_name)
     with store.read_transaction() as connection:
         rows = connection.execution_options(yield_per=batch).execute(query)
         for part in rows.partitions(batch):
-            some = [dict(zip(TASK_COLUMNS, row, strict=True)) for row in part]
+            some = [one for row in part if is_wanted(one := dict(zip(TASK_COLUMNS, row, strict=True)))]
             tasks = store.get_many(Task, [row["id"] for row in some])
             certificates = store.get_many(Certificate, [row["certificate"] for row in some if row["certificate"]])
             for row in some:
                 yield tasks[row["id"]], certificates.get(row["certificate"]), row
+
+
+def iter_families(store: Store, filters: TaskFilters) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield repository and candidates (ids) of each task; only combined tasks have several candidates."""
+    query = filters.apply(select(_TASKS.c.repo, _TASKS.c.candidate, _TASKS.c.kind, _TASKS.c.id))
+    with store.read_transaction() as connection:
+        rows = connection.execution_options(yield_per=1000).execute(query)
+        for part in rows.partitions(1000):
+            combined = store.get_many(Task, [row.id for row in part if row.kind == Kind.COMBINED])
+            for row in part:
+                others = combined[row.id].other_candidates if row.id in combined else ()
+                yield row.repo, (row.candidate, *others)
+
+
+def find_shared_name(store: Store, filters: TaskFilters) -> tuple[str, list[str]] | None:
+    """Return a name that several tasks have, and the source of each; None where names are unique."""
+    names = filters.apply(select(_TASKS.c.name)).group_by(_TASKS.c.name).having(func.count() > 1)
+    with store.read_transaction() as connection:
+        name = connection.execute(names.order_by(_TASKS.c.name).limit(1)).scalar()
+        if name is None:
+            return None
+        sources = filters.apply(select(_TASKS.c.source)).where(_TASKS.c.name == name).order_by(_TASKS.c.source)
+        return str(name), list(connection.execute(sources).scalars())
 
 
 def load_tasks(store: Store, filters: TaskFilters) -> list[tuple[Task, Certificate | None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class TransferResult:
         return asdict(self)
 
 
-def collect_images(chosen: Sequence[tuple[Task, Certificate | None]]) -> list[TransferRequest]:
+def collect_images(chosen: Iterable[tuple[Task, Certificate | None]]) -> list[TransferRequest]:
     """Return the images of tasks, each once, sorted by name."""
     images: dict[str, tuple[str, list[str]]] = {}
     for task, certificate in chosen:
@@ -55,23 +55,15 @@ def collect_images(chosen: Sequence[tuple[Task, Certificate | None]]) -> list[Tr
     ]
 
 
-def find_certified_copies(
-    tasks: Sequence[Task], certificates: Mapping[str, Certificate], copies: Mapping[str, tuple[ImageCopy, ...]]
-) -> dict[str, str]:
-    """Return image -> reference of the copy of the certified image, which exports name.
+def find_certified_copy(
+    task: Task, certificate: Certificate | None, copies: Mapping[str, tuple[ImageCopy, ...]]
+) -> str | None:
+    """Return the reference of the copy of a task's certified image, which exports name; None where there is none.
 
-    Args:
-        tasks: the tasks.
-        certificates: task id -> certificate.
-        copies: image -> its copies, newest first.
+    `copies`: image -> its copies, newest first.
     """
-    references: dict[str, str] = {}
-    for task in tasks:
-        digest = certificates[task.id].image_digest if task.id in certificates else task.image_digest
-        certified = [copy.reference for copy in copies.get(task.image, ()) if copy.image_digest == digest]
-        if certified:
-            references[task.image] = certified[0]
-    return references
+    digest = certificate.image_digest if certificate else task.image_digest
+    return next((copy.reference for copy in copies.get(task.image, ()) if copy.image_digest == digest), None)
 
 
 def parse_registry(word: str) -> str:

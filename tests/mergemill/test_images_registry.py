@@ -10,7 +10,7 @@ import pytest
 
 from backends.services import Services
 from core.errors import InputError, Transient, UsageError
-from mergemill.images.copies import collect_images, find_certified_copies, parse_registry, push_images
+from mergemill.images.copies import collect_images, find_certified_copy, parse_registry, push_images
 from mergemill.images.fetch import enable_fetching
 from taskdb import queries
 from taskdb.chains import StageResult
@@ -116,8 +116,8 @@ def test_a_rebuilt_image_is_pushed_only_with_the_option(engine: TinyEngine, regi
     assert "not the certified image" in str(error)
     assert all_the_same.status == "pushed"
     assert isinstance(copy, ImageCopy)
-    certificates = {one.id: certificate for one, certificate in chosen if certificate}
-    assert find_certified_copies([task], certificates, {task.image: (copy,)}) == {}  # no export names it
+    certificates = {one.id: certificate for one, certificate in chosen}
+    assert find_certified_copy(task, certificates[task.id], {task.image: (copy,)}) is None  # no export names it
 
 
 @pytest.mark.docker
@@ -160,8 +160,8 @@ def test_exports_reference_the_copy_of_the_certified_image() -> None:
         return ImageCopy(image=task.image, image_digest=digest, reference=reference, at="")
 
     known = {task.image: (copy("sha256:rebuilt", "r/env@sha256:2"), copy("sha256:proved", "r/env@sha256:1"))}
-    assert find_certified_copies([task], {task.id: certificate}, known) == {task.image: "r/env@sha256:1"}
-    assert find_certified_copies([task], {}, known) == {}
+    assert find_certified_copy(task, certificate, known) == "r/env@sha256:1"
+    assert find_certified_copy(task, None, known) is None
 
 
 @pytest.mark.parametrize("word", ["localhost:5000", "localhost/ada", "registry.example.org/a/b-c", "host:443/x/"])

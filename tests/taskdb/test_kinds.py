@@ -167,45 +167,45 @@ def test_simulated_tasks_are_listed_only_on_request(db: str) -> None:
 # ---------------------------------------------------------------------------------------------------- families
 
 
-def task(name: str, repo: str, *candidates: str) -> Task:
-    verification = records.make_verification(
-        records.make_environment(records.make_candidate(records.make_pull_request()))
-    )
-    made = records.make_task(verification, records.make_candidate(records.make_pull_request()))
-    first, *others = candidates
-    return Task(
-        **made.model_dump() | {"name": name, "repo": repo, "candidate": first, "other_candidates": tuple(others)}
-    )
-
-
-def test_tasks_of_one_repository_or_of_one_change_are_one_family() -> None:
-    tasks = [
-        task("a", "ada/greet", "c1"),
-        task("b", "ada/greet", "c2"),
-        task("c", "bob/fork", "c3"),
-        task("d", "bob/other", "c4", "c1"),
-        task("e", "eve/alone", "c5"),
+def test_repositories_that_share_a_change_are_one_family() -> None:
+    rows = [
+        ("ada/greet", ["c1"]),
+        ("Ada/Greet", ["c2"]),
+        ("bob/fork", ["c3"]),
+        ("bob/other", ["c4", "c1"]),
+        ("eve/alone", ["c5"]),
+        ("eve/more", ["c6", "c4"]),
     ]
-    assert [[t.name for t in family] for family in families.group_families(reversed(tasks))] == [
-        ["a", "b", "d"],
-        ["c"],
-        ["e"],
-    ]
+    for order in (rows, rows[::-1]):
+        index = families.FamilyIndex()
+        for row in order:
+            index.add(*row)
+        names = [index.get_name(repo) for repo, _ in rows]
+        assert names == ["ada/greet", "ada/greet", "bob/fork", "ada/greet", "eve/alone", "ada/greet"]
 
 
 def test_a_split_keeps_families_together_and_later_tasks_move_none() -> None:
-    tasks = [task(f"t{n}", f"ada/r{n % 30}", f"c{n}") for n in range(90)]
-    sides = families.split_families(tasks, [0.7, 0.3])
-    assert sorted(t.name for side in sides for t in side) == sorted(t.name for t in tasks)
-    repos = [{t.repo for t in side} for side in sides]
-    assert not repos[0] & repos[1]
-    assert 10 < len(repos[0]) < 29
-    later = families.split_families([*tasks, task("new", "bob/new", "c1000")], [0.7, 0.3])
-    assert {t.name for t in sides[0]} <= {t.name for t in later[0]}
+    index = families.FamilyIndex()
+    for number in range(90):
+        index.add(f"ada/r{number % 30}", [f"c{number}"])
+    index.add("ada/r1", ["c2"])
+    shares = [0.7, 0.3]
+    before = {repo: index.choose_side(repo, shares) for repo in (f"ada/r{number}" for number in range(30))}
+    assert 10 < list(before.values()).count(0) < 29
+    assert before["ada/r1"] == before["ada/r2"]
+    index.add("bob/new", ["c1000"])
+    assert {repo: index.choose_side(repo, shares) for repo in before} == before
+    assert {index.choose_side(f"ada/r{number}", [1.0]) for number in range(30)} == {0}
+
+
+def make_task() -> Task:
+    candidate = records.make_candidate(records.make_pull_request())
+    made: Task = records.make_task(records.make_verification(records.make_environment(candidate)), candidate)
+    return made
 
 
 def test_measured_fields_of_an_oracle_are_excluded_from_the_identity_of_a_task() -> None:
-    first = task("a", "ada/greet", "c1")
+    first = make_task()
     form = TestWritingOracle(mutants=(), variants=(), gold_spans=(), base_coverage=0.25)
     made = [
         Task(**first.model_dump() | {"oracle": form.model_copy(update={"base_coverage": c})}) for c in (0.25, 0.5, None)

@@ -1,0 +1,79 @@
+"""`mergemill export` of more tasks than memory holds: batches from the database, and progress."""
+
+from __future__ import annotations
+
+import gc
+import io
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+import exporters
+from backends.services import Services
+from core.config import Settings
+from exporters.export_format import ExportFormat
+from exporters.item import ExportItem
+from mergemill import bundles
+from mergemill.progress import CountProgress, MessageCountProgress
+from mergemill.services import make_services
+from taskdb.records import Task
+from taskdb.selection import TaskFilters
+from taskdb.store import Store
+from tests.exporters.bundles import add_tasks
+
+NUMBER = 9
+BATCH = 2
+
+
+def make_database(folder: Path, n_tasks: int) -> Settings:
+    """Return settings of a new database with certified tasks."""
+    settings = Settings(db=f"sqlite:///{folder}/m.db", store=folder / "store")
+    with Store.open(settings.db) as store:
+        add_tasks(store, make_services(settings, engine=False), folder, count=n_tasks)
+    return settings
+
+
+def count_tasks_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(found, Task) for found in gc.get_objects())
+
+
+def test_tasks_are_read_in_batches_and_dropped_when_they_are_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = make_database(tmp_path, NUMBER)
+    counts: list[int] = []
+    begun = count_tasks_in_memory()
+
+    def write(items: Iterable[ExportItem], folder: Path, _: Services) -> None:
+        for item in items:
+            (folder / item.folder).write_text(item.task.repo)
+            counts.append(count_tasks_in_memory() - begun)
+
+    fake = ExportFormat(write=write, explain_exclusion=lambda _: None)
+    monkeypatch.setitem(exporters.FORMATS, "counting", fake)  # type: ignore[arg-type] # a dict
+    monkeypatch.setattr(bundles, "BATCH", BATCH)
+    [result] = bundles.export_splits("counting", tmp_path / "out", None, TaskFilters(), settings)
+    assert len(result.bundle.tasks) == len(counts) == NUMBER
+    assert max(counts) <= BATCH + 1
+
+
+def test_the_progress_of_an_export_counts_the_tasks_that_are_written(tmp_path: Path) -> None:
+    settings = make_database(tmp_path, 3)
+    now, err, made = iter(range(0, 10_000, 20)), io.StringIO(), list[CountProgress]()
+
+    def make_progress(noun: str, total: int) -> CountProgress:
+        made.append(MessageCountProgress(noun, total, err, lambda: float(next(now))))
+        return made[-1]
+
+    splits = ["train=0.5", "test=0.5"]  # all tasks are of one repository, so one of the two is empty
+    found = bundles.export_splits(
+        "swebench", tmp_path / "out", splits, TaskFilters(), settings, make_progress=make_progress
+    )
+    assert [len(result.bundle.tasks) for result in found] == [3]
+    assert len(list((tmp_path / "out").iterdir())) == 1
+    [progress] = made
+    assert (progress.n_finished, progress.total) == (3, 3)
+    lines = err.getvalue().splitlines()
+    assert lines[0] == "mergemill: 1 min 20 s   2 of 3 tasks   about 40 s left"
