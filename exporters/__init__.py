@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from exporters.bundle_writer import BundleWriter, write_bundle
 from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.image_layout import add_images
 from exporters.item import ExportItem
+from exporters.tree import TreeArchives
 from exporters.verifier_files import explain_missing_environment, explain_missing_verifier
 from taskdb.records import Bundle
 
@@ -137,6 +138,7 @@ class _ItemFilter:
         self.ids: list[str] = []
         self.images: dict[str, bool] = {}
         """Image -> whether it is in a registry."""
+        self._trees = TreeArchives()
 
     def iterate(self, items: Iterable[ExportItem]) -> Iterator[ExportItem]:
         """Yield the items that the format can carry; raise InputError at the end when there was none."""
@@ -149,7 +151,7 @@ class _ItemFilter:
             self.ids.append(task.id)
             if task.image:
                 self.images[task.image] = item.registry_image is not None
-            yield item
+            yield replace(item, trees=self._trees)
         if not self.ids:
             if not self.excluded:
                 raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows the tasks")

@@ -77,7 +77,7 @@ def _write_task(item: ExportItem, folder: Path, services: Services) -> None:
     if isinstance(task.oracle, ReviewOracle):
         write_review_context(task, folder / "environment", services)
     else:
-        write_build_context(task, folder / "environment", services)
+        write_build_context(item, folder / "environment", services)
     solution = build_gold_submission(item, services)
     write_file(folder / "solution" / "solve.sh", _render_solve(task, solution), executable=True)
     write_file(folder / "solution" / PurePosixPath(find_submission_path(task)).name.replace("model", "gold"), solution)

@@ -20,7 +20,7 @@ from typing import IO, Self
 import pyarrow as pa
 import tomli_w
 
-from exporters.manifest import hash_file
+from exporters.manifest import FileHasher
 from exporters.parquet import ParquetShards
 
 ORGANIZATION = "mergemill"
@@ -43,6 +43,7 @@ class DatasetWriter:
         self._folder, self._with_parquet = folder, with_parquet
         self._version = hashlib.sha256()
         self._shards: dict[str, ParquetShards] = {}
+        self._hasher = FileHasher()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -63,7 +64,7 @@ class DatasetWriter:
         """Add the finished folder of a task."""
         folder = self._folder / name
         files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda p: _get_path(p, folder))
-        digest = compute_digest(files, folder)
+        digest = compute_digest(files, folder, self._hasher)
         self._version.update(digest.encode())
         self._entries.write(f"{name} {digest}\n")
         if self._with_parquet:
@@ -117,11 +118,11 @@ def _open_text(path: Path) -> Iterator[IO[str]]:
     path.chmod(0o644)
 
 
-def compute_digest(files: Sequence[Path], folder: Path) -> str:
+def compute_digest(files: Sequence[Path], folder: Path, hasher: FileHasher) -> str:
     """Return the digest of a task's files, sorted by their paths."""
     found = hashlib.sha256()
     for path in files:
-        found.update(f"{_get_path(path, folder)}\0{hash_file(path)}\n".encode())
+        found.update(f"{_get_path(path, folder)}\0{hasher.hash(path)}\n".encode())
     return found.hexdigest()
 
 

@@ -170,7 +170,7 @@ def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Servi
             item.notes.extend(notes)
             shards[row["split"]].add(row)
             figures.add(row)
-            write_task_folder(item.task, folder / item.folder, services)
+            write_task_folder(item, folder / item.folder, services)
     write_file(folder / "README.md", render_card(figures))
     rows.write_shipped_file("mergemill_reward.py", folder / "mergemill_reward.py")
 

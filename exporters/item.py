@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from exporters.tree import TreeArchives
 from taskdb.records import Certificate, Task
 
 MAX_FOLDER_NAME = 200
@@ -24,6 +25,8 @@ class ExportItem:
     """Reference of the task's image in a registry, `HOST/PREFIX/env@sha256:...`."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """Row of the view `tasks`, empty where there is no database; formats use `exporters.facts.build_facts`."""
+    trees: TreeArchives = field(default_factory=TreeArchives, compare=False)
+    """Archives of base trees in the bundle, which its items share."""
     notes: list[str] = field(default_factory=list, compare=False)
     """Intended differences from the task, one line each; a format adds them before it takes the next item."""
 

@@ -58,6 +58,24 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+class FileHasher:
+    """Hashes of files; a file with several names is read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], str] = {}
+        """Device and number of a file with several names -> its sha256."""
+
+    def hash(self, path: Path) -> str:
+        """Return the sha256 (hex) of a file, which must not change any more."""
+        found = path.lstat()
+        if found.st_nlink == 1:
+            return hash_file(path)
+        key = (found.st_dev, found.st_ino)
+        if key not in self._known:
+            self._known[key] = hash_file(path)
+        return self._known[key]
+
+
 class ManifestWriter:
     """Context manager that collects what the manifest of a bundle has of each task, and writes it at the end.
 
@@ -66,8 +84,7 @@ class ManifestWriter:
 
     def __init__(self, format_name: str, folder: Path) -> None:
         self._format, self._folder = format_name, folder
-        self._hashes: dict[tuple[int, int], str] = {}
-        """Device and number of a file that has several names -> its sha256."""
+        self._hasher = FileHasher()
 
     def __enter__(self) -> Self:
         self._rows = tempfile.TemporaryFile("w+", encoding="ascii", dir=self._folder)
@@ -97,7 +114,7 @@ class ManifestWriter:
     def _render(self) -> Iterator[str]:
         """Yield the lines of the manifest: an object with sorted keys, and a line for each file and task."""
         yield '{\n "files": {'
-        files = ((path, self._hash(self._folder / path)) for path in list_files(self._folder))
+        files = ((path, self._hasher.hash(self._folder / path)) for path in list_files(self._folder))
         yield from _join_lines(f"{json.dumps(path.as_posix())}: {json.dumps(digest)}" for path, digest in files)
         rest = {"format": self._format, "kind": MANIFEST_KIND, "mergemill": read_version(), "schema": _SCHEMA}
         yield "},\n" + "".join(f" {json.dumps(name)}: {json.dumps(value)},\n" for name, value in rest.items())
@@ -105,16 +122,6 @@ class ManifestWriter:
         self._rows.seek(0)
         yield from _join_lines(line.rstrip("\n") for line in self._rows)
         yield "]\n}\n"
-
-    def _hash(self, path: Path) -> str:
-        """Return the sha256 of a file; one with several names is read once."""
-        found = path.lstat()
-        if found.st_nlink == 1:
-            return hash_file(path)
-        key = (found.st_dev, found.st_ino)
-        if key not in self._hashes:
-            self._hashes[key] = hash_file(path)
-        return self._hashes[key]
 
 
 def _join_lines(values: Iterable[str]) -> Iterator[str]:

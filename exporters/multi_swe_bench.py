@@ -54,7 +54,7 @@ def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: S
             graders.add({**name, "image": item.image, "grader": build_grader(item.task, services)})
             gold.add({**name, "fix_patch": row["fix_patch"]})
             noop.add({**name, "fix_patch": NOOP_PATCH})
-            write_task_folder(item.task, folder / item.folder, services)
+            write_task_folder(item, folder / item.folder, services)
     if not tasks.count:
         raise InputError("no task can be written as multi-swe-bench: their patches are not UTF-8")
     rows.write_shipped_file("multi_swe_bench_eval.py", folder / "evaluate.py")

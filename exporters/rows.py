@@ -258,7 +258,7 @@ def iterate_training_rows(items: Iterable[ExportItem], folder: Path, services: S
     for item in items:
         row, notes = build_training_row(item, services)
         item.notes.extend(notes)
-        write_task_folder(item.task, folder / item.folder, services)
+        write_task_folder(item, folder / item.folder, services)
         yield row
 
 

@@ -42,7 +42,7 @@ def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Service
             solution = services.artifacts.get(item.task.gold_patch).decode()
             for file, model, patch in ((gold, "gold", solution), (noop, "noop", NOOP_PATCH)):
                 file.add({"instance_id": row["instance_id"], "model_name_or_path": model, "model_patch": patch})
-            write_task_folder(item.task, folder / item.folder, services)
+            write_task_folder(item, folder / item.folder, services)
     if not tasks.count:
         raise InputError("no task can be written as swe-smith: their patches are not UTF-8", advice="--format harbor")
     rows.write_shipped_file("swesmith_eval.py", folder / "evaluate.py")

@@ -124,7 +124,7 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
             valid, replaced = rows.make_valid_row(row)
             table.add(valid)
             item.notes.extend(f"tasks.parquet: {note}" for note in replaced)
-            write_task_folder(item.task, folder / item.folder, services)
+            write_task_folder(item, folder / item.folder, services)
     if not tasks.count:
         raise InputError("no task can be written as swebench: their patches are not UTF-8", advice="--format harbor")
 

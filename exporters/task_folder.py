@@ -11,11 +11,12 @@ from exporters.bundle_writer import write_file
 
 if TYPE_CHECKING:
     from backends.services import Services
-    from taskdb.records import Task
+    from exporters.item import ExportItem
 
 
-def write_task_folder(task: Task, folder: Path, services: Services) -> None:
+def write_task_folder(item: ExportItem, folder: Path, services: Services) -> None:
     """Write the task's record, script and patches, and its build context, into `folder`."""
+    task = item.task
     if task.eval_script:
         write_file(folder / "eval.sh", services.artifacts.get(task.eval_script), executable=True)
     patches = {
@@ -28,4 +29,4 @@ def write_task_folder(task: Task, folder: Path, services: Services) -> None:
         if digest:
             write_file(folder / name, services.artifacts.get(digest))
     write_file(folder / task_files.RECORD_FILE, task_files.encode_record(task))
-    write_build_context(task, folder, services)
+    write_build_context(item, folder, services)

@@ -6,16 +6,20 @@ import gzip
 import io
 import itertools
 import os
+import shutil
 import tarfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from backends.overlay import open_task_tree
 from core.errors import InputError
 
 if TYPE_CHECKING:
     from backends.git import GitRepository, TreeEntry
+    from backends.services import Services
+    from taskdb.records import Task
 
 OWNER_ID = 1000
 """Uid and gid of user `mergemill` in every image."""
@@ -25,6 +29,49 @@ MAX_BYTES = 16 << 30
 """Bytes of all files in an archive that is read; more is not a repository but an attack on the reader's disk."""
 _BATCH_SIZE = 500
 """Blobs read at once, so that a large tree is never in memory completely."""
+
+
+class TreeArchives:
+    """Archives of the trees that the tasks of one bundle start from: equal trees are packed once.
+
+    Further archives of a tree are further names (hard links) of the first, or copies where the disk has no links.
+    """
+
+    MAX_KEPT = 1000
+    """Archives that are found again; tasks of one change are neighbours."""
+
+    def __init__(self) -> None:
+        self._paths: dict[tuple[str, str | None], Path] = {}
+        """Base commit and setup patch -> an archive of that tree."""
+
+    def write(self, task: Task, path: Path, services: Services) -> None:
+        """Write the archive of the tree that the agent starts from.
+
+        Raises:
+            InputError: the base tree is neither in the store nor in a clone of the task's source.
+        """
+        key = (task.base_commit, task.setup_patch)
+        known = self._paths.get(key)
+        if known is None:
+            with open_task_tree(task, services) as (history, commit):
+                write_tree(history, commit, path)
+        elif _link_file(known, path):
+            return
+        else:
+            shutil.copyfile(known, path)
+            path.chmod(0o644)
+        self._paths[key] = path
+        if len(self._paths) > self.MAX_KEPT:
+            del self._paths[next(iter(self._paths))]
+
+
+def _link_file(known: Path, path: Path) -> bool:
+    """Give a file a further name; return False where the disk has no links, or no more of this file."""
+    try:
+        path.hardlink_to(known)
+    except OSError:
+        return False
+    return True
 
 
 def write_tree(repository: GitRepository, commit: str, path: Path) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import tarfile
 from pathlib import Path
 
 import pytest
 
+import exporters
 from backends.git import GitRepository
 from dockerfiles.render import find_official_image, render_dockerfile
 from exporters.build_context import write_build_context
-from exporters.tree import write_tree
+from exporters.item import ExportItem
+from exporters.manifest import check_manifest
+from exporters.tree import read_tree, write_tree
 from tests.containers import make_services
 from tests.exporters.tasks import PLAN, make_task
 from tests.helpers import TinyRepo
@@ -48,12 +52,50 @@ def test_the_dockerfile_holds_the_plans_steps_in_order() -> None:
     assert "@sha256:" in text
 
 
+SETUP = b"diff --git a/README.md b/README.md\n--- a/README.md\n+++ b/README.md\n@@ -1 +1 @@\n-# words\n+# Words\n"
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize("format_name", exporters.FORMATS)
+def test_a_base_tree_is_packed_once_for_all_tasks_that_start_from_it(
+    format_name: str, has_links: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed: list[Path] = []
+
+    def count(repository: GitRepository, commit: str, path: Path) -> None:
+        packed.append(path)
+        write_tree(repository, commit, path)
+
+    monkeypatch.setattr("exporters.tree.write_tree", count)
+    if not has_links:
+        monkeypatch.setattr("os.link", forbid_link)
+    services = make_services(tmp_path)
+    task = make_task(services, tmp_path)
+    tasks = [task.model_copy(update={"name": f"ada__words-{number}.bugfix"}) for number in range(1, 7)]
+    setup = services.artifacts.put(SETUP)
+    tasks[1:4:2] = [one.model_copy(update={"setup_patch": setup}) for one in tasks[1:4:2]]
+    out = tmp_path / "out"
+    exporters.export_tasks(format_name, tasks, {}, out, services)
+    assert len(packed) == 2
+    archives = sorted(out.rglob("tree.tar.gz"))
+    assert len(archives) == len(tasks)
+    titles = [dict(read_tree(archive))["README.md"] for archive in archives]
+    assert [title == b"# Words\n" for title in titles] == [False, True, False, True, False, False]
+    assert {archive.stat().st_mode & 0o777 for archive in archives} == {0o644}
+    assert len({archive.stat().st_ino for archive in archives}) == (2 if has_links else len(tasks))
+    assert check_manifest(out) == []
+
+
+def forbid_link(*_: object, **__: object) -> None:
+    raise PermissionError(errno.EPERM, "no links here")
+
+
 @pytest.mark.docker
 @pytest.mark.slow
 def test_the_dockerfile_builds_a_clean_repository_of_one_commit(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task(services, tmp_path)
-    write_build_context(task, tmp_path / "context", services)
+    write_build_context(ExportItem(task=task, certificate=None), tmp_path / "context", services)
     from builders.bases import ensure_base  # noqa: PLC0415 - only this test needs a base
 
     base = ensure_base("python", "3.11", services).name
