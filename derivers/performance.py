@@ -7,17 +7,19 @@ speedup, not from its estimate, and a second sample of the base tree must show n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from types import MappingProxyType
-from typing import Literal
 
 from backends.git import GitError, GitRepository
+from backends.index import ScratchIndex
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
+from derivers.counters import add_counters
+from derivers.timed_tests import list_program_tests
 from evaluation.controls.controls import build_controls
 from evaluation.performance.timing import (
     ALPHA,
@@ -27,8 +29,10 @@ from evaluation.performance.timing import (
     compute_speedup,
 )
 from evaluation.performance.workload import (
+    PROGRAM_FRAMEWORKS,
     WORKLOAD_FRAMEWORKS,
     Clock,
+    ReportedClock,
     WorkloadSample,
     measure_interleaved,
     render_workload,
@@ -44,6 +48,8 @@ from taskdb.tags import ChangeKind
 
 MAX_SCREENED_TESTS = 500
 """Tests that are timed in the first place; of more, an evenly spaced selection."""
+MAX_SCREENED_PROGRAM_TESTS = 100
+"""The same where each test is a process of its own."""
 ROUND_SECONDS = 0.01
 """A test that takes less time is run several times in a round."""
 MAX_RUNS_PER_ROUND = 200
@@ -102,7 +108,7 @@ def derive_performance(lineage: Lineage, services: Services) -> list[Task] | Kin
         return rejection
     if environment.plan.test.framework not in WORKLOAD_FRAMEWORKS:
         framework = environment.plan.test.framework
-        return KindRejection(Reason.NO_WORKLOAD, f"tests of {framework} cannot be repeated in one process")
+        return KindRejection(Reason.NO_WORKLOAD, f"tests of {framework} cannot be repeated")
     with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
         return PerformanceMeasurement(lineage=lineage, services=services, pool=pool).derive()
 
@@ -176,15 +182,39 @@ class PerformanceMeasurement:
         passing = self.lineage.require_verification().PASS_TO_PASS
         touched = {path for path in self.lineage.candidate.test_files if is_test_file(path)}
         near = tuple(test for test in passing if test.partition("::")[0] in touched)
+        most = MAX_SCREENED_TESTS
+        if self.is_program:
+            near, passing = (
+                self._list_program_tests(tests, files) for tests, files in ((near, touched), (passing, None))
+            )
+            most = MAX_SCREENED_PROGRAM_TESTS
         rejection = KindRejection(Reason.NO_WORKLOAD, "no test passes before and after the change")
         attempts: tuple[tuple[tuple[TestId, ...], Clock], ...] = ((near, "cpu"), (passing, "cpu"), (near, "wall"))
         for tests, clock in dict.fromkeys(attempts):
             if tests:
-                found = self._build_workload(tests[:: -(-len(tests) // MAX_SCREENED_TESTS)], clock)
+                found = self._build_workload(tests[:: -(-len(tests) // most)], clock)
                 if isinstance(found, TimedWorkload):
                     return found
                 rejection = found
         return rejection
+
+    @property
+    def is_program(self) -> bool:
+        """Whether the tests are compiled into programs."""
+        return self.lineage.require_environment().plan.test.framework in PROGRAM_FRAMEWORKS
+
+    def _list_program_tests(self, passing: Sequence[TestId], files: Collection[str] | None) -> tuple[TestId, ...]:
+        """Return the passing tests that can be run by themselves, and benchmarks of the files (None: of all)."""
+        with ScratchIndex(self.repository, self.lineage.candidate.base_commit) as index:
+            index.apply(self.test_patch)
+            return list_program_tests(self.lineage.require_environment().plan, index, passing, files)
+
+    def _count_work_in(self, tests: Iterable[TestId]) -> dict[str, bytes]:
+        """Return the tests' files with counters of their work, and what these need."""
+        with ScratchIndex(self.repository, self.lineage.candidate.base_commit) as index:
+            index.apply(self.test_patch)
+            paths = sorted({test.partition("::")[0] for test in tests})
+            return add_counters({path: content for path in paths if (content := index.read_file(path)) is not None})
 
     def _build_workload(self, tests: tuple[TestId, ...], clock: Clock) -> TimedWorkload | KindRejection:
         """Return the workload made of the tests that take less time by a clock."""
@@ -211,6 +241,9 @@ class PerformanceMeasurement:
 
     def _count_runs(self, tests: tuple[TestId, ...], clock: Clock) -> dict[TestId, int]:
         """Return how often each test that passes in the base tree is run in a round, from its duration."""
+        if self.is_program:
+            counted = self._measure_seconds(self._render_script(dict.fromkeys(tests, 1), 0, "runs"), b"")
+            return {test: int(runs) for test, runs in counted.items()}
         seconds = self._measure_seconds(self._render_script(dict.fromkeys(tests, 1), 0, clock), b"")
         return {
             test: max(1, min(MAX_RUNS_PER_ROUND, int(ROUND_SECONDS / max(one, 1e-6)))) for test, one in seconds.items()
@@ -251,7 +284,7 @@ class PerformanceMeasurement:
         self,
         tests: Mapping[TestId, int],
         rounds: int,
-        clock: Clock | Literal["work"],
+        clock: ReportedClock,
         work: Mapping[TestId, float] = MappingProxyType({}),
     ) -> str:
         plan, base = self.lineage.require_environment().plan, self.lineage.candidate.base_commit
@@ -267,6 +300,7 @@ class PerformanceMeasurement:
             canaries="$report/canaries" in verified_script,
             clock=clock,
             work=work,
+            counted_files=self._count_work_in(tests) if self.is_program else {},
         )
 
     # --------------------------------------------------------------------------------------------------------- speedup

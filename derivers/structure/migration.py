@@ -21,6 +21,7 @@ from evaluation.harness.structure.structure_check import (
     imports_module,
     list_modules,
     names_package,
+    uses_module,
 )
 from languages.paths import is_source
 from taskdb.lineage import Lineage
@@ -85,6 +86,11 @@ class DependencyTree:
         """Return whether a source file imports a module."""
         return any(module in text and imports_module(path, text, module) for path, text in self.texts.items())
 
+    def uses(self, module: str) -> bool:
+        """Return whether a source file refers to a name that it imports from a module."""
+        sources = {path: text for path, text in self.texts.items() if path.endswith(SOURCE_SUFFIXES)}
+        return uses_module(sources, module)
+
 
 def derive_migration(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
     """Return the migration task of a verified change. Nothing is executed."""
@@ -131,7 +137,7 @@ def find_migration(before: DependencyTree, after: DependencyTree, paths: Iterabl
     touched = [path for path in paths if path.endswith(SOURCE_SUFFIXES) and is_source(path)]
     was, now = before.list_modules(touched), after.list_modules(touched)
     old = _keep_outermost(module for module in was - now if not after.imports(module))
-    new = _keep_outermost(module for module in now - was if not before.imports(module))
+    new = _keep_outermost(module for module in now - was if not before.imports(module) and after.uses(module))
     if not old or not new:
         return None
     manifests = before.manifests, after.manifests

@@ -7,6 +7,7 @@ neither.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,8 +23,15 @@ from taskdb.records import BuildPlan, TestId
 
 Clock = Literal["cpu", "wall"]
 
-WORKLOAD_FRAMEWORKS = ("pytest",)
-"""Frameworks whose tests can run many times in one process."""
+PROGRAM_FRAMEWORKS = ("go-test", "cargo-test")
+"""Frameworks whose tests are compiled into programs; `harness/workload/timed_rounds.py` runs these."""
+
+WORKLOAD_FRAMEWORKS = ("pytest", *PROGRAM_FRAMEWORKS)
+"""Frameworks whose tests can be run many times."""
+
+ReportedClock = Clock | Literal["work", "runs"]
+"""What the seconds of a test in the report are: `work` is its work instead, `runs` the number of its runs that take a
+fixed time (PROGRAM_FRAMEWORKS only)."""
 
 _FOLDER = ".mergemill-workload"
 _PLUGIN = "mergemill_workload"
@@ -39,8 +47,9 @@ def render_workload(
     tests: Mapping[TestId, int],
     rounds: int,
     canaries: bool,
-    clock: Clock | Literal["work"] = "cpu",
+    clock: ReportedClock = "cpu",
     work: Mapping[TestId, float] = MappingProxyType({}),
+    counted_files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> str:
     """Return the script that runs some tests many times.
 
@@ -53,27 +62,55 @@ def render_workload(
         tests: test id -> runs of the test in one round.
         rounds: number of rounds; each starts without the memory of the one before. 0 runs each test once.
         canaries: whether the test runner collects canaries.
-        clock: clock of the seconds reported for each test, for all its runs together; `work` for its work instead.
+        clock: clock of the seconds reported for each test, for all its runs together.
         work: test id -> work that the test must do, lest it becomes faster by doing less; no entry for any.
+        counted_files: the test files with counters of their work, and what these need (PROGRAM_FRAMEWORKS only).
 
     Raises:
         GitError: the test patch does not apply.
     """
-    rows = [f"{runs} {work.get(test, 0):.0f} {test}" for test, runs in tests.items()]
+    is_program = plan.test.framework in PROGRAM_FRAMEWORKS
+    added = dict(counted_files) if is_program else _build_plugin_files(plan, tests, rounds, clock, work)
     with ScratchIndex(repository, base) as index:
         index.apply(test_patch)
-        index.write_file(f"{_FOLDER}/{_PLUGIN}.py", (HARNESS_FOLDER / "workload" / f"{_PLUGIN}.py").read_bytes())
-        index.write_file(f"{_FOLDER}/workload.txt", "\n".join([str(rounds), clock, plan.workdir, *rows]).encode())
+        for path, content in added.items():
+            index.write_file(path, content)
         patch = index.diff()
     files = sorted({test.partition("::")[0] for test in tests})
     return render_plan_script(
-        _add_plugin(plan),
+        plan if is_program else _add_plugin(plan),
         test_patch=patch,
         files=files,
         canaries_beside=files if canaries else (),
         config_patch=extract_config_patch(gold_patch),
         metered=True,
+        timed_rounds=_build_settings(plan, tests, rounds, clock, work) if is_program else "",
     )
+
+
+def _build_plugin_files(
+    plan: BuildPlan, tests: Mapping[TestId, int], rounds: int, clock: ReportedClock, work: Mapping[TestId, float]
+) -> dict[str, bytes]:
+    """Return the plug-in of pytest and its settings."""
+    rows = [f"{runs} {work.get(test, 0):.0f} {test}" for test, runs in tests.items()]
+    return {
+        f"{_FOLDER}/{_PLUGIN}.py": (HARNESS_FOLDER / "workload" / f"{_PLUGIN}.py").read_bytes(),
+        f"{_FOLDER}/workload.txt": "\n".join([str(rounds), clock, plan.workdir, *rows]).encode(),
+    }
+
+
+def _build_settings(
+    plan: BuildPlan, tests: Mapping[TestId, int], rounds: int, clock: ReportedClock, work: Mapping[TestId, float]
+) -> str:
+    """Return the settings of `timed_rounds.py`."""
+    settings = {
+        "framework": plan.test.framework,
+        "argv": plan.test.argv,
+        "clock": clock,
+        "rounds": rounds,
+        "rows": [[runs, work.get(test, 0), test] for test, runs in tests.items()],
+    }
+    return json.dumps(settings, indent=0)
 
 
 def _add_plugin(plan: BuildPlan) -> BuildPlan:

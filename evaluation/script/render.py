@@ -55,6 +55,7 @@ def render_plan_script(
     canaries_beside: Sequence[str],
     config_patch: bytes = b"",
     metered: bool = False,
+    timed_rounds: str = "",
 ) -> str:
     """Return the evaluation script for an environment built from `plan`; other arguments as in `render_script`."""
     return render_script(
@@ -68,6 +69,7 @@ def render_plan_script(
         services=plan.services,
         kept_folders=plan.kept_folders,
         metered=metered,
+        timed_rounds=timed_rounds,
     )
 
 
@@ -83,6 +85,7 @@ def render_script(
     services: Sequence[str] = (),
     kept_folders: Sequence[str] = (),
     metered: bool = False,
+    timed_rounds: str = "",
 ) -> str:
     """Return the evaluation script of one task.
 
@@ -99,6 +102,8 @@ def render_script(
         services: servers to start before the tests (the plan's `services`).
         kept_folders: folders that were filled when the environment was built (the plan's `kept_folders`).
         metered: whether the script reports the processor time of the tests and all their processes.
+        timed_rounds: settings of `harness/workload/timed_rounds.py`, which builds the tests before the meter starts and
+            runs them in place of the framework; empty for the framework.
 
     Raises:
         InputError: there is no service of that name.
@@ -110,6 +115,7 @@ def render_script(
         services=[(name, read_service_script(name)) for name in services],
         kept_folders=kept_folders,
         metered=metered,
+        timed_rounds=_encode_base64(timed_rounds.encode()),
         patches=_encode_patches(config=config_patch, test=test_patch),
         patched=[_quote_bytes(os.fsencode(path)) for path in _list_patched_paths(test_patch)],
         **_make_framework_values(test, canaries_beside),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from backends.llm.client import ChatModel
 from backends.services import Services
 from mergemill.kinds import derive
 from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Kind, Rejection, Task, Verification
 from taskdb.verdicts import Verdict
+from tests.backends.llm.server import ModelServer, ScriptedAnswer, run_model_server
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS
@@ -103,3 +109,75 @@ def test_a_short_statement_gives_no_terse_one(lineage: Lineage, services: Servic
     found = derive_one(restate(lineage, "Totals are too small, one is missing.", services), Kind.TERSE, services)
     assert isinstance(found, Rejection)
     assert found.reason == "not-shorter"
+
+
+# ---------------------------------------------------------------------------------------------- written by a model
+
+
+@pytest.fixture
+def model_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with run_model_server() as server:
+        yield server
+
+
+@contextmanager
+def ask_model(services: Services, server: ModelServer, store: Path) -> Iterator[Services]:
+    """Yield services whose model is the scripted one, with `--variants model`."""
+    update = {"variants": "model", "llm": server.url, "model": "scripted", "store": store}
+    settings = services.settings.model_copy(update=update)
+    model = ChatModel(settings, first_pause=0.01)
+    try:
+        yield replace(services, settings=settings, model=model)
+    finally:
+        model.close()
+
+
+def answer(text: str) -> ScriptedAnswer:
+    return ScriptedAnswer(text=json.dumps({"text": text}))
+
+
+def test_a_models_statement_takes_the_place_of_the_rules(
+    lineage: Lineage, services: Services, model_server: ModelServer, tmp_path: Path
+) -> None:
+    model_server.set_answers(answer("`total([1])` is 0 and should be 1: the first price is not counted."))
+    with ask_model(services, model_server, tmp_path) as asking:
+        task = derive_one(lineage, Kind.TERSE, asking)
+        again = derive_one(lineage, Kind.TERSE, asking)
+    assert isinstance(task, Task), task
+    assert task.problem_statement == "`total([1])` is 0 and should be 1: the first price is not counted.\n"
+    assert task.variant_of == f"{lineage.candidate.name}.bugfix"
+    assert again == task
+    (request,) = model_server.requests  # the second answer is the stored one
+    prompt = "".join(message["content"] for message in request["messages"])
+    assert "one to three sentences" in prompt
+    assert STATEMENT.strip() in prompt
+
+
+def test_a_models_statement_is_checked_as_one_by_rules_is(
+    lineage: Lineage, services: Services, model_server: ModelServer, tmp_path: Path
+) -> None:
+    detailed = restate(lineage, STATEMENT + "\nOne price must give EUR 12.5, for example.\n", services)
+    scripts = {
+        "loses-detail": answer("Totals are too small: the first price of a list is never counted."),
+        "not-shorter": answer(STATEMENT + "\nOne price must give EUR 12.5, for example. Please."),
+        "no-answer": answer("Too short."),
+    }
+    for number, (reason, script) in enumerate(scripts.items()):
+        model_server.set_answers(script)
+        with ask_model(services, model_server, tmp_path / str(number)) as asking:
+            found = derive_one(detailed, Kind.TERSE, asking)
+        assert isinstance(found, Rejection), found
+        assert found.reason == reason, found
+    model_server.set_answers(answer("As a seller, I want totals of EUR 12.5 counted in full, so that I am paid."))
+    with ask_model(services, model_server, tmp_path / "story") as asking:
+        story = derive_one(detailed, Kind.USER_STORY, asking)
+    assert isinstance(story, Task), story
+    assert "user story" in "".join(message["content"] for message in model_server.requests[-1]["messages"])
+
+
+def test_without_a_model_there_is_no_statement_of_one(lineage: Lineage, services: Services) -> None:
+    settings = services.settings.model_copy(update={"variants": "model"})
+    found = derive_one(lineage, Kind.TERSE, replace(services, settings=settings))
+    assert isinstance(found, Rejection)
+    assert found.reason == "no-model"

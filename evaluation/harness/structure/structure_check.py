@@ -67,21 +67,25 @@ def find_violations(rules: Rules, read: Callable[[str], str | None], paths: Sequ
             for path, name in rules.get(key, ())
             if has_definition(path, read(path) or "", name) is not wanted
         ]
-    return found + list(_check_dependencies(rules, read, paths))
+    return [*found, *_check_modules(rules, read, paths), *_check_packages(rules, read, paths)]
 
 
-def _check_dependencies(rules: Rules, read: Callable[[str], str | None], paths: Sequence[str]) -> Iterator[str]:
+def _check_modules(rules: Rules, read: Callable[[str], str | None], paths: Sequence[str]) -> Iterator[str]:
+    """Yield the violations of the rules on imported modules."""
     old, new = (list(map(str, rules.get(key, ()))) for key in ("old_modules", "new_modules"))
-    missing = set(new)
     sources = [path for path in paths if path.endswith(SOURCE_SUFFIXES) and not _TEST_FOLDERS.search(path)]
-    for path in sources if old or new else ():
-        text = read(path) or ""
-        for module in old:
-            if imports_module(path, text, module):
-                yield f"{path}: {module} is still imported"
-        missing -= {module for module in missing if imports_module(path, text, module)}
-    for module in sorted(missing):
-        yield f"{module} is not imported"
+    texts = {path: read(path) or "" for path in sources} if old or new else {}
+    for path, text in texts.items():
+        yield from (f"{path}: {module} is still imported" for module in old if imports_module(path, text, module))
+    for module in sorted(new):
+        if not any(imports_module(path, text, module) for path, text in texts.items()):
+            yield f"{module} is not imported"
+        elif not uses_module(texts, module):
+            yield f"{module} is imported and not used"
+
+
+def _check_packages(rules: Rules, read: Callable[[str], str | None], paths: Sequence[str]) -> Iterator[str]:
+    """Yield the violations of the rules on manifests."""
     old, new = (list(map(str, rules.get(key, ()))) for key in ("old_packages", "new_packages"))
     missing = set(new)
     for path in paths if old or new else ():
@@ -146,7 +150,7 @@ def list_modules(path: str, text: str, *, with_names: bool = True) -> frozenset[
         return frozenset(_list_python_modules(text, with_names=with_names))
     patterns = (
         r"""\b(?:from|import|require|require_relative|load)\s*\(?\s*['"]([^'"\n]+)['"]""",
-        r"""^\s*(?:_|\.|[\w]+)?\s*"([\w./-]+)"\s*$""" if path.endswith(".go") else r"(?!)",
+        r"""^\s*(?:import\s+)?(?:_|\.|[\w]+)?\s*"([\w./-]+)"\s*$""" if path.endswith(".go") else r"(?!)",
         r"^\s*(?:pub\s+)?use\s+([\w]+)(?:::|;)" if path.endswith(".rs") else r"(?!)",
         r"^\s*import\s+(?:static\s+)?([\w.]+)" if path.endswith((".java", ".kt")) else r"(?!)",
         r"""^\s*#\s*include\s*[<"]([^>"]+)[>"]""",
@@ -157,6 +161,99 @@ def list_modules(path: str, text: str, *, with_names: bool = True) -> frozenset[
 def imports_module(path: str, text: str, module: str) -> bool:
     """Return whether a file imports a module or one below it."""
     return any(one == module or one.startswith((f"{module}.", f"{module}/")) for one in list_modules(path, text))
+
+
+def uses_module(texts: Mapping[str, str], module: str) -> bool:
+    """Return whether a file refers to a name that it imports from a module, or hands the name on to a file that does.
+
+    `texts`: path -> text of source files. An import that binds no name (a wildcard, `#include`, `require` of Ruby and
+    PHP) counts as a use, because nothing shows which names are the module's.
+    """
+    return any(
+        _uses_name_of(path, text, module) or _is_handed_on(texts, path, module)
+        for path, text in texts.items()
+        if imports_module(path, text, module)
+    )
+
+
+def _uses_name_of(path: str, text: str, module: str) -> bool:
+    """Return whether a file refers to a name that it imports from a module."""
+    suffix = os.path.splitext(path)[1]
+    if suffix in (".py", ".pyi"):
+        bound = _list_bound_names(text, module)
+        return bool(bound & ({"*"} | {node.id for node in _walk_python(text) if isinstance(node, ast.Name)}))
+    if suffix == ".go":  # the compiler rejects imports that are not used, but for `_ "module"`
+        return re.search(rf'(?<!_)(?<!_[ \t])"{re.escape(module)}["/]', text) is not None
+    if suffix not in _IMPORT_STATEMENTS:
+        return True
+    statements, uses = (
+        re.compile(pattern.replace("MODULE", re.escape(module)), re.MULTILINE) for pattern in _IMPORT_STATEMENTS[suffix]
+    )
+    rest = (_RUST_NOISE if suffix == ".rs" else _C_NOISE).sub(" ", statements.sub(" ", text))
+    names = [name for one in statements.findall(text) for name in _split_names(suffix, one)]
+    return uses.search(rest if suffix == ".rs" else text) is not None or any(
+        name == "*" or re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", rest) for name in names
+    )
+
+
+_QUOTED = r"""['"]MODULE(?:/[^'"]*)?['"]"""
+_JAVASCRIPT_IMPORTS = (
+    rf"""^\s*import\b[^;'"]*{_QUOTED}|^\s*(?:const|let|var)\b[^;=]*=\s*require\(\s*{_QUOTED}\s*\)(?!\s*[.(\[])""",
+    rf"""^\s*export\b[^;'"]*{_QUOTED}|[\w=(,:?&|]\s*require\(\s*{_QUOTED}\s*\)\s*[.(\[]""",
+)
+_JAVA_IMPORTS = (r"^\s*import\s+(?:static\s+)?MODULE\b[^;\n]*", r"(?!)")
+_IMPORT_STATEMENTS = {
+    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts"), _JAVASCRIPT_IMPORTS),
+    **dict.fromkeys((".java", ".kt"), _JAVA_IMPORTS),
+    ".rs": (r"^\s*(?:use|extern\s+crate)\s+MODULE\b[^;]*;", r"(?<!\w)MODULE::|\bpub(?:\([^)]*\))?\s+use\s+MODULE\b"),
+}
+"""Suffix -> patterns of imports that bind names of MODULE, and of uses without such a name."""
+
+
+def _split_names(suffix: str, statement: str) -> list[str]:
+    """Return the names that an import binds; `*` for an unknown number."""
+    if suffix in (".java", ".kt"):
+        return re.findall(r"[\w*]+", statement)[-1:]
+    body = re.sub(r"""=?\s*(?:\bfrom\b|require\()?\s*['"][^'"]*['"]\s*\)?|\w+\s*::""", " ", statement)
+    body = re.sub(r"[\w$*]+\s*(?:\bas\b|:)", " ", body)  # the new name counts
+    skipped = {"import", "type", "typeof", "const", "let", "var", "use", "crate", "extern", "self", "default"}
+    return [word for word in re.findall(r"[\w$*]+", body) if word not in skipped]
+
+
+def _walk_python(text: str) -> Iterator[ast.AST]:
+    """Yield all nodes of a Python file; none where it cannot be parsed."""
+    try:
+        yield from ast.walk(ast.parse(text))
+    except (SyntaxError, ValueError):
+        return
+
+
+def _list_bound_names(text: str, module: str) -> frozenset[str]:
+    """Return the names that the imports of a module, or of modules in it, bind in a Python file."""
+    found: set[str] = set()
+    for node in _walk_python(text):
+        if isinstance(node, ast.Import):
+            own = [alias for alias in node.names if f"{alias.name}.".startswith(f"{module}.")]
+            found.update(alias.asname or alias.name.partition(".")[0] for alias in own)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            own = [alias for alias in node.names if f"{node.module}.{alias.name}.".startswith(f"{module}.")]
+            found.update(alias.asname or alias.name for alias in own)
+    return frozenset(found)
+
+
+def _is_handed_on(texts: Mapping[str, str], path: str, module: str) -> bool:
+    """Return whether another Python file imports, from this one, a name that this one imports from the module."""
+    bound = _list_bound_names(texts[path], module) if path.endswith((".py", ".pyi")) else frozenset()
+    folder, name = os.path.split(path)
+    own = os.path.basename(folder) if name.startswith("__init__.") else os.path.splitext(name)[0]
+    others = [text for other, text in texts.items() if bound and other != path and other.endswith((".py", ".pyi"))]
+    return any(
+        alias.name in bound
+        for text in others
+        for node in _walk_python(text)
+        if isinstance(node, ast.ImportFrom) and (node.module or own).rpartition(".")[2] == own
+        for alias in node.names
+    )
 
 
 def names_package(manifest: str, package: str) -> bool:

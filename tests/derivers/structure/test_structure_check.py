@@ -11,7 +11,7 @@ import pytest
 
 from derivers.structure.definitions import list_definitions
 from evaluation.harness.structure import structure_check
-from evaluation.harness.structure.structure_check import has_definition, imports_module, names_package
+from evaluation.harness.structure.structure_check import has_definition, imports_module, names_package, uses_module
 
 DEFINING = {
     "a.py": ("class Cart:\n    def total(self):\n        def inner(): pass\n", ("Cart", "Cart.total")),
@@ -58,6 +58,36 @@ def test_imports_and_packages_are_found_by_whole_names() -> None:
     assert imports_module("a.rs", "use chrono::Utc;\n", "chrono")
     assert names_package('dependencies = ["Typing_Extensions>=4"]', "typing-extensions")
     assert not names_package('dependencies = ["six-extra"]\n# six', "six")
+
+
+USES = {
+    "a.py": ("import new\n", "new.run()\n"),
+    "b.py": ("from new.sub import run as go\n", "print(go)\n"),
+    "a.go": ('import _ "new"\n', 'import "new"\n'),
+    "a.js": ("const { run: go } = require('new');\n", "go();\n"),
+    "b.js": ("import def, { a as b } from 'new';\n// b\n", "const c = def(1);\n"),
+    "c.js": ("import 'new';\nrequire('new');\n", "const x = require('new').x;\n"),
+    "d.ts": ('import * as all from "new";\n', "export { one } from 'new';\n"),
+    "a.rs": ("use new::{Run, other::Go as Went};\n", "fn f(x: Went) {}\n"),
+    "b.rs": ("use new;\n", "pub use new::Run;\n"),
+    "A.java": ("import new.sub.Run;\n// Run\n", "class A { Run run; }\n"),
+}
+"""Path -> an import that is not used, and what makes it used."""
+
+
+@pytest.mark.parametrize("path", USES)
+def test_an_import_is_used_where_a_name_that_it_binds_occurs(path: str) -> None:
+    unused, use = USES[path]
+    assert imports_module(path, unused, "new")
+    assert not uses_module({path: unused}, "new")
+    assert uses_module({path: unused + use}, "new")
+
+
+def test_a_name_may_be_handed_on_to_another_file() -> None:
+    compat = {"shop/compat.py": "from new import run\n"}
+    assert not uses_module(compat | {"shop/main.py": "from new import other\n\nrun()\n"}, "new")
+    assert uses_module(compat | {"shop/main.py": "from .compat import run\n"}, "new")
+    assert uses_module({"shop/__init__.py": "from new import run\n", "main.py": "from shop import run\n"}, "new")
 
 
 def test_the_check_runs_as_a_script_of_the_standard_library_alone(tmp_path: Path) -> None:

@@ -170,14 +170,18 @@ def test_a_dependency_must_be_replaced_and_the_tests_pass(tmp_path: Path) -> Non
     assert "- No source file imports `optparse` any more." in task.problem_statement
     certificate = certify(lineage.with_record(task), services)
     assert isinstance(certificate, Certificate), certificate
+    unused = "import argparse\n\n\ndef parse(words):\n    return [word for word in words if word[:1] != '-']\n"
+    unused_score = grade(task, services, make_patch(repo, base, {"shop/words.py": unused}))
+    assert unused_score.value == 0.0
+    assert "argparse is imported and not used" in unused_score.explanation
     scores = {
         name: grade(task, services, make_patch(repo, base, {"shop/words.py": text})).value
         for name, text in {
-            "unused import": f"import argparse\n{old}",
+            "both imports": f"import argparse\n{old}",
             "broken": "import argparse\n\n\ndef parse(words):\n    return None\n",
         }.items()
     }
-    assert scores == {"unused import": 0.0, "broken": 0.0}
+    assert scores == {"both imports": 0.0, "broken": 0.0}
     silent = replace(lineage, candidate=lineage.candidate.model_copy(update={"problem_statement": "Tidy up words"}))
     found = derive_migration(silent, services)
     assert isinstance(found, KindRejection)
