@@ -24,7 +24,7 @@ import pyarrow as pa
 from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
-from exporters.bundle_writer import NOT_UTF8_NOTE
+from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
 from exporters.item import ExportItem
 from exporters.parquet import ParquetShards
 from exporters.task_folder import write_task_folder
@@ -89,6 +89,21 @@ SCHEMA = pa.schema(
 )
 """Columns of `tasks.parquet`: those of the harness, then the facts."""
 
+CARD = """\
+---
+configs:
+- config_name: default
+  data_files:
+  - split: test
+    path: tasks*.parquet
+---
+
+# Software-engineering tasks made from merged changes
+
+Rows for SWE-bench 5 and tools that read them. `load_dataset` of this folder loads them, all in the split `test`.
+"""
+"""Data set card: without one, `datasets` finds no rows here, as it expects them in files named for their split."""
+
 NOOP_PATCH = """\
 diff --git a/mergemill-noop.txt b/mergemill-noop.txt
 new file mode 100644
@@ -125,6 +140,7 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
             table.add(valid)
             item.notes.extend(f"tasks.parquet: {note}" for note in replaced)
             write_task_folder(item, folder / item.folder, services)
+    write_file(folder / "README.md", CARD)
     if not tasks.count:
         raise InputError("no task can be written as swebench: their patches are not UTF-8", advice="--format harbor")
 

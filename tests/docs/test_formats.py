@@ -23,17 +23,22 @@ def load_script() -> ModuleType:
 def test_the_table_of_formats_is_what_the_script_writes() -> None:
     script = load_script()
     page = script.PAGE.read_text()
-    rewards = script.read_rewards(page)
+    cells = script.read_cells(page)
     table = page.partition(script.BEGIN)[2].partition(script.END)[0]
-    assert table == script.render_table(rewards), "run scripts/format-table"
-    assert set(rewards.values()) <= {"1 / 0"}
-    assert all(kind in list(Kind) and name in FORMATS for kind, name in rewards)
+    assert table == script.render_table(cells), "run scripts/format-table"
+    assert {(cell.gold, cell.nothing) for cell in cells.values()} <= {("1", "0")}
+    assert all(kind in list(Kind) and name in FORMATS for kind, name in cells)
 
 
-def test_a_reason_replaces_rewards_that_were_seen() -> None:
+def test_a_reason_replaces_rewards_and_a_mark_names_what_they_rest_on() -> None:
     script = load_script()
-    table = script.render_table({("review", "verl"): "1 / 0", ("bugfix", "verl"): "1 / 0"})
-    lines = {line.split(" | ")[0].strip("| "): line for line in table.splitlines()}
-    assert "1 / 0" not in lines["review"]
-    assert "1 / 0" in lines["bugfix"]
+    rewards = {"test-writing": True, "bugfix": True, "feature": False}
+    cells = {(kind, "swebench"): script.Cell("1", "0", by_consumer) for kind, by_consumer in rewards.items()}
+    table = script.render_table(cells)
+    rows = {line.split(" | ")[0].strip("| "): line.split(" | ") for line in table.splitlines() if " | " in line}
+    assert rows["test-writing"][1] == "(b)"
+    assert (rows["bugfix"][1], rows["feature"][1]) == ("1 / 0", "1 / 0 *")
     assert "- (a) performance is not graded by lists of tests alone" in table
+    assert "- `swebench`: " in table
+    del cells["test-writing", "swebench"]
+    assert script.read_cells(table) == cells

@@ -1,28 +1,21 @@
-"""Bundles in the tools that read them, installed from PyPI: SWE-bench 5.0.2 and Harbor 0.24.
-
-Each has a separate environment in the user's cache, which is made once. The tests fail with a message if PyPI cannot be
-reached. Harbor needs Python 3.12 or later; its test is skipped where there is none.
-"""
+"""What SWE-bench 5.0.2, mini-swe-agent 2.4.6 and Harbor 0.24 do with bundles, beyond grading gold and nothing."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uv
 
-from builders import interpreters
-from builders.bases import ensure_base
 from exporters.swebench import LOG_PARSER, escape_test_id
+from tests.backends.llm.server import Script, ScriptedAnswer, ScriptedToolCall, run_model_server
 from tests.cli import run_mergemill
-from tests.containers import make_services
+from tests.exporters.consumers import find_newer_python, install, run_harbor, run_swebench
 from tests.sample import make_sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(1800)]
@@ -38,46 +31,6 @@ def pytest_runtest_makereport(item, call):
     outcome = yield
     outcome.get_result().outcome = "passed"
 """
-
-
-def install(requirement: str, python: str) -> Path:
-    """Install the requirement in an environment and return its `bin` folder."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
-    cache.mkdir(parents=True, exist_ok=True)
-    venv = cache / requirement.replace("==", "-")
-    with (cache / f"{venv.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (venv / "whole").is_file():
-            for command in (
-                ["venv", "--clear", "--python", python, venv],
-                ["pip", "install", "--python", venv, requirement],
-            ):
-                process = subprocess.run([uv.find_uv_bin(), *command], capture_output=True, text=True, check=False)
-                if process.returncode != 0:
-                    pytest.fail(f"{requirement} cannot be installed from PyPI: {process.stderr.strip()[-500:]}")
-            (venv / "whole").touch()
-    return venv / "bin"
-
-
-def find_newer_python() -> str:
-    """Return a Python of 3.12 or later on this machine; skip the test if there is none."""
-    if sys.version_info >= (3, 12):
-        return sys.executable
-    known = {version: one.python for version, one in interpreters.find_interpreters().items()}
-    for version in ("3.12", "3.13"):
-        if found := known.get(version) or shutil.which(f"python{version}"):
-            return found
-    pytest.skip("Harbor needs Python 3.12 or later, and this machine has none (`uv python install 3.12`)")
-
-
-@pytest.fixture
-def swebench() -> Path:
-    return install("swebench==5.0.2", sys.executable)
-
-
-@pytest.fixture
-def harbor() -> Path:
-    return install("harbor==0.24.0", find_newer_python())
 
 
 @pytest.fixture(scope="module")
@@ -99,28 +52,14 @@ def _names(bundle: Path) -> list[str]:
     return names
 
 
-def _swebench(command: Path, bundle: Path, cwd: Path, *words: str | Path) -> dict[str, Any]:
-    """Run an evaluation and return its report."""
-    arguments = [command / "swebench", "eval", bundle / "tasks.jsonl", *words, "--run-id", "it", "-j", "2"]
-    process = subprocess.run(arguments, cwd=cwd, capture_output=True, text=True, check=False)
-    reports = list(cwd.glob("*.it.json"))
-    assert len(reports) == 1, process.stdout + process.stderr
-    content: dict[str, Any] = json.loads(reports[0].read_text())
-    reports[0].unlink()
-    return {key: sorted(value) if isinstance(value, list) else value for key, value in content.items()}
-
-
-def test_swebench_resolves_gold_patches_and_no_others(swebench: Path, bundles: Path, tmp_path: Path) -> None:
+def test_swebench_reports_empty_patches(bundles: Path, tmp_path: Path) -> None:
     bundle = bundles / "swebench"
     names = _names(bundle)
-    assert _swebench(swebench, bundle, tmp_path, "--gold")["resolved_ids"] == names
-    noop = _swebench(swebench, bundle, tmp_path, "-p", bundle / "predictions.noop.jsonl")
-    assert (noop["resolved_ids"], noop["unresolved_ids"], noop["error_ids"]) == ([], names, [])
-    empty = _swebench(swebench, bundle, tmp_path, "-p", _predictions(tmp_path / "empty.jsonl", names, ""))
+    empty = run_swebench(bundle, tmp_path, "-p", _predictions(tmp_path / "empty.jsonl", names, ""))
     assert (empty["resolved_ids"], empty["empty_patch_ids"]) == ([], names)
 
 
-def test_swebench_does_not_resolve_a_patch_that_only_adds_a_hook(swebench: Path, bundles: Path, tmp_path: Path) -> None:
+def test_swebench_does_not_resolve_a_patch_that_only_adds_a_hook(bundles: Path, tmp_path: Path) -> None:
     bundle = bundles / "swebench"
     added = "".join(f"+{line}\n" for line in HOOK.splitlines())
     patch = (
@@ -128,11 +67,12 @@ def test_swebench_does_not_resolve_a_patch_that_only_adds_a_hook(swebench: Path,
         f"@@ -0,0 +1,{len(HOOK.splitlines())} @@\n{added}"
     )
     names = _names(bundle)
-    report = _swebench(swebench, bundle, tmp_path, "-p", _predictions(tmp_path / "hook.jsonl", names, patch))
+    report = run_swebench(bundle, tmp_path, "-p", _predictions(tmp_path / "hook.jsonl", names, patch))
     assert (report["resolved_ids"], report["unresolved_ids"]) == ([], names)
 
 
-def test_the_log_parser_of_swebench_reads_escaped_ids(swebench: Path, tmp_path: Path) -> None:
+def test_the_log_parser_of_swebench_reads_escaped_ids(tmp_path: Path) -> None:
+    command = install("swebench==5.0.2", sys.executable)
     lines = "".join(f"PASSED {escape_test_id(test)}\nFAILED {escape_test_id('f' + test)}\n" for test in NASTY)
     (tmp_path / "log").write_text(lines)
     program = (
@@ -140,7 +80,7 @@ def test_the_log_parser_of_swebench_reads_escaped_ids(swebench: Path, tmp_path: 
         f"print(json.dumps(parsers[{LOG_PARSER!r}](open(sys.argv[1]).read(), None)))"
     )
     process = subprocess.run(
-        [swebench / "python", "-c", program, tmp_path / "log"], capture_output=True, text=True, check=True, cwd=tmp_path
+        [command / "python", "-c", program, tmp_path / "log"], capture_output=True, text=True, check=True, cwd=tmp_path
     )
     passed = {escape_test_id(test): "PASSED" for test in NASTY}
     assert json.loads(process.stdout) == passed | {escape_test_id("f" + test): "FAILED" for test in NASTY}
@@ -150,6 +90,60 @@ def _predictions(path: Path, names: list[str], patch: str) -> Path:
     rows = [{"instance_id": name, "model_name_or_path": path.stem, "model_patch": patch} for name in names]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+MINI_SWE_AGENT = ("mini-swe-agent==2.4.6", sys.executable, "datasets==5.2.0", "mcp", "orjson", "fastapi")
+"""It lacks three packages that litellm imports once a request has tools."""
+SUBMIT = "echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT"
+
+
+def _run_mini_swe_agent(command: Path, bundle: Path, out: Path, script: Script) -> Path:
+    """Run the batch runner with a scripted model on all rows of a bundle and return the predictions."""
+    words = ["swebench", "--subset", bundle, "--split", "test", "-m", "openai/scripted", "-o", out]
+    with run_model_server(script) as server:
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {
+            "OPENAI_API_BASE": server.url,
+            "OPENAI_API_KEY": "none",
+            "NO_PROXY": "127.0.0.1",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "MSWEA_COST_TRACKING": "ignore_errors",
+            "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1",
+            "MSWEA_GLOBAL_CONFIG_DIR": str(out.parent / "settings"),
+            "HF_HOME": str(out.parent / "hub"),
+            "HF_HUB_OFFLINE": "1",
+        }
+        process = subprocess.run(
+            [command / "mini-extra", *words], capture_output=True, text=True, check=False, env=env, cwd=out.parent
+        )
+    assert (out / "preds.json").is_file(), process.stdout[-3000:] + process.stderr[-3000:]
+    return out / "preds.json"
+
+
+def test_patches_of_mini_swe_agent_are_resolved_by_swebench(bundles: Path, tmp_path: Path) -> None:
+    command, bundle = install(*MINI_SWE_AGENT), bundles / "swebench"
+    rows = [json.loads(line) for line in (bundle / "tasks.jsonl").read_text().splitlines()]
+
+    def solve(request: Mapping[str, Any]) -> ScriptedAnswer:
+        """Apply the gold patch of the row whose statement is in the prompt, write the difference, and submit it."""
+        turns = sum(message["role"] == "assistant" for message in request["messages"])
+        [patch] = [
+            row["patch"] for row in rows if row["problem_statement"].splitlines()[0] in str(request["messages"][1])
+        ]
+        commands = (
+            f"git apply << 'END_OF_PATCH'\n{patch}\nEND_OF_PATCH",
+            "git diff > /tmp/patch.txt",
+            f"{SUBMIT} && cat /tmp/patch.txt",
+        )
+        return ScriptedAnswer(calls=(ScriptedToolCall("bash", {"command": commands[turns]}),))
+
+    def give_up(_: Mapping[str, Any]) -> ScriptedAnswer:
+        return ScriptedAnswer(calls=(ScriptedToolCall("bash", {"command": SUBMIT}),))
+
+    gold = _run_mini_swe_agent(command, bundle, tmp_path / "gold", solve)
+    assert run_swebench(bundle, tmp_path, "-p", gold)["resolved_ids"] == _names(bundle)
+    empty = _run_mini_swe_agent(command, bundle, tmp_path / "empty", give_up)
+    report = run_swebench(bundle, tmp_path, "-p", empty)
+    assert (report["resolved_ids"], report["empty_patch_ids"]) == ([], _names(bundle))
 
 
 HARBOR_KINDS = ("bugfix", "injected", "review", "test-writing")
@@ -171,40 +165,17 @@ def harbor_bundle(bundles: Path) -> Path:
 
 @pytest.mark.parametrize(("agent", "reward"), [("oracle", 1), ("nop", 0)])
 def test_harbor_rewards_the_oracle_of_every_kind_but_not_the_noop(
-    agent: str, reward: int, harbor: Path, harbor_bundle: Path, tmp_path: Path
+    agent: str, reward: int, harbor_bundle: Path, tmp_path: Path
 ) -> None:
-    base = ensure_base("python", "3.11", make_services(tmp_path)).name
-    words: list[str | Path] = [
-        "-a",
-        agent,
-        "-e",
-        "harbor_engine:PlainEngine",
-        "-o",
-        tmp_path / "jobs",
-        "--job-name",
-        agent,
-        "-y",
-    ]
-    process = subprocess.run(
-        [harbor / "harbor", "run", "-p", harbor_bundle, *words],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ
-        | {
-            "PYTHONPATH": str(harbor_bundle),
-            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
-            "PLAIN_ENGINE_BUILD_ARGS": f"BASE={base}",
-        },
-    )
-    rewards = [json.loads(path.read_text()) for path in (tmp_path / "jobs").rglob("reward.json")]
-    tasks = json.loads((harbor_bundle / "manifest.json").read_text())["tasks"]
-    assert len(rewards) == len(tasks), process.stdout + process.stderr
-    assert {(one["reward"], one["tampering"]) for one in rewards} == {(reward, 0)}, rewards
+    rewards = run_harbor(harbor_bundle, tmp_path, agent)
+    assert rewards.keys() == {
+        task["name"] for task in json.loads((harbor_bundle / "manifest.json").read_text())["tasks"]
+    }
+    assert {(one["reward"], one["tampering"]) for one in rewards.values()} == {(reward, 0)}, rewards
 
 
-def test_harbor_computes_the_digests_of_the_data_set(harbor: Path, harbor_bundle: Path) -> None:
+def test_harbor_computes_the_digests_of_the_data_set(harbor_bundle: Path) -> None:
+    command = install("harbor==0.24.0", find_newer_python())
     program = (
         "import sys; from pathlib import Path; from harbor.publisher.packager import Packager;"
         "from harbor.models.dataset.manifest import DatasetManifest; from harbor.models.registry import Registry;"
@@ -214,7 +185,7 @@ def test_harbor_computes_the_digests_of_the_data_set(harbor: Path, harbor_bundle
         "assert found == [task.digest for task in data.tasks], found; print(len(found))"
     )
     process = subprocess.run(
-        [harbor / "python", "-c", program, harbor_bundle], capture_output=True, text=True, check=False
+        [command / "python", "-c", program, harbor_bundle], capture_output=True, text=True, check=False
     )
     assert process.returncode == 0, process.stderr
     assert int(process.stdout) == len(json.loads((harbor_bundle / "manifest.json").read_text())["tasks"])

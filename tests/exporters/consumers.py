@@ -1,0 +1,290 @@
+"""Tools that read bundles, installed from PyPI, each with a function that grades all tasks of a bundle with it.
+
+Each has a separate environment in the user's cache, which is made once. Harbor, SkyRL and NeMo-Gym need Python 3.12 or
+later. The environment of the trainers takes 8 GB, as torch from PyPI comes with CUDA; nothing here needs a GPU. slime
+is not on PyPI: its source comes from GitHub, or from the git URL in MERGEMILL_TESTS_SLIME.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uv
+
+from builders import interpreters
+from builders.bases import ensure_base
+from tests.containers import make_services
+from tests.exporters import consumer_programs as programs
+
+Rewards = dict[str, tuple[float | None, float | None]]
+"""Task's name in the bundle -> rewards of the gold submission and of an empty one; None: there is none."""
+
+TRAINER_PACKAGES = (
+    "transformers==5.23.0",
+    "tensordict==0.10.0",
+    "datasets==5.2.0",
+    "ray==2.60.0",
+    "hydra-core",
+    "pyarrow",
+    "codetiming",
+    "pillow",
+    "aiohttp",
+    "loguru",
+    "httpx",
+    "pybase64",
+    "sympy",
+    "pylatexenc",
+)
+TRAINERS = ("verl==0.9.1", "skyrl==0.4.0", "skyrl-gym==0.4.0")
+"""Installed without their dependencies, some of which need a GPU."""
+SLIME = "https://github.com/THUDM/slime"
+SLIME_COMMIT = "624b824a8"
+
+
+def find_cache() -> Path:
+    """Return the folder of the environments."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
+    cache.mkdir(parents=True, exist_ok=True)
+    return cache
+
+
+def install(requirement: str, python: str, *more: str, bare: tuple[str, ...] = ()) -> Path:
+    """Install requirements in an environment, which the first one names, and return its `bin` folder.
+
+    `bare`: packages that are installed without their dependencies.
+    """
+    cache = find_cache()
+    others = hashlib.sha256(json.dumps([more, bare]).encode()).hexdigest()[:8] if more or bare else ""
+    venv = cache / f"{requirement.replace('==', '-')}{others and '-'}{others}"
+    with (cache / f"{venv.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (venv / "whole").is_file():
+            for command in (
+                ["venv", "--clear", "--python", python, venv],
+                ["pip", "install", "--python", venv, requirement, *more],
+                *([["pip", "install", "--python", venv, "--no-deps", *bare]] if bare else []),
+            ):
+                process = subprocess.run([uv.find_uv_bin(), *command], capture_output=True, text=True, check=False)
+                if process.returncode != 0:
+                    pytest.fail(f"{requirement} cannot be installed from PyPI: {process.stderr.strip()[-500:]}")
+            (venv / "whole").touch()
+    return venv / "bin"
+
+
+def find_newer_python() -> str:
+    """Return a Python of 3.12 or later on this machine; skip the test if there is none."""
+    if sys.version_info >= (3, 12):
+        return sys.executable
+    known = {version: one.python for version, one in interpreters.find_interpreters().items()}
+    for version in ("3.12", "3.13"):
+        if found := known.get(version) or shutil.which(f"python{version}"):
+            return found
+    pytest.skip("this tool needs Python 3.12 or later, and this machine has none (`uv python install 3.12`)")
+
+
+def fetch_slime() -> Path:
+    """Return a folder with slime's source; skip the test if it cannot be cloned."""
+    folder = find_cache() / f"slime-{SLIME_COMMIT}"
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "slime").is_dir():
+            shutil.rmtree(folder, ignore_errors=True)
+            url = os.environ.get("MERGEMILL_TESTS_SLIME", SLIME)
+            for command in (
+                ["clone", "-q", "--no-checkout", url, folder],
+                ["-C", folder, "checkout", "-q", SLIME_COMMIT],
+            ):
+                process = subprocess.run(["git", *command], capture_output=True, text=True, check=False)
+                if process.returncode != 0:
+                    pytest.skip(f"slime cannot be cloned: {process.stderr.strip()[-300:]}")
+    return folder
+
+
+def run_command(command: Path, *words: str | Path, cwd: Path, path: Path | None = None, **variables: str) -> str:
+    """Run a program of an environment and return its output; `path` is its PYTHONPATH."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
+    env |= {"PYTHONPATH": str(path)} if path else {}
+    env["PATH"] = f"{command}:{env['PATH']}"
+    process = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, env=env)
+    assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
+    return process.stdout
+
+
+def run_program(command: Path, program: str, *words: str | Path, cwd: Path, path: Path | None = None) -> Rewards:
+    """Run a program of `consumer_programs` and return the rewards that it prints."""
+    output = run_command(command, "python", "-c", program, *words, cwd=cwd, path=path)
+    return {
+        name: (rewards[0], rewards[1])
+        for name, rewards in (json.loads(line) for line in output.splitlines() if line.startswith('["'))
+    }
+
+
+def install_bundle(bundle: Path, folder: Path) -> Path:
+    """Install the package of a bundle into a folder for PYTHONPATH."""
+    command = [uv.find_uv_bin(), "pip", "install", "--quiet", "--no-deps", "--target", folder, bundle]
+    subprocess.run(command, check=True, capture_output=True)
+    return folder
+
+
+def _combine(names: Iterable[str], *reports: tuple[Iterable[str], Iterable[str]]) -> Rewards:
+    """Return the rewards by two reports, (names resolved, names not resolved), of gold and of nothing."""
+    found = [dict.fromkeys(solved, 1.0) | dict.fromkeys(unsolved, 0.0) for solved, unsolved in reports]
+    return {name: (found[0].get(name), found[1].get(name)) for name in names}
+
+
+def _list_names(bundle: Path) -> list[str]:
+    return [json.loads(line)["instance_id"] for line in (bundle / "tasks.jsonl").read_text().splitlines()]
+
+
+def run_swebench(bundle: Path, folder: Path, *words: str | Path) -> dict[str, Any]:
+    """Run an evaluation with SWE-bench and return its report."""
+    command = install("swebench==5.0.2", sys.executable)
+    arguments = [command / "swebench", "eval", bundle / "tasks.jsonl", *words, "--run-id", "it", "-j", "2"]
+    process = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    reports = list(folder.glob("*.it.json"))
+    assert len(reports) == 1, process.stdout + process.stderr
+    content: dict[str, Any] = json.loads(reports[0].read_text())
+    reports[0].unlink()
+    return {key: sorted(value) if isinstance(value, list) else value for key, value in content.items()}
+
+
+def _grade_swebench(bundle: Path, folder: Path) -> Rewards:
+    gold = run_swebench(bundle, folder, "--gold")
+    noop = run_swebench(bundle, folder, "-p", bundle / "predictions.noop.jsonl")
+    return _combine(_list_names(bundle), *((one["resolved_ids"], one["unresolved_ids"]) for one in (gold, noop)))
+
+
+def _grade_swe_smith(bundle: Path, folder: Path) -> Rewards:
+    command = install("swesmith[all]==0.0.9", sys.executable)
+    reports = []
+    for name in ("gold", "noop"):
+        source = "gold" if name == "gold" else bundle / "predictions.noop.jsonl"
+        run_command(command, "python", bundle / "evaluate.py", "--predictions", source, "--run-id", name, cwd=folder)
+        report = json.loads((folder / "logs" / "run_evaluation" / name / "report.json").read_text())
+        reports.append((report["ids_resolved"], report["ids_unresolved"]))
+    return _combine(_list_names(bundle), *reports)
+
+
+def _grade_multi_swe_bench(bundle: Path, folder: Path) -> Rewards:
+    command = install("multi-swe-bench==1.1.2", sys.executable)
+    run_command(command, "python", "-c", programs.MULTI_SWE_BENCH_READER, bundle / "tasks.jsonl", cwd=folder)
+    rows = [json.loads(line) for line in (bundle / "tasks.jsonl").read_text().splitlines()]
+    names = {f"{row['org']}/{row['repo']}:pr-{row['number']}": row["instance_id"] for row in rows}
+    reports = []
+    for name in ("gold", "noop"):
+        words = ["python", bundle / "evaluate.py", "--patches", bundle / f"patches.{name}.jsonl"]
+        run_command(command, *words, "--workdir", folder / name, cwd=folder)
+        report = json.loads((folder / name / "final_report.json").read_text())
+        reports.append([[names[one] for one in report[key]] for key in ("resolved_ids", "unresolved_ids")])
+    return _combine(names.values(), *((one[0], one[1]) for one in reports))
+
+
+def run_harbor(bundle: Path, folder: Path, agent: str) -> dict[str, dict[str, float]]:
+    """Run an agent of Harbor on all tasks and return task's name -> what its verifier reports."""
+    command = install("harbor==0.24.0", find_newer_python())
+    base = ensure_base("python", "3.11", make_services(folder)).name
+    words = ["-a", agent, "-e", "harbor_engine:PlainEngine", "-o", folder / "jobs", "--job-name", agent, "-y"]
+    run_command(
+        command,
+        "harbor",
+        "run",
+        "-p",
+        bundle,
+        *words,
+        cwd=folder,
+        path=bundle,
+        LITELLM_LOCAL_MODEL_COST_MAP="True",
+        PLAIN_ENGINE_BUILD_ARGS=f"BASE={base}",
+    )
+    return {
+        Path(json.loads((path.parents[1] / "config.json").read_text())["task"]["path"]).name: json.loads(
+            path.read_text()
+        )
+        for path in (folder / "jobs" / agent).rglob("reward.json")
+    }
+
+
+def _grade_harbor(bundle: Path, folder: Path) -> Rewards:
+    gold, noop = (run_harbor(bundle, folder, agent) for agent in ("oracle", "nop"))
+    names = sorted(path.parent.name for path in bundle.glob("*/task.toml"))
+    return {name: (gold.get(name, {}).get("reward"), noop.get(name, {}).get("reward")) for name in names}
+
+
+def _grade_verifiers(bundle: Path, folder: Path) -> Rewards:
+    command = install("verifiers==0.4.0", sys.executable)
+    site = install_bundle(bundle, folder / "site")
+    words = ["vf-validate", "mergemill-tasks", "--runtime.type", "docker", "--rich", "False", "-o", folder / "out"]
+    run_command(command, *words, cwd=folder, path=site)
+    [results] = (folder / "out").rglob("results.jsonl")
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    return {
+        row["name"]: (None if row["gold"]["valid"] is None else float(row["gold"]["valid"]), row["noop"]["reward"])
+        for row in rows
+    }
+
+
+def _grade_inspect(bundle: Path, folder: Path, sandbox: str = "mergemill_engine") -> Rewards:
+    command = install("inspect-ai==0.3.285", sys.executable)
+    site = folder / "site" if (folder / "site").is_dir() else install_bundle(bundle, folder / "site")
+    return run_program(command, programs.INSPECT, sandbox, cwd=folder, path=site)
+
+
+def _grade_nemo_gym(bundle: Path, folder: Path) -> Rewards:
+    return run_program(install("nemo-gym==0.4.0", find_newer_python()), programs.NEMO_GYM, bundle, cwd=folder)
+
+
+def _grade_huggingface(bundle: Path, folder: Path) -> Rewards:
+    return run_program(install("datasets==5.2.0", sys.executable), programs.HUGGING_FACE, bundle, cwd=folder)
+
+
+def _grade_with_trainer(program: str, bundle: Path, folder: Path, *, needs_slime: bool = False) -> Rewards:
+    command = install("torch==2.9.1", find_newer_python(), *TRAINER_PACKAGES, bare=TRAINERS)
+    run_command(command, "python", "-c", programs.TOKENIZER, folder / "tokenizer", cwd=folder)
+    source = fetch_slime() if needs_slime else None
+    return run_program(command, program, bundle, folder / "tokenizer", cwd=folder, path=source)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Consumer:
+    """A tool that reads the bundles of a format.
+
+    `grade` takes a bundle and an empty folder to work in, and returns the rewards of all tasks.
+    """
+
+    name: str
+    grade: Callable[[Path, Path], Rewards]
+
+
+CONSUMERS: Mapping[str, Consumer] = {
+    "swebench": Consumer(name="`swebench eval` of SWE-bench 5.0.2", grade=_grade_swebench),
+    "harbor": Consumer(name="oracle and no-op agents of Harbor 0.24", grade=_grade_harbor),
+    "swe-smith": Consumer(name="the harness of SWE-smith 0.0.9", grade=_grade_swe_smith),
+    "multi-swe-bench": Consumer(name="the harness of Multi-SWE-bench 1.1.2", grade=_grade_multi_swe_bench),
+    "verl": Consumer(
+        name="RLHFDataset and naive reward manager of verl 0.9.1", grade=partial(_grade_with_trainer, programs.VERL)
+    ),
+    "skyrl": Consumer(
+        name="PromptDataset of SkyRL 0.4.0 and skyrl-gym 0.4.0", grade=partial(_grade_with_trainer, programs.SKYRL)
+    ),
+    "slime": Consumer(
+        name=f"RolloutDataSource and reward hub of slime ({SLIME_COMMIT})",
+        grade=partial(_grade_with_trainer, programs.SLIME, needs_slime=True),
+    ),
+    "nemo-gym": Consumer(name="resources server in NeMo-Gym 0.4.0", grade=_grade_nemo_gym),
+    "verifiers": Consumer(name="`vf-validate` of verifiers 0.4.0", grade=_grade_verifiers),
+    "inspect": Consumer(name="`eval` of inspect-ai 0.3.285", grade=_grade_inspect),
+    "huggingface": Consumer(name="`load_dataset` of datasets 5.2.0, and the reward module", grade=_grade_huggingface),
+}
+"""Format -> its consumer."""
