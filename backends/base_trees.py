@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backends.git import GitError, GitRepository, build_git_environment, run_git
-from core.errors import InputError, Transient
+from core.errors import InputError, make_write_error
 
 MAX_PACK_BYTES = 16 << 30
 """Size of a pack file from another machine."""
@@ -66,8 +66,8 @@ class BaseTreeStore:
             history: contains the commit.
 
         Raises:
-            InputError: `commit` is no object id, or objects are missing.
-            Transient: the disk is full or not writable.
+            InputError: `commit` is no object id, objects are missing, or writing is not permitted.
+            Transient: the disk is full.
         """
         if not _COMMIT.fullmatch(commit):
             raise InputError(f"{commit!r} is not the id of a commit")
@@ -79,7 +79,7 @@ class BaseTreeStore:
                 if commit not in _read_commits(path):
                     _add_commit(path, commit, history)
         except OSError as error:
-            raise Transient(f"cannot write {path}: {error.strerror}", advice="free some space") from error
+            raise make_write_error(f"cannot write {path}", error, advice="free some space") from error
 
     def write_pack(self, repo: str, commits: Sequence[str], target: Path) -> None:
         """Write kept commits with their trees to a pack file; equal commits give equal bytes with one version of git.

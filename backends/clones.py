@@ -20,7 +20,7 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -244,7 +244,7 @@ class CloneStore:
         from git import Repo  # noqa: PLC0415 - as above
 
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=".half-", dir=path.parent))
+        partial = path.parent / f".half-{uuid.uuid4().hex}"
         try:
             # A mirror includes refs/pull/*/head, by which rebase merges are recognised.
             Repo.clone_from(url, partial, mirror=True, env=_build_environment()).close()

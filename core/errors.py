@@ -16,7 +16,10 @@ bug.
 from __future__ import annotations
 
 import errno
+import os
 from typing import ClassVar
+
+_NOT_PERMITTED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class MergemillError(Exception):
@@ -69,14 +72,20 @@ def make_write_error(what: str, error: OSError, *, advice: str = "") -> InputErr
     `what` names it, such as `cannot write the list FILE`; `advice` is for a failure that may pass, such as a full disk.
     """
     reason = error.strerror or str(error)
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno in _NOT_PERMITTED:
         return InputError(f"{what}: {reason}", advice="make it writable for this user, or choose another place")
     return Transient(f"{what}: {reason}", advice=advice)
 
 
-def as_disk_full(error: BaseException) -> Transient | None:
-    """Return a full disk as a Transient error, or None for any other error."""
-    if not isinstance(error, OSError) or error.errno not in (errno.ENOSPC, errno.EDQUOT):
+def as_disk_error(error: BaseException) -> InputError | Transient | None:
+    """Return a full disk as a Transient error and a file without permission as InputError; None for other errors."""
+    if not isinstance(error, OSError):
         return None
-    where = f" at {error.filename}" if error.filename else ""
-    return Transient(f"the disk is full{where}", advice="free some space, then run the same command again")
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes | os.PathLike) else ""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        at = f" at {where}" if where else ""
+        return Transient(f"the disk is full{at}", advice="free some space, then run the same command again")
+    if where and error.errno in _NOT_PERMITTED:
+        advice = "give this user the right to it, or choose another place"
+        return InputError(f"cannot access {where}: {error.strerror}", advice=advice)
+    return None

@@ -158,13 +158,15 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """Return the manifest of the bundle in `folder`; None when there is no bundle of mergemill.
 
     Raises:
-        InputError: it names a file outside the folder, or is malformed.
+        InputError: it names a file outside the folder, is malformed, or may not be read.
     """
     path = folder / MANIFEST_NAME
     try:
         if not stat.S_ISREG(path.lstat().st_mode) or path.stat().st_size > MAX_MANIFEST_BYTES:
             return None
         data: dict[str, Any] = json.loads(path.read_bytes())
+    except PermissionError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (OSError, ValueError, RecursionError):
         return None
     is_bundle = isinstance(data, dict) and data.get("kind") == MANIFEST_KIND

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +22,8 @@ from taskdb import queries
 from taskdb.audits import Audit
 from taskdb.records import Task
 from taskdb.store import Store
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +100,9 @@ def find_bundle(word: str) -> Path | None:
 
 
 def audit_targets(targets: AuditTargets, settings: Settings) -> Iterator[TaskAudit]:
-    """Yield the result of each task, those of bundles included; results of the database's own tasks are stored.
+    """Yield the result of each task, those of bundles included.
+
+    Results of the database's own tasks are stored where the database can be written.
 
     Raises:
         InputError: the image of a task of the database, or the clone of its source, is missing.
@@ -111,13 +116,16 @@ def audit_targets(targets: AuditTargets, settings: Settings) -> Iterator[TaskAud
         return
     with Store.open(settings.db, create=False) as store:
         services = enable_fetching(services, store)
+        if store.is_read_only:
+            log.warning("the results are not stored: %s is read-only", settings.db)
         for target in targets.targets:
             if isinstance(target, Path):
                 yield from audit_bundle(target, services)
                 continue
             started = time.perf_counter()
             result = audit_task(target, services)
-            store.add(_build_record(result, services, time.perf_counter() - started))
+            if not store.is_read_only:
+                store.add(_build_record(result, services, time.perf_counter() - started))
             yield result
 
 

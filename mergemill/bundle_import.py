@@ -57,7 +57,7 @@ def import_bundle(folder: Path, settings: Settings) -> Iterator[ImportResult]:
     services = make_services(settings, engine=False)
     rows = {row["id"]: row for row in require_bundle(folder)["tasks"]}
     unpack_content(folder, services.artifacts, services.clones)
-    with Store.open(settings.db, create=True) as store:
+    with Store.open(settings.db, create=True, writes=True) as store:
         chain: dict[str, Record] = {}
         task: Task | None = None
         for record in read_records(folder):

@@ -19,7 +19,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from backends.cluster.base import Cluster
 from backends.services import Services
-from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_full
+from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
 from mergemill.progress import Progress, WorkState
 from taskdb.chains import Scope, StageResult
 from taskdb.lineage import Lineage
@@ -185,7 +185,7 @@ class ChangeProcessor:
             output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
-            results = [as_disk_full(error) or error]
+            results = [as_disk_error(error) or error]
         seconds = (time.perf_counter() - started) / max(1, len(results))
         return [StageOutcome(step.stage, lineage, result, seconds, kind) for result in results]
 
@@ -334,7 +334,7 @@ class PipelineRun:
                     yield outcome
         except Exception as error:  # noqa: BLE001 - the kind of failure is recorded; the other sources continue
             self.is_interrupted = True
-            self._record_failure(Stage.MINE, source, as_disk_full(error) or error)
+            self._record_failure(Stage.MINE, source, as_disk_error(error) or error)
         finally:
             self.progress.work.end_step()
 

@@ -19,6 +19,7 @@ from mergemill.progress import MessageProgress
 from mergemill.run_status import RunStatusFile
 from mergemill.services import make_services
 from mergemill.sources import resolve_source
+from taskdb.artifacts import require_writable_folder
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
 from taskdb.queries import compute_funnel, compute_summary, find_examples
@@ -63,16 +64,17 @@ def run_stages(
 
     Raises:
         MachineError: no engine answers, and a stage needs one.
-        InputError: there is no database, and the stage reads one.
+        InputError: there is no database, and the stage reads one; or database or store can only be read.
         Transient: the database cannot be written.
     """
+    require_writable_folder(settings.store_dir)
     needs_engine = _needs_engine(scope)
     services = make_services(settings, engine=needs_engine)
     if scope.retry:
         _clear_build_failures(settings)
     mines = stage in (None, Stage.MINE)
     recorded = RunStatusFile(progress, settings.store_dir / "runs", stage.value if stage else "run", scope.sources)
-    with Store.open(settings.db, create=mines, clock=services.clock) as store, recorded:
+    with Store.open(settings.db, create=mines, clock=services.clock, writes=True) as store, recorded:
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
         cluster = LocalCluster(workers=settings.workers, stop=stop)

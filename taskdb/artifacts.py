@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import uuid
 from pathlib import Path
 
 import zstandard
@@ -42,11 +43,14 @@ class Artifacts:
         """Return the content of an artifact.
 
         Raises:
-            InputError: it is missing or damaged.
+            InputError: it is missing, damaged or not permitted to be read.
         """
         path = self._path(digest)
         try:
             content = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
+        except PermissionError as error:
+            advice = "give this user the right to read it"
+            raise InputError(f"cannot read {path}: {error.strerror}", advice=advice) from error
         except (OSError, zstandard.ZstdError) as error:
             raise InputError(f"artifact {digest[:12]} is missing or damaged in {self.folder}") from error
         if hashlib.sha256(content).hexdigest() != digest:
@@ -61,6 +65,21 @@ class Artifacts:
         return self.folder / digest[:2] / f"{digest[2:]}.zst"
 
 
+def require_writable_folder(folder: Path) -> None:
+    """Create a folder where there is none, and check that this user may write into it.
+
+    Raises:
+        InputError: writing is not permitted.
+        Transient: the disk is full.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise make_write_error(f"cannot write to {folder}", error, advice="free some space") from error
+
+
 def write_atomically(path: Path, content: bytes, folder: Path) -> None:
     """Write a file atomically. `folder` is named in the error.
 
@@ -68,17 +87,18 @@ def write_atomically(path: Path, content: bytes, folder: Path) -> None:
         InputError: writing is not permitted.
         Transient: the disk is full.
     """
+    temporary = path.with_name(f".{uuid.uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as temporary:
-            try:
-                temporary.write(content)
-                temporary.flush()
-                os.fsync(temporary.fileno())
-                Path(temporary.name).replace(path)
-            except BaseException:
-                Path(temporary.name).unlink(missing_ok=True)
-                raise
+        try:
+            with temporary.open("xb") as file:  # other users may read it as far as the umask permits
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
     except OSError as error:
         raise make_write_error(
             f"cannot write to {folder}", error, advice="free some space and run the same command again"

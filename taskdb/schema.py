@@ -232,7 +232,12 @@ _SQLITE_ERRORS: tuple[tuple[str, type[InputError] | type[Transient], str, str], 
     ),
     ("locked", Transient, "is locked by another process", "wait for the other mergemill to end, then run this again"),
     ("readonly", InputError, "is read-only", "make the file and its folder writable, then run this again"),
-    ("unable to open", InputError, "cannot be opened", "make the file and its folder writable, then run this again"),
+    (
+        "unable to open",
+        InputError,
+        "cannot be opened",
+        "make the file readable and its folder writable for this user, then run this again",
+    ),
 )
 """Part of SQLite's message, error class, message and advice."""
 

@@ -59,9 +59,20 @@ class Store(Closable):
     clock: Callable[[], str] = field(repr=False)
 
     @classmethod
-    def open(cls, url: str, *, create: bool = True, clock: Callable[[], str] | None = None) -> Store:
-        """Open the database and upgrade its schema; errors as in `taskdb.schema.open_engine`."""
-        return cls(url, open_engine(url, create=create), clock or _format_now)
+    def open(
+        cls, url: str, *, create: bool = True, clock: Callable[[], str] | None = None, writes: bool = False
+    ) -> Store:
+        """Open the database and upgrade its schema; errors as in `taskdb.schema.open_engine`.
+
+        Raises:
+            InputError: with `writes`, it can only be read: said before work is done whose result would be lost.
+        """
+        store = cls(url, open_engine(url, create=create), clock or _format_now)
+        if writes and store.is_read_only:
+            store.close()
+            advice = "make the file and its folder writable, then run this again"
+            raise InputError(f"{url} is read-only", advice=advice)
+        return store
 
     @property
     def is_read_only(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from core.errors import MergemillError, UsageError, as_disk_full
+from core.errors import MergemillError, UsageError, as_disk_error
 from mergemill import __version__
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.lazy_group import LazyGroup
@@ -103,9 +103,9 @@ def _invoke(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         _exit_interrupted(arguments)
     except OSError as error:
-        if full := as_disk_full(error):
-            _print_error(full.format_line())
-            return full.exit_code
+        if known := as_disk_error(error):
+            _print_error(known.format_line())
+            return known.exit_code
         raise
     if code == INTERRUPTED:  # newer typers turn Ctrl-C into this code
         _exit_interrupted(arguments)

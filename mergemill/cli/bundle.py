@@ -17,7 +17,7 @@ from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import GRADING_SETTINGS, READ_SETTINGS, JsonOption, split_words, with_settings
 from taskdb.records import Stage
 
-FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of an exported bundle.")]
+FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", readable=False, help="Folder of an exported bundle.")]
 
 app = typer.Typer(help=COMMANDS["bundle"].summary, add_completion=False, no_args_is_help=True)
 
@@ -78,7 +78,8 @@ def certify_bundle(
 @with_settings(*READ_SETTINGS, "clones", "limit", "since", "until")
 def import_bundle(
     path: Annotated[
-        Path, typer.Argument(metavar="FILE|DIR", help="A bundle of mergemill, or a task set in the format.")
+        Path,
+        typer.Argument(metavar="FILE|DIR", readable=False, help="A bundle of mergemill, or a task set in the format."),
     ],
     format_name: Annotated[
         str | None,

@@ -26,12 +26,16 @@ app = typer.Typer(add_completion=False)
 def grade(
     task: TaskArgument,
     *,
-    patch: Annotated[Path | None, typer.Option("--patch", metavar="FILE", help="Grade this patch.")] = None,
+    patch: Annotated[
+        Path | None, typer.Option("--patch", metavar="FILE", readable=False, help="Grade this patch.")
+    ] = None,
     tests: Annotated[
-        Path | None, typer.Option("--tests", metavar="FILE", help="Grade this patch of tests (test-writing tasks).")
+        Path | None,
+        typer.Option("--tests", metavar="FILE", readable=False, help="Grade this patch of tests (test-writing tasks)."),
     ] = None,
     review: Annotated[
-        Path | None, typer.Option("--review", metavar="FILE", help="Grade these findings as JSON (review tasks).")
+        Path | None,
+        typer.Option("--review", metavar="FILE", readable=False, help="Grade these findings as JSON (review tasks)."),
     ] = None,
     gold: Annotated[bool, typer.Option("--gold", help="Grade the task's gold patch.")] = False,
     noop: Annotated[bool, typer.Option("--noop", help="Grade the empty submission.")] = False,

@@ -44,9 +44,11 @@ class TransferResult:
 
 
 def collect_images(chosen: Iterable[tuple[Task, Certificate | None]]) -> list[TransferRequest]:
-    """Return the images of tasks, each once, sorted by name."""
+    """Return the images of tasks, each once, sorted by name; tasks without an environment have none."""
     images: dict[str, tuple[str, list[str]]] = {}
     for task, certificate in chosen:
+        if not task.image:
+            continue
         digest = certificate.image_digest if certificate else task.image_digest
         images.setdefault(task.image, (digest, []))[1].append(task.name)
     return [

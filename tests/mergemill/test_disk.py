@@ -5,15 +5,18 @@ Root may write to anything by its modes, so the disks are real mounts; without t
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.cli import run_mergemill
+from exporters.bundle_records import RECORDS_FILE
+from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.history import make_history
 from tests.taskdb.chains import make_url
 from tests.taskdb.content import read_content
@@ -110,11 +113,122 @@ def test_tasks_on_a_read_only_disk_are_exported(read_only_disk: Path, tmp_path: 
     assert (tmp_path / "bundle" / "manifest.json").exists()
 
 
-def test_writing_to_a_read_only_disk_is_an_input_error(read_only_disk: Path, tmp_path: Path) -> None:
-    done = run_mergemill("mine", f"git:{read_only_disk}/ada__sums", "--db", make_url(read_only_disk), cwd=tmp_path)
-    assert done.exit_code == 3
-    assert "is read-only" in done.stderr
+WRITING_COMMANDS = [
+    ("mine", "git:ada__sums"),
+    ("mine", "git:ada__sums", "--store", "{spare}"),
+    ("run", "git:ada__sums", "--kind", "review"),
+    ("run", "git:ada__sums", "--kind", "review", "--json"),
+    ("judge",),
+    ("derive", "--kind", "review"),
+    ("certify", "--store", "{spare}"),
+    ("db", "compact"),
+    ("export", "--format", "harbor", "--out", "bundle"),
+    ("bundle", "import", "{spare}/bundle"),
+    ("bundle", "import", "{spare}/bundle", "--db", "sqlite:///{spare}/new.db", "--store", "new"),
+    ("bundle", "import", "{spare}/rows.jsonl", "--format", "swebench"),
+]
+
+
+@pytest.fixture(scope="module")
+def spare(calm: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder that can be written, with a bundle of the tasks of `calm`, and one row of a foreign set."""
+    folder = tmp_path_factory.mktemp("spare")
+    command = ("export", "--format", "harbor", "--out", str(folder / "bundle"), "--db", make_url(calm))
+    assert run_mergemill(*command, cwd=calm).exit_code == 0
+    row = {"instance_id": "a__b-1", "repo": "a/b", "base_commit": "a" * 40, "problem_statement": "", "FAIL_TO_PASS": []}
+    (folder / "rows.jsonl").write_text(json.dumps(row | {"patch": "", "test_patch": ""}))
+    return folder
+
+
+@pytest.mark.parametrize("command", WRITING_COMMANDS, ids=" ".join)
+def test_writing_to_a_read_only_disk_is_one_line_with_exit_code_3(
+    read_only_disk: Path, spare: Path, command: tuple[str, ...]
+) -> None:
+    words = [word.format(spare=spare) for word in command]
+    database = () if "--db" in words else ("--db", make_url(read_only_disk))
+    done = run_mergemill(*words, *database, cwd=read_only_disk)
+    assert (done.exit_code, done.stdout) == (3, "")
+    (line,) = done.stderr.splitlines()
+    assert "is read-only" in line or "Read-only file system" in line
+    assert "writable" in line
+
+
+@pytest.mark.parametrize("command", ["grade", "audit"])
+def test_a_task_on_a_read_only_disk_is_graded_and_the_score_is_not_stored(read_only_disk: Path, command: str) -> None:
+    options = ("--gold",) if command == "grade" else ()
+    name = find_review(read_only_disk)
+    done = run_mergemill(command, name, *options, "--json", "--db", make_url(read_only_disk), cwd=read_only_disk)
+    assert done.exit_code == 0, done.stderr
+    assert done.json["task"] == name
+    (line,) = done.stderr.splitlines()
+    assert "not stored" in line
+
+
+@pytest.mark.parametrize("where", ["database", "store"])
+def test_a_folder_of_another_user_is_one_line_with_exit_code_3(calm: Path, tmp_path: Path, where: str) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store").chmod(0o755 if where == "store" else 0o777)
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new").chmod(0o777)
+    let_others_in(tmp_path, calm)
+    database = make_url(calm if where == "database" else tmp_path / "new")
+    command = ("mine", f"git:{calm}/ada__sums", "--db", database, "--store", str(tmp_path / "store"))
+    done = run_as_nobody(*command, cwd=tmp_path)
+    assert (done.exit_code, done.stdout) == (3, ""), done.stderr
+    (line,) = done.stderr.splitlines()
+    assert ("is read-only" if where == "database" else "Permission denied") in line
+
+
+@pytest.mark.parametrize(
+    ("secret", "command"),
+    [
+        ("mergemill.toml", ("tasks", "list")),
+        ("bundle/manifest.json", ("bundle", "verify", "bundle")),
+        (f"bundle/{RECORDS_FILE}", ("bundle", "verify", "bundle")),
+        ("rows.jsonl", ("bundle", "import", "rows.jsonl", "--format", "swebench", "--store", "new")),
+        ("rows.jsonl", ("grade", "ada__sums-1.review-1", "--review", "rows.jsonl")),
+        ("store", ("tasks", "show", "{name}", "--store", "store")),
+        ("ada__sums", ("mine", "git:ada__sums", "--store", "new", "--db", "new/m.db")),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_what_another_user_may_not_read_is_one_line_with_exit_code_3(
+    calm: Path, spare: Path, tmp_path: Path, secret: str, command: tuple[str, ...]
+) -> None:
+    shutil.copytree(spare / "bundle", tmp_path / "bundle")
+    shutil.copytree(calm / "mergemill-store", tmp_path / "store")
+    shutil.copy(spare / "rows.jsonl", tmp_path)
+    make_history(tmp_path / "ada__sums", 1)
+    (tmp_path / "mergemill.toml").touch()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new").chmod(0o777)
+    let_others_in(tmp_path, calm)
+    (tmp_path / secret).chmod(0o700 if (tmp_path / secret).is_dir() else 0o600)
+    words = [word.format(name=find_review(calm)) for word in command]
+    done = run_as_nobody(*words, cwd=tmp_path, MERGEMILL_DB=make_url(calm))
+    assert done.exit_code == 3, done.stderr
     assert "Traceback" not in done.stderr
+    line = done.stderr.splitlines()[0]
+    assert "Permission denied" in line
+    assert secret in line
+
+
+def let_others_in(*folders: Path) -> None:
+    """Let other users enter folders of a test; skip the test where they may not run the command."""
+    for folder in {one for folder in folders for one in (folder, *folder.parents)} - {Path(tempfile.gettempdir())}:
+        if folder.is_relative_to(tempfile.gettempdir()):
+            folder.chmod(0o755)
+    if run_as_nobody("--version", cwd=folders[0]).exit_code:
+        pytest.skip("another user may not run the command")
+
+
+def run_as_nobody(*arguments: str, cwd: Path, **variables: str) -> CommandResult:
+    """Run `mergemill ARGUMENTS` as a user who owns nothing, which root alone may do."""
+    who = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    environment = make_command_environment(HOME="/nonexistent", **variables)
+    command = [*who, "mergemill", *arguments]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def find_review(folder: Path) -> str:
