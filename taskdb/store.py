@@ -65,7 +65,7 @@ class Store(Closable):
         """Open the database and upgrade its schema; errors as in `taskdb.schema.open_engine`.
 
         Raises:
-            InputError: with `writes`, it can only be read: said before work is done whose result would be lost.
+            InputError: with `writes`, it can only be read. The check comes before work whose result would be lost.
         """
         store = cls(url, open_engine(url, create=create), clock or _format_now)
         if writes and store.is_read_only:

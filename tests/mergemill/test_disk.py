@@ -215,7 +215,8 @@ def test_what_another_user_may_not_read_is_one_line_with_exit_code_3(
 
 def let_others_in(*folders: Path) -> None:
     """Let other users enter folders of a test; skip the test where they may not run the command."""
-    for folder in {one for folder in folders for one in (folder, *folder.parents)} - {Path(tempfile.gettempdir())}:
+    above = {parent for folder in folders for parent in (folder, *folder.parents)}
+    for folder in sorted(above - {Path(tempfile.gettempdir())}):
         if folder.is_relative_to(tempfile.gettempdir()):
             folder.chmod(0o755)
     if run_as_nobody("--version", cwd=folders[0]).exit_code:
