@@ -33,7 +33,7 @@ from exporters.export_format import ExportFormat, exclude_other_oracles
 from exporters.image_layout import add_images
 from exporters.item import ExportItem
 from exporters.tree import TreeArchives
-from exporters.verifier_files import explain_missing_environment, explain_missing_verifier
+from exporters.verifier_files import explain_missing_environment
 from taskdb.records import Bundle
 
 if TYPE_CHECKING:
@@ -51,13 +51,13 @@ FORMATS: Mapping[str, ExportFormat] = {
     "multi-swe-bench": ExportFormat(
         write=multi_swe_bench.write_multi_swe_bench, explain_exclusion=exclude_other_oracles
     ),
-    "verl": ExportFormat(write=verl.write_verl, explain_exclusion=explain_missing_verifier),
-    "skyrl": ExportFormat(write=skyrl.write_skyrl, explain_exclusion=explain_missing_verifier),
-    "slime": ExportFormat(write=slime.write_slime, explain_exclusion=explain_missing_verifier),
-    "nemo-gym": ExportFormat(write=nemo_gym.write_nemo_gym, explain_exclusion=explain_missing_verifier),
-    "verifiers": ExportFormat(write=prime_verifiers.write_verifiers, explain_exclusion=explain_missing_verifier),
-    "inspect": ExportFormat(write=inspect_package.write_inspect, explain_exclusion=explain_missing_verifier),
-    "huggingface": ExportFormat(write=huggingface.write_huggingface, explain_exclusion=explain_missing_verifier),
+    "verl": ExportFormat(write=verl.write_verl, explain_exclusion=explain_missing_environment),
+    "skyrl": ExportFormat(write=skyrl.write_skyrl, explain_exclusion=explain_missing_environment),
+    "slime": ExportFormat(write=slime.write_slime, explain_exclusion=explain_missing_environment),
+    "nemo-gym": ExportFormat(write=nemo_gym.write_nemo_gym, explain_exclusion=explain_missing_environment),
+    "verifiers": ExportFormat(write=prime_verifiers.write_verifiers, explain_exclusion=explain_missing_environment),
+    "inspect": ExportFormat(write=inspect_package.write_inspect, explain_exclusion=explain_missing_environment),
+    "huggingface": ExportFormat(write=huggingface.write_huggingface, explain_exclusion=explain_missing_environment),
 }
 """Name of the format -> its row."""
 

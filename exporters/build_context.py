@@ -1,4 +1,4 @@
-"""Docker build context in a bundle: a Dockerfile, the base tree and the scripts that it copies."""
+"""Docker build context in a bundle: a Dockerfile, and the base tree and scripts, or the material, that it copies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from dockerfiles.render import find_official_image, read_resource, render_dockerfile
 from exporters.bundle_writer import write_file
+from exporters.review_context import write_review_context
+from taskdb.oracles import ReviewOracle
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -16,13 +18,16 @@ TREE_ARCHIVE = "tree.tar.gz"
 
 
 def write_build_context(item: ExportItem, folder: Path, services: Services) -> None:
-    """Write `Dockerfile`, `tree.tar.gz`, `finish.sh` and `clean_tree.sh` into `folder`.
+    """Write `Dockerfile`, `tree.tar.gz`, `finish.sh` and `clean_tree.sh` into `folder`; for a review, its material.
 
     Tasks of a bundle that start from equal trees share one archive.
 
     Raises:
         InputError: the clone of the task's source is missing.
     """
+    if isinstance(item.task.oracle, ReviewOracle):
+        write_review_context(item.task, folder, services)
+        return
     plan = item.task.require_plan()
     write_file(
         folder / "Dockerfile",

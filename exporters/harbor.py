@@ -22,7 +22,6 @@ from exporters.facts import build_facts
 from exporters.harbor_dataset import ORGANIZATION, DatasetWriter
 from exporters.item import ExportItem
 from exporters.prompts import FINDINGS_FILE, REVIEW_FOLDER, build_instruction
-from exporters.review_context import write_review_context
 from exporters.verifier_files import (
     build_gold_submission,
     build_verifier_files,
@@ -74,10 +73,7 @@ def _write_task(item: ExportItem, folder: Path, services: Services) -> None:
     task = item.task
     write_file(folder / "task.toml", tomli_w.dumps(_make_valid(build_config(item, services))))
     write_file(folder / "instruction.md", build_instruction(item).encode(errors="replace"))
-    if isinstance(task.oracle, ReviewOracle):
-        write_review_context(task, folder / "environment", services)
-    else:
-        write_build_context(item, folder / "environment", services)
+    write_build_context(item, folder / "environment", services)
     solution = build_gold_submission(item, services)
     write_file(folder / "solution" / "solve.sh", _render_solve(task, solution), executable=True)
     write_file(folder / "solution" / PurePosixPath(find_submission_path(task)).name.replace("model", "gold"), solution)

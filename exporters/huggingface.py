@@ -115,7 +115,7 @@ assert compute_reward(rows[0], "") == 0
 ```
 
 `verifier` is a base64 .tar.gz. It runs in a fresh container of `image` without network; None is a failed evaluation,
-not a 0. `patch`, `test_patch`, `setup_patch`, `gold_submission` and `verifier` must be hidden from agents.
+not a 0. A row without an image is a review, which needs no container. `patch`, `test_patch`, `setup_patch`, `gold_submission` and `verifier` must be hidden from agents.
 """
 
 
@@ -172,7 +172,7 @@ def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Servi
             figures.add(row)
             write_task_folder(item, folder / item.folder, services)
     write_file(folder / "README.md", render_card(figures))
-    rows.write_shipped_file("mergemill_reward.py", folder / "mergemill_reward.py")
+    rows.write_reward_module(folder)
 
 
 def build_huggingface_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], list[str]]:

@@ -37,7 +37,7 @@ def write_nemo_gym(items: Iterable[ExportItem], folder: Path, services: Services
     write_file(server / "configs" / f"{SERVER}.yaml", yaml.safe_dump(build_server_config(present), sort_keys=False))
     write_file(server / "requirements.txt", "-e nemo-gym[dev] @ ../../\n")
     rows.write_shipped_file("nemo_gym_app.py", server / "app.py")
-    rows.write_shipped_file("mergemill_reward.py", server / "mergemill_reward.py")
+    rows.write_reward_module(server)
 
 
 def build_nemo_gym_row(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -47,4 +47,4 @@ def write_verifiers(items: Iterable[ExportItem], folder: Path, services: Service
     write_file(folder / "pyproject.toml", tomli_w.dumps(PROJECT))
     write_file(package / "__init__.py", INIT)
     rows.write_shipped_file("prime_taskset.py", package / "taskset.py")
-    rows.write_shipped_file("mergemill_reward.py", package / "mergemill_reward.py")
+    rows.write_reward_module(package)

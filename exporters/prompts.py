@@ -6,12 +6,15 @@ stands first.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from exporters.material import list_material
 from taskdb.oracles import ReviewOracle, TestWritingOracle
 
 if TYPE_CHECKING:
     from exporters.item import ExportItem
+    from taskdb.artifacts import Artifacts
 
 REVIEW_FOLDER = "/review"
 """Folder of the material under review."""
@@ -37,13 +40,40 @@ object that is described below. Without this file there is no review.
 
 {{statement}}
 """
+REVIEW_TEXT = """\
+{statement}
+
+The material follows: each file under its path{diff}.
+{material}
+"""
 
 
 def build_instruction(item: ExportItem) -> str:
-    """Return the text that an agent is given."""
+    """Return the text that an agent is given in an environment with the task's files."""
     task = item.task
     statement = task.problem_statement.strip()
     if isinstance(task.oracle, ReviewOracle):
         return REVIEW.format(statement=statement)
     template = WRITE_TESTS if isinstance(task.oracle, TestWritingOracle) else SOLVE
     return template.format(repo=task.repo, workdir=task.require_plan().workdir, statement=statement)
+
+
+def build_complete_instruction(item: ExportItem, artifacts: Artifacts) -> str:
+    """Return the instruction for a model without an environment, too: that of a review holds its material."""
+    if not isinstance(item.task.oracle, ReviewOracle):
+        return build_instruction(item)
+    material = list_material(item.task, artifacts)
+    statement, diff = material.pop("statement.md"), material.pop("diff", None)
+    parts = [f"`{path.removeprefix('files/')}`:\n\n{_fence(text)}" for path, text in sorted(material.items())]
+    parts += [f"The diff:\n\n{_fence(diff)}"] if diff is not None else []
+    return REVIEW_TEXT.format(
+        statement=statement.strip(),
+        diff=", then the diff" if diff is not None else "",
+        material="\n".join(["", *parts]),
+    )
+
+
+def _fence(text: str) -> str:
+    """Return a text in a fenced block that it cannot end."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    return f"{fence}\n{text}{'' if text.endswith(chr(10)) else chr(10)}{fence}\n"

@@ -22,7 +22,7 @@ from exporters import task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import write_file
 from exporters.facts import build_facts
-from exporters.prompts import build_instruction
+from exporters.prompts import build_complete_instruction
 from exporters.task_folder import write_task_folder
 from exporters.verifier_files import (
     build_gold_submission,
@@ -102,6 +102,7 @@ def _convert(value: Any, kind: pa.DataType) -> Any:
 def build_task_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], list[str]]:
     """Return the columns of TASK_TYPES, and notes on text that is not complete in them.
 
+    A review has neither image nor workdir: its instruction holds the material, and the answer is the submission.
     `verifier` (a .tar.gz) and `gold_submission` are base64; an agent must see neither.
     """
     task = item.task
@@ -111,9 +112,9 @@ def build_task_row(item: ExportItem, services: Services) -> tuple[dict[str, Any]
         "base_commit": task.base_commit,
         "created_at": task.created_at,
         "problem_statement": task.problem_statement,
-        "instruction": build_instruction(item),
+        "instruction": build_complete_instruction(item, services.artifacts),
         "image": item.image,
-        "workdir": task.require_plan().workdir,
+        "workdir": task.plan.workdir if task.plan else "",
         "submission_path": find_submission_path(task),
         "collect_command": build_collect_command(item),
         "verifier": base64.b64encode(pack_files(build_verifier_files(item, services))).decode(),
@@ -128,7 +129,7 @@ def build_task_row(item: ExportItem, services: Services) -> tuple[dict[str, Any]
 def build_collect_command(item: ExportItem) -> str:
     """Return the shell command that leaves the agent's work at the row's `submission_path` in its container.
 
-    A review writes its findings there itself, so its command does nothing.
+    A review has no container, so its command does nothing.
     """
     if not find_submission_path(item.task).endswith(".patch"):
         return "true"
@@ -227,13 +228,18 @@ def write_shipped_file(name: str, path: Path) -> None:
     write_file(path, read_shipped_file(name))
 
 
+def write_reward_module(folder: Path) -> None:
+    """Write the module that grades submissions, and the one by which it grades reviews, into a folder of a bundle."""
+    write_shipped_file("mergemill_reward.py", folder / "mergemill_reward.py")
+    write_file(folder / "mergemill_review.py", files("evaluation.scoring").joinpath("findings.py").read_bytes())
+
+
 PATCH_HAND_IN = """\
 Hand in a patch: what differs from the base commit in `{workdir}` when you finish. If you cannot change files there, end
 your answer with one fenced block that holds the patch, as `git apply` accepts it.
 """
 FINDINGS_HAND_IN = """\
-Hand in one JSON object with your findings: write it to `{path}`, or end your answer with one fenced block that holds
-it.
+Hand in one JSON object with your findings: end your answer with one fenced block that holds it.
 """
 
 
@@ -243,8 +249,8 @@ def build_prompt(row: Mapping[str, Any]) -> str:
     The instruction ends with text of the repository, so nothing stands behind it.
     """
     is_patch = row["submission_path"].endswith(".patch")
-    template = PATCH_HAND_IN if is_patch else FINDINGS_HAND_IN
-    return f"{template.format(workdir=row['workdir'], path=row['submission_path'])}\n{row['instruction']}"
+    hand_in = PATCH_HAND_IN.format(workdir=row["workdir"]) if is_patch else FINDINGS_HAND_IN
+    return f"{hand_in}\n{row['instruction']}"
 
 
 def build_training_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], list[str]]:

@@ -36,8 +36,8 @@ def write_skyrl(items: Iterable[ExportItem], folder: Path, services: Services) -
         files = {split: stack.enter_context(ParquetShards(folder / split, SCHEMA)) for split in ("train", "test")}
         for row in rows.iterate_training_rows(items, folder, services):
             files[row["split"]].add(build_skyrl_row(row))
-    for name in ("mergemill_reward.py", "mergemill_skyrl.py"):
-        rows.write_shipped_file(name, folder / name)
+    rows.write_reward_module(folder)
+    rows.write_shipped_file("mergemill_skyrl.py", folder / "mergemill_skyrl.py")
 
 
 def build_skyrl_row(row: Mapping[str, Any]) -> dict[str, Any]:

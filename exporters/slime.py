@@ -18,8 +18,8 @@ def write_slime(items: Iterable[ExportItem], folder: Path, services: Services) -
     with rows.SplitJsonLines(folder) as files:
         for row in rows.iterate_training_rows(items, folder, services):
             files.add(row["split"], build_slime_row(row))
-    for name in ("mergemill_reward.py", "mergemill_slime.py"):
-        rows.write_shipped_file(name, folder / name)
+    rows.write_reward_module(folder)
+    rows.write_shipped_file("mergemill_slime.py", folder / "mergemill_slime.py")
 
 
 def build_slime_row(row: Mapping[str, Any]) -> dict[str, Any]:

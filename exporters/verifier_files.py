@@ -42,15 +42,8 @@ FINDINGS_PATH = "/logs/artifacts/findings.json"
 REWARD_PATH = "/logs/verifier/reward.json"
 
 
-def explain_missing_verifier(task: Task) -> str | None:
-    """Return why no verifier can grade the task in a container of its image; None if one can."""
-    if isinstance(task.oracle, ReviewOracle):
-        return "review tasks have no image; their environment is a Dockerfile with the material"
-    return explain_missing_environment(task)
-
-
 def explain_missing_environment(task: Task) -> str | None:
-    """Return why there is neither an image nor a Dockerfile for containers of the task; None if there is one."""
+    """Return why submissions to the task cannot be graded outside of the database; None if they can."""
     return "simulated tasks have no image" if task.environment == "simulated" else None
 
 
@@ -77,7 +70,7 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
     All artifacts of the task are among them, so that a bundle can be read back.
 
     Raises:
-        LookupError: the task has no environment (see `explain_missing_verifier`).
+        LookupError: the task has no environment (see `explain_missing_environment`).
     """
     task, get = item.task, services.artifacts.get
     found = {task_files.RECORD_FILE: task_files.encode_record(task), "test.patch": get(task.test_patch)}

@@ -34,8 +34,8 @@ def write_verl(items: Iterable[ExportItem], folder: Path, services: Services) ->
         for row in rows.iterate_training_rows(items, folder, services):
             file = files[row["split"]]
             file.add(build_verl_row(row, file.count))
-    for name in ("mergemill_reward.py", "mergemill_verl.py"):
-        rows.write_shipped_file(name, folder / name)
+    rows.write_reward_module(folder)
+    rows.write_shipped_file("mergemill_verl.py", folder / "mergemill_verl.py")
 
 
 def build_verl_row(row: Mapping[str, Any], index: int) -> dict[str, Any]:

@@ -73,6 +73,22 @@ class ReviewValue(NamedTuple):
     explanation: str
 
 
+def grade_findings(submission: bytes, defects: Sequence[Mapping[str, Any]], files: Mapping[str, str]) -> ReviewValue:
+    """Return the value of a submission by lines alone, without a model; 0 where it is no valid review.
+
+    Args:
+        submission: what is handed in.
+        defects: the known defects in the form of findings.
+        files: path -> text, of all files under review.
+    """
+    try:
+        findings = parse_review(submission)
+    except UnreadableReviewError as error:
+        return ReviewValue(0.0, {}, str(error))
+    known = [ReviewFinding(**defect) for defect in defects]
+    return score_review(known, len(findings), find_edges(known, findings, count_lines(files)))
+
+
 class UnreadableReviewError(Exception):
     """The submission is no valid review; the message states why."""
 

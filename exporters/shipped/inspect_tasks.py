@@ -5,7 +5,8 @@
     inspect eval mergemill_inspect/mergemill -T sandbox=none ...                # no tools: the answer is the submission
 
 What the agent leaves in its sandbox is collected as the submission and graded in a fresh container of the same image
-without network. Without a reward the sample has an error: its score never becomes 0.
+without network. A review needs neither: its answer is the submission. Without a reward the sample has an error: its
+score never becomes 0.
 """
 
 import asyncio
@@ -15,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from inspect_ai import Task, task
-from inspect_ai.agent import react
+from inspect_ai.agent import as_solver, react
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer, stderr
-from inspect_ai.solver import TaskState, generate
+from inspect_ai.solver import Generate, Solver, TaskState, generate, solver
 from inspect_ai.tool import bash
 from inspect_ai.util import (
     ComposeConfig,
@@ -49,17 +50,29 @@ def mergemill(split: str | None = None, kinds: str | None = None, sandbox: str =
         for row in iterate_rows()
         if split in (None, row["split"]) and (wanted is None or row["kind"] in wanted)
     ]
-    tools = [bash(timeout=COMMAND_SECONDS, user=AGENT_USER)]
     return Task(
         dataset=MemoryDataset(samples, name="mergemill"),
-        solver=generate() if sandbox == "none" else react(tools=tools),
+        solver=generate() if sandbox == "none" else work_or_answer(),
         scorer=verify_submission(sandbox),
     )
 
 
+@solver
+def work_or_answer() -> Solver:
+    """Solve a sample by an agent with a shell in its sandbox; by one answer where it has none."""
+    work, answer = as_solver(react(tools=[bash(timeout=COMMAND_SECONDS, user=AGENT_USER)])), generate()
+
+    async def solve(state: TaskState, generate_answer: Generate) -> TaskState:
+        return await (work if state.metadata["image"] else answer)(state, generate_answer)
+
+    return solve
+
+
 def build_sample(row: dict[str, Any], kind: str) -> Sample:
     """Return the sample of a row with a sandbox of that kind."""
-    if kind == "docker":
+    if not row["image"]:
+        spec = None
+    elif kind == "docker":
         service = ComposeService(
             image=row["image"], command="tail -f /dev/null", init=True, working_dir=row["workdir"], cpus=row["cpus"]
         )
@@ -76,7 +89,8 @@ def verify_submission(kind: str) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         row = read_row(str(state.sample_id))
-        submission = extract_submission(state.output.completion) if kind == "none" else await collect_submission(row)
+        is_answer = kind == "none" or not row["image"]
+        submission = extract_submission(state.output.completion) if is_answer else await collect_submission(row)
         reward = await asyncio.to_thread(require_reward, row, submission)
         answer = submission if isinstance(submission, str) else submission.decode(errors="replace")
         return Score(value=reward, answer=answer)

@@ -7,9 +7,12 @@ A row is a mapping with `image`, `verifier` (base64 of a .tar.gz, the folder /te
 `verifier_seconds`. The verifier runs as root in a fresh container of the image without network; the code under test
 runs there as an ordinary user without access to the verifier. Files are copied, nothing is mounted, so the engine may
 be a remote one (DOCKER_HOST). None is not 0: leave the rollout out of the batch, or grade it again.
+
+A row without an image is a review. Nothing of it is executed: its findings are compared with the known defects here.
 """
 
 import base64
+import importlib.util
 import io
 import json
 import logging
@@ -78,6 +81,8 @@ def compute_rewards(row, submission, engine=None):
     content = submission if isinstance(submission, bytes) else _encode(submission)
     if len(content) > MAX_SUBMISSION_BYTES:
         content = b"too large\n"  # cannot be applied or parsed, so it earns 0
+    if not row["image"]:
+        return _grade_review(row, content)
     with _Container(row, engine or os.environ.get("MERGEMILL_DOCKER", "docker")) as container:
         container.copy_in(_pack(row, content))
         output = container.run(float(row["verifier_seconds"]) + GRACE_SECONDS)
@@ -100,6 +105,27 @@ def extract_submission(text):
 def read_gold(row):
     """Return the gold submission of a row as bytes. It earns 1; an agent must not see it."""
     return base64.b64decode(row["gold_submission"])
+
+
+def _grade_review(row, submission):
+    """Return the numbers of a review, by the module `mergemill_review.py` beside this one."""
+    place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mergemill_review.py")
+    spec = importlib.util.spec_from_file_location("mergemill_review", place)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    files = {name: content for name, content, _ in _read_verifier(row)}
+    defects = json.loads(files["task.json"])["defects"]
+    found = module.grade_findings(submission, defects, json.loads(files["files.json"]))
+    return {"reward": found.value, **found.parts, "tampering": 0.0}
+
+
+def _read_verifier(row):
+    """Yield path, content and mode of the verifier's files."""
+    verifier = row["verifier"]
+    raw = verifier if isinstance(verifier, bytes) else base64.b64decode(verifier)
+    with tarfile.open(fileobj=io.BytesIO(raw), mode="r:gz") as files:
+        for member in files:
+            yield member.name, files.extractfile(member).read(), member.mode
 
 
 class _Container:
@@ -174,11 +200,8 @@ def _pack(row, submission):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
         _add(tar, VERIFIER_FOLDER, None, 0o700)
-        verifier = row["verifier"]
-        raw = verifier if isinstance(verifier, bytes) else base64.b64decode(verifier)
-        with tarfile.open(fileobj=io.BytesIO(raw), mode="r:gz") as files:
-            for member in files:
-                _add(tar, VERIFIER_FOLDER + "/" + member.name, files.extractfile(member).read(), member.mode)
+        for name, content, mode in _read_verifier(row):
+            _add(tar, VERIFIER_FOLDER + "/" + name, content, mode)
         for folder in ("logs", "logs/artifacts", "logs/verifier"):
             _add(tar, folder, None, 0o755)
         _add(tar, row["submission_path"].lstrip("/"), submission, 0o644)

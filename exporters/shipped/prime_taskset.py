@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import verifiers.v1 as vf
-from mergemill_tasks.mergemill_reward import read_gold, require_reward
+from mergemill_tasks.mergemill_reward import extract_submission, read_gold, require_reward
 from verifiers.v1.utils import loaders
 
 TASKS = Path(__file__).with_name("tasks.jsonl")
@@ -97,6 +97,21 @@ class MergemillTask(vf.Task[MergemillData, MergemillState]):
         return await grade(row, await self._collect(row, runtime), runtime) == 1
 
 
+class MergemillReviewTask(MergemillTask):
+    """A review: the answer is the submission, and it is graded here, so that any runtime will do."""
+
+    NEEDS_CONTAINER = False
+
+    async def finalize(self, trace: vf.Trace, runtime: vf.Runtime) -> None:
+        """Take the submission from the answer."""
+        trace.state.submission = extract_submission(trace.last_reply).encode(errors="replace").decode("latin-1")
+
+    async def validate(self, runtime: vf.Runtime) -> bool:
+        """Hand in the known defects and return whether they earn 1."""
+        row = read_row(str(self.data.id))
+        return await grade(row, read_gold(row), runtime) == 1
+
+
 class MergemillTaskset(vf.Taskset[MergemillTask, MergemillTasksetConfig]):
     """The tasks of this package in the order of their names."""
 
@@ -105,7 +120,8 @@ class MergemillTaskset(vf.Taskset[MergemillTask, MergemillTasksetConfig]):
         for row in iterate_rows():
             is_wanted = self.config.split in (None, row["split"])
             if is_wanted and (not self.config.kinds or row["kind"] in self.config.kinds):
-                yield MergemillTask(build_data(row), self.config.task)
+                kind = MergemillTask if row["image"] else MergemillReviewTask
+                yield kind(build_data(row), self.config.task)
 
 
 def load_environment(config: vf.EnvConfig | None = None) -> vf.Env:
@@ -121,9 +137,9 @@ def build_data(row: dict[str, Any]) -> MergemillData:
         id=row["instance_id"],
         name=row["instance_id"],
         prompt=row["prompt"],
-        image=row["image"],
-        workdir=row["workdir"],
-        agent_user="mergemill",
+        image=row["image"] or None,
+        workdir=row["workdir"] or None,
+        agent_user="mergemill" if row["image"] else None,
         resources=vf.TaskResources(cpu=row["cpus"], memory=row["memory_mb"] / 1024),
         timeout=vf.TaskTimeout(finalize=COLLECT_SECONDS + 60, scoring=3 * (row["verifier_seconds"] + 60)),
         facts={name: value for name, value in row.items() if name not in columns},
@@ -131,7 +147,9 @@ def build_data(row: dict[str, Any]) -> MergemillData:
 
 
 async def grade(row: dict[str, Any], submission: bytes, runtime: vf.Runtime) -> float:
-    """Return the reward of a submission, from a fresh container of the same kind as the agent's."""
+    """Return the reward of a submission, from a fresh container of the agent's kind; a review needs none."""
+    if not row["image"]:
+        return await asyncio.to_thread(require_reward, row, submission)
     if runtime.type in ("docker", "podman"):
         return await asyncio.to_thread(require_reward, row, submission, runtime.type)
     raise vf.TaskError(f"{runtime.type}: submissions are graded by docker or podman only")

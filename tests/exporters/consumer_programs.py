@@ -26,9 +26,10 @@ from mergemill_inspect.tasks import mergemill, read_row
 @solver
 def hand_in(mode, kind):
     async def solve(state, generate):
-        gold = read_gold(read_row(str(state.sample_id)))
-        if mode == "gold" and kind == "none":
-            state.output = ModelOutput.from_content("mockllm", f"Here:\\n```diff\\n{gold.decode()}```\\n")
+        row = read_row(str(state.sample_id))
+        gold = read_gold(row)
+        if mode == "gold" and (kind == "none" or not row["image"]):
+            state.output = ModelOutput.from_content("mockllm", f"Here:\\n```\\n{gold.decode()}```\\n")
         elif mode == "gold":
             await sandbox().write_file("/tmp/gold.patch", gold)
             assert await sandbox().read_file("/tmp/gold.patch", text=False) == gold

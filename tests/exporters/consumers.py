@@ -225,8 +225,9 @@ def _grade_harbor(bundle: Path, folder: Path) -> Rewards:
 def _grade_verifiers(bundle: Path, folder: Path) -> Rewards:
     command = install("verifiers==0.4.0", sys.executable)
     site = install_bundle(bundle, folder / "site")
-    words = ["vf-validate", "mergemill-tasks", "--runtime.type", "docker", "--rich", "False", "-o", folder / "out"]
-    run_command(command, *words, cwd=folder, path=site)
+    base = ensure_base("python", "3.11", make_services(folder)).name  # for tasks that name no image
+    words = ["--runtime.type", "docker", "--runtime.image", base, "--rich", "False", "-o", folder / "out"]
+    run_command(command, "vf-validate", "mergemill-tasks", *words, cwd=folder, path=site)
     [results] = (folder / "out").rglob("results.jsonl")
     rows = [json.loads(line) for line in results.read_text().splitlines()]
     return {

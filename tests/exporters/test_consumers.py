@@ -16,6 +16,9 @@ from tests.sample import make_sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(1800)]
 
+LIST_FORMATS = ("swebench", "swe-smith", "multi-swe-bench")
+"""Formats without reviews."""
+
 DATASETS_RUN = """\
 import json, sys
 from datasets import load_dataset
@@ -37,10 +40,10 @@ print(json.dumps({name: sum(len(split) for split in found.values()) for name, fo
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder with a bundle of each format, exported from the sample's two bug fixes."""
+    """Folder with a bundle of each format, exported from the sample's two bug fixes and their reviews."""
     folder = tmp_path_factory.mktemp("bundles")
     make_sample(folder / "greet")
-    ran = run_mergemill("run", "git:greet", cwd=folder)
+    ran = run_mergemill("run", "git:greet", "--kind", "bugfix,review", cwd=folder)
     assert ran.exit_code == 0, ran.stderr
     for format_name in FORMATS:
         exported = run_mergemill("export", "--format", format_name, "--out", format_name, cwd=folder)
@@ -59,7 +62,8 @@ def test_every_format_has_a_consumer() -> None:
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_consumer_of_a_format_rewards_gold_alone(format_name: str, bundles: Path, tmp_path: Path) -> None:
     names = list_names(bundles / format_name)
-    assert len(names) == 2
+    kinds = {name.split(".")[1].rstrip("-0123456789") for name in names}
+    assert kinds == {"bugfix", *([] if format_name in LIST_FORMATS else ["review"])}
     assert CONSUMERS[format_name].grade(bundles / format_name, tmp_path) == dict.fromkeys(names, (1, 0))
 
 
@@ -79,11 +83,35 @@ def test_a_task_of_verifiers_has_no_hidden_columns(bundles: Path, tmp_path: Path
         "assert not any({*task.data.model_dump(), *task.data.facts} & {*HIDDEN} for task in tasks);"
         "print(len(tasks))"
     )
-    assert run_command(command, "python", "-c", program, cwd=tmp_path, path=site).split() == ["2"]
+    assert run_command(command, "python", "-c", program, cwd=tmp_path, path=site).split() == [
+        str(len(list_names(bundles / "verifiers")))
+    ]
 
 
 def test_datasets_loads_the_rows_of_every_format_that_has_some(bundles: Path, tmp_path: Path) -> None:
     command = install("datasets==5.2.0", sys.executable)
     output = run_command(command, "python", "-c", DATASETS_RUN, bundles, cwd=tmp_path)
     counts = json.loads(output.splitlines()[-1])
-    assert set(counts.values()) == {2}
+    expected = {name: len(list_names(bundles / name.split()[0])) for name in counts}
+    assert counts == expected | {"nemo-gym": min(5, expected["nemo-gym"])}
+
+
+INSPECT_REVIEW = """\
+import json
+from inspect_ai import eval
+from inspect_ai.model import ModelOutput, get_model
+from mergemill_inspect.mergemill_reward import read_gold
+from mergemill_inspect.tasks import iterate_rows, mergemill
+golds = [f"```json\\n{read_gold(row).decode()}```" for row in iterate_rows() if row["kind"] == "review"]
+model = get_model("mockllm/model", custom_outputs=[ModelOutput.from_content("mockllm", gold) for gold in golds])
+[log] = eval(mergemill(kinds="review", sandbox="mergemill_engine"), model=model, display="none", max_samples=1)
+assert log.status == "success", log.error
+print(json.dumps([sample.scores["verify_submission"].value for sample in log.samples]))
+"""
+
+
+def test_the_package_for_inspect_takes_the_findings_of_a_review_from_an_answer(bundles: Path, tmp_path: Path) -> None:
+    command = install("inspect-ai==0.3.285", sys.executable)
+    site = install_bundle(bundles / "inspect", tmp_path / "site")
+    output = run_command(command, "python", "-c", INSPECT_REVIEW, cwd=tmp_path, path=site)
+    assert set(json.loads(output.splitlines()[-1])) == {1}

@@ -25,9 +25,12 @@ import yaml
 import exporters
 from exporters.parquet import ParquetShards
 from exporters.rows import TRAINING_TYPES
+from taskdb.oracles import Defect, ReviewOracle
 from taskdb.records import Task
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
+from tests.exporters.test_verifiers import REVIEWS, TEXT, make_review_task
+from verifiers.rewards import grade
 
 TRAINING_FORMATS = ("verl", "skyrl", "slime", "nemo-gym", "verifiers", "inspect")
 TASK_COLUMNS = {
@@ -326,6 +329,46 @@ def test_the_reward_function_of_each_trainer_grades_an_answer(tmp_path: Path, mo
     for answer, reward in ((f"Done.\n```diff\n{gold}```\n", 1), ("I give up.", 0)):
         assert module.compute_score(row["data_source"], answer, truth, extra_info=row["extra_info"]) == reward
     monkeypatch.delitem(sys.modules, "mergemill_reward")
+
+
+@pytest.mark.parametrize("defects", [(Defect(path="shop.py", first_line=40, last_line=42, claim="Off by one"),), ()])
+def test_a_review_holds_its_material_in_the_prompt_and_is_graded_without_an_engine(
+    defects: tuple[Defect, ...], tmp_path: Path
+) -> None:
+    services = make_services(tmp_path)
+    task = make_review_task(services, *defects)
+    out = export("slime", [task], tmp_path / "out")
+    [line] = read_lines(out / "test.jsonl")
+    row, prompt = line["metadata"], line["prompt"][0]["content"]
+    assert (row["image"], row["workdir"]) == ("", "")
+    assert TEXT in prompt
+    assert "cart.py" not in prompt, "a path that leads out"
+    assert "Off by one" not in prompt
+    assert "/review" not in prompt, "there is no such folder"
+    module = load_reward_module(out)
+    rewards = {name: module.compute_reward(row, review, engine="no-such-engine") for name, review in REVIEWS.items()}
+    assert rewards == {name: grade(task, services, review).value for name, review in REVIEWS.items()}
+    assert module.compute_reward(row, module.read_gold(row), engine="no-such-engine") == 1
+    assert rewards["missing"] == 0
+
+
+@pytest.mark.parametrize("format_name", TRAINING_FORMATS)
+def test_every_copy_of_the_reward_module_grades_reviews(format_name: str, tmp_path: Path) -> None:
+    out = export(format_name, [make_review_task(make_services(tmp_path))], tmp_path / "out")
+    [place] = [path.parent for path in out.rglob("mergemill_reward.py")]
+    assert (place / "mergemill_review.py").is_file()
+    assert len(list(out.glob("*/review.tar.gz"))) == 1
+
+
+def test_a_fence_is_longer_than_those_of_the_files_under_review(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    text = "Usage:\n\n````\nrun\n````"
+    task = make_review_task(services)
+    assert isinstance(task.oracle, ReviewOracle)
+    files = services.artifacts.put_text(json.dumps({"README.md": text}))
+    task = task.model_copy(update={"oracle": task.oracle.model_copy(update={"files": files})})
+    [line] = read_lines(export("slime", [task], tmp_path / "out") / "test.jsonl")
+    assert f"`````\n{text}\n`````\n" in line["prompt"][0]["content"]
 
 
 def test_the_columns_of_all_training_formats_are_pinned() -> None:
