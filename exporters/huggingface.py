@@ -115,7 +115,10 @@ assert compute_reward(rows[0], "") == 0
 ```
 
 `verifier` is a base64 .tar.gz. It runs in a fresh container of `image` without network; None is a failed evaluation,
-not a 0. A row without an image is a review, which needs no container. `patch`, `test_patch`, `setup_patch`, `gold_submission` and `verifier` must be hidden from agents.
+not a 0.
+A row without an image is a review, which needs no container.
+
+`patch`, `test_patch`, `setup_patch`, `gold_submission` and `verifier` must be hidden from agents.
 """
 
 
