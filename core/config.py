@@ -5,8 +5,12 @@ Precedence: option, environment, `mergemill.toml` in the working directory, defa
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
 from datetime import date
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -56,7 +60,6 @@ class Settings(BaseSettings):
         frozen=True,
         extra="forbid",
         env_ignore_empty=True,
-        use_attribute_docstrings=True,
     )
 
     db: str = "sqlite:///mergemill.db"
@@ -261,6 +264,25 @@ class Settings(BaseSettings):
         """Return the sources in order of precedence: options, environment, mergemill.toml."""
         del dotenv_settings, file_secret_settings
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+@cache
+def describe_settings() -> dict[str, str]:
+    """Return name of a setting -> its description, the text below it in `Settings`.
+
+    Pydantic can collect these texts, but takes longer for it than for the rest of the class.
+    """
+    module = ast.parse(Path(__file__).read_text(encoding="utf-8"))
+    body = next(one.body for one in module.body if isinstance(one, ast.ClassDef) and one.name == Settings.__name__)
+    return {
+        setting.target.id: inspect.cleandoc(below.value.value)
+        for setting, below in pairwise(body)
+        if isinstance(setting, ast.AnnAssign)
+        and isinstance(setting.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
 
 
 def _check_url(value: str, advice: str) -> str:

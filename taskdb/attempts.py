@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from typing import Any
+
+from sqlalchemy import Connection, text
 
 from taskdb.records import Attempt, Environment, PullRequest, Rejection
-from taskdb.store import Store
+from taskdb.store import Store, load_field
 
 _CURRENT = text("SELECT environment, rejection FROM changes WHERE pull_request = :id")
 
@@ -13,10 +15,18 @@ _CURRENT = text("SELECT environment, rejection FROM changes WHERE pull_request =
 def load_attempts(store: Store, change: PullRequest) -> tuple[Attempt, ...]:
     """Return the attempts at the change's current environment or rejection, oldest first."""
     with store.read_transaction() as connection:
-        row = connection.execute(_CURRENT, {"id": change.id}).first()
+        return read_attempts(connection, change)
+
+
+def read_attempts(connection: Connection, change: PullRequest) -> tuple[Attempt, ...]:
+    """Return what `load_attempts` does."""
+    row = connection.execute(_CURRENT, {"id": change.id}).first()
+    found: list[Any] = []
     if row and row.environment:
-        return store.get(Environment, row.environment).attempts
-    return store.get(Rejection, row.rejection).attempts if row and row.rejection else ()
+        found = load_field(connection, Environment, row.environment, "attempts") or []
+    elif row and row.rejection:
+        found = load_field(connection, Rejection, row.rejection, "attempts") or []
+    return tuple(Attempt.model_validate(one) for one in found)
 
 
 def find_transcript(store: Store, change: PullRequest) -> str | None:

@@ -114,15 +114,15 @@ def find_pending_work(row: Any, derived: Iterable[Any], scope: Scope, *, paired:
     stage = None if rejecting_stage else next(missing, None)
     if stage is None and row.set_aside in scope.retry:  # the same verdict would be rejected again
         stage = Stage.JUDGE
-    derived_kinds, rejected_kinds, tasks = set[Kind](), set[Kind](), list[str]()
+    derived_kinds, rejected_kinds, tasks = set[str](), set[str](), list[str]()
     for one in derived:
-        kind, is_retried = Kind(one.kind), one.reason in scope.retry
+        is_retried = one.reason in scope.retry
         if one.task is not None:
-            derived_kinds.add(kind)
-            if one.certificate is None and kind in scope.certified and (one.reason is None or is_retried):
+            derived_kinds.add(one.kind)
+            if one.certificate is None and one.kind in scope.certified and (one.reason is None or is_retried):
                 tasks.append(one.task)
         elif not is_retried:
-            rejected_kinds.add(kind)
+            rejected_kinds.add(one.kind)
     brings_tests = row.test_lines is None or row.test_lines > 0
     kinds = tuple(
         iter_open_kinds(scope.kinds, derived_kinds, rejected_kinds, row.change_kind, brings_tests=brings_tests)

@@ -134,3 +134,12 @@ def list_sources(connection: Connection) -> list[str]:
     """Return the sources of all changes."""
     query = text("SELECT DISTINCT source FROM funnel_count WHERE dimension = '' AND source <> '' ORDER BY source")
     return list(connection.execute(query).scalars())
+
+
+def count_candidates_of(connection: Connection, sources: Sequence[str]) -> dict[str, int]:
+    """Return source -> number of candidates; the empty source stands for all."""
+    found = Counter[str]()
+    for source in sources:
+        rows = connection.execute(_READ_FUNNEL, {"source": source, "dimension": ""})
+        found[source] = sum(row.n for row in rows if row.outputs.startswith("c"))
+    return found

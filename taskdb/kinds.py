@@ -65,8 +65,8 @@ class Prerequisites:
 
 def iter_open_kinds(
     wanted: Mapping[Kind, Prerequisites],
-    derived: Collection[Kind],
-    rejected: Collection[Kind],
+    derived: Collection[str],
+    rejected: Collection[str],
     change_kind: str | None,
     *,
     brings_tests: bool = True,

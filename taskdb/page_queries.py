@@ -118,16 +118,20 @@ def count_facets(store: Store, filters: TaskFilters, columns: Sequence[str]) -> 
     values of all tasks are returned, with None for their number.
     """
     with store.read_transaction() as connection:
-        counters = {column: counts.read_task_counts(connection, column) for column in columns}
-        if filters == TaskFilters():
-            return {column: dict(values) for column, values in counters.items()}
-        query = filters.apply(select(*(TASKS.c[column] for column in columns))).limit(MAX_COUNTED + 1)
-        rows = connection.execute(query).all()
+        rows: Sequence[Any] = ()
+        if filters != TaskFilters():
+            query = filters.apply(select(*(TASKS.c[column] for column in columns))).limit(MAX_COUNTED + 1)
+            rows = connection.execute(query).all()
+        if filters == TaskFilters() or len(rows) > MAX_COUNTED:
+            counters = {column: counts.read_task_counts(connection, column) for column in columns}
     if len(rows) > MAX_COUNTED:
         return {column: dict.fromkeys(values) for column, values in counters.items()}
+    if filters == TaskFilters():
+        return {column: dict(values) for column, values in counters.items()}
     found: dict[str, dict[str, int | None]] = {}
     for column, values in zip(columns, zip(*rows, strict=True), strict=False):
-        found[column] = dict(Counter(value for value in values if value is not None))
+        counted: dict[str | None, int] = Counter(values)
+        found[column] = {value: n for value, n in counted.items() if value is not None}
     return found
 
 

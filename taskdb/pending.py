@@ -17,7 +17,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func,
 
 from taskdb.chains import STAGE_COLUMNS, PendingWork, Scope, find_pending_work
 from taskdb.columns import CHANGE_LISTING as _LISTED
-from taskdb.counts import list_sources
+from taskdb.counts import count_candidates_of, list_sources
 
 _NEWEST_FIRST = (_LISTED.c.merged_at.desc(), _LISTED.c.name)
 _PART = 500
@@ -104,7 +104,7 @@ def select_open_changes(
         states: open states.
         where: a further condition on `change_listing`, for changes that the limit counts.
     """
-    conditions = [_LISTED.c.candidate.is_not(None), *_build_conditions(scope)]
+    conditions = _build_conditions(scope)
     if where is not None:
         conditions.append(where)
     if not states:
@@ -117,7 +117,7 @@ def select_open_changes(
 
 def count_open_changes(connection: Connection, scope: Scope, states: set[int]) -> int:
     """Return the number of changes that `select_open_changes` selects."""
-    conditions = [_LISTED.c.candidate.is_not(None), *_build_conditions(scope)]
+    conditions = _build_conditions(scope)
     if not states:
         return 0
     if scope.limit is not None:
@@ -133,7 +133,8 @@ def _select_limited(
     found = list[Any]()
     for source in scope.sources or list_sources(connection):
         query = select(_LISTED.c.change, _LISTED.c.state, _LISTED.c.merged_at, _LISTED.c.name)
-        newest = query.where(*conditions, _LISTED.c.source == source).order_by(*_NEWEST_FIRST).limit(scope.limit)
+        of_source = (_LISTED.c.source == source, _LISTED.c.candidate.is_not(None))
+        newest = query.where(*conditions, *of_source).order_by(*_NEWEST_FIRST).limit(scope.limit)
         found += [row for row in connection.execute(newest) if row.state in states]
     found.sort(key=lambda row: row.name)
     found.sort(key=lambda row: row.merged_at, reverse=True)
@@ -142,15 +143,22 @@ def _select_limited(
 
 def count_candidates(connection: Connection, scope: Scope) -> int:
     """Return the number of candidates in a scope."""
-    conditions = [_LISTED.c.candidate.is_not(None), *_build_conditions(scope)]
-    query = select(_LISTED.c.source, func.count().label("n")).where(*conditions).group_by(_LISTED.c.source)
+    conditions = _build_conditions(scope)
+    if not conditions:
+        sources = scope.sources or ([""] if scope.limit is None else list_sources(connection))
+        return sum(_limit(scope, n) for n in count_candidates_of(connection, sources).values())
+    query = select(_LISTED.c.source, func.count().label("n")).where(_LISTED.c.candidate.is_not(None), *conditions)
     if scope.sources:
         query = query.where(_LISTED.c.source.in_(scope.sources))
-    counts = [row.n for row in connection.execute(query)]
-    return sum(counts if scope.limit is None else (min(n, scope.limit) for n in counts))
+    return sum(_limit(scope, row.n) for row in connection.execute(query.group_by(_LISTED.c.source)))
+
+
+def _limit(scope: Scope, n: int) -> int:
+    return n if scope.limit is None else min(n, scope.limit)
 
 
 def _select_open(query: Select[Any], scope: Scope, states: set[int]) -> Select[Any]:
+    """Return the query with the states and sources of a scope; a change that has a state has a candidate."""
     if scope.sources:
         query = query.where(_LISTED.c.source.in_(scope.sources))
     return query.where(_LISTED.c.state.in_(sorted(states)))

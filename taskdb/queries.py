@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Select, and_, bindparam, column, func, or_, select, table, text
+from sqlalchemy import Connection, Select, Subquery, and_, bindparam, column, func, or_, select, table, text
 
 from core.errors import InputError
 from taskdb import counts, search
 from taskdb.artifacts import Artifacts
-from taskdb.attempts import load_attempts
+from taskdb.attempts import read_attempts
+from taskdb.collation import ByteOrder
 from taskdb.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
 from taskdb.record_tables import TABLE_NAMES, get_record_clause
 from taskdb.records import (
@@ -29,11 +31,12 @@ from taskdb.records import (
 )
 from taskdb.selection import TASKS as _TASKS
 from taskdb.selection import TaskFilters
-from taskdb.store import Store, read_records
+from taskdb.store import Store, load_field, load_record, read_records
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
-from taskdb.where import ByteOrder
 
+_KEPT_QUERIES = 128
+"""Queries that are kept for their filters: building one takes as long as reading a page of a list."""
 LIST_KEYS = (
     "id",
     "name",
@@ -71,11 +74,21 @@ def list_tasks(
     Raises:
         InputError: there is no task `after`.
     """
-    query = filters.apply(select(*(_TASKS.c[name] for name in columns))).order_by(*_NEWEST_FIRST).limit(limit)
+    query = _choose(_build_list_query, filters)(filters, tuple(columns)).limit(limit)
     with store.read_transaction() as connection:
         if after is not None:
             query = _continue_after(query, _find_position(connection, after))
-        return [dict(row) for row in connection.execute(query).mappings()]
+        return [dict(zip(columns, row, strict=True)) for row in connection.execute(query)]
+
+
+@lru_cache(maxsize=_KEPT_QUERIES)
+def _build_list_query(filters: TaskFilters, columns: tuple[str, ...]) -> Select[Any]:
+    return filters.apply(select(*(_TASKS.c[name] for name in columns))).order_by(*_NEWEST_FIRST)
+
+
+def _choose(build: Any, filters: TaskFilters) -> Any:
+    """Return a function that builds queries; one for many ids does not keep them."""
+    return build.__wrapped__ if filters.ids is not None or filters.excluded_ids else build
 
 
 _NEWEST_FIRST = (_TASKS.c.created_at.desc(), _TASKS.c.name, _TASKS.c.id)
@@ -166,18 +179,22 @@ def search_tasks(
     name or repository counts ten times one in the statement.
     """
     with store.read_transaction() as connection:
-        hits = search.build_hits(connection, words)
-        if hits is None:
+        match = search.build_match(connection, words)
+        if match is None:
             return []
-        query = select(*(TASK_LISTING.c[name] for name in LIST_KEYS)).join_from(
-            TASK_LISTING, hits, hits.c.task == TASK_LISTING.c.task
-        )
-        best = filters.apply(query, dict(TASK_LISTING.c)).order_by(
-            hits.c.badness, TASK_LISTING.c.created_at.desc(), TASK_LISTING.c.name
-        )
-        rows = [dict(row) for row in connection.execute(best.limit(limit)).mappings()]
+        query = _choose(_build_search_query, filters)(search.get_hits(connection), filters).limit(limit)
+        found = connection.execute(query, {"words": match})
+        rows = [dict(zip(LIST_KEYS, row, strict=True)) for row in found]
         statements = dict(search.read_statements(connection, [row["id"] for row in rows]))
     return [row | {"snippet": search.make_snippet(statements[row["id"]], words)} for row in rows]
+
+
+@lru_cache(maxsize=_KEPT_QUERIES)
+def _build_search_query(hits: Subquery, filters: TaskFilters) -> Select[Any]:
+    query = select(*(TASK_LISTING.c[name] for name in LIST_KEYS))
+    found = query.join_from(TASK_LISTING, hits, hits.c.task == TASK_LISTING.c.task)
+    order = (hits.c.badness, TASK_LISTING.c.created_at.desc(), TASK_LISTING.c.name)
+    return filters.apply(found, dict(TASK_LISTING.c)).order_by(*order)
 
 
 def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
@@ -185,7 +202,7 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
     with store.read_transaction() as connection:
         query = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id == task.id)
         row = connection.execute(query).mappings().first()
-        parents = _list_ancestors(connection, task.id, (Task,))
+        parents = _list_task_ancestors(connection, task.id)
         tags = _load_tags(connection, parents[-1])
         verdict = _load_verdict(connection, task.parent)
     listed = dict(row) if row else _build_superseded_row(task)
@@ -388,10 +405,12 @@ def resolve_task(store: Store, word: str) -> Task:
             row.id: row.name
             for row in connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
         }
-        current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})} if found else set()
-    if word not in found and len(current) == 1:
-        return store.get(Task, current.pop())  # superseded chains of the change do not make its name ambiguous
-    return store.get(Task, _require_single(found, word, "task"))
+        current = set(found)
+        if len(found) > 1:
+            current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})}
+        if word not in found and len(current) == 1:  # superseded chains of the change do not make its name ambiguous
+            return load_record(connection, Task, current.pop())
+        return load_record(connection, Task, _require_single(found, word, "task"))
 
 
 def resolve_change(store: Store, word: str) -> PullRequest:
@@ -405,10 +424,10 @@ def resolve_change(store: Store, word: str) -> PullRequest:
         found = {row.pull_request: f"{row.name} of {row.source}" for row in connection.execute(query, {"word": word})}
         if not found:
             named = connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
-            found = {_list_ancestors(connection, row.id, (Task,))[-1]: row.name for row in named}
+            found = {_list_task_ancestors(connection, row.id)[-1]: row.name for row in named}
         if not found:
             found = _find_changes_by_id(connection, word)
-    return store.get(PullRequest, _require_single(found, word, "change"))
+        return load_record(connection, PullRequest, _require_single(found, word, "change"))
 
 
 _MATCHING_TASKS = text("""SELECT id, name FROM task WHERE name = :word
@@ -444,10 +463,20 @@ def _require_single(found: dict[str, str], word: str, what: str) -> str:
     raise InputError(f"{word} is ambiguous, {len(found)} {what}s match: {matches}")
 
 
-def _list_ancestors(connection: Connection, key: str, kinds: Sequence[type[Any]] = ()) -> list[str]:
-    """Return the ids of a record's ancestors, its parent first, its change last. `kinds`: what the record may be."""
+def _list_task_ancestors(connection: Connection, key: str) -> list[str]:
+    """Return what `_list_ancestors` does for a task."""
+    return list(dict.fromkeys(one for one in connection.execute(_TASK_ANCESTORS, {"id": key}).one() if one))
+
+
+_TASK_ANCESTORS = text("""SELECT t.parent, v.parent AS environment, c.id, c.parent AS change
+                          FROM task t JOIN candidate c ON c.id = t.candidate LEFT JOIN verification v ON v.id = t.parent
+                          WHERE t.id = :id""")
+
+
+def _list_ancestors(connection: Connection, key: str) -> list[str]:
+    """Return the ids of a record's ancestors, its parent first, its change last."""
     above: list[str] = []
-    kinds = kinds or _WITH_PARENT
+    kinds: Sequence[type[Any]] = _WITH_PARENT
     while True:
         for kind in kinds:
             parent = connection.execute(_PARENT_OF[kind], {"id": key}).scalar()
@@ -485,15 +514,11 @@ def explain_change(store: Store, change: PullRequest) -> dict[str, Any]:
         key = {"source": change.source, "name": change.name}
         events = [dict(row) for row in connection.execute(_EVENTS, key).mappings()]
         ids = [row.id for row in connection.execute(_TASK_IDS, key)]
-        published = connection.execute(_PUBLISHED, {"id": change.id}).first()
+        published = _load_published(connection, change)
         tags = _load_tags(connection, change.id)
         verification = connection.execute(_VERIFIED, {"id": change.id}).scalar()
         verdict = _load_verdict(connection, verification) if verification else None
-    published_verdict: PublishedVerdict | None = None
-    if published and published.task:
-        published_verdict = store.get(Task, published.task).published
-    elif published and published.rejection:
-        published_verdict = store.get(Rejection, published.rejection).published
+        attempts = read_attempts(connection, change)
     for event in events:
         event["ok"] = bool(event["ok"])
         if event["kind"] is None:
@@ -503,11 +528,22 @@ def explain_change(store: Store, change: PullRequest) -> dict[str, Any]:
         "source": change.source,
         "events": events,
         "tasks": ids,
-        "published": _dump_published(published_verdict),
+        "published": _dump_published(published),
         "tags": tags,
         "verdict": verdict,
-        "attempts": [one.model_dump(mode="json") for one in load_attempts(store, change)],
+        "attempts": [one.model_dump(mode="json") for one in attempts],
     }
+
+
+def _load_published(connection: Connection, change: PullRequest) -> PublishedVerdict | None:
+    """Return the published verdict on a change that its current task or rejection holds."""
+    row = connection.execute(_PUBLISHED, {"id": change.id}).first()
+    found: Any = None
+    if row and row.task:
+        found = load_field(connection, Task, row.task, "published")
+    elif row and row.rejection:
+        found = load_field(connection, Rejection, row.rejection, "published")
+    return PublishedVerdict.model_validate(found) if found else None
 
 
 def _load_tags(connection: Connection, change: str) -> dict[str, Any] | None:
@@ -525,7 +561,7 @@ def _load_verdict(connection: Connection, verification: str) -> dict[str, Any] |
 _CHAIN_FIELDS = {"parent", "candidate", "name"}
 _VERDICT_OF = text("SELECT id, body FROM verdict WHERE parent = :id ORDER BY seq DESC LIMIT 1")
 _VERIFIED = text("SELECT verification FROM changes WHERE pull_request = :id")
-_TAGS_OF = text("SELECT g.id, g.body FROM change h JOIN tagging g ON g.id = h.tagging WHERE h.pull_request = :id")
+_TAGS_OF = text("SELECT g.id, g.body FROM changes h JOIN tagging g ON g.id = h.tags WHERE h.pull_request = :id")
 
 
 def find_rejection_log(store: Store, change: PullRequest) -> str | None:

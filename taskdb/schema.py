@@ -22,6 +22,8 @@ REVISION = "0008"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"
+_CACHE_KIB = 16 * 1024
+"""Pages that a connection keeps: with SQLite's 2 MiB one search reads again what the last one has read."""
 LOCK_SECONDS = 30
 """Maximum wait for another process that is writing."""
 
@@ -203,19 +205,21 @@ def _build_read_only_url(path: Path) -> URL:
 
 def _configure_read_only(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
+    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     """Set explicit transactions, WAL (readers and the writer do not block each other) and foreign keys."""
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"cache_size=-{_CACHE_KIB}"):
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: Connection) -> None:
     # A writer takes the lock at once: a transaction that turns from reading to writing cannot wait for it.
     writes = connection.get_execution_options().get("write")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    driver: sqlite3.Connection = connection.connection.driver_connection  # type: ignore[assignment]
+    driver.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 # ------------------------------------------------------------------------------------------------------ errors

@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Subquery, bindparam, column, text
+from sqlalchemy import Connection, Subquery, TextClause, bindparam, column, text
 
 from taskdb.bodies import decompress_body
 from taskdb.records import Record, Task
@@ -88,29 +89,39 @@ def add_texts(connection: Connection, texts: Iterable[tuple[int, str, str]]) -> 
         connection.execute(_ADD_SQLITE if _is_sqlite(connection) else _ADD_POSTGRESQL, rows)
 
 
-def build_hits(connection: Connection, words: Sequence[str]) -> Subquery | None:
-    """Return the tasks that contain all words as columns `task` (its `seq`) and `badness`, the best match lowest.
-
-    None when there is no word to look for.
-    """
+def build_match(connection: Connection, words: Sequence[str]) -> str | None:
+    """Return the parameter `words` of `get_hits` for tasks that contain all words, or None without a word."""
     wanted = [part for word in words for part in split_words(word)]
-    if not wanted:
-        return None
     if _is_sqlite(connection):
-        query, value = _FIND_SQLITE, " ".join(f'"{word}"*' for word in wanted)
-    else:
-        query, value = _FIND_POSTGRESQL, " & ".join(f"'{word}':*" for word in wanted)
-    return query.bindparams(words=value).columns(column("task"), column("badness")).subquery("hits")
+        return " ".join(f'"{word}"*' for word in wanted) or None
+    return " & ".join(f"'{word}':*" for word in wanted) or None
+
+
+def get_hits(connection: Connection) -> Subquery:
+    """Return the tasks that match as columns `task` (its `seq`) and `badness`, the best match lowest."""
+    return _HITS_SQLITE if _is_sqlite(connection) else _HITS_POSTGRESQL
+
+
+def _build_hits(query: TextClause) -> Subquery:
+    return query.columns(column("task"), column("badness")).subquery("hits")
+
+
+_HITS_SQLITE, _HITS_POSTGRESQL = _build_hits(_FIND_SQLITE), _build_hits(_FIND_POSTGRESQL)
 
 
 def make_snippet(statement: str, words: Sequence[str]) -> str:
     """Return the part of a statement around the first of the words in it, on one line."""
-    wanted = [part for word in words for part in split_words(word)]
-    found = re.search("|".join(rf"(?<![^\W_]){re.escape(word)}" for word in wanted), statement, re.IGNORECASE)
+    found = _find_first(tuple(words)).search(statement)
     at = found.start() if found else 0
     start, end = max(0, at - _SNIPPET_BEFORE), at + _SNIPPET_AFTER
     middle = " ".join(statement[start:end].split())
     return f"{'...' if start else ''}{middle}{'...' if end < len(statement) else ''}"
+
+
+@lru_cache(maxsize=64)
+def _find_first(words: tuple[str, ...]) -> re.Pattern[str]:
+    wanted = [part for word in words for part in split_words(word)]
+    return re.compile("|".join(rf"(?<![^\W_]){re.escape(word)}" for word in wanted), re.IGNORECASE)
 
 
 def _build_row(task: int, title: Sequence[str], statement: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ The database is the queue: a stage is pending for the records of its input that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, select, text
 from core.closable import Closable
 from core.errors import InputError
 from taskdb.batches import execute_in_batches, split_batches
-from taskdb.bodies import unpack_bodies
+from taskdb.bodies import decompress_body, unpack_bodies
 from taskdb.chains import PendingWork, Scope, StageResult, find_pending_work
 from taskdb.kinds import MAX_NEIGHBOURS
 from taskdb.lineage import Lineage
@@ -30,7 +31,7 @@ from taskdb.pending import (
     find_open_states,
     select_open_changes,
 )
-from taskdb.record_tables import find_change, get_record_clause
+from taskdb.record_tables import TABLE_NAMES, find_change, get_record_clause
 from taskdb.records import (
     Candidate,
     Environment,
@@ -166,10 +167,7 @@ class Store(Closable):
             InputError: there is none.
         """
         with self.read_transaction() as connection:
-            found = self._load_records(connection, kind, [key])
-        if key not in found:
-            raise InputError(f"there is no {kind.__name__} {key[:12]}")
-        return found[key]
+            return load_record(connection, kind, key)
 
     def load_all(self, kind: type[R]) -> list[R]:
         """Return all records of a class in the order they were written, superseded ones included."""
@@ -315,6 +313,30 @@ def read_records(connection: Connection, kind: type[R], rows: Sequence[Any]) -> 
         record.__dict__["id"] = row.id
         records.append(record)
     return records
+
+
+def load_record(connection: Connection, kind: type[R], key: str) -> R:
+    """Return a record by its full id.
+
+    Raises:
+        InputError: there is none.
+    """
+    rows = connection.execute(_RECORD_OF[kind], {"id": key}).all()
+    if not rows:
+        raise InputError(f"there is no {kind.__name__} {key[:12]}")
+    return read_records(connection, kind, rows)[0]
+
+
+def load_field(connection: Connection, kind: type[Record], key: str, name: str) -> Any:
+    """Return a field of a stored record as JSON data, or None where it is absent; lists of tests are not read."""
+    row = connection.execute(_RECORD_OF[kind], {"id": key}).first()
+    return json.loads(decompress_body(row.body)).get(name) if row else None
+
+
+_RECORD_OF = {
+    kind: text(f"SELECT id, body FROM {name} WHERE id = :id")  # noqa: S608 - names of our own tables
+    for kind, name in TABLE_NAMES.items()
+}
 
 
 def _format_now() -> str:

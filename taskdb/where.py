@@ -15,13 +15,12 @@ from typing import Any
 
 import sqlglot
 from sqlalchemy import ColumnElement, Float, String, and_, cast, false, func, literal, not_, null, or_, true
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.sql.elements import UnaryExpression
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.parser import Parser
 
 from core.errors import UsageError
+from taskdb.collation import ByteOrder
 
 MAX_CHARACTERS = 100_000
 MAX_CONDITIONS = 500
@@ -48,22 +47,6 @@ class TypedExpression:
 
     value: ColumnElement[Any]
     type: ValueType
-
-
-class ByteOrder(UnaryExpression[str]):
-    """Text that is ordered by its bytes, as SQLite orders it, whatever the collation of a PostgreSQL database."""
-
-    inherit_cache = True
-
-
-@compiles(ByteOrder)
-def _compile_byte_order(element: ByteOrder, compiler: Any, **options: Any) -> str:
-    return str(compiler.process(element.element, **options))
-
-
-@compiles(ByteOrder, "postgresql")
-def _compile_byte_order_postgresql(element: ByteOrder, compiler: Any, **options: Any) -> str:
-    return f'({compiler.process(element.element, **options)}) COLLATE "C"'
 
 
 _ORDERS: Mapping[type[exp.Expr], str] = {exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<="}

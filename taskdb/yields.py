@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Row, select
+from sqlalchemy import Select, select
 
 from taskdb import counts
 from taskdb.columns import DERIVATION_LISTING as _LISTED
@@ -20,14 +20,25 @@ def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str,
     The value is None for a kind that is still open, `derived` or `certified` with the number of tasks (`certified 3`),
     or the reason of the rejection.
     """
-    found: dict[tuple[str, str], dict[str, Counter[str]]] = {}
-    for row in _select_rows(store, sources):
-        kinds = found.setdefault((row.source, row.name), {})
-        kinds.setdefault(row.kind, Counter())[row.reason or row.status] += 1
-    return [
-        {"change": name, **{kind.value: _format_counts(kinds.get(kind.value)) for kind in Kind}}
-        for (_, name), kinds in found.items()
-    ]
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    repeated: dict[tuple[str, str, str], Counter[str]] = {}
+    with store.read_transaction() as connection:
+        for source, name, kind, status, reason in connection.execute(_select_rows(sources)):
+            change = found.get((source, name))
+            if change is None:
+                change = found[source, name] = {"change": name, **_NO_KINDS}
+            word = reason or status
+            if change[kind] is None:
+                change[kind] = word
+            else:
+                words = repeated.setdefault((source, name, kind), Counter([change[kind]]))
+                words[word] += 1
+    for (source, name, kind), words in repeated.items():
+        found[source, name][kind] = ", ".join(word if n == 1 else f"{word} {n}" for word, n in words.items())
+    return list(found.values())
+
+
+_NO_KINDS = {kind.value: None for kind in Kind}
 
 
 def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -54,16 +65,7 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
     return found
 
 
-def _select_rows(store: Store, sources: Sequence[str]) -> Iterator[Row[Any]]:
+def _select_rows(sources: Sequence[str]) -> Select[Any]:
     columns = (_LISTED.c[name] for name in ("source", "name", "kind", "status", "reason"))
     query = select(*columns).order_by(_LISTED.c.merged_at.desc(), _LISTED.c.name, _LISTED.c.kind, _LISTED.c.task_name)
-    if sources:
-        query = query.where(_LISTED.c.source.in_(sources))
-    with store.read_transaction() as connection:
-        yield from connection.execution_options(yield_per=1000).execute(query)
-
-
-def _format_counts(words: Counter[str] | None) -> str | None:
-    if words is None:
-        return None
-    return ", ".join(word if count == 1 else f"{word} {count}" for word, count in words.items())
+    return query.where(_LISTED.c.source.in_(sources)) if sources else query

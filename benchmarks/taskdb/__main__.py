@@ -4,7 +4,7 @@ Databases of each size are generated in FOLDER (on SQLite, with `--postgresql` a
 again unless `--keep`; with `--url URL` an existing database is measured. Printed for each, medians of interleaved runs:
 
 - every documented query in milliseconds, and as a ratio to SQL written by hand on the same file (goal: at most 1.3, or
-  at most 5 ms more);
+  at most 1 ms more);
 - rows a second of tasks streamed from the database into Parquet, as a ratio to pyarrow with ready rows (goal: 0.5);
 - peak memory of listing 20 tasks, of streaming all, of reading what is left to do (goal: at most 1.2 times that of the
   smallest size);
@@ -35,7 +35,7 @@ from benchmarks.taskdb.measure import (
     time_export,
     time_processes,
 )
-from benchmarks.taskdb.queries import list_queries, open_driver
+from benchmarks.taskdb.queries import list_queries, make_library_execute, open_driver
 from benchmarks.taskdb.write import write_artifacts, write_database
 from core.errors import MachineError
 from mergemill.cli import COLLECTION_THRESHOLD
@@ -43,8 +43,9 @@ from taskdb.artifacts import Artifacts
 from taskdb.store import Store
 
 MOST_RATIO = 1.3
-MOST_EXTRA_SECONDS = 0.005
-"""A difference that neither a person nor a program that starts processes notices."""
+MOST_EXTRA_SECONDS = 0.001
+"""What the library and the making of records may take where the SQL takes less: a transaction and a statement through
+SQLAlchemy take 0.15 ms, whatever they read."""
 LEAST_EXPORT_RATIO = 0.5
 MOST_MEMORY_GROWTH = 1.2
 MOST_PROCESS_SECONDS = 0.5
@@ -88,7 +89,8 @@ def measure_database(name: str, url: str, artifacts: Path, repetitions: int) -> 
     """Measure one database."""
     with Store.open(url) as store, open_driver(url) as execute:
         (n_tasks,) = execute("SELECT count(*) FROM task_listing", {})[0]
-        comparisons = compare_queries(list_queries(store, execute, Artifacts(artifacts)), repetitions)
+        asked = list_queries(store, execute, Artifacts(artifacts))
+        comparisons = compare_queries(asked, execute, make_library_execute(store), repetitions)
     return SizeReport(
         name=name,
         n_tasks=n_tasks,
@@ -103,11 +105,10 @@ def measure_database(name: str, url: str, artifacts: Path, repetitions: int) -> 
 def render_report(report: SizeReport) -> str:
     """Return the figures of one database as a Markdown table."""
     head = f"### {report.name}, {report.n_tasks:,} tasks"
-    lines = [head, "", "| query | ms | by hand | ratio |", "|---|---:|---:|---:|"]
-    lines += [
-        f"| {one.name} | {1000 * one.ours:.2f} | {1000 * one.by_hand:.2f} | {one.ratio:.2f} |"
-        for one in report.comparisons
-    ]
+    lines = [head, "", "| query | ms | by hand | ratio | by hand, through SQLAlchemy |", "|---|---:|---:|---:|---:|"]
+    for one in report.comparisons:
+        seconds = [f"{1000 * side:.2f}" for side in (one.ours, one.by_hand, one.by_library)]
+        lines.append(f"| {one.name} | {seconds[0]} | {seconds[1]} | {one.ratio:.2f} | {seconds[2]} |")
     streamed, alone = report.rows_per_second
     listing, bare = report.process_seconds
     peaks = ", ".join(f"{target} {peak / 1e6:.0f} MB" for target, peak in report.memory.items())

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import make_url, text
 
-from benchmarks.taskdb.queries import Query
+from benchmarks.taskdb.queries import Execute, Query
 from mergemill.cli import COLLECTION_THRESHOLD
 from taskdb import queries
 from taskdb.records import Task
@@ -40,6 +41,8 @@ class Comparison:
     name: str
     ours: float
     by_hand: float
+    by_library: float
+    """The SQL written by hand, executed through SQLAlchemy."""
 
     @property
     def ratio(self) -> float:
@@ -47,13 +50,14 @@ class Comparison:
         return self.ours / self.by_hand
 
 
-def compare_queries(asked: Sequence[Query], repetitions: int) -> list[Comparison]:
-    """Measure each query and its SQL in turn."""
-    return [
-        Comparison(name=query.name, ours=ours, by_hand=by_hand)
-        for query in asked
-        for ours, by_hand in [time_in_turn((query.ours, query.by_hand), repetitions)]
-    ]
+def compare_queries(asked: Sequence[Query], driver: Execute, library: Execute, repetitions: int) -> list[Comparison]:
+    """Measure each query and its SQL, on the driver and through SQLAlchemy, in turn."""
+    found = []
+    for query in asked:
+        sides = (query.ours, partial(query.by_hand, driver), partial(query.by_hand, library))
+        ours, by_hand, by_library = time_in_turn(sides, repetitions)
+        found.append(Comparison(name=query.name, ours=ours, by_hand=by_hand, by_library=by_library))
+    return found
 
 
 def time_in_turn(functions: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
@@ -77,9 +81,12 @@ def time_processes(url: str, repetitions: int) -> tuple[float, float]:
     """Return median seconds of `mergemill tasks list --limit 20` and of a Python process that does nothing."""
     program = str(Path(sys.executable).with_name("mergemill"))
     commands = ([program, "tasks", "list", "--limit", "20", "--db", url], [sys.executable, "-c", "pass"])
+    # as Python is by default: it keeps what it has compiled
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    environment["COLUMNS"] = "200"
 
     def run(command: list[str]) -> Callable[[], object]:
-        return lambda: subprocess.run(command, check=True, capture_output=True, env=os.environ | {"COLUMNS": "200"})
+        return lambda: subprocess.run(command, check=True, capture_output=True, env=environment)
 
     listing, bare = time_in_turn([run(command) for command in commands], repetitions)
     return listing, bare

@@ -1,7 +1,8 @@
-"""The documented queries, each beside SQL written by hand for the same answer.
+"""The documented queries, each with SQL written by hand for the same answer.
 
 The SQL runs on the driver's own connection and returns tuples: no object of the project takes part. It knows the tables
-as the project's queries do, indices included; what it reads of records is not parsed.
+as the project's queries do, indices included; what it reads of records is not parsed. The same SQL can run through
+SQLAlchemy, which shows what part of a difference is the library's.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
-from sqlalchemy import make_url
+from sqlalchemy import make_url, text
 
 from mergemill.kinds import DEFAULT_KINDS, get_prerequisites
-from taskdb import queries, yields
+from taskdb import page_queries, queries, yields
 from taskdb.artifacts import Artifacts
 from taskdb.chains import Scope
+from taskdb.histograms import EDGES, count_bins
 from taskdb.records import Task
-from taskdb.selection import TaskFilters
+from taskdb.selection import Range, TaskFilters
 from taskdb.store import Store
 
 LIMIT = 20
+NO_MATCH = "tasks list --changed-lines, where none matches"
+FACETS = ("kind", "status", "language", "license", "change_kind", "split", "audited", "repo")
+"""Facets of the web page's list."""
 Execute = Callable[[str, Mapping[str, Any]], Sequence[Any]]
 """Function that returns the rows of a statement with parameters such as `:name`."""
 COLUMNS = "id, name, kind, repo, language, status, base_commit, n_fail_to_pass, n_pass_to_pass, created_at"
@@ -38,7 +43,7 @@ class Query:
 
     name: str
     ours: Callable[[], object]
-    by_hand: Callable[[], object]
+    by_hand: Callable[[Execute], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +82,21 @@ def open_driver(url: str) -> Iterator[Execute]:
         yield execute
 
 
+def make_library_execute(store: Store) -> Execute:
+    """Return a function that executes SQL through SQLAlchemy, each statement in a transaction, and makes rows dicts."""
+    prepare = cache(text)
+
+    def execute(statement: str, values: Mapping[str, Any]) -> Sequence[Any]:
+        with store.engine.connect() as connection, connection.begin():
+            found = connection.execute(prepare(statement), values)
+            names, rows = tuple(found.keys()), found.all()
+        for row in rows:
+            dict(zip(names, row, strict=True))
+        return rows
+
+    return execute
+
+
 def choose_samples(store: Store, execute: Execute) -> Samples:
     """Return the values of a task in the middle of the list."""
     (number,) = execute("SELECT count(*) FROM task_listing", {})[0]
@@ -104,13 +124,13 @@ def list_queries(store: Store, execute: Execute, artifacts: Artifacts) -> list[Q
     """Return all questions for one database."""
     sample = choose_samples(store, execute)
     return [
-        *_list_lists(store, execute, sample),
-        *_list_single(store, execute, artifacts, sample),
-        *_list_counts(store, execute),
+        *_list_lists(store, sample),
+        *_list_single(store, artifacts, sample),
+        *_list_counts(store, sample),
     ]
 
 
-def _list_lists(store: Store, execute: Execute, sample: Samples) -> list[Query]:
+def _list_lists(store: Store, sample: Samples) -> list[Query]:
     filters: dict[str, tuple[TaskFilters, str]] = {
         "tasks list": (TaskFilters(), ""),
         "tasks list --repo": (TaskFilters(repo=sample.repo), f"AND lower(repo) = '{sample.repo}'"),
@@ -128,17 +148,18 @@ def _list_lists(store: Store, execute: Execute, sample: Samples) -> list[Query]:
             TaskFilters(repo=sample.repo, kind="injected"),
             f"AND lower(repo) = '{sample.repo}' AND kind = 'injected'",
         ),
+        NO_MATCH: (TaskFilters(changed_lines=Range(1e8, None)), "AND changed_lines >= 100000000"),
     }
     found = [
         Query(
             name=name,
             ours=partial(queries.list_tasks, store, chosen, LIMIT),
-            by_hand=partial(execute, f"{LISTED} {condition} {NEWEST}", {}),
+            by_hand=partial(_execute, f"{LISTED} {condition} {NEWEST}", {}),
         )
         for name, (chosen, condition) in filters.items()
     ]
 
-    def continue_list() -> Sequence[Any]:
+    def continue_list(execute: Execute) -> Sequence[Any]:
         found = execute("SELECT created_at, name, id FROM task_listing WHERE name = :name", {"name": sample.task})
         at, name, key = found[0]
         behind = "AND created_at <= :at AND (created_at < :at OR name > :name OR (name = :name AND id > :id))"
@@ -148,11 +169,11 @@ def _list_lists(store: Store, execute: Execute, sample: Samples) -> list[Query]:
     return [*found, Query(name="tasks list --after, in the middle", ours=after, by_hand=continue_list)]
 
 
-def _list_single(store: Store, execute: Execute, artifacts: Artifacts, sample: Samples) -> list[Query]:
+def _list_single(store: Store, artifacts: Artifacts, sample: Samples) -> list[Query]:
     def show(word: str) -> object:
         return queries.show_task(store, artifacts, queries.resolve_task(store, word))
 
-    def show_by_hand(condition: str, word: str) -> object:
+    def show_by_hand(condition: str, word: str, execute: Execute) -> object:
         listed = execute(f"SELECT * FROM task_listing WHERE {condition}", {"word": word, "end": word + "g"})  # noqa: S608
         key = listed[0][2]
         (task,) = execute("SELECT body, parent, candidate FROM task WHERE id = :id", {"id": key})
@@ -165,7 +186,7 @@ def _list_single(store: Store, execute: Execute, artifacts: Artifacts, sample: S
         values = {"parent": task[1], "candidate": task[2]}
         return [task, *(execute(statement, values) for statement in chain)]
 
-    def explain_by_hand() -> object:
+    def explain_by_hand(execute: Execute) -> object:
         values = {"name": sample.change, "source": sample.source, "id": sample.pull_request}
         named = "SELECT * FROM change_listing WHERE name = :name"
         events = (
@@ -176,7 +197,7 @@ def _list_single(store: Store, execute: Execute, artifacts: Artifacts, sample: S
             named,
             events,
             "SELECT id FROM task_listing WHERE source = :source AND change_name = :name ORDER BY name",
-            "SELECT g.body FROM change h JOIN tagging g ON g.id = h.tagging WHERE h.pull_request = :id",
+            "SELECT g.body FROM change_listing h JOIN tagging g ON g.id = h.tags WHERE h.pull_request = :id",
             "SELECT e.body FROM change_listing h JOIN environment e ON e.id = h.environment WHERE h.pull_request = :id",
             "SELECT j.body FROM change_listing h JOIN verdict j ON j.id = h.verdict WHERE h.pull_request = :id",
             "SELECT body FROM pull_request WHERE id = :id",
@@ -215,18 +236,15 @@ def _list_single(store: Store, execute: Execute, artifacts: Artifacts, sample: S
         Query(
             name="tasks search",
             ours=partial(queries.search_tasks, store, list(sample.words), TaskFilters(), LIMIT),
-            by_hand=partial(execute, search, words),
+            by_hand=partial(_execute, search, words),
         ),
     ]
 
 
-def _list_counts(store: Store, execute: Execute) -> list[Query]:
+def _list_counts(store: Store, sample: Samples) -> list[Query]:
     scope = Scope(kinds=get_prerequisites(DEFAULT_KINDS))
-    counted = "SELECT {0}, count(*) FROM task_listing WHERE environment <> 'simulated' GROUP BY {0} ORDER BY 2 DESC"
-    middle = (
-        "SELECT n_fail_to_pass FROM task_listing WHERE environment <> 'simulated' ORDER BY n_fail_to_pass LIMIT 1 "
-        "OFFSET (SELECT count(*) / 2 FROM task_listing WHERE environment <> 'simulated')"
-    )
+    language = f"environment <> 'simulated' AND lower(language) = '{sample.language}'"
+    chosen = TaskFilters(language=sample.language)
     funnel = (
         "SELECT rejected_by, reason, count(*), count(candidate), count(environment), count(verification), "
         "count(verdict), count(task), count(certificate) FROM change_listing GROUP BY rejected_by, reason"
@@ -244,22 +262,75 @@ def _list_counts(store: Store, execute: Execute) -> list[Query]:
             name="tasks list --kind --count",
             ours=partial(queries.count_tasks, store, TaskFilters(kind="injected")),
             by_hand=partial(
-                execute, "SELECT count(*) FROM task_listing WHERE environment <> 'simulated' AND kind = 'injected'", {}
+                _execute, "SELECT count(*) FROM task_listing WHERE environment <> 'simulated' AND kind = 'injected'", {}
             ),
         ),
         Query(
             name="tasks stats",
             ours=partial(queries.compute_stats, store, TaskFilters()),
-            by_hand=lambda: [
-                *(execute(counted.format(name), {}) for name in ("status", "kind", "language", "repo", "license")),
-                execute(middle, {}),
-            ],
+            by_hand=partial(_count_by_hand, "environment <> 'simulated'"),
         ),
-        Query(name="funnel", ours=partial(queries.compute_funnel, store), by_hand=partial(execute, funnel, {})),
-        Query(name="funnel by kind", ours=partial(yields.count_by_kind, store), by_hand=partial(execute, by_kind, {})),
+        Query(
+            name="tasks stats --language",
+            ours=partial(queries.compute_stats, store, chosen),
+            by_hand=partial(_count_by_hand, language),
+        ),
+        Query(
+            name="histograms of tasks stats",
+            ours=partial(count_bins, store, TaskFilters()),
+            by_hand=partial(_execute, _build_histograms("environment <> 'simulated'"), {}),
+        ),
+        Query(
+            name="histograms of tasks stats --language",
+            ours=partial(count_bins, store, chosen),
+            by_hand=partial(_execute, _build_histograms(language), {}),
+        ),
+        Query(
+            name="facets of a list --language",
+            ours=partial(page_queries.count_facets, store, chosen, FACETS),
+            by_hand=partial(
+                _execute,
+                f"SELECT {', '.join(FACETS)} FROM task_listing WHERE {language} LIMIT {page_queries.MAX_COUNTED + 1}",  # noqa: S608
+                {},
+            ),
+        ),
+        Query(
+            name="tasks yields",
+            ours=partial(yields.count_by_change, store),
+            by_hand=partial(
+                _execute,
+                "SELECT source, name, kind, status, reason FROM derivation_listing "
+                "ORDER BY merged_at DESC, name, kind, task_name",
+                {},
+            ),
+        ),
+        Query(name="funnel", ours=partial(queries.compute_funnel, store), by_hand=partial(_execute, funnel, {})),
+        Query(name="funnel by kind", ours=partial(yields.count_by_kind, store), by_hand=partial(_execute, by_kind, {})),
         Query(
             name="what a rerun has left",
             ours=lambda: store.count_chains(scope),
-            by_hand=partial(execute, left, {}),
+            by_hand=partial(_execute, left, {}),
         ),
     ]
+
+
+def _execute(statement: str, values: Mapping[str, Any], execute: Execute) -> Sequence[Any]:
+    return execute(statement, values)
+
+
+def _count_by_hand(condition: str, execute: Execute) -> object:
+    """Count the tasks of a condition by each facet, and find their median."""
+    chosen = f"FROM task_listing WHERE {condition}"
+    middle = f"ORDER BY n_fail_to_pass LIMIT 1 OFFSET (SELECT count(*) / 2 {chosen})"
+    return [
+        *(
+            execute(f"SELECT {name}, count(*) {chosen} GROUP BY {name} ORDER BY 2 DESC", {})
+            for name in ("status", "kind", "language", "repo", "license")
+        ),
+        execute(f"SELECT n_fail_to_pass {chosen} {middle}", {}),
+    ]
+
+
+def _build_histograms(condition: str) -> str:
+    bins = (f"count(CASE WHEN {name} >= {edge} THEN 1 END)" for name, edges in EDGES.items() for edge in edges)
+    return f"SELECT {', '.join(bins)} FROM task_listing WHERE {condition}"  # noqa: S608 - constants

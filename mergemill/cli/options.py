@@ -22,7 +22,7 @@ import typer
 from pydantic import ByteSize, ValidationError
 from pydantic.fields import FieldInfo
 
-from core.config import SECRETS, Settings
+from core.config import SECRETS, Settings, describe_settings
 from core.errors import InputError, UsageError
 from mergemill import selections
 from mergemill.cli import output
@@ -234,7 +234,7 @@ def _build_option(name: str, field: FieldInfo) -> Any:
     option = functools.partial(
         typer.Option,
         f"--{_to_option_name(name)}",
-        help=f"{field.description} {_format_default(field)}".strip(),
+        help=f"{describe_settings()[name]} {_format_default(field)}".strip(),
         rich_help_panel=_find_panel(name),
     )
     if field.annotation is bool:

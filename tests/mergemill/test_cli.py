@@ -324,7 +324,7 @@ READING = """
 import sys
 from mergemill.cli import run_command_line
 code = run_command_line(sys.argv[1:])
-heavy = {"alembic", "docker", "git", "httpx", "pyarrow", "sqlalchemy.orm", "sqlmodel", "taskdb.tables"}
+heavy = {"alembic", "docker", "git", "httpx", "pyarrow", "sqlalchemy.orm", "sqlglot", "sqlmodel", "taskdb.tables"}
 loaded = heavy & set(sys.modules)
 sys.exit(f"loaded: {loaded}" if loaded else code)
 """
