@@ -37,6 +37,14 @@ def test_swebench_rows_have_facts_and_lie_in_parquet_too(tmp_path: Path) -> None
     assert pq.read_table(out / "tasks.parquet").to_pylist() == [line]
 
 
+def test_a_bundle_for_swebench_names_its_files_for_readers_of_data_sets(tmp_path: Path) -> None:
+    out = export("swebench", [make_task(make_services(tmp_path), tmp_path)], tmp_path / "out")
+    [config] = yaml.safe_load((out / "README.md").read_text().split("---\n")[1])["configs"]
+    [split] = config["data_files"]
+    assert split["split"] == "test"
+    assert [path.name for path in out.glob(split["path"])] == ["tasks.parquet"]
+
+
 def test_the_bug_of_a_swe_smith_row_is_the_reverse_of_the_gold_patch(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     task = make_task(services, tmp_path)

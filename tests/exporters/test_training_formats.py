@@ -7,7 +7,9 @@ rollout/rm_hub) and NeMo-Gym 0.4 (base_resources_server.py, simple_agent).
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import importlib
 import importlib.util
 import io
 import json
@@ -15,7 +17,7 @@ import sys
 import tarfile
 import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pyarrow.parquet as pq
@@ -358,6 +360,22 @@ def test_every_copy_of_the_reward_module_grades_reviews(format_name: str, tmp_pa
     [place] = [path.parent for path in out.rglob("mergemill_reward.py")]
     assert (place / "mergemill_review.py").is_file()
     assert len(list(out.glob("*/review.tar.gz"))) == 1
+
+
+def test_the_reward_function_for_slime_grades_samples_and_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = export("slime", [make_review_task(make_services(tmp_path))], tmp_path / "out")
+    [line] = read_lines(out / "test.jsonl")
+    monkeypatch.syspath_prepend(str(out))
+    module = importlib.import_module("mergemill_slime")
+    clean, silent = (
+        SimpleNamespace(metadata=line["metadata"], response=answer) for answer in ('{"findings": []}', "I give up.")
+    )
+    assert [asyncio.run(module.custom_rm(None, sample)) for sample in (clean, silent)] == [1, 0]
+    assert asyncio.run(module.custom_rm(None, [clean, silent])) == [1, 0]
+    for name in ("mergemill_slime", "mergemill_reward"):
+        monkeypatch.delitem(sys.modules, name)
 
 
 def test_a_fence_is_longer_than_those_of_the_files_under_review(tmp_path: Path) -> None:
