@@ -12,8 +12,11 @@ import uvicorn
 
 from core.config import Settings
 from core.errors import MachineError, UsageError
+from languages.registry import languages_by_suffix
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import is_loopback, make_access_rules
+from mergemill.web.syntax import load_lexers
+from taskdb.mapping import RECORD_TABLES
 from taskdb.store import Store
 
 SHUTDOWN_SECONDS = 2
@@ -36,6 +39,7 @@ def serve(settings: Settings, host: str, port: int, token: str | None, announce:
         UsageError: the host is no address of this machine.
     """
     rules = make_access_rules(host, token)
+    _load_deferred()
     with Store.open(settings.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
@@ -76,6 +80,13 @@ def bind_socket(host: str, port: int) -> socket.socket:
         problem = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
         raise MachineError(f"port {port} of {host} {problem}", advice="choose another with --port") from error
     return listener
+
+
+def _load_deferred() -> None:
+    """Make now what is otherwise made at its first use, when somebody would wait for it."""
+    load_lexers(languages_by_suffix())
+    for kind in RECORD_TABLES:
+        kind.model_rebuild()
 
 
 @contextmanager

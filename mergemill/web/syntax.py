@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from markupsafe import Markup, escape
 from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
+from pygments.lexers import find_lexer_class, get_all_lexers, get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token
 from pygments.util import ClassNotFound
 
@@ -14,6 +17,13 @@ MAX_HIGHLIGHTED_CHARACTERS = 60_000
 """Longer code is escaped without highlighting, as lexers need seconds for it."""
 MAX_HIGHLIGHTED_LINE = 1000
 """So is code with longer lines, which is generated or hostile."""
+_WILDCARD = re.compile(r"[*?\[]")
+
+
+def load_lexers(suffixes: Iterable[str]) -> None:
+    """Load the lexers of files with these endings, so that no page waits for them."""
+    for suffix in suffixes:
+        highlight_file_lines("", f"x{suffix}")
 
 
 def highlight_code(code: str, language: str) -> Markup:
@@ -61,7 +71,21 @@ def _find_lexer_by_name(language: str) -> Lexer | None:
 
 @lru_cache(maxsize=256)
 def _find_lexer_for_path(name: str) -> Lexer | None:
-    try:
-        return get_lexer_for_filename(name, stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return None
+    """Return the lexer of a file's name as Pygments chooses it, but without its plug-ins.
+
+    Installed packages offer those; loading them takes longer than a page, and they would read foreign code.
+    """
+    found: list[tuple[bool, float, str, type[Lexer]]] = []
+    for title, _, patterns, _ in get_all_lexers(plugins=False):
+        matching = [pattern for pattern in patterns if _matches(name, pattern)]
+        lexer = find_lexer_class(title) if matching else None
+        if lexer is not None:
+            found.append((name in matching, lexer.priority, lexer.__name__, lexer))
+    return max(found)[-1](stripnl=False, ensurenl=False) if found else None
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Match as `fnmatch` does, without compiling the hundreds of patterns that are an ending or a whole name."""
+    if pattern.startswith("*") and not _WILDCARD.search(pattern, 1):
+        return name.endswith(pattern[1:])
+    return fnmatchcase(name, pattern) if _WILDCARD.search(pattern) else name == pattern

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from html import escape
 from html.parser import HTMLParser
 
@@ -151,3 +153,27 @@ def test_only_plain_names_are_addresses(name: str, address: str) -> None:
 def test_durations_are_short() -> None:
     assert [format_duration(n) for n in (0.42, 42, 200, 7500)] == ["0.4 s", "42 s", "3 min 20 s", "2 h 05 min"]
     assert escape(format_duration(None)) == "\u2013"
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "first"),
+    [
+        ("src/a.py", "def f(): pass", '<span class="k">def</span>'),
+        ("CMakeLists.txt", "if(WIN32)", '<span class="nb">if</span>'),
+        ("a.unknown", "def <b>", "def &lt;b&gt;"),
+    ],
+)
+def test_a_file_is_highlighted_by_its_name(path: str, code: str, first: str) -> None:
+    assert highlight_file_lines(code, path)[0].startswith(first)
+
+
+def test_plug_ins_of_other_packages_are_not_loaded() -> None:
+    """One of them takes longer to load than a page may."""
+    program = (
+        "import sys\n"
+        "from mergemill.web.syntax import highlight_file_lines\n"
+        "highlight_file_lines('x = 1', 'a.py'), highlight_file_lines('x', 'unknown')\n"
+        "print([name for name in sys.modules if 'pygmentplugin' in name or name == 'importlib.metadata'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
