@@ -8,7 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.taskdb.__main__ import SizeReport
+from benchmarks.taskdb.copying import copy_database
 from benchmarks.taskdb.generate import generate_repository, plan_repositories
 from benchmarks.taskdb.measure import Comparison
 from benchmarks.taskdb.queries import NO_MATCH, list_queries, make_library_execute, open_driver
@@ -23,7 +26,7 @@ from taskdb.records import Bundle, PullRequest, Rejection, Task
 from taskdb.store import Store
 from taskdb.tags import Tags
 from tests.taskdb.chains import make_url
-from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
+from tests.taskdb.conftest import PostgresServer, db, postgresql, server  # noqa: F401 - the databases of those tests
 
 ROOT = Path(__file__).parents[2]
 SIZE = 150
@@ -67,6 +70,32 @@ def test_bulk_rows_are_those_of_a_store(db: str, tmp_path: Path) -> None:  # noq
     assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in expected.items()}
     assert found == expected
     assert len(found["task_listing"]) > SIZE / 2
+
+
+@pytest.mark.postgres
+def test_a_copy_on_postgresql_has_all_rows_and_takes_more(server: PostgresServer, tmp_path: Path) -> None:  # noqa: F811
+    source, target, fresh = make_url(tmp_path), server.create_database(), server.create_database()
+    write_database(source, SIZE)
+    copy_database(source, target)
+    assert read_tables(target) == read_tables(source)
+    with Store.open(fresh) as store:
+        expected = list_definitions(store)
+    with Store.open(target) as store:
+        assert list_definitions(store) == expected
+        change = next(iter(generate_repository(10_000, 1)))
+        write_through_store(store, change)
+        assert store.get(PullRequest, change.pull_request.id) == change.pull_request
+
+
+def list_definitions(store: Store) -> list[tuple[str, ...]]:
+    """Return the definitions of all indices and constraints."""
+    queries = (
+        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+        """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+           WHERE connamespace = 'public'::regnamespace""",
+    )
+    with store.read_transaction() as connection:
+        return sorted(tuple(row) for query in queries for row in connection.exec_driver_sql(query))
 
 
 def test_generated_rows_are_realistic_and_valid(tmp_path: Path) -> None:
