@@ -84,9 +84,11 @@ def index_tasks(connection: Connection, records: Sequence[Record]) -> None:
 
 def add_texts(connection: Connection, texts: Iterable[tuple[int, str, str]]) -> None:
     """Add texts of tasks: `seq`, title and statement."""
-    rows = [_build_row(task, split_words(title), split_words(statement)) for task, title, statement in texts]
+    is_sqlite = _is_sqlite(connection)
+    build_row = _build_sqlite_row if is_sqlite else _build_postgresql_row
+    rows = [build_row(task, split_words(title), split_words(statement)) for task, title, statement in texts]
     if rows:
-        connection.execute(_ADD_SQLITE if _is_sqlite(connection) else _ADD_POSTGRESQL, rows)
+        connection.execute(_ADD_SQLITE if is_sqlite else _ADD_POSTGRESQL, rows)
 
 
 def build_match(connection: Connection, words: Sequence[str]) -> str | None:
@@ -124,10 +126,14 @@ def _find_first(words: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(rf"(?<![^\W_]){re.escape(word)}" for word in wanted), re.IGNORECASE)
 
 
-def _build_row(task: int, title: Sequence[str], statement: Sequence[str]) -> dict[str, Any]:
+def _build_sqlite_row(task: int, title: Sequence[str], statement: Sequence[str]) -> dict[str, Any]:
+    return {"task": task, "title": " ".join(title), "statement": " ".join(statement)}
+
+
+def _build_postgresql_row(task: int, title: Sequence[str], statement: Sequence[str]) -> dict[str, Any]:
     weighted = [(word, "A") for word in title] + [(word, "D") for word in statement]
     places = (f"'{word}':{min(at, _MAX_POSITION)}{weight}" for at, (word, weight) in enumerate(weighted, 1))
-    return {"task": task, "title": " ".join(title), "statement": " ".join(statement), "words": " ".join(places)}
+    return {"task": task, "words": " ".join(places)}
 
 
 def _is_sqlite(connection: Connection) -> bool:
