@@ -9,15 +9,13 @@ from typing import Any
 
 from sqlalchemy import Boolean, Connection, make_url, text
 
+from benchmarks.taskdb.write import set_indices_aside
 from taskdb import search, tables
 from taskdb.store import Store
 
 _BATCH = 5000
 _OWN_ROWS = ("alembic_version", "meta")
 """Tables whose rows describe a database itself."""
-_INDICES = """SELECT i.indexname AS name, i.indexdef AS definition FROM pg_indexes i
-              WHERE i.schemaname = 'public'
-                AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conname = i.indexname)"""
 _CONSTRAINTS = """SELECT conrelid::regclass::text AS "table", conname AS name, contype AS kind,
                          pg_get_constraintdef(oid) AS definition
                   FROM pg_constraint WHERE connamespace = 'public'::regnamespace AND contype IN ('p', 'u', 'f')
@@ -57,13 +55,10 @@ def _copy_rows(connection: Connection, reader: sqlite3.Connection) -> None:
 def _drop_indices(connection: Connection) -> list[str]:
     """Drop constraints and indices; return the statements that make them again, in order."""
     constraints = connection.execute(text(_CONSTRAINTS)).all()
-    indices = connection.execute(text(_INDICES)).all()
     for one in reversed(constraints):
         connection.execute(text(f'ALTER TABLE "{one.table}" DROP CONSTRAINT "{one.name}"'))
-    for one in indices:
-        connection.execute(text(f'DROP INDEX "{one.name}"'))
     made = [f'ALTER TABLE "{one.table}" ADD CONSTRAINT "{one.name}" {one.definition}' for one in constraints]
-    return [*made, *(one.definition for one in indices)]
+    return [*made, *set_indices_aside(connection)]
 
 
 def _copy_table(

@@ -30,6 +30,14 @@ from taskdb.verdicts import Verdict
 CLOCK = "2026-01-01T00:00:00+00:00"
 TableRows = dict[str, tuple[tuple[str, ...], list[tuple[Any, ...]]]]
 """Table -> names of columns, and rows."""
+_INDICES = {
+    "sqlite": """SELECT name, sql AS definition FROM sqlite_master
+                 WHERE type = 'index' AND sql > '' AND tbl_name <> :lists""",
+    "postgresql": """SELECT i.indexname AS name, i.indexdef AS definition FROM pg_indexes i
+                     WHERE i.schemaname = 'public' AND i.tablename <> :lists
+                       AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conname = i.indexname)""",
+}
+"""Kind of a database -> query for the indices that are no constraints, without those of lists of tests."""
 SKETCHES = "sketch"
 LISTS = "test_list"
 
@@ -40,13 +48,30 @@ def write_database(url: str, n_tasks: int, *, workers: int = 2) -> None:
     with Store.open(url) as store:
         with store.engine.connect() as connection:
             _relax(connection)
+            with connection.begin():
+                restoring = set_indices_aside(connection)
             for rows in _build_repositories(plan_repositories(n_tasks), workers):
                 with connection.begin():
                     _write_repository(connection, rows, changes)
+            with connection.begin():
+                for statement in restoring:
+                    connection.execute(text(statement))
         with store.write_transaction() as connection:
             listing.rebuild(connection)
             if connection.dialect.name == "postgresql":  # which collects statistics by itself after a while
                 connection.execute(text("ANALYZE"))
+
+
+def set_indices_aside(connection: Connection) -> list[str]:
+    """Drop all indices that are no constraints; return the statements that make them again.
+
+    Ids are random, so indices that are made at the end cost a fraction. Those of lists of tests stay, because writing a
+    list looks for a base.
+    """
+    indices = connection.execute(text(_INDICES[connection.dialect.name]), {"lists": LISTS}).all()
+    for one in indices:
+        connection.execute(text(f'DROP INDEX "{one.name}"'))
+    return [one.definition for one in indices]
 
 
 def write_artifacts(folder: Path) -> None:

@@ -60,6 +60,8 @@ def read_tables(url: str) -> dict[str, list[Any]]:
 
 
 def test_bulk_rows_are_those_of_a_store(db: str, tmp_path: Path) -> None:  # noqa: F811
+    with Store.open(db) as store:
+        definitions = list_definitions(store)
     one_by_one = make_url(tmp_path / "store")
     with Store.open(one_by_one, clock=lambda: CLOCK) as store:
         for index, number in enumerate(plan_repositories(SIZE)):
@@ -69,6 +71,8 @@ def test_bulk_rows_are_those_of_a_store(db: str, tmp_path: Path) -> None:  # noq
     expected, found = read_tables(one_by_one), read_tables(db)
     assert {name: len(rows) for name, rows in found.items()} == {name: len(rows) for name, rows in expected.items()}
     assert found == expected
+    with Store.open(db) as store:
+        assert list_definitions(store) == definitions
     assert len(found["task_listing"]) > SIZE / 2
 
 
@@ -89,11 +93,14 @@ def test_a_copy_on_postgresql_has_all_rows_and_takes_more(server: PostgresServer
 
 def list_definitions(store: Store) -> list[tuple[str, ...]]:
     """Return the definitions of all indices and constraints."""
-    queries = (
-        "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
-        """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
-           WHERE connamespace = 'public'::regnamespace""",
-    )
+    queries = {
+        "sqlite": ("SELECT name, sql FROM sqlite_master WHERE sql > '' AND type IN ('index', 'table')",),
+        "postgresql": (
+            "SELECT tablename, indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'",
+            """SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+               WHERE connamespace = 'public'::regnamespace""",
+        ),
+    }[store.engine.dialect.name]
     with store.read_transaction() as connection:
         return sorted(tuple(row) for query in queries for row in connection.exec_driver_sql(query))
 
