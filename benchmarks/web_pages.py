@@ -1,6 +1,6 @@
 """Measure the pages of `mergemill serve` on a large database: `python -m benchmarks.web_pages --db URL [--store DIR]`.
 
-The server is started anew for each page, so that the first request pays for all that is loaded on demand; the page is
+A server is started for each page, so that the first request pays for all that is loaded on demand; the page is
 then requested again. Printed per page, in milliseconds:
 
 - first: the first request of a fresh server, from sending it to the last byte;
@@ -209,7 +209,7 @@ def measure_pages(
 
 def render_times(times: list[PageTimes]) -> Table:
     """Return a table of all pages."""
-    table = Table("page", "first", "again", "times the floor", "paint", title="milliseconds", box=None)
+    table = Table("page", "first", "again", "times the floor", "paint", title="milliseconds")
     for one in times:
         paint = "-" if one.paint is None else f"{one.paint:.0f} ({one.bare_paint:.0f})"
         table.add_row(one.title, f"{one.first:.0f}", f"{one.again:.1f}", f"{one.again / one.floor:.1f}", paint)
