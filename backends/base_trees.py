@@ -50,12 +50,12 @@ class BaseTreeStore:
 
     def find(self, repo: str, commit: str) -> GitRepository | None:
         """Return a repository that contains the commit and its tree, but no history; None when it is not kept."""
-        path = self._locate(repo)
+        path = self.locate(repo)
         return GitRepository(path) if commit in _read_commits(path) else None
 
     def list_kept(self, repo: str) -> frozenset[str]:
         """Return the commits of `owner/name` whose trees are kept."""
-        return frozenset(_read_commits(self._locate(repo)))
+        return frozenset(_read_commits(self.locate(repo)))
 
     def keep(self, repo: str, commit: str, history: GitRepository) -> None:
         """Copy a commit and its tree from a repository, which is only read; a commit that is kept is not copied again.
@@ -71,7 +71,7 @@ class BaseTreeStore:
         """
         if not _COMMIT.fullmatch(commit):
             raise InputError(f"{commit!r} is not the id of a commit")
-        path = self._locate(repo)
+        path = self.locate(repo)
         if commit in _read_commits(path):
             return
         try:
@@ -87,7 +87,7 @@ class BaseTreeStore:
         Raises:
             InputError: a commit is not kept.
         """
-        repository = GitRepository(self._locate(repo))
+        repository = GitRepository(self.locate(repo))
         kept = _read_commits(repository.path)
         if missing := sorted(set(commits) - set(kept)):
             raise InputError(f"the base tree {missing[0][:12]} of {repo} is not in {self.folder}")
@@ -98,7 +98,7 @@ class BaseTreeStore:
             for block in repository.stream(*settings, *command, data=[wanted.encode(errors="surrogateescape")]):
                 file.write(block)
 
-    def _locate(self, repo: str) -> Path:
+    def locate(self, repo: str) -> Path:
         """Return the path of a repository's trees; no name leads out of the folder."""
         lower = repo.lower()
         readable = re.sub(r"[^a-z0-9._-]", "-", lower.replace("/", "__")).lstrip(".-")[:100]

@@ -26,6 +26,7 @@ UV_VERSION = "0.13.9"
 """Version of uv that a rendered Dockerfile installs if its base has none."""
 
 
+@cache
 def read_resource(name: str) -> str:
     """Return the text of a file in this folder."""
     return resources.files("dockerfiles").joinpath(name).read_text(encoding="utf-8")

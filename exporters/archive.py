@@ -12,7 +12,7 @@ def pack_files(content: Mapping[str, bytes]) -> bytes:
     """Return a .tar.gz of name -> content; names that end in `.sh` are executable."""
     raw = io.BytesIO()
     with (
-        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
+        gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0, compresslevel=6) as packed,
         tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name in sorted(content):

@@ -16,6 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +191,7 @@ def escape_test_ids(task: Task) -> tuple[dict[str, str], list[str]]:
     ]
 
 
+@lru_cache(maxsize=10_000)
 def escape_test_id(test: str) -> str:
     r"""Return a test id with the characters escaped that LOG_PARSER would change.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ def list_fail_to_pass(task: Task) -> list[str]:
     return [test for test, _ in task.FAIL_TO_PASS]
 
 
+@cache
 def read_container_file(name: str) -> bytes:
     """Return the content of a file of `exporters/container`."""
     return files("exporters").joinpath("container", name).read_bytes()

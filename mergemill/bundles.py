@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from mergemill.services import make_services
 from taskdb import queries
 from taskdb.image_queries import load_image_copies
 from taskdb.images import ImageCopy
-from taskdb.record_chains import load_chain
+from taskdb.record_chains import load_chains
+from taskdb.records import Record, Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
 
@@ -70,10 +71,8 @@ def export_splits(
             _push_images(filters, push_to, store, settings)
         known = load_image_copies(store)
         for folder, n_tasks, is_wanted in _plan_splits(store, filters, out, splits):
-            with (
-                make_progress("task", n_tasks) as progress,
-                closing(_iterate_items(store, filters, is_wanted, known, progress)) as items,
-            ):
+            reader = ItemReader(store, filters, is_wanted, known)
+            with make_progress("task", n_tasks) as progress, closing(reader.iterate(progress)) as items:
                 result = exporters.export_items(
                     format_name,
                     items,
@@ -81,29 +80,39 @@ def export_splits(
                     services,
                     with_images=with_images,
                     with_parquet=with_parquet,
-                    load_chain=partial(load_chain, store),
+                    load_chain=reader.get_chain,
                 )
             if not store.is_read_only:  # an archive is exported and stays as it is
                 store.add(result.bundle)
             yield result
 
 
-def _iterate_items(
-    store: Store,
-    filters: TaskFilters,
-    is_wanted: IsWanted,
-    known: Mapping[str, tuple[ImageCopy, ...]],
-    progress: CountProgress,
-) -> Generator[ExportItem]:
-    """Yield the tasks of a bundle as items, by name, and count each when it is written."""
-    for task, certificate, row in queries.iter_tasks(store, filters, BATCH, is_wanted):
-        yield ExportItem(
-            task=task,
-            certificate=certificate,
-            registry_image=copies.find_certified_copy(task, certificate, known),
-            facts=row,
-        )
-        progress.advance()
+class ItemReader:
+    """Reader of the tasks of one bundle, with the records that they descend from, in batches of BATCH."""
+
+    def __init__(
+        self,
+        store: Store,
+        filters: TaskFilters,
+        is_wanted: IsWanted,
+        known_copies: Mapping[str, tuple[ImageCopy, ...]],
+    ) -> None:
+        self._store, self._filters, self._is_wanted, self._known_copies = store, filters, is_wanted, known_copies
+        self._chains: Mapping[str, Sequence[Record]] = {}
+
+    def iterate(self, progress: CountProgress) -> Generator[ExportItem]:
+        """Yield the tasks as items, by name, and count each when it is written."""
+        found = queries.iter_tasks(self._store, self._filters, BATCH, self._is_wanted)
+        while batch := list(islice(found, BATCH)):
+            self._chains = load_chains(self._store, [task for task, _, _ in batch])
+            for task, certificate, row in batch:
+                copy = copies.find_certified_copy(task, certificate, self._known_copies)
+                yield ExportItem(task=task, certificate=certificate, registry_image=copy, facts=row)
+                progress.advance()
+
+    def get_chain(self, task: Task) -> Sequence[Record]:
+        """Return the records that a task of the present batch descends from, parents first."""
+        return self._chains[task.id]
 
 
 def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Settings) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import zstandard
+from pydantic_core import from_json
 from sqlalchemy import Connection, bindparam, text
 
 from core.errors import InputError
@@ -37,6 +38,8 @@ DICTIONARIES = {0: None, 1: Path(__file__).with_name("bodies_1.dict")}
 """Number -> file of a dictionary. A file never changes: bodies need the dictionary they were compressed with."""
 _NEWEST = 1
 _LEVEL = 9
+_KEPT_BASES = 64
+"""Decompressors for differences from a list that a thread keeps: making one takes longer than using it."""
 _GROUP = re.compile(r"(.+?)-(\d[\w.]*|[0-9a-f]{7,40})(\.[a-z-]+(-\d+)?)?$")
 """Name of a change or task: repository, number, kind."""
 
@@ -85,7 +88,7 @@ def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]
     found, references = list[Json](), list[Reference]()
     for one in packed:
         raw = decompress_body(one)
-        data = json.loads(raw.decode())
+        data = parse_json(raw)
         found.append(data)
         if _MARK in raw:
             references += _find_references(data)
@@ -94,6 +97,14 @@ def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]
         for holder, name, key in references:
             holder[name] = lists[key]
     return found
+
+
+def parse_json(raw: bytes) -> Any:
+    """Return the data of JSON that this module wrote; only texts with lone surrogates need the slower parser."""
+    try:
+        return from_json(raw)
+    except ValueError:
+        return json.loads(raw)
 
 
 def store_lists(connection: Connection, batch: ListBatch, bases: dict[str, ListBase] | None = None) -> None:
@@ -138,18 +149,26 @@ def load_lists(connection: Connection, keys: Sequence[str]) -> dict[str, list[An
     Raises:
         InputError: one is missing.
     """
-    rows = list(_execute(connection, _LISTS, keys))
+    found, rows = dict[str, list[Any]](), list(_execute(connection, _LISTS, keys))
+    bases = _get_base_decompressors(connection, {row.base for row in rows if row.base is not None})
     plain = _get_decompressor(0)
-    by_base = {
-        row.seq: _make_decompressor(_make_dictionary(plain.decompress(row.content)))
-        for row in _execute(connection, _BASES, sorted({row.base for row in rows if row.base is not None}))
-    }
-    found = {
-        row.id: json.loads((plain if row.base is None else by_base[row.base]).decompress(row.content).decode())
-        for row in rows
-    }
+    for row in rows:
+        content = (plain if row.base is None else bases[row.base]).decompress(row.content)
+        found[row.id] = parse_json(content)
     if missing := set(keys) - set(found):
         raise InputError(f"{len(missing)} lists of tests are missing", advice="restore the database from a copy")
+    return found
+
+
+def _get_base_decompressors(connection: Connection, keys: set[str]) -> dict[str, zstandard.ZstdDecompressor]:
+    """Return hash of a whole list -> decompressor of differences from it; this thread keeps those it used last."""
+    kept = _THREAD.bases
+    found = {key: kept[key] for key in keys if key in kept}
+    for row in _execute(connection, _BASES, sorted(keys - found.keys())):
+        content = _get_decompressor(0).decompress(row.content)
+        found[row.id] = kept[row.id] = _make_decompressor(_make_dictionary(content))
+    while len(kept) > _KEPT_BASES:
+        del kept[next(iter(kept))]
     return found
 
 
@@ -163,8 +182,9 @@ def _prepare(query: str) -> Any:
 
 
 _KNOWN = _prepare("SELECT id FROM test_list WHERE id IN :keys")
-_LISTS = _prepare("SELECT id, base, content FROM test_list WHERE id IN :keys")
-_BASES = _prepare("SELECT seq, content FROM test_list WHERE seq IN :keys")
+_LISTS = _prepare("""SELECT l.id, b.id AS base, l.content FROM test_list l LEFT JOIN test_list b ON b.seq = l.base
+                     WHERE l.id IN :keys""")
+_BASES = _prepare("SELECT id, content FROM test_list WHERE id IN :keys")
 _BASE = text("SELECT seq, content FROM test_list WHERE repo = :repo AND base IS NULL ORDER BY seq DESC LIMIT 1")
 _ADD = text("""INSERT INTO test_list (id, repo, base, content) VALUES (:id, :repo, :base, :content)
                ON CONFLICT (id) DO NOTHING RETURNING seq""")
@@ -227,6 +247,7 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
         self.decompressors: dict[int, zstandard.ZstdDecompressor] = {}
+        self.bases: dict[str, zstandard.ZstdDecompressor] = {}
 
 
 _THREAD = _ThreadState()

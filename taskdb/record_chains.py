@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import bindparam, text
 
-from taskdb.record_tables import build_change_key
+from core.errors import InputError
+from taskdb.batches import execute_in_batches
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Record, Task, Verification
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
@@ -15,31 +16,60 @@ from taskdb.verdicts import Verdict
 if TYPE_CHECKING:
     from taskdb.store import Store
 
+R = TypeVar("R", bound=Record)
+
 CHAIN_RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (PullRequest, Tags, Candidate, Environment, Verification, Verdict, Task, Certificate)
 }
 """Name -> class of the records of a chain, parents first."""
 
-_VERDICT = text("SELECT id FROM verdict WHERE parent = :parent ORDER BY seq DESC LIMIT 1")
-_TAGS = text("SELECT tagging FROM change WHERE source = :source AND name = :name AND merge_commit = :merge_commit")
+_VERDICTS = text("""SELECT parent, id FROM verdict WHERE parent IN :keys ORDER BY seq""").bindparams(
+    bindparam("keys", expanding=True)
+)
+_TAGS = text("""SELECT source, name, merge_commit, tagging FROM change
+                WHERE name IN :keys AND tagging IS NOT NULL""").bindparams(bindparam("keys", expanding=True))
 _CHANGE = text("SELECT result FROM change WHERE source = :source AND name = :name AND merge_commit = :merge_commit")
 
 
-def load_chain(store: Store, task: Task) -> list[Record]:
-    """Return the records that a task descends from, parents first, without the task itself."""
-    candidate = store.get(Candidate, task.candidate)
-    pull = store.get(PullRequest, candidate.parent)
-    found: list[Record] = [pull]
-    if tags := _find_id(store, _TAGS, build_change_key(pull)):
-        found.append(store.get(Tags, tags))
-    found.append(candidate)
-    if task.parent == candidate.id:
-        return found
-    verification = store.get(Verification, task.parent)
-    found += [store.get(Environment, verification.parent), verification]
-    if verdict := _find_id(store, _VERDICT, {"parent": verification.id}):
-        found.append(store.get(Verdict, verdict))
+def load_chains(store: Store, tasks: Sequence[Task]) -> dict[str, list[Record]]:
+    """Return id of a task -> the records that it descends from, parents first, without the task itself.
+
+    Raises:
+        InputError: a record is missing.
+    """
+    candidates = _get_all(store, Candidate, [task.candidate for task in tasks])
+    pulls = _get_all(store, PullRequest, [one.parent for one in candidates.values()])
+    verifications = _get_all(store, Verification, [task.parent for task in tasks if task.parent != task.candidate])
+    environments = _get_all(store, Environment, [one.parent for one in verifications.values()])
+    with store.read_transaction() as connection:
+        rows = execute_in_batches(connection, _TAGS, sorted({pull.name for pull in pulls.values()}))
+        tagged = {(row.source, row.name, row.merge_commit): row.tagging for row in rows}
+        judged = {row.parent: row.id for row in execute_in_batches(connection, _VERDICTS, sorted(verifications))}
+    verdicts = _get_all(store, Verdict, list(judged.values()))
+    tags = _get_all(store, Tags, [tagged[key] for pull in pulls.values() if (key := _build_key(pull)) in tagged])
+
+    def collect(task: Task) -> Iterator[Record]:
+        candidate = candidates[task.candidate]
+        pull = pulls[candidate.parent]
+        yield pull
+        if (key := _build_key(pull)) in tagged:
+            yield tags[tagged[key]]
+        yield candidate
+        if verification := verifications.get(task.parent):
+            yield from (environments[verification.parent], verification)
+            if verification.id in judged:
+                yield verdicts[judged[verification.id]]
+
+    return {task.id: list(collect(task)) for task in tasks}
+
+
+def _get_all(store: Store, kind: type[R], keys: Sequence[str]) -> dict[str, R]:
+    """Return records by id; raise InputError when one is missing."""
+    wanted = sorted(set(keys))
+    found = store.get_many(kind, wanted)
+    if missing := [key for key in wanted if key not in found]:
+        raise InputError(f"there is no {kind.__name__} {missing[0][:12]}")
     return found
 
 
@@ -62,10 +92,10 @@ def add_chain(store: Store, records: Mapping[str, Record]) -> int:
 
 
 def _has_change(store: Store, pull: PullRequest) -> bool:
-    return _find_id(store, _CHANGE, build_change_key(pull)) is not None
-
-
-def _find_id(store: Store, query: TextClause, key: Mapping[str, str]) -> str | None:
+    key = dict(zip(("source", "name", "merge_commit"), _build_key(pull), strict=True))
     with store.read_transaction() as connection:
-        found = connection.execute(query, key).scalar()
-    return str(found) if found is not None else None
+        return connection.execute(_CHANGE, key).first() is not None
+
+
+def _build_key(pull: PullRequest) -> tuple[str, str, str]:
+    return pull.source, pull.name, pull.merge_commit

@@ -8,6 +8,7 @@ again unless `--keep`; with `--url URL` an existing database is measured. Printe
 - rows a second of tasks streamed from the database into Parquet, as a ratio to pyarrow with ready rows (goal: 0.5);
 - peak memory of listing 20 tasks, of streaming all, of reading what is left to do (goal: at most 1.2 times that of the
   smallest size);
+- with `--formats`, tasks a second of `mergemill export` as a whole;
 - bytes a task, and the seconds of `mergemill tasks list` beyond a bare Python process (goal: 0.5).
 
 With `--check` the exit code is 1 when a goal is missed.
@@ -26,17 +27,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from backends.base_trees import BaseTreeStore
 from benchmarks.taskdb.measure import (
     MEMORY_TARGETS,
     Comparison,
     compare_queries,
     measure_bytes,
     measure_memory,
+    time_bundles,
     time_export,
     time_processes,
 )
 from benchmarks.taskdb.queries import list_queries, make_library_execute, open_driver
-from benchmarks.taskdb.write import write_artifacts, write_database
+from benchmarks.taskdb.write import write_artifacts, write_database, write_trees
 from core.errors import MachineError
 from mergemill.cli import COLLECTION_THRESHOLD
 from taskdb.artifacts import Artifacts
@@ -62,6 +65,8 @@ class SizeReport:
     memory: dict[str, int]
     n_bytes: int
     process_seconds: tuple[float, float]
+    bundles: dict[str, float] = field(default_factory=dict)
+    """Format -> tasks a second of `mergemill export`."""
     generation_seconds: float = 0.0
     smallest_memory: dict[str, int] = field(default_factory=dict)
     """Peaks with the smallest database of the same kind."""
@@ -119,6 +124,9 @@ def render_report(report: SizeReport) -> str:
         f"- {report.n_bytes / report.n_tasks:.0f} bytes a task ({report.n_bytes / 1e9:.2f} GB)",
         f"- `mergemill tasks list`: {listing:.2f} s, a bare Python process {bare:.2f} s",
     ]
+    lines += [
+        f"- `mergemill export --format {name}`: {rate:.0f} tasks a second" for name, rate in report.bundles.items()
+    ]
     if report.generation_seconds:
         lines.append(f"- written in {report.generation_seconds:.0f} s")
     return "\n".join(lines) + "\n"
@@ -157,6 +165,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--artifacts", type=Path, help="its artifacts")
     parser.add_argument("--folder", type=Path, help="generate databases here (default: a temporary folder)")
     parser.add_argument("--postgresql", action="store_true", help="measure PostgreSQL too, on a temporary server")
+    parser.add_argument("--formats", default="", help="also measure `mergemill export` in these formats")
     parser.add_argument("--repetitions", type=int, default=7)
     parser.add_argument("--workers", type=int, default=2, help="processes that generate rows")
     parser.add_argument("--keep", action="store_true", help="keep the databases")
@@ -205,6 +214,10 @@ def _measure_size(kind: str, url: str, size: int, artifacts: Path, options: argp
     seconds = time.perf_counter() - started
     report = measure_database(kind, url, artifacts, options.repetitions)
     report.generation_seconds = seconds
+    if formats := options.formats.split(",") if options.formats else []:
+        with Store.open(url) as store:
+            write_trees(store, BaseTreeStore(artifacts.parent / "trees"))
+        report.bundles = time_bundles(url, artifacts.parent, formats)
     return report
 
 

@@ -8,13 +8,16 @@ of them. Records are built without validation; a test reads them back with it.
 from __future__ import annotations
 
 import hashlib
+import json
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from benchmarks.taskdb.trees import compute_base_commit
 from benchmarks.taskdb.words import TextMaker
+from languages.registry import get_language
 from taskdb.base import Record
 from taskdb.chains import StageResult
 from taskdb.discussion import AuthorKind, IssueLink, LinkOrigin
@@ -48,15 +51,15 @@ SKETCH_KEYS = 8
 PATCHES = 256
 """Distinct artifacts that patches, scripts and logs are taken from."""
 
-LANGUAGES = ("python", "python", "python", "javascript", "typescript", "go", "rust", "java", "cpp", "ruby", "php")
+LANGUAGES = ("python", "python", "python", "javascript", "typescript", "go", "rust", "java", "c++", "ruby", "php")
 FRAMEWORKS = {
     "python": ("pytest", ("pytest", "-p", "no:cacheprovider"), "tests/{0}/test_{1}.py::Test{2}::test_{3}"),
     "javascript": ("jest", ("npx", "jest"), "test/{0}/{1}.test.js::{2} {3}"),
     "typescript": ("vitest", ("npx", "vitest", "run"), "src/{0}/{1}.test.ts::{2} > {3}"),
-    "go": ("go", ("go", "test"), "{0}/{1}_test.go::Test{2}/{3}"),
-    "rust": ("cargo", ("cargo", "test"), "tests/{0}.rs::{1}::{2}::{3}"),
+    "go": ("go-test", ("go", "test"), "{0}/{1}_test.go::Test{2}/{3}"),
+    "rust": ("cargo-test", ("cargo", "test"), "tests/{0}.rs::{1}::{2}::{3}"),
     "java": ("maven", ("mvn", "test"), "src/test/java/org/{0}/{1}Test.java::{2}#{3}"),
-    "cpp": ("ctest", ("ctest",), "test/{0}/{1}.cpp::{2}.{3}"),
+    "c++": ("ctest", ("ctest",), "test/{0}/{1}.cpp::{2}.{3}"),
     "ruby": ("rspec", ("rspec",), "spec/{0}/{1}_spec.rb::{2} {3}"),
     "php": ("phpunit", ("phpunit",), "tests/{0}/{1}Test.php::{2}::{3}"),
 }
@@ -128,6 +131,7 @@ class RepositoryGenerator:
         self.choices = random.Random(f"repository {self.index}")  # noqa: S311 - generated rows
         self.texts = TextMaker(self.choices)
         self.language = self.choices.choice(LANGUAGES)
+        self.version = get_language(self.language).releases[-1].version
         self.license = self.choices.choice(LICENSES)
         self.owner, self.package = self.texts.make_name(1), f"{self.texts.make_name(1)}{self.index}"
         self.repo = f"{self.owner}/{self.package}"
@@ -189,7 +193,7 @@ class RepositoryGenerator:
             body=body,
             author=self.texts.make_name(1),
             merged_at=self.merged.isoformat(),
-            base_commit=self._make_hash("base")[:40],
+            base_commit=compute_base_commit(self.repo, self.number, PATCH_PATHS),
             merge_commit=self._make_hash("merge")[:40],
             author_kind=AuthorKind.USER,
             labels=("bug",) if self.number % 3 == 0 else (),
@@ -361,7 +365,7 @@ class RepositoryGenerator:
         plan = make_record(
             BuildPlan,
             language=self.language,
-            language_version="3.11",
+            language_version=self.version,
             exclude_newer=candidate.created_at[:10],
             system_packages=("gcc", "libffi-dev"),
             dependency_steps=(f"pip install {' '.join(self.texts.make_name(1) for _ in range(12))}",),
@@ -472,7 +476,7 @@ class RepositoryGenerator:
             return TestWritingOracle(mutants=edits, variants=edits[:2], gold_spans=(span,), base_coverage=0.5)
         if kind is Kind.REVIEW:
             defect = Defect(path="src/a.py", first_line=3, last_line=5, claim=" ".join(self.texts.make_words(12)))
-            files = self._pick_artifact()
+            files = FILES_HASH
             return ReviewOracle(target="diff", files=files, diff=self._pick_artifact(), defects=(defect,))
         if kind is Kind.PERFORMANCE:
             tests = verification.PASS_TO_PASS[:3]
@@ -499,7 +503,7 @@ class RepositoryGenerator:
             kind=kind,
             repo=self.repo,
             language=self.language,
-            language_version="" if bare else "3.11",
+            language_version="" if bare else self.version,
             version=candidate.version,
             base_commit=candidate.base_commit,
             created_at=candidate.created_at,
@@ -542,4 +546,10 @@ KIND_TASKS = {
     Kind.REVIEW: 1.5,
 }
 """Tasks of a verified change by kind, beside its bug fix or feature."""
-PATCH_HASHES = tuple(hashlib.sha256(make_patch(number)).hexdigest() for number in range(PATCHES))
+_PATCHES = tuple(make_patch(number) for number in range(PATCHES))
+PATCH_HASHES = tuple(hashlib.sha256(patch).hexdigest() for patch in _PATCHES)
+PATCH_PATHS = tuple(sorted({patch.split()[2].decode().removeprefix("a/") for patch in _PATCHES}))
+"""Files that patches change; base trees have them, empty."""
+REVIEW_FILES = json.dumps({"src/a.py": "value = 1\n" * 20})
+"""Artifact of the files under review."""
+FILES_HASH = hashlib.sha256(REVIEW_FILES.encode()).hexdigest()

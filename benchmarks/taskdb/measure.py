@@ -21,6 +21,8 @@ import pyarrow.parquet as pq
 from sqlalchemy import make_url, text
 
 from benchmarks.taskdb.queries import Execute, Query
+from core.config import Settings
+from mergemill.bundles import export_splits
 from mergemill.cli import COLLECTION_THRESHOLD
 from taskdb import queries
 from taskdb.records import Task
@@ -155,6 +157,21 @@ def write_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:
 def _open_nulls(schema: pa.Schema) -> pa.Schema:
     """Return the schema with texts where the first batch had no value."""
     return pa.schema([field.with_type(pa.string()) if pa.types.is_null(field.type) else field for field in schema])
+
+
+def time_bundles(url: str, store: Path, formats: Sequence[str]) -> dict[str, float]:
+    """Return format -> certified tasks a second of `mergemill export`, files and manifest included.
+
+    `store`: folder with the artifacts and base trees of the generated tasks.
+    """
+    settings, found = Settings(db=url, store=store), dict[str, float]()
+    for name in formats:
+        with tempfile.TemporaryDirectory(dir=store) as folder:
+            begun = time.perf_counter()
+            chosen = TaskFilters(status="certified")
+            [result] = export_splits(name, Path(folder) / "bundle", None, chosen, settings)
+            found[name] = len(result.bundle.tasks) / (time.perf_counter() - begun)
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------- memory

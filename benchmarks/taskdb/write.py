@@ -10,13 +10,23 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from enum import Enum
-from itertools import count
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, text
 
-from benchmarks.taskdb.generate import PATCHES, GeneratedChange, generate_repository, make_patch, plan_repositories
+from backends.base_trees import BaseTreeStore
+from benchmarks.taskdb.generate import (
+    PATCH_PATHS,
+    PATCHES,
+    REVIEW_FILES,
+    GeneratedChange,
+    generate_repository,
+    make_patch,
+    plan_repositories,
+)
+from benchmarks.taskdb.trees import write_base_trees
 from taskdb import listing
 from taskdb.artifacts import Artifacts
 from taskdb.base import Record
@@ -79,6 +89,16 @@ def write_artifacts(folder: Path) -> None:
     artifacts = Artifacts(folder)
     for number in range(PATCHES):
         artifacts.put(make_patch(number))
+    artifacts.put_text(REVIEW_FILES)
+
+
+def write_trees(store: Store, trees: BaseTreeStore) -> None:
+    """Keep the base trees of all tasks of a generated database."""
+    with store.read_transaction() as connection:
+        rows = connection.execute(text("SELECT DISTINCT repo, change_name FROM task_listing ORDER BY repo"))
+        for repo, changes in groupby(rows, lambda row: row.repo):
+            numbers = sorted(int(row.change_name.rpartition("-")[2]) for row in changes)
+            write_base_trees(trees, repo, numbers, PATCH_PATHS)
 
 
 def write_through_store(store: Store, change: GeneratedChange) -> None:

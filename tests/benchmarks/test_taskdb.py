@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
+from backends.base_trees import BaseTreeStore
 from benchmarks.taskdb.__main__ import SizeReport
 from benchmarks.taskdb.copying import copy_database
 from benchmarks.taskdb.generate import generate_repository, plan_repositories
-from benchmarks.taskdb.measure import Comparison
+from benchmarks.taskdb.measure import Comparison, time_bundles
 from benchmarks.taskdb.queries import NO_MATCH, list_queries, make_library_execute, open_driver
-from benchmarks.taskdb.write import CLOCK, write_artifacts, write_database, write_through_store
+from benchmarks.taskdb.write import CLOCK, write_artifacts, write_database, write_through_store, write_trees
 from taskdb import tables
 from taskdb.artifacts import Artifacts
 from taskdb.audits import Audit
@@ -198,3 +199,14 @@ def test_both_sides_of_a_comparison_answer_the_same(db: str, tmp_path: Path) -> 
             elif query.name.endswith("--count"):
                 assert ours == by_hand[0][0]
             assert ours or query.name == NO_MATCH, query.name
+
+
+def test_generated_tasks_can_be_exported(tmp_path: Path) -> None:
+    url = make_url(tmp_path)
+    write_artifacts(tmp_path / "artifacts")
+    write_database(url, 30, workers=1)
+    with Store.open(url) as store:
+        write_trees(store, BaseTreeStore(tmp_path / "trees"))
+    assert time_bundles(url, tmp_path, ["slime", "harbor"]).keys() == {"slime", "harbor"}
+    with Store.open(url) as store:
+        assert {bundle.format for bundle in store.load_all(Bundle)} == {"slime", "harbor"}

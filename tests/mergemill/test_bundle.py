@@ -24,7 +24,7 @@ from exporters.bundle_records import ARTIFACT_FOLDER, RECORDS_FILE, TREE_FOLDER,
 from exporters.tree import read_tree
 from mergemill.bundle_contents import check_bundle
 from mergemill.bundle_import import import_bundle
-from taskdb.record_chains import load_chain
+from taskdb.record_chains import load_chains
 from taskdb.records import Task
 from taskdb.store import Store
 from tests.cli import run_mergemill
@@ -84,9 +84,9 @@ def test_bundles_of_two_databases_meet_in_one(home: Path, tmp_path: Path) -> Non
     services = make_services(tmp_path / "other")
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
         (task,) = add_tasks(store, services, tmp_path / "elsewhere", count=1)
-        before = load_chain(store, task)
+        before = load_chains(store, [task])
         assert run_mergemill("bundle", "import", str(home / "swebench"), cwd=tmp_path).exit_code == 0
-        assert load_chain(store, task) == before
+        assert load_chains(store, [task]) == before
         assert len(store.load_all(Task)) == 3
 
 
