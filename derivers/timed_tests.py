@@ -12,7 +12,6 @@ _PLAIN_TESTS = {
     "go-test": re.compile(r".*_test\.go::Test\w*"),  # subtests run with their test
     "cargo-test": re.compile(r"(.*/)?tests/[^/]+\.rs::[\w:]+"),  # those of sources belong to the submission
     "maven": re.compile(r".*\.java::[\w:]+"),
-    "gradle": re.compile(r".*\.java::[\w:]+"),
 }
 """Framework -> ids of tests that have a program of their own and are no parameters of another."""
 

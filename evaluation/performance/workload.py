@@ -23,7 +23,7 @@ from taskdb.records import BuildPlan, TestId
 
 Clock = Literal["cpu", "wall"]
 
-PROGRAM_FRAMEWORKS = ("go-test", "cargo-test")
+PROGRAM_FRAMEWORKS = ("go-test", "cargo-test", "maven")
 """Frameworks whose tests are compiled into programs; `harness/workload/timed_rounds.py` runs these."""
 
 WORKLOAD_FRAMEWORKS = ("pytest", *PROGRAM_FRAMEWORKS)

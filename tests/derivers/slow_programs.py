@@ -253,5 +253,3 @@ JAVA = SlowProject(
     shrinking=JAVA_SLOW.replace('"8000"', '"800"'),
     workload=("src/test/java/rows/RowsTest.java::many",),
 )
-
-SLOW_PROJECTS = (GO, RUST)

@@ -10,14 +10,16 @@ from backends.git import GitRepository
 from backends.services import Services
 from builders.build import build
 from derivers.base import KindRejection
+from derivers.counters import add_counters
 from derivers.performance import derive_performance
+from evaluation.performance.workload import render_workload, run_workload
 from taskdb.lineage import Lineage
 from taskdb.oracles import PerformanceOracle
 from taskdb.records import Environment, Task, Verification
 from taskdb.tags import ChangeKind
 from tests import records
 from tests.containers import make_services
-from tests.derivers.slow_programs import SLOW_PROJECTS, SlowProject
+from tests.derivers.slow_programs import GO, JAVA, RUST, SlowProject
 from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo
 from verifiers.rewards import grade
@@ -39,7 +41,8 @@ def make_source_patch(repo: TinyRepo, base: str, project: SlowProject, source: s
     return GitRepository(repo.path).run_git("diff-tree", "-p", "--binary", "--full-index", base, merge)
 
 
-def verify_change(project: SlowProject, repo: TinyRepo, services: Services, source: str) -> Lineage:
+def build_change(project: SlowProject, repo: TinyRepo, services: Services, source: str) -> Lineage:
+    """Return the change of the source file with its environment."""
     base = repo.commit("Start", {**project.files, project.source: project.slow})
     patch = make_source_patch(repo, base, project, source)
     merge = repo.git("rev-parse", "HEAD")
@@ -57,7 +60,11 @@ def verify_change(project: SlowProject, repo: TinyRepo, services: Services, sour
     )
     environment = build(candidate, services)
     assert isinstance(environment, Environment), environment
-    lineage = Lineage(candidate=candidate, environment=environment)
+    return Lineage(candidate=candidate, environment=environment)
+
+
+def verify_change(project: SlowProject, repo: TinyRepo, services: Services, source: str) -> Lineage:
+    lineage = build_change(project, repo, services, source)
     verification = verify(lineage, services)
     assert isinstance(verification, Verification), verification
     return lineage.with_record(verification)
@@ -69,7 +76,7 @@ def derive_task(lineage: Lineage, services: Services) -> Task:
     return made[0]
 
 
-@pytest.mark.parametrize("project", SLOW_PROJECTS, ids=lambda project: project.language)
+@pytest.mark.parametrize("project", [GO, RUST], ids=lambda project: project.language)
 def test_a_faster_program_is_a_task_and_only_faster_submissions_score(project: SlowProject, tmp_path: Path) -> None:
     services, repo = make_program_services(tmp_path), TinyRepo(tmp_path / "repo")
     lineage = verify_change(project, repo, services, project.fast)
@@ -91,9 +98,45 @@ def test_a_faster_program_is_a_task_and_only_faster_submissions_score(project: S
     assert {name: reward and reward["reward"] for name, (reward, _) in rewards.items()} == {"gold": 1, "shrinking": 0}
 
 
-@pytest.mark.parametrize("project", SLOW_PROJECTS, ids=lambda project: project.language)
+@pytest.mark.parametrize("project", [GO, RUST], ids=lambda project: project.language)
 def test_a_change_that_shrinks_the_work_is_no_task(project: SlowProject, tmp_path: Path) -> None:
     services, repo = make_program_services(tmp_path), TinyRepo(tmp_path / "repo")
     found = derive_performance(verify_change(project, repo, services, project.shrinking), services)
     assert isinstance(found, KindRejection)
     assert found.reason == "work-shrinks", found.detail
+
+
+def test_a_test_of_maven_is_timed_without_maven(tmp_path: Path) -> None:
+    services, repo = make_program_services(tmp_path), TinyRepo(tmp_path / "repo")
+    lineage = build_change(JAVA, repo, services, JAVA.fast)
+    plan, base = lineage.require_environment().plan, lineage.candidate.base_commit
+    (test,) = JAVA.workload
+    path = test.partition("::")[0]
+    script = render_workload(
+        plan,
+        GitRepository(repo.path),
+        base,
+        test_patch=b"",
+        gold_patch=b"",
+        tests={test: 4},
+        rounds=2,
+        canaries=True,
+        work={test: 16_000},
+        counted_files=add_counters({path: JAVA.files[path].encode()}),
+    )
+    sources = {"slow": JAVA.slow, "fast": JAVA.fast, "wrong": JAVA.wrong, "shrinking": JAVA.shrinking}
+    with services.sandbox.open_pool(lineage.require_environment().image, limits=services.test_limits()) as pool:
+        samples = {
+            name: run_workload(
+                pool, script, [test], workdir=plan.workdir, patch=make_source_patch(repo, base, JAVA, f"{source}\n")
+            )
+            for name, source in sources.items()
+        }
+    void = f"1 tests of the workload do not pass, such as {test}"
+    assert {name: sample.invalid_reason for name, sample in samples.items()} == {
+        "slow": "",
+        "fast": "",
+        "wrong": void,
+        "shrinking": void,
+    }
+    assert (samples["slow"].cpu_seconds or 0) > (samples["fast"].cpu_seconds or 1)

@@ -155,7 +155,7 @@ class JvmTests:
         return output.rstrip().endswith("mergemill: %d passed" % runs)
 
 
-FRAMEWORKS = {"go-test": GoTests, "cargo-test": CargoTests, "maven": JvmTests, "gradle": JvmTests}
+FRAMEWORKS = {"go-test": GoTests, "cargo-test": CargoTests, "maven": JvmTests}
 
 
 class Workload:
