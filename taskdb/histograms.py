@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import case, func, select
+from sqlalchemy import Select, case, func, select
 
-from taskdb.selection import TASKS, TaskFilters
+from taskdb.selection import TASKS, TaskFilters, keep_queries
 from taskdb.store import Store
 
 _COUNTS = (0.0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
@@ -38,13 +38,8 @@ class HistogramBin:
 
 def count_bins(store: Store, filters: TaskFilters) -> dict[str, list[HistogramBin]]:
     """Return column -> bins from the first to the last that has tasks; tasks without the value are in none."""
-    counted: list[Any] = [
-        func.count(case((TASKS.c[name] >= edge, 1))).label(f"{name}_{at}")
-        for name, edges in EDGES.items()
-        for at, edge in enumerate(edges)
-    ]
     with store.read_transaction() as connection:
-        row = connection.execute(filters.apply(select(*counted).select_from(TASKS))).one()._mapping
+        row = connection.execute(_build_query(filters)).one()._mapping
     found = {}
     for name, edges in EDGES.items():
         above = [int(row[f"{name}_{at}"]) for at in range(len(edges))] + [0]
@@ -54,6 +49,16 @@ def count_bins(store: Store, filters: TaskFilters) -> dict[str, list[HistogramBi
         ]
         found[name] = _trim(bins)
     return found
+
+
+@keep_queries
+def _build_query(filters: TaskFilters) -> Select[Any]:
+    counted: list[Any] = [
+        func.count(case((TASKS.c[name] >= edge, 1))).label(f"{name}_{at}")
+        for name, edges in EDGES.items()
+        for at, edge in enumerate(edges)
+    ]
+    return filters.apply(select(*counted).select_from(TASKS))
 
 
 def _trim(bins: Sequence[HistogramBin]) -> list[HistogramBin]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, Subquery, and_, bindparam, column, func, or_, select, table, text
@@ -30,13 +29,11 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.selection import TASKS as _TASKS
-from taskdb.selection import TaskFilters
+from taskdb.selection import TaskFilters, keep_queries
 from taskdb.store import Store, load_field, load_record, read_records
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
-_KEPT_QUERIES = 128
-"""Queries that are kept for their filters: building one takes as long as reading a page of a list."""
 LIST_KEYS = (
     "id",
     "name",
@@ -74,21 +71,16 @@ def list_tasks(
     Raises:
         InputError: there is no task `after`.
     """
-    query = _choose(_build_list_query, filters)(filters, tuple(columns)).limit(limit)
+    query = _build_list_query(filters, tuple(columns)).limit(limit)
     with store.read_transaction() as connection:
         if after is not None:
             query = _continue_after(query, _find_position(connection, after))
         return [dict(zip(columns, row, strict=True)) for row in connection.execute(query)]
 
 
-@lru_cache(maxsize=_KEPT_QUERIES)
+@keep_queries
 def _build_list_query(filters: TaskFilters, columns: tuple[str, ...]) -> Select[Any]:
     return filters.apply(select(*(_TASKS.c[name] for name in columns))).order_by(*_NEWEST_FIRST)
-
-
-def _choose(build: Any, filters: TaskFilters) -> Any:
-    """Return a function that builds queries; one for many ids does not keep them."""
-    return build.__wrapped__ if filters.ids is not None or filters.excluded_ids else build
 
 
 _NEWEST_FIRST = (_TASKS.c.created_at.desc(), _TASKS.c.name, _TASKS.c.id)
@@ -182,16 +174,18 @@ def search_tasks(
         match = search.build_match(connection, words)
         if match is None:
             return []
-        query = _choose(_build_search_query, filters)(search.get_hits(connection), filters).limit(limit)
-        found = connection.execute(query, {"words": match})
-        rows = [dict(zip(LIST_KEYS, row, strict=True)) for row in found]
-        statements = dict(search.read_statements(connection, [row["id"] for row in rows]))
-    return [row | {"snippet": search.make_snippet(statements[row["id"]], words)} for row in rows]
+        query = _build_search_query(filters, search.get_hits(connection)).limit(limit)
+        found = connection.execute(query, {"words": match}).all()
+        statements = dict(search.read_statements(connection, [row.task for row in found]))
+    return [
+        dict(zip(LIST_KEYS, row, strict=False)) | {"snippet": search.make_snippet(statements[row.task], words)}
+        for row in found
+    ]
 
 
-@lru_cache(maxsize=_KEPT_QUERIES)
-def _build_search_query(hits: Subquery, filters: TaskFilters) -> Select[Any]:
-    query = select(*(TASK_LISTING.c[name] for name in LIST_KEYS))
+@keep_queries
+def _build_search_query(filters: TaskFilters, hits: Subquery) -> Select[Any]:
+    query = select(*(TASK_LISTING.c[name] for name in LIST_KEYS), TASK_LISTING.c.task)
     found = query.join_from(TASK_LISTING, hits, hits.c.task == TASK_LISTING.c.task)
     order = (hits.c.badness, TASK_LISTING.c.created_at.desc(), TASK_LISTING.c.name)
     return filters.apply(found, dict(TASK_LISTING.c)).order_by(*order)

@@ -22,8 +22,6 @@ REVISION = "0008"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"
-_CACHE_KIB = 16 * 1024
-"""Pages that a connection keeps: with SQLite's 2 MiB one search reads again what the last one has read."""
 LOCK_SECONDS = 30
 """Maximum wait for another process that is writing."""
 
@@ -205,13 +203,12 @@ def _build_read_only_url(path: Path) -> URL:
 
 def _configure_read_only(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
-    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     """Set explicit transactions, WAL (readers and the writer do not block each other) and foreign keys."""
     connection.isolation_level = None
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", f"cache_size=-{_CACHE_KIB}"):
+    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
 
 

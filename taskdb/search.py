@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Subquery, TextClause, bindparam, column, text
 
+from taskdb.batches import split_batches
 from taskdb.bodies import decompress_body
 from taskdb.records import Record, Task
 
@@ -43,15 +44,15 @@ _FIND_POSTGRESQL = text("""SELECT task, -ts_rank(words, CAST(:words AS tsquery))
                            WHERE words @@ CAST(:words AS tsquery)""")
 _PART = 500
 _BODIES = text("SELECT seq, body FROM task WHERE seq > :last ORDER BY seq LIMIT :most")
-_BODIES_OF = text("SELECT id, body FROM task WHERE id IN :keys").bindparams(bindparam("keys", expanding=True))
+_BODIES_OF = text("SELECT seq, body FROM task WHERE seq IN :keys").bindparams(bindparam("keys", expanding=True))
 _SEQS = text("SELECT id, seq FROM task WHERE id IN :keys").bindparams(bindparam("keys", expanding=True))
 
 
-def read_statements(connection: Connection, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield id and problem statement of tasks; the rest of their records is not read."""
-    for start in range(0, len(keys), _PART):
-        for row in connection.execute(_BODIES_OF, {"keys": list(keys[start : start + _PART])}):
-            yield row.id, json.loads(decompress_body(row.body))["problem_statement"]
+def read_statements(connection: Connection, tasks: Sequence[int]) -> Iterator[tuple[int, str]]:
+    """Yield `seq` and problem statement of tasks (`seq`); the rest of their records is not read."""
+    for keys in split_batches(tasks, _PART):
+        for seq, body in connection.execute(_BODIES_OF, {"keys": keys}):
+            yield seq, json.loads(decompress_body(body))["problem_statement"]
 
 
 def split_words(content: str) -> list[str]:

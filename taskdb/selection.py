@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from enum import StrEnum
+from functools import lru_cache, wraps
 from typing import Any, NamedTuple, Self
 
 from sqlalchemy import (
@@ -245,6 +246,21 @@ class TaskFilters:
         defaults = TaskFilters()
         given = {f.name: getattr(other, f.name) for f in fields(self)}
         return replace(self, **{name: value for name, value in given.items() if value != getattr(defaults, name)})
+
+
+def keep_queries(build: Callable[..., Select[Any]]) -> Callable[..., Select[Any]]:
+    """Return a function of filters and more that keeps the queries it builds, but for filters that hold many ids.
+
+    Building a query takes as long as reading a page of a list.
+    """
+    kept = lru_cache(maxsize=128)(build)
+
+    @wraps(build)
+    def choose(filters: TaskFilters, *further: Any) -> Select[Any]:
+        has_ids = filters.ids is not None or filters.excluded_ids
+        return build(filters, *further) if has_ids else kept(filters, *further)
+
+    return choose
 
 
 def _compile_where(text: str, columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from taskdb.records import Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
 
+Clock = Callable[[], float]
 MOST_SECONDS = 8.0
 """Further repetitions of a query begin within this time."""
 BATCH = 500
@@ -52,26 +54,36 @@ class Comparison:
         return self.ours / self.by_hand
 
 
-def compare_queries(asked: Sequence[Query], driver: Execute, library: Execute, repetitions: int) -> list[Comparison]:
+def compare_queries(
+    asked: Sequence[Query], driver: Execute, library: Execute, repetitions: int, clock: Clock
+) -> list[Comparison]:
     """Measure each query and its SQL, on the driver and through SQLAlchemy, in turn."""
     found = []
     for query in asked:
         sides = (query.ours, partial(query.by_hand, driver), partial(query.by_hand, library))
-        ours, by_hand, by_library = time_in_turn(sides, repetitions)
+        ours, by_hand, by_library = time_in_turn(sides, repetitions, clock)
         found.append(Comparison(name=query.name, ours=ours, by_hand=by_hand, by_library=by_library))
     return found
 
 
-def time_in_turn(functions: Sequence[Callable[[], object]], repetitions: int) -> list[float]:
+def read_processor_seconds() -> float:
+    """Return the processor time of this process and of the ones it has waited for."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
+
+
+def time_in_turn(
+    functions: Sequence[Callable[[], object]], repetitions: int, clock: Clock = time.perf_counter
+) -> list[float]:
     """Return the median seconds of each function, run in turn; the first round warms up unless it is slow."""
     seconds: list[list[float]] = [[] for _ in functions]
-    started = time.perf_counter()
+    started = clock()
     for number in range(repetitions + 1):
         for spent, function in zip(seconds, functions, strict=True):
-            begun = time.perf_counter()
+            begun = clock()
             function()
-            spent.append(time.perf_counter() - begun)
-        if time.perf_counter() - started > MOST_SECONDS:
+            spent.append(clock() - begun)
+        if clock() - started > MOST_SECONDS:
             break
         if number == 0:
             for spent in seconds:
@@ -79,7 +91,7 @@ def time_in_turn(functions: Sequence[Callable[[], object]], repetitions: int) ->
     return [statistics.median(spent) for spent in seconds]
 
 
-def time_processes(url: str, repetitions: int) -> tuple[float, float]:
+def time_processes(url: str, repetitions: int, clock: Clock) -> tuple[float, float]:
     """Return median seconds of `mergemill tasks list --limit 20` and of a Python process that does nothing."""
     program = str(Path(sys.executable).with_name("mergemill"))
     commands = ([program, "tasks", "list", "--limit", "20", "--db", url], [sys.executable, "-c", "pass"])
@@ -90,7 +102,7 @@ def time_processes(url: str, repetitions: int) -> tuple[float, float]:
     def run(command: list[str]) -> Callable[[], object]:
         return lambda: subprocess.run(command, check=True, capture_output=True, env=environment)
 
-    listing, bare = time_in_turn([run(command) for command in commands], repetitions)
+    listing, bare = time_in_turn([run(command) for command in commands], repetitions, clock)
     return listing, bare
 
 
@@ -106,7 +118,7 @@ def measure_bytes(url: str) -> int:
 # ------------------------------------------------------------------------------------------------------- export
 
 
-def time_export(url: str, repetitions: int) -> tuple[float, float]:
+def time_export(url: str, repetitions: int, clock: Clock) -> tuple[float, float]:
     """Return rows a second of tasks streamed from the database into Parquet, and of pyarrow with the ready rows."""
     with Store.open(url) as store, tempfile.TemporaryDirectory() as folder:
         ready = list(iter_rows(store, EXPORTED))
@@ -117,6 +129,7 @@ def time_export(url: str, repetitions: int) -> tuple[float, float]:
                 lambda: write_parquet(iter(ready), Path(folder) / "ready.parquet"),
             ),
             repetitions,
+            clock,
         )
     gc.unfreeze()
     return len(ready) / streamed, len(ready) / alone

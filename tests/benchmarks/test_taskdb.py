@@ -160,7 +160,18 @@ def test_every_goal_can_be_missed() -> None:
 
 def test_the_benchmark_measures_every_query_and_misses_goals_with_check(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.taskdb", "--sizes", "60", "--repetitions", "1", "--folder", str(tmp_path)],
+        [
+            sys.executable,
+            "-m",
+            "benchmarks.taskdb",
+            "--sizes",
+            "60",
+            "--repetitions",
+            "1",
+            "--cpu",
+            "--folder",
+            str(tmp_path),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
