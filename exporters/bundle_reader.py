@@ -36,6 +36,7 @@ MAX_LINE_BYTES = 256 << 20
 MAX_ARTIFACT_BYTES = 1 << 30
 """Size of an artifact in a bundle."""
 _IMAGE = re.compile(r"[a-z0-9][a-z0-9./:_@-]{0,254}")
+_REFERENCE = re.compile(r"[a-z0-9][a-z0-9./:_-]{0,254}@sha256:[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -230,7 +231,7 @@ def read_bundle(folder: Path) -> Iterator[BundledTask]:
             if isinstance(record, Task) and record.id in rows:
                 yield BundledTask(
                     task=record,
-                    registry_image=rows[record.id].get("registry"),
+                    registry_image=_read_reference(rows[record.id]),
                     artifacts=(),
                     tree_archive=None,
                     image_digest=digests.get(record.id, record.image_digest),
@@ -239,6 +240,12 @@ def read_bundle(folder: Path) -> Iterator[BundledTask]:
     by_hash = {digest: folder / path for path, digest in content["files"].items()}
     for row in content["tasks"]:
         yield _read_task(folder, row, content["files"], by_hash)
+
+
+def _read_reference(row: Mapping[str, Any]) -> str | None:
+    """Return the reference of a task's image in a registry, if the manifest has one."""
+    reference = row.get("registry")
+    return reference if isinstance(reference, str) and _REFERENCE.fullmatch(reference) else None
 
 
 def _read_task(
@@ -265,7 +272,7 @@ def _read_task(
         task=task,
         artifacts=tuple(by_hash[one].read_bytes() for one in hashes),
         tree_archive=placed[TREE_ARCHIVE],
-        registry_image=row.get("registry"),
+        registry_image=_read_reference(row),
         image_digest=task.image_digest,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,23 @@ from exporters.image_layout import LAYOUT_FOLDER
 
 _BLOB = re.compile(r"blobs/sha256/[0-9a-f]{64}")
 _BLOCK = 1 << 20
+
+
+def check_layout(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
+    """Yield the problems of the images of a bundle: blobs that are not what their names say.
+
+    An engine takes a configuration's own hash for the image's id, so a blob under another name would be another image.
+
+    Args:
+        folder: of the bundle.
+        files: path -> sha256 of its files.
+    """
+    for path, digest in files.items():
+        name = path.removeprefix(f"{LAYOUT_FOLDER}/")
+        if name != path and _BLOB.fullmatch(name) and not name.endswith(digest):
+            yield f"{path} is not the blob that its name says"
+        if (folder / path).is_symlink():
+            yield f"{path} is a link"
 
 
 def open_image_archive(folder: Path, image: str, digest: str) -> Iterator[bytes] | None:

@@ -6,7 +6,9 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from backends.clones import CloneStore
 from backends.services import Services
@@ -21,10 +23,27 @@ from exporters.bundle_reader import (
     unpack_content,
 )
 from exporters.bundle_rows import check_rows
-from exporters.image_archive import open_image_archive
+from exporters.image_archive import check_layout, open_image_archive
 from mergemill.images.copies import fetch_first_copy
 from taskdb.artifacts import Artifacts
 from taskdb.images import ImageCopy
+
+if TYPE_CHECKING:
+    from backends.sandbox.images import ImageStore
+
+
+class ImagePlace(StrEnum):
+    """Where the image of a bundled task was found."""
+
+    NONE = "none"
+    """The task has no environment."""
+    ENGINE = "engine"
+    BUNDLE = "bundle"
+    REGISTRY = "registry"
+    """It is pulled when it is needed."""
+    MISSING = "missing"
+    UNKNOWN = "unknown"
+    """No engine answered."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +68,8 @@ def check_bundle(folder: Path) -> BundleCheck:
     problems = manifest.check_manifest(folder)
     if not problems:
         problems = [*(check_content(folder) if has_records(folder) else ()), *check_rows(folder, content)]
+        problems += check_layout(folder, content["files"])
+        problems = problems or _check_images(folder)
     return BundleCheck(
         bundle=str(folder),
         format=str(content.get("format")),
@@ -57,6 +78,18 @@ def check_bundle(folder: Path) -> BundleCheck:
         ok=not problems,
         problems=problems,
     )
+
+
+def _check_images(folder: Path) -> list[str]:
+    """Return a line for each task whose image in the bundle is not the certified one."""
+    problems = []
+    for bundled in read_bundle(folder):
+        if bundled.task.image:
+            try:
+                open_image_archive(folder, bundled.task.image, bundled.image_digest)
+            except InputError as error:
+                problems.append(f"{bundled.task.name}: {error}")
+    return problems
 
 
 def require_sound_bundle(folder: Path) -> None:
@@ -97,13 +130,30 @@ def fetch_image(bundled: BundledTask, folder: Path, services: Services) -> bool:
         InputError: the bundle holds another image than the certified one.
         Transient: engine or registry failed.
     """
-    task, reference = bundled.task, bundled.registry_image
-    if not task.image or services.images.inspect(task.image) is not None:
+    if find_image(bundled, folder, services.images) in (ImagePlace.NONE, ImagePlace.ENGINE, ImagePlace.BUNDLE):
         return True
-    if (chunks := open_image_archive(folder, task.image, bundled.image_digest)) is not None:
-        services.images.load_archive(chunks)
-        return services.images.inspect(task.image) is not None
-    if not isinstance(reference, str):
+    if not bundled.registry_image:
         return False
-    copy = ImageCopy(image=task.image, image_digest=bundled.image_digest, reference=reference, at="")
+    copy = ImageCopy(
+        image=bundled.task.image, image_digest=bundled.image_digest, reference=bundled.registry_image, at=""
+    )
     return fetch_first_copy(services.images, [copy]) is not None
+
+
+def find_image(bundled: BundledTask, folder: Path, image_store: ImageStore) -> ImagePlace:
+    """Return where the image of a task is; one that only the bundle holds is loaded into the engine.
+
+    Raises:
+        InputError: the bundle holds another image than the certified one.
+        Transient: the engine failed.
+    """
+    task = bundled.task
+    if not task.image:
+        return ImagePlace.NONE
+    if image_store.inspect(task.image) is not None:
+        return ImagePlace.ENGINE
+    if (chunks := open_image_archive(folder, task.image, bundled.image_digest)) is not None:
+        image_store.load_archive(chunks)
+        if image_store.inspect(task.image) is not None:
+            return ImagePlace.BUNDLE
+    return ImagePlace.REGISTRY if bundled.registry_image else ImagePlace.MISSING

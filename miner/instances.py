@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from backends.git import GitRepository
     from backends.services import Services
 
+MAX_LINE_BYTES = 256 << 20
+"""Size of a row."""
+_NAME = re.compile(r"(?!\.)[^/\\]{1,250}")
+"""Name of a task, which is shown, and names files of exports."""
+_REPOSITORY = re.compile(r"[A-Za-z0-9_][\w.-]{0,99}/(?!\.{1,2}$)[\w.-]{1,99}", re.ASCII)
 _MAY_BE_ID = re.compile(r"[0-9a-f]+")
 
 
@@ -69,7 +75,7 @@ class InstanceRow(BaseModel):
                 if isinstance(self.created_at, int)
                 else datetime.fromisoformat(self.created_at or "")
             )
-        except ValueError:
+        except (ValueError, OverflowError, OSError):  # a number that is no time
             return str(self.created_at)
         return (when if when.tzinfo else when.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="seconds")
 
@@ -171,6 +177,10 @@ def parse_instance(line: str) -> InstanceRow:
         raise InputError(_describe_error(error)) from error
     if not row.instance_id or row.repo.count("/") != 1 or not row.base_commit:
         raise InputError("instance_id, repo (owner/name) and base_commit must not be empty")
+    if not _NAME.fullmatch(row.instance_id) or not row.instance_id.isprintable():
+        raise InputError(f"instance_id {row.instance_id[:60]!a} is not a name")
+    if not _REPOSITORY.fullmatch(row.repo):
+        raise InputError(f"repo {row.repo[:60]!a} is not owner/name")
     return row
 
 
@@ -201,11 +211,13 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield non-empty lines with their numbers. A byte that is not UTF-8 makes its line fail, not the file.
 
     Raises:
-        InputError: the file cannot be read.
+        InputError: the file cannot be read, or a line is too long.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
+            for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), b""), 1):
+                if len(raw) == MAX_LINE_BYTES:
+                    raise InputError(f"{path}:{number} has more than {MAX_LINE_BYTES} bytes")
                 if text := raw.decode(errors="replace").strip().lstrip("\ufeff"):
                     yield number, text
     except (OSError, EOFError, zlib.error) as error:

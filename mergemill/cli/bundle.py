@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from taskdb.records import Stage
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", readable=False, help="Folder of an exported bundle.")]
 
-app = typer.Typer(help=COMMANDS["bundle"].summary, add_completion=False, no_args_is_help=True)
+app = typer.Typer(help=COMMANDS["bundle"].summary, add_completion=False)
 
 
 @app.command("verify")
@@ -75,7 +76,7 @@ def certify_bundle(
 
 
 @app.command("import")
-@with_settings(*READ_SETTINGS, "clones", "limit", "since", "until")
+@with_settings(*READ_SETTINGS, "sandbox", "allow_untrusted_local", "clones", "limit", "since", "until")
 def import_bundle(
     path: Annotated[
         Path,
@@ -96,8 +97,9 @@ def import_bundle(
 ) -> None:
     """Add the tasks of a bundle or of a foreign task set to the database.
 
-    Tasks of a bundle of mergemill keep their ids, with their records, artifacts and base trees. Rows of a foreign set
-    become changes, whose environments `mergemill run` builds and verifies.
+    Tasks of a bundle of mergemill keep their ids, with their records, artifacts and base trees; images that it holds
+    are loaded into the engine. Rows of a foreign set become changes, whose environments `mergemill run` builds and
+    verifies.
 
     Example: mergemill bundle import bundle-harbor --db other.db
     """
@@ -114,7 +116,8 @@ def import_bundle(
 
 
 def _import_tasks(path: Path, settings: Settings, *, as_json: bool) -> None:
-    from mergemill.bundle_import import import_bundle as import_tasks  # noqa: PLC0415 - only this command
+    from mergemill.bundle_contents import ImagePlace  # noqa: PLC0415 - only this command
+    from mergemill.bundle_import import import_bundle as import_tasks  # noqa: PLC0415 - as above
 
     results = []
     for result in import_tasks(path, settings):
@@ -124,6 +127,15 @@ def _import_tasks(path: Path, settings: Settings, *, as_json: bool) -> None:
     if not as_json:
         n_new = sum(result.new for result in results)
         output.print_text(f"{format_count(len(results), 'task')} in {path}, {n_new} new")
+    counts = Counter(result.image for result in results)
+    if n_loaded := counts[ImagePlace.BUNDLE]:
+        output.print_note(f"images of {format_count(n_loaded, 'task')} were loaded from the bundle")
+    if n_missing := counts[ImagePlace.MISSING]:
+        advice = "export --with-images or --push puts them into the bundle or a registry"
+        missing = "is missing: neither the engine nor the bundle nor a registry has it"
+        output.print_note(f"the image of {format_count(n_missing, 'task')} {missing} ({advice})")
+    if n_unknown := counts[ImagePlace.UNKNOWN]:
+        output.print_note(f"no engine answers: the images of {format_count(n_unknown, 'task')} were not loaded")
 
 
 def _import_foreign_rows(path: Path, format_name: str, settings: Settings, *, as_json: bool) -> None:

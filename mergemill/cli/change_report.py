@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mergemill.cli import output
 from taskdb.records import Stage
 
 EVENT_COLUMNS = ("at", "stage", "kind", "verdict", "seconds", "detail")
+SHOWN_TESTS = 10
+"""Tests of a list that are shown."""
 ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "tokens", "cost", "detail")
 
 
@@ -45,7 +48,13 @@ def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversati
 def _print_published(published: dict[str, Any]) -> None:
     output.print_text(f"published FAIL_TO_PASS: {published['verdict']}")
     for name in ("fail_to_pass", "pass_to_pass"):
-        output.print_fields((f"{name} {side}", published[name][side]) for side in ("missing", "extra"))
+        output.print_fields((f"{name} {side}", _shorten(published[name][side])) for side in ("missing", "extra"))
+
+
+def _shorten(tests: Sequence[str]) -> str:
+    """Return the first tests of a list that may have thousands; JSON has all."""
+    rest = len(tests) - SHOWN_TESTS
+    return ", ".join(tests[:SHOWN_TESTS]) + (f" and {rest} more (--json lists all)" if rest > 0 else "") or "-"
 
 
 def format_tags(tags: dict[str, Any] | None) -> str:

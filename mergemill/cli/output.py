@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,8 @@ from rich.text import Text
 
 FOLDED_WIDTH = 25
 """Width to which a column is folded where a terminal has no room."""
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters by which text of a repository could rewrite what a terminal shows."""
 UNLIMITED_WIDTH = 10_000
 """Columns where no terminal limits them: a pipe gets every row on one line."""
 
@@ -48,7 +51,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         print_message(nothing)
         return
     names = list(columns or listed[0])
-    cells = [[Text(_format_cell(row[name])) for name in names] for row in listed]
+    cells = [[Text(_escape_controls(_format_cell(row[name]))) for name in names] for row in listed]
     table = Table(box=None, header_style="bold", pad_edge=False)
     needed = 0
     for at, name in enumerate(names):
@@ -70,13 +73,14 @@ def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     listed = list(pairs)
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:
-        sys.stdout.write(f"{name:{width}}  {_replace_surrogates(_format_cell(value))}\n")
+        sys.stdout.write(f"{name:{width}}  {_escape_controls(_format_cell(value))}\n")
 
 
 def print_text(content: str) -> None:
-    """Print a text; a line end is added where it has none."""
+    """Print a text, to a terminal with its control characters escaped; a line end is added where it has none."""
     line_end = "" if content.endswith("\n") else "\n"
-    sys.stdout.write(f"{_replace_surrogates(content)}{line_end}")
+    shown = _escape_controls(content.replace("\r\n", "\n")) if sys.stdout.isatty() else _replace_surrogates(content)
+    sys.stdout.write(f"{shown}{line_end}")
 
 
 def choose_mark(*, ok: bool) -> str:
@@ -115,3 +119,8 @@ def _format_cell(value: object) -> str:
 
 def _replace_surrogates(content: str) -> str:
     return content.encode(errors="replace").decode()
+
+
+def _escape_controls(content: str) -> str:
+    """Return a text in which characters that move the cursor or turn the direction are shown as escapes."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], _replace_surrogates(content))

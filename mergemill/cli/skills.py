@@ -14,7 +14,7 @@ from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import JsonOption, with_settings
 
-app = typer.Typer(help=COMMANDS["skills"].summary, add_completion=False, no_args_is_help=True)
+app = typer.Typer(help=COMMANDS["skills"].summary, add_completion=False)
 
 
 @app.command("list")

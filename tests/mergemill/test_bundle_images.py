@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from pathlib import Path
@@ -11,8 +12,9 @@ import pytest
 import exporters
 from core.errors import InputError
 from exporters.bundle_reader import read_bundle
-from exporters.image_archive import open_image_archive
+from exporters.image_archive import check_layout, open_image_archive
 from exporters.image_layout import LAYOUT_FOLDER
+from exporters.manifest import hash_file
 from mergemill.bundle_contents import check_bundle, fetch_image
 from taskdb.records import Task
 from tests.containers import make_environment_image, make_services
@@ -55,3 +57,21 @@ def test_an_image_is_loaded_from_the_bundle_and_no_other_image_is(tmp_path: Path
     finally:
         services.images.remove(name)
         services.images.remove(image)
+
+
+@pytest.mark.parametrize("attack", ["other-content", "link"])
+def test_a_blob_that_is_not_what_its_name_says_makes_a_bundle_unsound(tmp_path: Path, attack: str) -> None:
+    blobs = tmp_path / LAYOUT_FOLDER / "blobs" / "sha256"
+    blobs.mkdir(parents=True)
+    name = hashlib.sha256(b"certified").hexdigest()
+    if attack == "link":
+        (tmp_path / "real").write_bytes(b"certified")
+        (blobs / name).symlink_to(tmp_path / "real")
+    else:
+        (blobs / name).write_bytes(b"another image")
+    path = f"{LAYOUT_FOLDER}/blobs/sha256/{name}"
+    (problem,) = check_layout(tmp_path, {path: hash_file(blobs / name)})
+    assert path in problem
+    (blobs / name).unlink()
+    (blobs / name).write_bytes(b"certified")
+    assert list(check_layout(tmp_path, {path: hash_file(blobs / name)})) == []

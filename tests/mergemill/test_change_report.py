@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from mergemill.cli.change_report import print_change_report
+from mergemill.cli import output
+from mergemill.cli.change_report import SHOWN_TESTS, print_change_report
 
 MINED = ("mine", None, None)
 TOO_FAR = ("verify", "no-fail-to-pass", None)
@@ -58,3 +59,31 @@ def test_the_report_shows_the_position_of_each_kind(
     out = capsys.readouterr().out
     assert out.splitlines()[0] == f"ada__greet-1 of git:greet: {where}"
     assert all((kind or "") in out for _, _, kind in steps)
+
+
+def test_a_published_list_of_hundreds_of_tests_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
+    lists = {"missing": [f"test_{number}" for number in range(300)], "extra": []}
+    report = {
+        "name": "ada__greet-1",
+        "source": "instances:rows.jsonl",
+        "events": [],
+        "tags": None,
+        "verdict": None,
+        "attempts": [],
+        "tasks": [],
+        "published": {"verdict": "subset", "fail_to_pass": {"missing": ["a"], "extra": []}, "pass_to_pass": lists},
+    }
+    print_change_report(report, has_log=False)
+    lines = {" ".join(line.split()[:2]): line for line in capsys.readouterr().out.splitlines()}
+    assert lines["fail_to_pass missing"].endswith("  a")
+    assert lines["fail_to_pass extra"].endswith("  -")
+    assert f"test_{SHOWN_TESTS - 1} and {300 - SHOWN_TESTS} more (--json lists all)" in lines["pass_to_pass missing"]
+
+
+def test_text_of_a_repository_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    hostile = "a\x1b[2Jb\rc\u202ed\x9be\x07"
+    output.print_fields([("statement", hostile)])
+    output.print_rows([{"name": hostile}], ["name"], as_lines=False, nothing="")
+    shown = capsys.readouterr().out
+    assert shown.count(r"a\x1b[2Jb\rc\u202ed\x9be\x07") == 2, shown
+    assert all(character.isprintable() or character == "\n" for character in shown)

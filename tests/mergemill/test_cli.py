@@ -411,12 +411,12 @@ def test_ctrl_c_and_sigterm_exit_at_once_with_130(name: str, folder: Path) -> No
     assert done.stderr == "mergemill: stopped\n"  # a query has nothing to continue
 
 
-@pytest.mark.parametrize("words", [[], ["tasks"], ["images"]])
+@pytest.mark.parametrize("words", [[], ["tasks"], ["images"], ["bundle"], ["skills"], ["db"]])
 def test_a_group_alone_prints_its_help(words: list[str], tmp_path: Path) -> None:
     done = run_mergemill(*words, cwd=tmp_path)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout == run_mergemill(*words, "-h", cwd=tmp_path).stdout
-    assert "list" in done.stdout or "run" in done.stdout
+    assert "Usage" in done.stdout
 
 
 def test_completion_lists_commands_and_options(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from core.errors import InputError, UsageError
+from miner import instances
 from miner.datasets import read_rows
 from miner.instances import InstanceRow
 from tests.helpers import TinyRepo
@@ -259,3 +261,50 @@ def test_files_and_formats_that_do_not_exist_are_errors(tmp_path: Path) -> None:
     for format_name, name in (("swebench", "none.jsonl"), ("swebench", "none.parquet"), ("harbor", "none")):
         with pytest.raises(InputError):
             list(read_rows(tmp_path / name, format_name))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"instance_id": "a\0b"},
+        {"instance_id": "a\nb"},
+        {"instance_id": "a\x1b[2Jb"},
+        {"instance_id": "a\u202eb"},
+        {"instance_id": "../../etc/x"},
+        {"instance_id": "a\\b"},
+        {"instance_id": ".."},
+        {"instance_id": "a" * 251},
+        {"instance_id": "\ud800"},
+        {"repo": "../etc"},
+        {"repo": "etc/.."},
+        {"repo": "--upload-pack=x/y"},
+        {"repo": "ext::sh -c x/y"},
+        {"repo": "/"},
+        {"repo": "a\u202eb/c"},
+        {"repo": "a/b\n"},
+    ],
+    ids=ascii,
+)
+def test_a_row_whose_name_or_repository_is_none_is_refused(change: dict[str, str], tmp_path: Path) -> None:
+    ((_, row),) = read_rows(write(tmp_path / "rows.jsonl", SWE_BENCH | change), "swebench")
+    assert isinstance(row, InputError)
+    assert str(row).isprintable()
+    assert next(iter(change)) in str(row)
+
+
+def test_a_date_that_is_no_time_stays_as_it_is(tmp_path: Path) -> None:
+    (row,) = read(write(tmp_path / "rows.jsonl", SWE_BENCH | {"created_at": 10**20}), "swebench")
+    assert row.created_date == str(10**20)
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.jsonl.gz"])
+def test_a_line_of_any_length_is_not_read_into_memory(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instances, "MAX_LINE_BYTES", 1 << 20)
+    good, bomb = json.dumps(SWE_BENCH).encode() + b"\n", b"x" * (8 << 20)
+    (tmp_path / name).write_bytes(gzip.compress(good + bomb) if name.endswith(".gz") else good + bomb)
+    rows = read_rows(tmp_path / name, "swebench")
+    assert isinstance(next(rows)[1], InstanceRow)
+    with pytest.raises(InputError, match=r"rows.jsonl.*:2 has more than 1048576 bytes"):
+        next(rows)
