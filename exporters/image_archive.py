@@ -21,7 +21,7 @@ _BLOCK = 1 << 20
 
 
 def check_layout(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
-    """Yield the problems of the images of a bundle: blobs that are not what their names say.
+    """Yield the problems of the images of a bundle: blobs whose content has another hash than their names, and links.
 
     An engine takes a configuration's own hash for the image's id, so a blob under another name would be another image.
 
@@ -32,7 +32,7 @@ def check_layout(folder: Path, files: Mapping[str, str]) -> Iterator[str]:
     for path, digest in files.items():
         name = path.removeprefix(f"{LAYOUT_FOLDER}/")
         if name != path and _BLOB.fullmatch(name) and not name.endswith(digest):
-            yield f"{path} is not the blob that its name says"
+            yield f"{path} has another hash than its name"
         if (folder / path).is_symlink():
             yield f"{path} is a link"
 
