@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -64,7 +64,7 @@ class ParquetShards:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", store_schema=True)
             self._paths.append(path)
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+        self._writer.write_table(build_table(self._rows, self._schema))
         self._shard_bytes += self._group_bytes
         self._rows, self._group_bytes = [], 0
         if self._numbered and self._shard_bytes >= SHARD_BYTES:
@@ -77,10 +77,29 @@ class ParquetShards:
         self._writer, self._shard_bytes = None, 0
 
 
+def build_table(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """Return rows as a table. Equal lists of texts, as the tests of neighbours are, are converted once."""
+    columns = [_build_column([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _build_column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if not (pa.types.is_list(kind) and pa.types.is_string(kind.value_type)):
+        return pa.array(values, kind)
+    keys = [None if value is None else tuple(value) for value in values]
+    places = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    return pa.array(list(places), kind).take(pa.array([places[key] for key in keys], pa.int32()))
+
+
 def measure_text(value: Any) -> int:
     """Return the number of characters in a value and all that it contains, with a constant for each other value."""
     if isinstance(value, str | bytes):
         return len(value)
     if isinstance(value, Mapping):
         return sum(measure_text(inner) for inner in value.values())
-    return sum(measure_text(inner) for inner in value) if isinstance(value, list) else 8
+    if not isinstance(value, list):
+        return 8
+    try:
+        return len("".join(value))  # of hundreds of tests, in a tenth of the time of a loop
+    except TypeError:
+        return sum(measure_text(inner) for inner in value)

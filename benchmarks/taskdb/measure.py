@@ -144,15 +144,17 @@ def iter_rows(store: Store, most: int | None = None) -> Iterator[dict[str, Any]]
 
 
 def _dump_task(task: Task) -> dict[str, Any]:
-    return task.model_dump(mode="json", exclude=_TREES) | {
+    return {name: getattr(task, name) for name in _FIELDS} | {
         "id": task.id,
+        "kind": task.kind.value,
         "FAIL_TO_PASS": [test for test, _ in task.FAIL_TO_PASS],
         "plan": task.plan.model_dump_json() if task.plan else "null",
         "oracle": task.oracle.model_dump_json() if task.oracle else "null",
     }
 
 
-_TREES = {"plan", "oracle", "published", "FAIL_TO_PASS"}
+_FIELDS = Task.model_fields.keys() - {"plan", "oracle", "published", "FAIL_TO_PASS", "kind"}
+"""Fields whose values are columns as they are."""
 
 
 def write_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:

@@ -10,12 +10,14 @@ import tarfile
 import tomllib
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 import exporters
 from core.errors import InputError
+from exporters.parquet import build_table, measure_text
 from taskdb.records import FailureKind
 from tests.containers import make_services
 from tests.exporters.tasks import BASE, WORDS_RIGHT, make_certificate, make_task
@@ -218,3 +220,17 @@ def test_rows_of_one_pull_request_have_numbers_of_their_own(tmp_path: Path) -> N
     assert [number for number in numbers if number < 1_000_000_000] == [1]
     alone = export("multi-swe-bench", [released], tmp_path / "alone")
     assert read_lines(alone / "tasks.jsonl")[0]["number"] >= 1_000_000_000
+
+
+def test_lists_that_several_rows_share_are_converted_once_and_stay_the_same() -> None:
+    schema = pa.schema([("name", pa.string()), ("tests", pa.list_(pa.string())), ("n", pa.int64())])
+    tests = [f"tests/test_{number}.py::test" for number in range(300)]
+    lists = [tests, list(tests), [], None, ["\u2028 \0"], tests, []]
+    rows = [{"name": str(number), "tests": found, "n": number} for number, found in enumerate(lists)]
+    table = build_table([*rows, {"name": "no tests"}], schema)
+    assert table.equals(pa.Table.from_pylist([*rows, {"name": "no tests"}], schema=schema))
+    assert table.to_pylist()[:-1] == rows
+
+
+def test_the_size_of_a_row_is_that_of_all_its_texts() -> None:
+    assert measure_text({"a": "xy", "b": ["abc", "d"], "c": [{"role": "user"}], "d": 1, "e": b"12", "f": []}) == 20
