@@ -52,6 +52,8 @@ def _configure(
     ] = False,
 ) -> None:
     del version
+    gc.freeze()  # what was imported stays: later searches need not visit it
+    gc.enable()
     if quiet and verbose:
         raise UsageError("--quiet and --verbose exclude each other")
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
@@ -61,6 +63,7 @@ def _configure(
 def main() -> None:
     """Run the `mergemill` command of this process and exit (docs/cli.md lists the exit codes)."""
     gc.set_threshold(COLLECTION_THRESHOLD)
+    gc.disable()  # until the module of the command is imported
     # SIGTERM, which stops services, is handled as Ctrl-C; SIGINT too where a shell had it ignored for a background job.
     for stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop, signal.default_int_handler)

@@ -358,6 +358,27 @@ def test_reading_does_not_make_the_classes_of_tables(folder: Path, words: tuple[
     assert done.returncode == 0, done.stderr
 
 
+COLLECTING = """
+import atexit, gc, sys
+from mergemill.cli import COLLECTION_THRESHOLD, main
+state = lambda: (gc.isenabled(), gc.get_threshold()[0] == COLLECTION_THRESHOLD, gc.get_freeze_count() > 1000)
+atexit.register(lambda: sys.__stdout__.write(f"{state()}"))
+main()
+"""
+
+
+def test_cycles_are_looked_for_once_a_command_is_imported(folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COLLECTING, "tasks", "list", "--count"],
+        cwd=folder,
+        env=make_command_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "2\n(True, True, True)", done.stderr
+
+
 def test_records_have_the_tables_that_reading_names() -> None:
     assert {kind: row.__tablename__ for kind, (row, _) in RECORD_TABLES.items()} == TABLE_NAMES
     assert list(RECORD_TABLES) == list(TABLE_NAMES)
