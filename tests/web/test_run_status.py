@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import InputError
 from mergemill import run_status
 from mergemill.progress import MessageProgress
 from mergemill.run_status import RunStatusFile, list_runs
@@ -53,6 +54,17 @@ def test_a_run_writes_its_counts_and_events(tmp_path: Path, monkeypatch: pytest.
     assert run["stages"]["build"] == {"passed": 0, "rejected": 1, "failed": 0}
     assert [event["stage"] for event in run["events"]] == ["build", "derive"]
     assert shown.results[Stage.BUILD, False] == 1
+
+
+@pytest.mark.parametrize(("error", "reason"), [(InputError("no clone"), "InputError"), (KeyError("x"), "bug")])
+def test_a_failure_is_counted_and_is_an_event(tmp_path: Path, error: Exception, reason: str) -> None:
+    shown = MessageProgress()
+    with RunStatusFile(shown, tmp_path, "build", []) as progress:
+        progress.report_failure(Stage.BUILD, "ada__greet-2", error)
+    (run,) = list_runs(tmp_path)
+    assert run["stages"]["build"] == {"passed": 0, "rejected": 0, "failed": 1}
+    (event,) = run["events"]
+    assert (event["stage"], event["name"], event["ok"], event["reason"]) == ("build", "ada__greet-2", False, reason)
 
 
 @pytest.mark.parametrize(("error", "state"), [(KeyboardInterrupt(), "stopped"), (RuntimeError("x"), "failed")])
