@@ -12,6 +12,8 @@ import re
 from core.errors import InputError
 from miner.datasets.rows import Row, parse_json
 
+MAX_NAME = 250
+"""Characters of a mirror's name."""
 _MIRROR = re.compile(r"(?:[\w.-]+/)?(?P<owner>[\w.-]+?)__(?P<name>[\w.-]+)\.(?P<commit>[0-9a-f]{8,40})")
 
 
@@ -21,9 +23,9 @@ def convert_row(row: Row) -> Row:
     Raises:
         InputError: `repo` does not name a mirror.
     """
-    found = _MIRROR.fullmatch(row["repo"])
+    found = _MIRROR.fullmatch(row["repo"][:MAX_NAME])
     if found is None:
-        raise InputError(f"{row['repo']!r} is not the name of a mirror, OWNER__NAME.COMMIT")
+        raise InputError(f"{row['repo'][:MAX_NAME]!a} is not the name of a mirror, OWNER__NAME.COMMIT")
     return {
         "instance_id": row["instance_id"],
         "repo": f"{found['owner']}/{found['name']}",

@@ -308,3 +308,10 @@ def test_a_line_of_any_length_is_not_read_into_memory(
     assert isinstance(next(rows)[1], InstanceRow)
     with pytest.raises(InputError, match=r"rows.jsonl.*:2 has more than 1048576 bytes"):
         next(rows)
+
+
+def test_a_mirror_with_an_endless_name_is_refused_in_one_line(tmp_path: Path) -> None:
+    row = SMITH | {"repo": "swesmith/" + "a__" * 20_000 + "b.aaaaaaa!"}
+    ((_, error),) = read_rows(write(tmp_path / "rows.jsonl", row), "swe-smith")
+    assert isinstance(error, InputError)
+    assert len(str(error)) < 1000
