@@ -92,11 +92,22 @@ def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]
         found.append(data)
         if _MARK in raw:
             references += _find_references(data)
-    if references:
-        lists = load_lists(connection, sorted({key for _, _, key in references}))
-        for holder, name, key in references:
-            holder[name] = lists[key]
+    _insert_lists(connection, references)
     return found
+
+
+def unpack_field(connection: Connection, packed: bytes, name: str) -> Any:
+    """Return one field of a body as JSON data, or None where it is absent; other fields' lists are not read."""
+    field = {name: parse_json(decompress_body(packed)).get(name)}
+    _insert_lists(connection, list(_find_references(field)))
+    return field[name]
+
+
+def _insert_lists(connection: Connection, references: Sequence[Reference]) -> None:
+    """Put lists of tests in the places that refer to them."""
+    lists = load_lists(connection, sorted({key for _, _, key in references})) if references else {}
+    for holder, name, key in references:
+        holder[name] = lists[key]
 
 
 def parse_json(raw: bytes) -> Any:

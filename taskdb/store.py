@@ -7,7 +7,6 @@ The database is the queue: a stage is pending for the records of its input that 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ from sqlalchemy import Connection, Engine, Row, bindparam, select, text
 from core.closable import Closable
 from core.errors import InputError
 from taskdb.batches import execute_in_batches, split_batches
-from taskdb.bodies import decompress_body, unpack_bodies
+from taskdb.bodies import unpack_bodies, unpack_field
 from taskdb.chains import PendingWork, Scope, StageResult, find_pending_work
 from taskdb.kinds import MAX_NEIGHBOURS
 from taskdb.lineage import Lineage
@@ -328,9 +327,9 @@ def load_record(connection: Connection, kind: type[R], key: str) -> R:
 
 
 def load_field(connection: Connection, kind: type[Record], key: str, name: str) -> Any:
-    """Return a field of a stored record as JSON data, or None where it is absent; lists of tests are not read."""
+    """Return a field of a stored record as JSON data, or None where it is absent; nothing else of it is validated."""
     row = connection.execute(_RECORD_OF[kind], {"id": key}).first()
-    return json.loads(decompress_body(row.body)).get(name) if row else None
+    return unpack_field(connection, row.body, name) if row else None
 
 
 _RECORD_OF = {

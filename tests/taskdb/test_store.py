@@ -217,7 +217,10 @@ def test_a_task_is_shown_with_its_patches_and_parents(db: str, tmp_path: Path) -
 
 def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
     nothing: dict[str, tuple[str, ...]] = {"missing": (), "extra": ()}
-    verdict = PublishedVerdict.model_validate({"verdict": "subset", "fail_to_pass": nothing, "pass_to_pass": nothing})
+    many = tuple(f"tests/test_greet.py::test_long_enough_to_be_stored_once[{number}]" for number in range(50))
+    verdict = PublishedVerdict.model_validate(
+        {"verdict": "subset", "fail_to_pass": nothing, "pass_to_pass": {"missing": many, "extra": ()}}
+    )
     with Store.open(db) as store:
         add_chain(store, to=Stage.BUILD)
         environment = next(store.find_pending(Stage.VERIFY, make_scope())).require_environment()
@@ -233,6 +236,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
     ]
     assert list(story["events"][-1]) == ["stage", "ok", "reason", "detail", "seconds", "at"]
     assert (story["tasks"], story["published"]["verdict"]) == ([], "subset")
+    assert list(story["published"]["pass_to_pass"]["missing"]) == list(many)
 
 
 def test_the_funnel_adds_up(db: str) -> None:
