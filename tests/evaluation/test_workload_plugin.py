@@ -11,7 +11,15 @@ from pathlib import Path
 from evaluation.harness import HARNESS_FOLDER
 
 PROGRAM = "LIMIT = {}\n\n\ndef unique(rows):\n    return list(dict.fromkeys(rows))\n"
-TESTS = """import rows
+TESTS = """import time
+
+import pytest
+import rows
+
+
+@pytest.fixture(autouse=True)
+def set_up_slowly():
+    time.sleep(0.02)
 
 
 def test_deep():
@@ -58,6 +66,7 @@ def test_work_counts_lines_of_tests_and_sizes_of_arguments(tmp_path: Path) -> No
     large, output = run_plugin(tmp_path, 200, "work", {})
     small, _ = run_plugin(tmp_path, 20, "work", {})
     assert set(large) == {"test_deep", "test_steps", "test_fixed"}, output
+    assert all(count.is_integer() for count in large.values()), "the time of set-up is added"
     assert large["test_fixed"] == small["test_fixed"] > 300
     assert large["test_deep"] - small["test_deep"] == 180
     assert large["test_steps"] > 5 * small["test_steps"]

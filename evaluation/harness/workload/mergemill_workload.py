@@ -127,8 +127,10 @@ def pytest_runtest_call(item):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """Put the time by the clock into the report."""
+    """Put the time by the clock into the report of the call, and none into those of set-up and clean-up."""
     outcome = yield
-    if item.nodeid in START_TIMES:
-        measured = WORK[item.nodeid] if CLOCK == "work" else _read_clock() - START_TIMES[item.nodeid]
-        outcome.get_result().duration = float(measured) if call.when == "call" else 0.0
+    if _find_test_id(item)[1] in RUNS:
+        measured = 0.0
+        if call.when == "call" and item.nodeid in START_TIMES:
+            measured = WORK[item.nodeid] if CLOCK == "work" else _read_clock() - START_TIMES[item.nodeid]
+        outcome.get_result().duration = float(measured)
