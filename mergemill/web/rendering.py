@@ -12,6 +12,7 @@ import jinja2
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, JSONResponse
 
+from mergemill.web.inlined import STYLE, THEME_SCRIPT
 from mergemill.web.statement import render_statement
 from mergemill.web.visible_text import make_visible
 
@@ -40,6 +41,7 @@ def make_templates() -> jinja2.Environment:
         "duration": format_duration,
         "share": lambda value: NOTHING if value is None else f"{100 * value:.0f} %",
     }
+    environment.globals |= {"style": Markup(STYLE), "theme_script": Markup(THEME_SCRIPT)}  # noqa: S704 - our own files
     for name in environment.list_templates():
         environment.get_template(name)  # compiled now, as no page should wait for it
     return environment

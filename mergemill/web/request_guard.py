@@ -14,11 +14,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mergemill.web.inlined import STYLE, THEME_SCRIPT, build_source
+
 MAX_BODY_BYTES = 8 * 1024 * 1024
 """The largest submission that may be sent to be graded."""
 SECURITY_HEADERS = {
     "content-security-policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        f"default-src 'none'; script-src 'self' {build_source(THEME_SCRIPT)}; style-src 'self' {build_source(STYLE)}; "
+        "img-src 'self'; connect-src 'self'; "
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
     ),
     "x-content-type-options": "nosniff",

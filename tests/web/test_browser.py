@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
+from mergemill.web.inlined import STYLE, THEME_SCRIPT
 from mergemill.web.visible_text import make_visible, remove_ansi_sequences
 from tests.web.browser import open_browser, watch_page
 from tests.web.hostile import STRINGS, HostileTask, seed_hostile_database
@@ -137,12 +138,13 @@ def test_screenshots_are_taken(browser: Browser, address: str, seeded: SeededDat
 
 # ------------------------------------------------------------------------------------------------ hostile texts
 
-FOREIGN_MARKUP = """() => [...document.querySelectorAll('*')].filter((element) => {
+FOREIGN_MARKUP = """own => [...document.querySelectorAll('*')].filter((element) => {
     const name = element.localName;
     const address = element.getAttribute('href') ?? element.getAttribute('src') ?? '';
-    return ['iframe', 'object', 'embed', 'img', 'base', 'video', 'audio', 'style', 'math', 'template', 'image', 'use']
+    return ['iframe', 'object', 'embed', 'img', 'base', 'video', 'audio', 'math', 'template', 'image', 'use']
             .includes(name)
-        || (name === 'script' && !address.startsWith('/static/'))
+        || (name === 'style' && element.textContent !== own.style)
+        || (name === 'script' && !address.startsWith('/static/') && element.textContent !== own.script)
         || (name === 'link' && !address.startsWith('/static/'))
         || (name === 'meta' && element.hasAttribute('http-equiv'))
         || (name === 'form' && element.getAttribute('action') !== '/tasks')
@@ -162,7 +164,7 @@ def normalise(text: str) -> str:
 
 
 def check_page(page: Page, texts: list[str]) -> None:
-    assert page.evaluate(FOREIGN_MARKUP) == [], page.url
+    assert page.evaluate(FOREIGN_MARKUP, {"style": STYLE, "script": THEME_SCRIPT}) == [], page.url
     assert page.evaluate(INTACT), page.url
     shown = normalise(page.evaluate("document.body.textContent"))
     missing = [text for text in texts if normalise(make_visible(text)) not in shown]

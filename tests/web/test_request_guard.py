@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import hashlib
+import re
 
 import pytest
 from starlette.testclient import TestClient
@@ -20,6 +22,18 @@ def test_every_answer_forbids_scripts_of_others(client: TestClient, path: str) -
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
     assert "set-cookie" not in headers
+
+
+@pytest.mark.parametrize("path", ["/", "/tasks/nothing"])
+def test_a_page_waits_for_no_further_request_and_nothing_else_may_be_inlined(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert '<link rel="stylesheet"' not in answer.text
+    inlined = re.findall(r"<(style|script)>(.*?)</\1>", answer.text, re.DOTALL)
+    assert [name for name, _ in inlined] == ["style", "script"]
+    policy = answer.headers["content-security-policy"]
+    for name, content in inlined:
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{name}-src 'self' 'sha256-{digest}';" in policy
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8400", "localhost:8400", "localhost", "[::1]:8400", "192.168.1.7:80"])
