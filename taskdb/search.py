@@ -6,7 +6,6 @@ digits, compared without case, and a question's word is the beginning of a text'
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -15,7 +14,7 @@ from typing import Any
 from sqlalchemy import Connection, Subquery, TextClause, bindparam, column, text
 
 from taskdb.batches import split_batches
-from taskdb.bodies import decompress_body
+from taskdb.bodies import decompress_body, parse_json
 from taskdb.records import Record, Task
 
 _WORD = re.compile(r"[^\W_]+")
@@ -52,7 +51,7 @@ def read_statements(connection: Connection, tasks: Sequence[int]) -> Iterator[tu
     """Yield `seq` and problem statement of tasks (`seq`); the rest of their records is not read."""
     for keys in split_batches(tasks, _PART):
         for seq, body in connection.execute(_BODIES_OF, {"keys": keys}):
-            yield seq, json.loads(decompress_body(body))["problem_statement"]
+            yield seq, parse_json(decompress_body(body))["problem_statement"]
 
 
 def split_words(content: str) -> list[str]:
@@ -71,7 +70,7 @@ def rebuild_index(connection: Connection) -> None:
     connection.execute(_CLEAR_SQLITE if _is_sqlite(connection) else _CLEAR_POSTGRESQL)
     last = 0
     while rows := connection.execute(_BODIES, {"last": last, "most": _PART}).all():
-        tasks = [(row.seq, json.loads(decompress_body(row.body))) for row in rows]
+        tasks = [(row.seq, parse_json(decompress_body(row.body))) for row in rows]
         add_texts(connection, ((seq, f"{one['name']} {one['repo']}", one["problem_statement"]) for seq, one in tasks))
         last = rows[-1].seq
 
