@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +15,21 @@ from tests import records
 from tests.exporters.tasks import make_certificate, make_task
 
 
-def add_tasks(store: Store, services: Services, folder: Path, *, count: int = 2) -> list[Task]:
-    """Add tasks with complete chains to a database and return them."""
+def add_tasks(
+    store: Store, services: Services, folder: Path, *, count: int = 2, repos: Sequence[str] = ("ada/words",)
+) -> list[Task]:
+    """Add tasks with complete chains to a database, of each repository in turn, and return them."""
     tasks = []
     for number in range(1, count + 1):
         made = make_task(services, folder, name=f"ada__words-{number}")
+        repo = repos[number % len(repos)]
         pull: PullRequest = records.make_pull_request(
-            number, source=made.source, repo=made.repo, name=f"ada__words-{number}", base_commit=made.base_commit
+            number, source=made.source, repo=repo, name=f"ada__words-{number}", base_commit=made.base_commit
         )
         candidate = records.make_candidate(pull, gold_patch=made.gold_patch, test_patch=made.test_patch)
         environment: Environment = records.make_environment(candidate)
         verification: Verification = records.make_verification(environment)
-        task = Task(**made.model_dump() | {"parent": verification.id, "candidate": candidate.id})
+        task = Task(**made.model_dump() | {"parent": verification.id, "candidate": candidate.id, "repo": repo})
         store.add_mined_changes((pull, candidate, 0.1), tags=[records.make_tags(pull)])
         verdict = records.make_verdict(verification)
         store.add(environment, verification, verdict, task, make_certificate(task))

@@ -56,6 +56,8 @@ def test_the_manifest_has_source_and_certificate_of_a_task(tmp_path: Path) -> No
         | {
             "name": task.name,
             "id": task.id,
+            "source": task.source,
+            "license": "MIT",
             "image": task.image,
             "image_digest": task.image_digest,
             "certificate": certificate.id,

@@ -104,6 +104,8 @@ def test_a_package_for_inspect_has_an_entry_point_and_hides_the_verifier(tmp_pat
     assert project["entry-points"] == {"inspect_ai": {"mergemill_inspect": "mergemill_inspect.tasks"}}
     [row] = read_lines(out / "mergemill_inspect" / "tasks.jsonl")
     assert row.keys() == TASK_COLUMNS.keys() | FACT_COLUMNS.keys() | {"prompt"}
+    hidden = 'HIDDEN = ("prompt", "instruction", "verifier", "gold_submission", "collect_command")'
+    assert hidden in (out / "mergemill_inspect" / "tasks.py").read_text()
 
 
 def test_a_data_set_folder_has_numbered_files_by_split_and_a_card(tmp_path: Path) -> None:

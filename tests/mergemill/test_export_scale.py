@@ -15,12 +15,14 @@ from core.config import Settings
 from exporters.export_format import ExportFormat
 from exporters.item import ExportItem
 from mergemill import bundles
+from mergemill.families import FamilyIndex
 from mergemill.progress import CountProgress, MessageCountProgress
 from mergemill.services import make_services
-from taskdb.records import Task
+from taskdb.records import Kind, Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from tests.exporters.bundles import add_tasks
+from tests.exporters.tasks import make_certificate
 
 NUMBER = 9
 BATCH = 2
@@ -57,6 +59,34 @@ def test_tasks_are_read_in_batches_and_dropped_when_they_are_written(
     [result] = bundles.export_splits("counting", tmp_path / "out", None, TaskFilters(), settings)
     assert len(result.bundle.tasks) == len(counts) == NUMBER
     assert max(counts) <= BATCH + 1
+
+
+def test_splits_of_a_streamed_export_keep_families_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repos, shares = [f"ada/r{number}" for number in range(8)], [0.5, 0.5]
+    sides = {repo: FamilyIndex().choose_side(repo, shares) for repo in repos}
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    with Store.open(settings.db) as store:
+        tasks = add_tasks(store, make_services(settings, engine=False), tmp_path, count=2 * len(repos), repos=repos)
+        one = tasks[0]
+        other = next(task for task in tasks if sides[task.repo] != sides[one.repo])
+        both = {"kind": Kind.COMBINED, "name": f"{one.name}.combined", "other_candidates": (other.candidate,)}
+        combined = Task(**one.model_dump() | both)
+        store.add(combined, make_certificate(combined))
+
+    def write(items: Iterable[ExportItem], folder: Path, _: Services) -> None:
+        (folder / "repos").write_text("".join(f"{item.task.repo}\n" for item in items))
+
+    fake = ExportFormat(write=write, explain_exclusion=lambda _: None)
+    monkeypatch.setitem(exporters.FORMATS, "listing", fake)  # type: ignore[arg-type] # a dict
+    monkeypatch.setattr(bundles, "BATCH", BATCH)
+    splits = ["train=0.5", "test=0.5"]
+    results = list(bundles.export_splits("listing", tmp_path / "out", splits, TaskFilters(), settings))
+    assert sum(len(result.bundle.tasks) for result in results) == len(tasks) + 1
+    train, test = ((tmp_path / "out" / name / "repos").read_text().split() for name in ("train", "test"))
+    assert (len(train) + len(test), set(train) & set(test)) == (len(tasks) + 1, set())
+    assert {one.repo, other.repo} <= set(train) or {one.repo, other.repo} <= set(test)
+    unmoved = {repo for repo in repos if repo not in (one.repo, other.repo)}
+    assert set(train) & unmoved == {repo for repo in unmoved if sides[repo] == 0}
 
 
 def test_the_progress_of_an_export_counts_the_tasks_that_are_written(tmp_path: Path) -> None:
