@@ -17,16 +17,20 @@ import json
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from xml.etree import ElementTree
 
 HERE = os.path.dirname(os.path.abspath(sys.argv[0]))  # of the program, which is this file or an archive with it
 HOME = "/home/mergemill"
 UID = 1000
 INFRASTRUCTURE_EXIT = 97
+SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var/lock")  # noqa: S108 - every user can write there
+CLOCK_TICK = 0.02  # seconds after which the kernel gives a change another time
 HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
 MAX_REPORT = 128 * 1024 * 1024
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
@@ -138,25 +142,108 @@ def run_script(report, seconds, test_patch=None, files=(), *, command=None, seed
 
 
 class WritableState:
-    """Folders that the tests' user can write, saved before the first run and restored before the second."""
+    """Everything that the tests' user can write, saved before the first run and restored before later ones.
+
+    Caches and build folders outside of the tree are among it: what one run leaves there would serve the next. Only what
+    has changed is copied back, by the inode and the time of its last change, which only the kernel sets.
+    """
 
     def __init__(self, tree, backup):
         # type: (str, str) -> None
-        os.mkdir(backup, 0o700)
-        self.copies = [(folder, os.path.join(backup, str(n))) for n, folder in enumerate((tree, HOME))]
-        for folder, copy in self.copies:
-            if os.path.isdir(folder):
-                subprocess.check_call(["cp", "-a", folder, copy])
+        os.mkdir(backup, 0o700)  # out of reach of the tests' user, so it is not itself part of the state
+        self.backup = backup
+        self.saved = {}  # type: dict
+        for path in find_writable([folder for folder in map(os.path.realpath, (tree, HOME)) if os.path.isdir(folder)]):
+            subprocess.check_call(["cp", "-a", "--parents", "-t", backup, "--", path[1:]], cwd="/")
+            self.saved.update(read_entries_below(path))
+        time.sleep(CLOCK_TICK)
 
     def restore(self):
         # type: () -> None
-        """Restore the folders, and delete files of the tests' user elsewhere."""
-        for folder, copy in self.copies:
-            if os.path.isdir(copy):
-                subprocess.check_call(["find", folder, "-mindepth", "1", "-delete"])
-                subprocess.check_call(["cp", "-a", copy + "/.", folder])
-        shared = [p for p in ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/lock") if os.path.isdir(p)]  # noqa: S108
+        """Restore what has changed, and delete files of the tests' user in shared folders."""
+        missing, folders = [], set()  # type: list, set
+        for path, (stamp, names) in self.saved.items():  # a folder comes before what it contains
+            found = read_entry(path)
+            if found[0] == stamp:
+                continue
+            if names is None:
+                delete(path)
+                missing.append(path)
+                folders.add(os.path.dirname(path))
+                continue
+            folders.add(path)
+            if found[1] is None:
+                delete(path)
+                os.mkdir(path)
+                folders.add(os.path.dirname(path))
+            for name in (found[1] or set()) - names:
+                delete(os.path.join(path, name))
+        subprocess.run(
+            ["xargs", "-0", "-r", "cp", "-a", "--parents", "-t", "/", "--"],
+            cwd=self.backup,
+            input=os.fsencode("".join(path[1:] + "\0" for path in missing)),
+            check=True,
+        )
+        for path in sorted(
+            folders.intersection(self.saved), reverse=True
+        ):  # what is copied into a folder changes its times
+            saved = os.stat(self.backup + path)
+            os.chown(path, saved.st_uid, saved.st_gid)
+            shutil.copystat(self.backup + path, path)
+        for path in folders.union(missing).intersection(self.saved):
+            self.saved[path] = (read_entry(path)[0], self.saved[path][1])
+        shared = [path for path in SHARED if os.path.isdir(path)]
         subprocess.call(["find"] + shared + ["-user", str(UID), "-delete"])
+        time.sleep(CLOCK_TICK)
+
+
+def find_writable(folders):
+    # type: (list) -> list
+    """Return `folders` and, outside of them, the outermost files and folders that the tests' user can write or own."""
+    user = str(UID)
+    command = ["find", "/", "-mindepth", "1", "-xdev", "("]
+    for path in list(SHARED) + folders:
+        command += ["-path", path, "-o"]
+    command += ["-type", "d", "!", "-user", user, "!", "-perm", "-001", "!", "(", "-group", user, "-perm", "-010", ")"]
+    command += [")", "-prune", "-o", "(", "-type", "d", "-o", "-type", "f", ")"]  # so far, what is out of reach
+    command += ["(", "-user", user, "-o", "-perm", "-002", "-o", "-group", user, "-perm", "-020", ")"]
+    found = subprocess.run(command + ["-prune", "-print0"], stdout=subprocess.PIPE, check=False).stdout
+    outermost = []  # type: list
+    for path in sorted({*folders, *(os.fsdecode(name) for name in found.split(b"\0") if name)}):
+        if not any(path.startswith(other + "/") for other in outermost):
+            outermost.append(path)
+    return outermost
+
+
+def read_entry(path):
+    # type: (str) -> tuple
+    """Return (inode and time of the last change, names in it if it is a folder); (None, None) for nothing."""
+    try:
+        found = os.lstat(path)
+        names = set(os.listdir(path)) if stat.S_ISDIR(found.st_mode) else None
+    except OSError:
+        return None, None
+    return (found.st_ino, found.st_ctime_ns), names
+
+
+def read_entries_below(path):
+    # type: (str) -> dict
+    """Return path -> `read_entry` of `path` and all below it, each folder before what it contains."""
+    found, waiting = {}, [path]
+    while waiting:
+        path = waiting.pop()
+        found[path] = read_entry(path)
+        waiting.extend(os.path.join(path, name) for name in found[path][1] or ())
+    return found
+
+
+def delete(path):
+    # type: (str) -> None
+    """Delete a file, a link, a folder with all below, or nothing."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        subprocess.check_call(["rm", "-rf", path])  # of any depth
+    elif os.path.lexists(path):
+        os.remove(path)
 
 
 # ---------------------------------------------------------------------------------------------- reading the report

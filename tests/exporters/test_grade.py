@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -131,3 +132,80 @@ def test_a_script_that_fails_is_an_infrastructure_error_without_a_score(tmp_path
     code, lines, output = _grade(services, task.model_copy(update={"eval_script": script}), WORDS_RIGHT)
     assert (code, lines) == (97, "")
     assert "MERGEMILL_INFRASTRUCTURE_ERROR" in output
+
+
+PREPARE = """
+mkdir -p /opt/cache/sub/deeper /opt/cache/empty /opt/open /opt/hidden /opt/outside
+echo kept > /opt/outside/a
+echo one > /opt/cache/sub/a; echo two > /opt/cache/sub/deeper/b; echo three > "/opt/cache/new
+line"; ln -s sub/a /opt/cache/link; mkfifo /opt/cache/pipe
+chown -R -h 1000:1000 /opt/cache; echo four > /opt/open/root; chmod 777 /opt/open
+echo five | tee /opt/lock > /lock; chmod 666 /opt/lock /lock
+echo six > /opt/hidden/x; chmod 666 /opt/hidden/x; chmod 700 /opt/hidden
+touch -d 2001-02-03 /opt/cache/sub/a /opt/cache/sub
+"""
+CHANGES = {
+    "content of the same length and time": "echo ONE > /opt/cache/sub/a; touch -d 2001-02-03 /opt/cache/sub/a",
+    "new files": "echo x > /opt/cache/sub/new; echo x > /opt/open/-rf; echo x > /tmp/x; echo x > /testbed/x",
+    "deleted": "rm -rf /opt/cache/sub /opt/cache/new* /opt/cache/link /opt/cache/pipe /opt/open/root",
+    "folder to link": "rm -rf /opt/cache/sub; ln -s /opt/outside /opt/cache/sub",
+    "file to folder": "rm /opt/cache/sub/a; mkdir -p /opt/cache/sub/a/b",
+    "folder to file": "rm -r /opt/cache/sub; echo x > /opt/cache/sub",
+    "link to file": "rm /opt/cache/link; echo x > /opt/cache/link",
+    "modes and times": "chmod 700 /opt/cache/sub /opt/cache; chmod 777 /opt/cache/sub/a; touch /opt/cache/sub/deeper",
+    "moved": "mv /opt/cache/sub/deeper /opt/cache/empty/; mv /opt/cache/empty /opt/cache/sub/",
+    "a file of root": "echo seven | tee -a /opt/lock > /lock",
+    "a tower": 'cd /opt/cache; python3 -c \'import os\nfor _ in range(2000): os.mkdir("deep"); os.chdir("deep")\'',
+}
+COMPARE = """
+import json, os, subprocess, sys
+sys.path.insert(0, "/grader")
+import grade
+
+CHANGED = ("/opt/cache", "/opt/open", "/opt/lock", "/opt/outside", "/lock")
+
+def describe():
+    found = {path: os.stat(path).st_mode for path in ("/", "/opt")}
+    for folder in (*CHANGED, "/testbed", "/home/mergemill", "/tmp"):
+        for path in grade.read_entries_below(folder):
+            entry = os.lstat(path)
+            is_link, is_file = os.path.islink(path), os.path.isfile(path)
+            content = os.readlink(path) if is_link else open(path, "rb").read().hex() if is_file else ""
+            time = 0 if path == "/tmp" else entry.st_mtime_ns
+            found[path] = [entry.st_mode, entry.st_uid, entry.st_gid, content, time]
+    return found
+
+subprocess.check_call(["bash", "-c", json.load(open("/prepare.json"))])
+before = describe()
+state = grade.WritableState("/testbed", "/backup")
+left = {}
+for name, script in json.load(open("/changes.json")).items():
+    user = ["setpriv", "--reuid=1000", "--regid=1000", "--clear-groups"]
+    subprocess.call([*user, "bash", "-c", script], stderr=subprocess.DEVNULL)
+    changed = name == "a tower" or describe() != before  # whose paths are too long to look at
+    state.restore()
+    after = describe()
+    left[name] = [changed, [path for path in {*before, *after} if before.get(path) != after.get(path)]]
+print("RESULT" + json.dumps({"left": left, "saved": sorted(p for p in state.saved if p.count("/") == 2)}))
+"""
+
+
+@pytest.mark.docker
+def test_a_later_run_finds_nothing_that_an_earlier_one_has_written(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    result = services.sandbox.run(
+        make_task_with_image(services, tmp_path).image,
+        ["python3", "/compare.py"],
+        limits=services.test_limits(),
+        files={
+            "/grader/grade.py": Path(grade.__file__).read_bytes(),
+            "/compare.py": COMPARE.encode(),
+            "/prepare.json": json.dumps(PREPARE).encode(),
+            "/changes.json": json.dumps(CHANGES).encode(),
+        },
+    )
+    assert "RESULT" in result.output, result.output
+    found = json.loads(result.output.partition("RESULT")[2])
+    assert found["left"] == {name: [True, []] for name in CHANGES}, result.output
+    assert {"/opt/cache", "/opt/open", "/opt/lock", "/home/mergemill"} <= set(found["saved"])
+    assert not {"/opt/hidden", "/opt/outside"} & set(found["saved"])
