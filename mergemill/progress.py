@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import threading
 import time
@@ -285,9 +286,9 @@ class CountProgress:
     def __exit__(self, *_: object) -> None:
         """Show nothing more."""
 
-    def advance(self) -> None:
-        """Count one more as finished."""
-        self.n_finished += 1
+    def advance(self, number: int = 1) -> None:
+        """Count some more as finished."""
+        self.n_finished += number
 
     def format_state(self) -> str:
         """Return one line: elapsed time, finished of all, and the time that is left."""
@@ -324,10 +325,19 @@ class MessageCountProgress(CountProgress):
         super().__init__(noun, total, clock)
         self._err, self._shown = err, self.started
 
-    def advance(self) -> None:
-        """Count one more as finished, and write a message when it is time for one."""
-        super().advance()
+    def advance(self, number: int = 1) -> None:
+        """Count some more as finished, and write a message when it is time for one."""
+        super().advance(number)
         if self.clock() - self._shown >= self.INTERVAL:
             self._shown = self.clock()
             self._err.write(f"mergemill: {self.format_state()}\n")
             self._err.flush()
+
+
+def make_count_progress(noun: str, total: int) -> CountProgress:
+    """Return the progress that suits standard error; none with `--quiet`."""
+    if not logging.getLogger().isEnabledFor(logging.WARNING):
+        return CountProgress(noun, total)
+    if sys.stderr.isatty():
+        return LiveCountProgress(noun, total, Console(stderr=True))
+    return MessageCountProgress(noun, total, sys.stderr)

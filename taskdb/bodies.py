@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -38,8 +38,6 @@ DICTIONARIES = {0: None, 1: Path(__file__).with_name("bodies_1.dict")}
 """Number -> file of a dictionary. A file never changes: bodies need the dictionary they were compressed with."""
 _NEWEST = 1
 _LEVEL = 9
-_KEPT_BASES = 64
-"""Decompressors for differences from a list that a thread keeps: making one takes longer than using it."""
 _GROUP = re.compile(r"(.+?)-(\d[\w.]*|[0-9a-f]{7,40})(\.[a-z-]+(-\d+)?)?$")
 """Name of a change or task: repository, number, kind."""
 
@@ -110,6 +108,33 @@ def _insert_lists(connection: Connection, references: Sequence[Reference]) -> No
         holder[name] = lists[key]
 
 
+def parse_apart(raw: bytes, apart: Mapping[str, str]) -> tuple[Json, dict[str, str]]:
+    """Return the data of a body without some of its fields, and these as JSON text: faster than data that nobody reads.
+
+    Args:
+        raw: JSON of the body.
+        apart: name of such a field -> name of the field behind it, both no names of fields inside another one. Fields
+            are sorted and quotes in texts escaped, so that `,"NAME":` is nowhere else.
+    """
+    texts, rest, at = dict[str, str](), list[bytes](), 0
+    for name, following in apart.items():
+        mark = _mark_field(name)
+        start = raw.find(mark, at)
+        end = raw.find(_mark_field(following), start)
+        if start < 0 or end < 0:  # one of them was added later than this body
+            data = parse_json(raw)
+            return data, {name: _dump(data.pop(name, None)).decode() for name in apart}
+        texts[name] = raw[start + len(mark) : end].decode()
+        rest.append(raw[at:start])
+        at = end
+    return parse_json(b"".join((*rest, raw[at:]))), texts
+
+
+@cache
+def _mark_field(name: str) -> bytes:
+    return b',"%s":' % name.encode()
+
+
 def parse_json(raw: bytes) -> Any:
     """Return the data of JSON that this module wrote; only texts with lone surrogates need the slower parser."""
     try:
@@ -160,26 +185,20 @@ def load_lists(connection: Connection, keys: Sequence[str]) -> dict[str, list[An
     Raises:
         InputError: one is missing.
     """
-    found, rows = dict[str, list[Any]](), list(_execute(connection, _LISTS, keys))
-    bases = _get_base_decompressors(connection, {row.base for row in rows if row.base is not None})
+    return {key: parse_json(content) for key, content in load_list_contents(connection, keys).items()}
+
+
+def load_list_contents(connection: Connection, keys: Sequence[str]) -> dict[str, bytes]:
+    """Return hash -> JSON of a list; errors as in `load_lists`."""
     plain = _get_decompressor(0)
-    for row in rows:
-        content = (plain if row.base is None else bases[row.base]).decompress(row.content)
-        found[row.id] = parse_json(content)
+    found = {
+        row.id: plain.decompress(row.content)
+        if row.base is None
+        else plain.decompress_content_dict_chain([bytes(row.base), bytes(row.content)])
+        for row in _execute(connection, _LISTS, keys)
+    }
     if missing := set(keys) - set(found):
         raise InputError(f"{len(missing)} lists of tests are missing", advice="restore the database from a copy")
-    return found
-
-
-def _get_base_decompressors(connection: Connection, keys: set[str]) -> dict[str, zstandard.ZstdDecompressor]:
-    """Return hash of a whole list -> decompressor of differences from it; this thread keeps those it used last."""
-    kept = _THREAD.bases
-    found = {key: kept[key] for key in keys if key in kept}
-    for row in _execute(connection, _BASES, sorted(keys - found.keys())):
-        content = _get_decompressor(0).decompress(row.content)
-        found[row.id] = kept[row.id] = _make_decompressor(_make_dictionary(content))
-    while len(kept) > _KEPT_BASES:
-        del kept[next(iter(kept))]
     return found
 
 
@@ -193,9 +212,8 @@ def _prepare(query: str) -> Any:
 
 
 _KNOWN = _prepare("SELECT id FROM test_list WHERE id IN :keys")
-_LISTS = _prepare("""SELECT l.id, b.id AS base, l.content FROM test_list l LEFT JOIN test_list b ON b.seq = l.base
+_LISTS = _prepare("""SELECT l.id, b.content AS base, l.content FROM test_list l LEFT JOIN test_list b ON b.seq = l.base
                      WHERE l.id IN :keys""")
-_BASES = _prepare("SELECT id, content FROM test_list WHERE id IN :keys")
 _BASE = text("SELECT seq, content FROM test_list WHERE repo = :repo AND base IS NULL ORDER BY seq DESC LIMIT 1")
 _ADD = text("""INSERT INTO test_list (id, repo, base, content) VALUES (:id, :repo, :base, :content)
                ON CONFLICT (id) DO NOTHING RETURNING seq""")
@@ -258,7 +276,6 @@ class _ThreadState(threading.local):
     def __init__(self) -> None:
         self.compressors: dict[int, zstandard.ZstdCompressor] = {}
         self.decompressors: dict[int, zstandard.ZstdDecompressor] = {}
-        self.bases: dict[str, zstandard.ZstdDecompressor] = {}
 
 
 _THREAD = _ThreadState()

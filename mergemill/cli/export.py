@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from core.config import Settings
 from core.text import format_count
@@ -22,7 +19,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
-from mergemill.progress import CountProgress, LiveCountProgress, MessageCountProgress
+from mergemill.progress import make_count_progress
 from taskdb.records import to_json
 from taskdb.selection import TaskFilters
 
@@ -79,7 +76,7 @@ def export(
         with_images=with_images,
         with_parquet=with_parquet,
         push_to=registry,
-        make_progress=_make_progress,
+        make_progress=make_count_progress,
     )
     for result in exports:
         bundle = result.bundle
@@ -92,11 +89,3 @@ def export(
         else:
             manifest = f"({bundle.format}, manifest {bundle.manifest_sha256[:16]})"
             output.print_text(f"{len(bundle.tasks)} tasks in {bundle.out} {manifest}")
-
-
-def _make_progress(noun: str, total: int) -> CountProgress:
-    if not logging.getLogger().isEnabledFor(logging.WARNING):
-        return CountProgress(noun, total)
-    if sys.stderr.isatty():
-        return LiveCountProgress(noun, total, Console(stderr=True))
-    return MessageCountProgress(noun, total, sys.stderr)

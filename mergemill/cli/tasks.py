@@ -11,6 +11,7 @@ import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.change_report import format_tags, format_verdict
 from mergemill.cli.commands import COMMANDS
@@ -209,6 +210,35 @@ def _print_task(details: dict[str, Any]) -> None:
     fail_to_pass = "\n".join(f"{test}  ({how_failed[test]})" for test in details["FAIL_TO_PASS"])
     output.print_text(f"\n--- FAIL_TO_PASS\n{fail_to_pass}")
     output.print_text("\n--- PASS_TO_PASS\n" + "\n".join(details["PASS_TO_PASS"]))
+
+
+@app.command("table")
+@with_settings(*READ_SETTINGS)
+@with_filters
+def write_table(
+    out: Annotated[
+        Path, typer.Option("--out", metavar="FILE", help="Write to this file; one that is there is replaced.")
+    ],
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+    filters: TaskFilters,
+) -> None:
+    """Write tasks as one Parquet table for analysis: columns, statements, lists of tests, plans and oracles.
+
+    Example: mergemill tasks table --language python --out tasks.parquet
+    """
+    from exporters.task_table import write_task_table  # noqa: PLC0415 - only this command writes Parquet
+    from mergemill.progress import make_count_progress  # noqa: PLC0415 - as above
+
+    with Store.open(settings.db, create=False) as store:
+        resolved = resolve_filters(filters, settings)
+        with make_count_progress("task", queries.count_tasks(store, resolved)) as progress:
+            number = write_task_table(store, resolved, out, advance=progress.advance)
+    if as_json:
+        output.print_json({"tasks": number, "file": str(out)})
+    else:
+        output.print_text(f"{format_count(number, 'task')} in {out}")
 
 
 @app.command("material")

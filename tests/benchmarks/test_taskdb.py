@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from backends.base_trees import BaseTreeStore
 from benchmarks.taskdb.__main__ import SizeReport
 from benchmarks.taskdb.copying import copy_database
 from benchmarks.taskdb.generate import generate_repository, plan_repositories
-from benchmarks.taskdb.measure import Comparison, time_bundles
+from benchmarks.taskdb.measure import Comparison, iter_rows, time_bundles, write_parquet
 from benchmarks.taskdb.queries import NO_MATCH, list_queries, make_library_execute, open_driver
 from benchmarks.taskdb.write import CLOCK, write_artifacts, write_database, write_through_store, write_trees
+from exporters.task_table import write_task_table
 from taskdb import tables
 from taskdb.artifacts import Artifacts
 from taskdb.audits import Audit
@@ -24,6 +27,7 @@ from taskdb.images import ImageCopy
 from taskdb.mapping import RECORD_TABLES
 from taskdb.queries import LIST_KEYS
 from taskdb.records import Bundle, PullRequest, Rejection, Task
+from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from taskdb.tags import Tags
 from tests.taskdb.chains import make_url
@@ -210,6 +214,21 @@ def test_both_sides_of_a_comparison_answer_the_same(db: str, tmp_path: Path) -> 
             elif query.name.endswith("--count"):
                 assert ours == by_hand[0][0]
             assert ours or query.name == NO_MATCH, query.name
+
+
+def test_both_sides_of_the_export_write_the_same_rows(db: str, tmp_path: Path) -> None:  # noqa: F811
+    write_database(db, SIZE)
+    with Store.open(db) as store:
+        write_parquet(iter_rows(store), tmp_path / "ready.parquet")
+        write_task_table(store, TaskFilters(), tmp_path / "streamed.parquet")
+    streamed, ready = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("streamed", "ready"))
+    assert set(streamed.column_names) == set(ready.column_names)
+
+    def parse(row: dict[str, Any]) -> dict[str, Any]:
+        return row | {name: json.loads(row[name]) for name in ("plan", "oracle")}
+
+    assert list(map(parse, streamed.to_pylist())) == list(map(parse, ready.select(streamed.column_names).to_pylist()))
+    assert streamed.num_rows > SIZE / 2
 
 
 def test_generated_tasks_can_be_exported(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ READING_COMMANDS = [
     "tasks yields --json",
     "tasks show ada__greet-1.bugfix",
     "tasks show ada__greet-1.bugfix --json",
+    "tasks table --out tasks.parquet --json",
     "tasks material ada__greet-1.bugfix --out material",
     "funnel",
     "funnel --json",

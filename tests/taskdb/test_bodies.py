@@ -7,14 +7,17 @@ import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
+from pydantic import BaseModel
 
 from core.errors import InputError
 from taskdb import bodies
 from taskdb.bodies import ListBatch
 from taskdb.records import FailureKind, Task, Verification
 from taskdb.store import Store
+from taskdb.task_columns import JSON_FIELDS
 from tests import records
 from tests.taskdb.chains import make_url
 
@@ -101,3 +104,43 @@ def test_a_missing_list_is_named(tmp_path: Path) -> None:
             connection.exec_driver_sql("DELETE FROM test_list")
         with pytest.raises(InputError, match="2 lists of tests are missing"):
             store.get(Task, task.id)
+
+
+def list_nested_names(model: type[BaseModel]) -> set[str]:
+    """Return the names of the fields of all parts of a record, at any depth."""
+    found: set[str] = set()
+    for field in model.model_fields.values():
+        for part in find_parts(field.annotation):
+            found |= {*part.model_fields, *list_nested_names(part)}
+    return found
+
+
+def find_parts(annotation: Any) -> set[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return {annotation}
+    return {part for inner in get_args(annotation) for part in find_parts(inner)}
+
+
+def test_fields_that_are_cut_out_of_a_body_have_names_of_their_own() -> None:
+    nested = list_nested_names(Task)
+    assert {"evidence", "mutants", "missing"} <= nested
+    assert not nested & {*JSON_FIELDS, *JSON_FIELDS.values()}
+    order = sorted(Task.model_fields)
+    assert {name: order[order.index(name) + 1] for name in JSON_FIELDS} == JSON_FIELDS
+
+
+@pytest.mark.parametrize("missing", [None, "plan", "oracle", "problem_statement", "other_candidates"])
+def test_fields_apart_are_the_same_data(missing: str | None) -> None:
+    data = {
+        "aim": '","oracle":{"x":1},"plan":null',
+        "oracle": {"form": 'a","other_candidates":[],"plan":"'},
+        "other_candidates": [],
+        "plan": {"evidence": [{"note": '\\","problem_statement":"'}]},
+        "problem_statement": ',"plan":{}',
+        "version": "1",
+    }
+    data.pop(missing, None) if missing else None
+    raw = json.dumps(data, sort_keys=True, separators=(",", ":")).encode()
+    rest, texts = bodies.parse_apart(raw, JSON_FIELDS)
+    assert rest == {name: value for name, value in data.items() if name not in JSON_FIELDS}
+    assert {name: json.loads(text) for name, text in texts.items()} == {name: data.get(name) for name in JSON_FIELDS}

@@ -1,0 +1,112 @@
+"""Tasks column by column, for tables of many of them: without records, whose parts nobody would read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, select
+
+from taskdb.bodies import REFERENCE, decompress_body, load_list_contents, parse_apart, parse_json
+from taskdb.collation import ByteOrder
+from taskdb.columns import TASK_COLUMNS, TASK_LISTING
+from taskdb.record_tables import get_record_clause
+from taskdb.records import Task
+from taskdb.selection import TaskFilters
+from taskdb.store import Store
+
+TEXT_FIELDS = (
+    "parent",
+    "version",
+    "problem_statement",
+    "hints",
+    "gold_patch",
+    "test_patch",
+    "control_patch",
+    "setup_patch",
+    "eval_script",
+    "variant_of",
+)
+"""Fields of a task that are texts or None, and no columns of the view."""
+JSON_FIELDS: Mapping[str, str] = {"oracle": "other_candidates", "plan": "problem_statement"}
+"""Fields that are given as JSON text -> the field behind each."""
+LIST_FIELDS = ("FAIL_TO_PASS", "PASS_TO_PASS", "controls", "other_candidates")
+"""Fields that are lists of texts."""
+_PAIRS = "FAIL_TO_PASS"
+"""List of pairs, of which the first is the test."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListColumn:
+    """Lists of texts of some tasks, each different one once."""
+
+    lists: Sequence[bytes | Sequence[str]]
+    """Each as JSON or as values."""
+    places: Sequence[int]
+    """For each task the index of its list."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskColumnBatch:
+    """Values of some tasks by column."""
+
+    values: Mapping[str, Sequence[Any]]
+    """Columns of the view `tasks`, TEXT_FIELDS and JSON_FIELDS -> value of each task."""
+    lists: Mapping[str, ListColumn]
+    """LIST_FIELDS -> lists."""
+
+
+def iter_task_columns(
+    store: Store, filters: TaskFilters, size: int, most: int | None = None
+) -> Iterator[TaskColumnBatch]:
+    """Yield tasks by name (its bytes) in batches of a size, at most `most` tasks in all.
+
+    Bodies are not validated: they were when they were stored.
+    """
+    by_name = (ByteOrder(TASK_LISTING.c.name), ByteOrder(TASK_LISTING.c.id))
+    columns = (TASK_LISTING.c[name] for name in ("task", *TASK_COLUMNS))
+    query = filters.apply(select(*columns), dict(TASK_LISTING.c)).order_by(*by_name).limit(most)
+    with store.read_transaction() as connection:
+        rows = connection.execution_options(yield_per=size).execute(query)
+        for part in rows.partitions(size):
+            keys, *listed = zip(*part, strict=True)
+            yield _read_bodies(connection, keys, dict(zip(TASK_COLUMNS, listed, strict=True)))
+
+
+def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, Sequence[Any]]) -> TaskColumnBatch:
+    bodies: dict[int, Any] = {key: body for key, body in connection.execute(_BODIES, {"keys": keys})}
+    data, texts = zip(*(parse_apart(decompress_body(bodies[key]), JSON_FIELDS) for key in keys), strict=True)
+    values = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in TEXT_FIELDS}
+    lists = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in LIST_FIELDS}
+    shared = {value[REFERENCE] for column in lists.values() for value in column if isinstance(value, dict)}
+    contents = load_list_contents(connection, sorted(shared))
+    return TaskColumnBatch(
+        values=listed | values | {name: [one[name] for one in texts] for name in JSON_FIELDS},
+        lists={name: _build_lists(column, contents, pairs=name == _PAIRS) for name, column in lists.items()},
+    )
+
+
+_DEFAULTS = {
+    name: None if field.is_required() else field.get_default()
+    for name, field in Task.model_fields.items()
+    if name in (*TEXT_FIELDS, *LIST_FIELDS)
+}
+"""Values of fields that were added later than a body."""
+_TASK = get_record_clause(Task)
+_BODIES = select(_TASK.c.seq, _TASK.c.body).where(_TASK.c.seq.in_(bindparam("keys", expanding=True)))
+
+
+def _build_lists(column: Sequence[Any], contents: Mapping[str, bytes], *, pairs: bool) -> ListColumn:
+    indices: dict[str, int] = {}
+    lists: list[bytes | Sequence[str]] = []
+    places = []
+    for at, value in enumerate(column):
+        key = value[REFERENCE] if isinstance(value, dict) else f"{at}" if value else ""
+        place = indices.setdefault(key, len(lists))
+        if place == len(lists):
+            content = contents.get(key, value)
+            parsed = parse_json(content) if pairs and isinstance(content, bytes) else content
+            lists.append([test for test, _ in parsed] if pairs else parsed)
+        places.append(place)
+    return ListColumn(lists=lists, places=places)
