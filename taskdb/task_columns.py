@@ -75,7 +75,7 @@ def iter_task_columns(
 
 
 def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, Sequence[Any]]) -> TaskColumnBatch:
-    bodies: dict[int, Any] = {key: body for key, body in connection.execute(_BODIES, {"keys": keys})}
+    bodies: dict[int, Any] = dict(map(tuple, connection.execute(_BODIES, {"keys": keys})))
     data, texts = zip(*(parse_apart(decompress_body(bodies[key]), JSON_FIELDS) for key in keys), strict=True)
     values = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in TEXT_FIELDS}
     lists = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in LIST_FIELDS}
