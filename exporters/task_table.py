@@ -35,8 +35,7 @@ SCHEMA = pa.schema(
         *((name, pa.list_(pa.dictionary(pa.int32(), pa.string()))) for name in LIST_FIELDS),
     ]
 )
-"""Columns of the table; the file has lists of plain texts. `plan` and `oracle` are JSON, patches and scripts are hashes of
-artifacts."""
+"""Columns of the table; the file has lists of plain texts. `plan` and `oracle` are JSON, patches are hashes of artifacts."""
 
 
 def write_task_table(
