@@ -35,7 +35,7 @@ SCHEMA = pa.schema(
         *((name, pa.list_(pa.dictionary(pa.int32(), pa.string()))) for name in LIST_FIELDS),
     ]
 )
-"""Columns of the table; the file has lists of plain texts. `plan` and `oracle` are JSON, patches are hashes of artifacts."""
+"""Columns of the table; its lists are plain texts in the file. `plan` and `oracle` are JSON, patches are hashes."""
 
 
 def write_task_table(
