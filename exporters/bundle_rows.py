@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from core.toml import parse_toml
 from exporters.bundle_records import RECORD_FOLDER
 from exporters.item import make_folder_name
 
@@ -60,8 +60,8 @@ def _check_parquet(path: Path) -> Iterator[str]:
 
 def _check_task_toml(path: Path) -> Iterator[str]:
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
+        data = parse_toml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         yield f"it is not TOML: {str(error)[:200]!r}"
         return
     if missing := [key for key in ("schema_version", "task", "environment", "verifier") if key not in data]:

@@ -8,7 +8,6 @@ once.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import Counter
 from configparser import ConfigParser
 from configparser import Error as ConfigError
@@ -17,6 +16,7 @@ from typing import Any
 from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 
 from backends.git import GitError, GitRepository
+from core.toml import parse_toml
 
 NO_ASSERTION = "NOASSERTION"
 """SPDX's value for an unknown licence."""
@@ -186,9 +186,9 @@ def is_allowed(expression: str, allowed: tuple[str, ...]) -> bool:
 
 def _read_pyproject_expression(pyproject: str) -> str | None:
     try:
-        project = tomllib.loads(pyproject).get("project", {})
+        project = parse_toml(pyproject).get("project", {})
         return str(canonicalize_license_expression(project["license"])) if isinstance(project["license"], str) else None
-    except (tomllib.TOMLDecodeError, KeyError, AttributeError, InvalidLicenseExpression):
+    except (ValueError, KeyError, AttributeError):
         return None
 
 
@@ -218,12 +218,7 @@ def _find_by_field(files: dict[str, str]) -> str:
 
 
 def _list_pyproject_licenses(files: dict[str, str]) -> list[str]:
-    try:
-        data: dict[str, Any] = tomllib.loads(files.get("pyproject.toml", ""))
-    except tomllib.TOMLDecodeError:
-        return []
-    tables = (data.get("project"), data.get("tool", {}).get("poetry"), data.get("tool", {}).get("flit"))
-    fields = [table.get("license") for table in tables if isinstance(table, dict)]
+    fields = [table.get("license") for table in _list_pyproject_tables(files)]
     return [str(text.get("text", "")) if isinstance(text, dict) else str(text or "") for text in fields]
 
 
@@ -240,12 +235,20 @@ def _find_by_classifier(files: dict[str, str]) -> str:
 
 
 def _list_pyproject_classifiers(files: dict[str, str]) -> list[str]:
+    lists = [table.get("classifiers") for table in _list_pyproject_tables(files)]
+    return [str(line) for lines in lists if isinstance(lines, list) for line in lines]
+
+
+def _list_pyproject_tables(files: dict[str, str]) -> list[dict[str, Any]]:
+    """Return the tables that describe the package; none when the file is not TOML."""
     try:
-        data: dict[str, Any] = tomllib.loads(files.get("pyproject.toml", ""))
-    except tomllib.TOMLDecodeError:
+        data = parse_toml(files.get("pyproject.toml", ""))
+    except ValueError:
         return []
-    tables = (data.get("project"), data.get("tool", {}).get("poetry"), data.get("tool", {}).get("flit"))
-    return [str(line) for table in tables if isinstance(table, dict) for line in table.get("classifiers", ())]
+    tools = data.get("tool")
+    tools = tools if isinstance(tools, dict) else {}
+    tables = (data.get("project"), tools.get("poetry"), tools.get("flit"))
+    return [table for table in tables if isinstance(table, dict)]
 
 
 def _read_setup_cfg(files: dict[str, str], *names: str) -> str:

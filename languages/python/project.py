@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import configparser
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from core.toml import parse_toml
 from languages.facts import Fact, FactKind, SourcedValue, find_line, parse_requirement
 from languages.python.setup_py import read_setup_arguments
 from languages.source_tree import SourceTree
@@ -47,8 +47,8 @@ def read_project(tree: SourceTree) -> PythonProject:
 def load_toml(tree: SourceTree, path: str) -> dict[str, Any]:
     """Return a TOML file; empty if it is missing or invalid."""
     try:
-        return tomllib.loads(tree.read(path))
-    except tomllib.TOMLDecodeError:
+        return parse_toml(tree.read(path))
+    except ValueError:
         return {}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -12,6 +11,7 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
+from core.toml import parse_toml
 from languages.source_tree import SourceTree
 
 _EDITIONS = {"2018": 31, "2021": 56, "2024": 85}
@@ -136,8 +136,8 @@ def read_crates(tree: SourceTree) -> list[Crate]:
     crates = []
     for path, text in tree.read_many(paths).items():
         try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
+            content = parse_toml(text)
+        except ValueError:
             continue
         crates.append(Crate(tree=tree, folder=path.rpartition("/")[0], content=content))
     return crates

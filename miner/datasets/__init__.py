@@ -64,10 +64,10 @@ def _convert_row(row: Any, convert: Callable[[Row], Row]) -> InstanceRow:
     if not isinstance(row, dict):
         raise InputError("not a JSON object")
     try:
-        converted = convert(row)
+        converted = json.dumps(convert(row), default=str)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise InputError(f"a field is missing or malformed: {str(error)[:200]!r}") from error
-    return parse_instance(json.dumps(converted, default=str))
+    return parse_instance(converted)
 
 
 def _read_file(path: Path) -> Iterator[tuple[str, Any]]:

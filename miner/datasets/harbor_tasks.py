@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import stat
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
+from core.toml import parse_toml
 from miner.datasets.rows import Row
 
 MAX_BYTES = 256 << 20
@@ -47,7 +47,7 @@ def _read_task(folder: Path) -> Row:
         data = json.loads(_read(row, folder))
         if isinstance(data, dict) and {"instance_id", "base_commit", "patch"} <= data.keys():
             return data
-    metadata: dict[str, Any] = tomllib.loads(_read(folder / "task.toml", folder)).get("metadata", {})
+    metadata: dict[str, Any] = parse_toml(_read(folder / "task.toml", folder)).get("metadata", {})
     patches = [folder / "solution" / "gold.patch", folder / "tests" / "test.patch"]
     if "base_commit" not in metadata or not all(patch.exists() for patch in patches):
         raise InputError("neither tests/config.json nor [metadata] and patch files name the change it comes from")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,22 @@ def test_a_link_in_a_harbor_folder_is_not_followed(tmp_path: Path) -> None:
     ((_, row),) = read_rows(tmp_path / "set", "harbor")
     assert isinstance(row, InputError)
     assert "is a link" in str(row)
+
+
+@pytest.mark.parametrize("key", ["a." * 100_000 + "a = 1", '"a".' * 100_000 + "a = 1", "[" * 100_000])
+def test_a_hostile_task_toml_is_refused_within_seconds(key: str, tmp_path: Path) -> None:
+    for name in ("good", "hostile"):
+        (tmp_path / name / "tests").mkdir(parents=True)
+        (tmp_path / name / "task.toml").write_text("")
+        (tmp_path / name / "tests" / "config.json").write_text(json.dumps(SWE_BENCH | {"instance_id": name}))
+    (tmp_path / "hostile" / "tests" / "config.json").unlink()
+    (tmp_path / "hostile" / "task.toml").write_text(f"x = 1\n{key}\n")
+    started = time.monotonic()
+    rows = {Path(place).name: row for place, row in read_rows(tmp_path, "harbor")}
+    assert isinstance(rows["good"], InstanceRow)
+    assert isinstance(rows["hostile"], InputError)
+    assert len(str(rows["hostile"]).splitlines()) == 1
+    assert time.monotonic() - started < 10
 
 
 @pytest.mark.parametrize(
