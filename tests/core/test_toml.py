@@ -27,7 +27,7 @@ LONG = {
 @pytest.mark.parametrize("case", LONG)
 def test_hostile_documents_are_refused_within_seconds(case: str) -> None:
     started = time.monotonic()
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"parts|characters|nested|escape|statement"):
         parse_toml(LONG[case])
     assert time.monotonic() - started < 10
 
