@@ -9,6 +9,7 @@ from pathlib import Path
 
 from core.config import Settings
 from core.errors import InputError
+from core.files import read_input
 from taskdb import saved_selections
 from taskdb.queries import count_tasks
 from taskdb.sampling import sample_tasks
@@ -108,7 +109,7 @@ def read_names(path: str, stdin: Iterator[str]) -> tuple[str, ...]:
         InputError: the file cannot be read or holds none.
     """
     try:
-        lines = list(stdin) if path == "-" else Path(path).read_text(encoding="utf-8-sig").splitlines()
+        lines = list(stdin) if path == "-" else read_input(Path(path)).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"--ids: cannot read {path}: {getattr(error, 'strerror', None) or 'it is no text'}") from error
     words = tuple(dict.fromkeys(word for line in lines if (word := line.strip()) and not word.startswith("#")))

@@ -22,6 +22,7 @@ from typing import Any
 
 from core.config import Settings
 from core.errors import InputError
+from core.files import read_input
 from miner.similarity import PatchSketch, build_sketch
 
 DATA_FOLDER = Path(__file__).parent / "data"
@@ -133,7 +134,7 @@ def read_rows(path: Path) -> Iterator[BenchmarkEntry]:
         InputError: it cannot be read; the message names the line.
     """
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_input(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
     for line, row in _parse_rows(path, text):

@@ -23,6 +23,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from backends.scratch import ScratchRepository, open_scratch
 from backends.tree import CommitTree
 from core.errors import InputError, Transient
+from core.files import open_input
 from languages.registry import LANGUAGES, detect_language
 from miner import multi_swe_bench
 from miner.changes import Change, FileChange, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
@@ -214,7 +215,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         InputError: the file cannot be read, or a line is too long.
     """
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        with open_input(path) as source, gzip.open(source) if path.suffix == ".gz" else source as file:
             for number, raw in enumerate(iter(partial(file.readline, MAX_LINE_BYTES), b""), 1):
                 if len(raw) == MAX_LINE_BYTES:
                     raise InputError(f"{path}:{number} has more than {MAX_LINE_BYTES} bytes")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from backends.clones import is_url
 from core.errors import InputError, UsageError
+from core.files import read_input
 
 SCHEMES: tuple[str, ...] = ("github", "git", "pypi", "instances")
 
@@ -97,7 +98,7 @@ def _read_list(word: str, above: tuple[Path, ...]) -> Iterator[str]:
     if path.resolve() in above:
         raise UsageError(f"{path} lists itself")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_input(path).decode().splitlines()
     except OSError as error:
         raise InputError(f"cannot read the list {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -173,6 +173,8 @@ def _open_sqlite(url: URL, *, create: bool) -> Engine:
             raise InputError(f"cannot make the folder {path.parent}: {error.strerror}") from error
     elif path.is_dir():
         raise InputError(f"{path} is a folder, not a database")
+    elif not path.is_file():
+        raise InputError(f"{path} is not a regular file, and so no database")
     read_only = path.exists() and not is_writable(path)
     engine = create_engine(_build_read_only_url(path) if read_only else url, connect_args={"timeout": LOCK_SECONDS})
     event.listen(engine, "connect", _configure_read_only if read_only else _configure_sqlite)

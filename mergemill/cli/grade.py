@@ -10,6 +10,7 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError, Transient, UsageError
+from core.files import read_input
 from mergemill.cli import output
 from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
 from taskdb.records import to_json
@@ -74,7 +75,7 @@ def read_submission(form: str, path: Path) -> bytes:
         UsageError: it holds rows of predictions instead.
     """
     try:
-        content = path.read_bytes()
+        content = read_input(path)
     except OSError as error:
         raise InputError(f"cannot read the {form} {path}: {error.strerror}") from error
     if not content.strip():

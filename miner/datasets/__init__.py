@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError, UsageError
+from core.files import open_input
 from miner import multi_swe_bench
 from miner.datasets import harbor_tasks, r2e_gym, swe_rebench, swe_smith
 from miner.datasets.rows import Row
@@ -86,9 +87,11 @@ def _read_file(path: Path) -> Iterator[tuple[str, Any]]:
 
 def _read_list(path: Path) -> Iterator[tuple[str, Any]]:
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        with open_input(path) as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
             raise InputError(f"{path} has more than {MAX_FILE_BYTES} bytes", advice="convert it to JSON lines")
-        rows = json.loads(path.read_bytes())
+        rows = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot read {path}: it is no JSON list") from error
     if not isinstance(rows, list):
@@ -102,7 +105,7 @@ def _read_parquet(path: Path) -> Iterator[tuple[str, Any]]:
 
     number = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with open_input(path) as raw, parquet.ParquetFile(raw) as file:
             for batch in file.iter_batches(batch_size=100):
                 for row in batch.to_pylist():
                     number += 1

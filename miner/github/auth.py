@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from core.errors import InputError, MachineError
+from core.files import read_input
 
 if TYPE_CHECKING:
     from core.config import Settings
@@ -87,7 +88,7 @@ def _build_app(settings: Settings) -> GitHubApp | None:
         raise InputError(f"a GitHub App needs {' and '.join(lacking)}, too")
     path = parts["github_app_key"]
     try:
-        key = SecretStr(path.read_text(encoding="ascii"))
+        key = SecretStr(read_input(path).decode("ascii"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the App's key {path}: {getattr(error, 'strerror', 'it is no PEM')}") from None
     return GitHubApp(id=parts["github_app_id"], key=key, installation=parts["github_app_installation"])

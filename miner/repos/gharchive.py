@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
+from core.files import open_input
 from miner.repos.facts import RepositoryFacts
 
 _BOT = re.compile(r"\[bot\]$|-bot$|^dependabot|^renovate", re.IGNORECASE)
@@ -52,7 +53,7 @@ def read_dump_facts(paths: Iterable[Path]) -> Iterator[RepositoryFacts | InputEr
 def _read_dump(path: Path, seen: dict[int, _EventCounts]) -> InputError | None:
     wrong: list[int] = []
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as lines:
+        with open_input(path) as raw, gzip.open(raw) if path.suffix == ".gz" else raw as lines:
             for number, line in enumerate(lines, 1):
                 # Most events are of other types, and parsing JSON is the expensive part.
                 if b'"PullRequest' not in line:
@@ -61,6 +62,8 @@ def _read_dump(path: Path, seen: dict[int, _EventCounts]) -> InputError | None:
                     _count_event(json.loads(line), seen)
                 except (ValueError, KeyError, TypeError, AttributeError):
                     wrong.append(number)
+    except InputError as error:
+        return error
     except (OSError, EOFError, zlib.error) as error:
         return InputError(f"cannot read the dump {path} to its end: {error}", advice="download it again")
     if wrong:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from core.errors import InputError, make_write_error
+from core.files import read_input
 from miner.repos.rank import RankedRepository
 
 _NAME = re.compile(r"^#?\s*((?:github|git):\S+)")
@@ -40,7 +41,7 @@ def update_list(path: Path, found: Sequence[RankedRepository]) -> int:
         Transient: it cannot be written.
     """
     try:
-        old = path.read_text(encoding="utf-8") if path.exists() else ""
+        old = read_input(path).decode() if path.exists() else ""
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the list {path}: {error}") from error
     known = set(find_listed_sources(old.splitlines()))

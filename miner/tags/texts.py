@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import InputError
+from core.files import open_input
 from miner.tags.issues import extract_issue_features
 from miner.tags.tag import tag_text
 from miner.tags.weights import load_model
@@ -71,7 +73,7 @@ def _tag_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_rows(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8", newline="") as lines:
+    with io.TextIOWrapper(open_input(path), encoding="utf-8", newline="") as lines:
         if path.suffix.lower() != ".csv":
             yield from (_parse_line(line) for line in lines if line.strip())
             return

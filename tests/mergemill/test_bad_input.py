@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
@@ -147,6 +148,51 @@ def test_a_file_that_is_not_a_database_is_an_input_error(tmp_path: Path, words: 
     (tmp_path / "mergemill.db").write_text(content)
     assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "is not a database")
     assert (tmp_path / "mergemill.db").read_text() == content
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["grade", "ada__greet-1.bugfix", "--patch", "pipe"],
+        ["tasks", "list", "--ids", "pipe"],
+        ["mine", "@pipe"],
+        ["mine", "instances:pipe"],
+        ["judge", "instances:pipe"],
+        ["tags", "pipe"],
+        ["tasks", "list", "--db", "pipe"],
+        ["repos", "--no-api", "--gharchive", "pipe"],
+        ["repos", "@pipe"],
+        ["repos", "--no-api", "git:ada__greet", "--out", "pipe"],
+        *(["bundle", "import", f"pipe{suffix}", "--format", "swebench"] for suffix in ("", ".json", ".parquet")),
+    ],
+    ids=" ".join,
+)
+def test_a_pipe_that_nobody_writes_to_is_refused(tmp_path: Path, words: list[str]) -> None:
+    make_sample(tmp_path / "ada__greet")
+    for name in ("pipe", "pipe.json", "pipe.parquet"):
+        os.mkfifo(tmp_path / name)
+    done = run_mergemill(*words, cwd=tmp_path)
+    assert (done.exit_code, "is not a regular file" in done.stderr) == (3, True), done
+    assert "Traceback" not in done.stderr
+
+
+def test_standard_input_and_the_output_of_a_command_are_read(tmp_path: Path) -> None:
+    (tmp_path / "rows").write_text('{"message": "Fix a crash"}\n')
+    for command in (
+        "mergemill tags <(cat rows)",
+        "mergemill tags /dev/stdin < rows",
+        "cat rows | mergemill tags /dev/stdin",
+    ):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=tmp_path, env=make_command_environment(), capture_output=True, check=False
+        )
+        assert (done.returncode, done.stdout[:10]) == (0, b"1: bugfix "), done
+
+
+def test_a_file_of_terabytes_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "patch").open("wb") as file:
+        file.truncate(2 << 40)
+    assert_one_line(run_mergemill("grade", "x", "--patch", "patch", cwd=tmp_path), 3, "has more than 1024 MB")
 
 
 def instance(repo: TinyRepo, name: str) -> dict[str, object]:

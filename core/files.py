@@ -1,0 +1,50 @@
+"""Input files that a user names."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import IO
+
+from core.errors import InputError
+
+MAX_BYTES = 1 << 30
+"""Size of a file that is read at once."""
+_INHERITED = re.compile(r"/dev/(stdin|null|fd/\d+)|/proc/self/fd/\d+")
+"""Files that the caller of the process opened, such as standard input and `<(command)`, and the empty one."""
+
+
+def open_input(path: Path) -> IO[bytes]:
+    """Open a file for reading. Nothing is waited for: a named pipe has no end until somebody writes to it.
+
+    Raises:
+        InputError: it is neither a regular file nor standard input, `<(command)` or /dev/null.
+        OSError: it is not there, or may not be read.
+    """
+    file = open(path, "rb", opener=_open_at_once)  # noqa: SIM115 - the caller closes it
+    mode = os.fstat(file.fileno()).st_mode
+    if not stat.S_ISREG(mode) and not _INHERITED.fullmatch(str(path)):
+        file.close()
+        raise InputError(f"{path} is not a regular file", advice="a command's output is read as <(command)")
+    os.set_blocking(file.fileno(), True)
+    return file
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def read_input(path: Path) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        InputError: see `open_input`; or it is larger than MAX_BYTES.
+        OSError: it is not there, or may not be read.
+    """
+    with open_input(path) as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{path} has more than {MAX_BYTES >> 20} MB")
+    return content
