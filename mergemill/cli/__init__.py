@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -21,6 +22,8 @@ from mergemill.cli.commands import COMMANDS
 from mergemill.cli.lazy_group import LazyGroup
 from mergemill.cli.streams import GuardedStream, OutputClosedError
 
+HELP_WIDTH = 80
+"""Least width of help: its tables cut names in fewer columns, where a terminal wraps whole lines."""
 INTERRUPTED = 130
 """Exit code after Ctrl-C."""
 COLLECTION_THRESHOLD = 50_000
@@ -67,6 +70,8 @@ def main() -> None:
     # SIGTERM, which stops services, is handled as Ctrl-C; SIGINT too where a shell had it ignored for a background job.
     for stop in (signal.SIGTERM, signal.SIGINT):
         signal.signal(stop, signal.default_int_handler)
+    if shutil.get_terminal_size().columns < HELP_WIDTH:
+        os.environ.setdefault("TERMINAL_WIDTH", str(HELP_WIDTH))  # the variable that typer reads
     output: Any = GuardedStream(sys.stdout)
     errors: Any = GuardedStream(sys.stderr)
     sys.stdout, sys.stderr = output, errors

@@ -440,6 +440,14 @@ def test_a_group_alone_prints_its_help(words: list[str], tmp_path: Path) -> None
     assert "Usage" in done.stdout
 
 
+@pytest.mark.parametrize("words", [[], ["run", "-h"], ["tasks", "list", "-h"], ["images", "push", "-h"]])
+def test_help_cuts_no_name_in_a_narrow_terminal(words: list[str], tmp_path: Path) -> None:
+    shown = run_mergemill(*words, cwd=tmp_path, COLUMNS="40").stdout
+    assert "--" in shown
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    assert max(map(len, shown.splitlines())) == 80
+
+
 def test_completion_lists_commands_and_options(tmp_path: Path) -> None:
     variables = {"_MERGEMILL_COMPLETE": "complete_bash", "COMP_WORDS": "mergemill tasks ", "COMP_CWORD": "2"}
     assert "search" in run_mergemill(cwd=tmp_path, **variables).stdout.split()
