@@ -13,7 +13,7 @@ from taskdb import counts
 from taskdb.audits import Audit
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Rejection, Task, Verification
 from taskdb.selection import TASKS, TaskFilters
-from taskdb.store import Store
+from taskdb.store import Store, fetch_tuples
 from taskdb.verdicts import Verdict
 
 MAX_COUNTED = 5000
@@ -121,7 +121,7 @@ def count_facets(store: Store, filters: TaskFilters, columns: Sequence[str]) -> 
         rows: Sequence[Any] = ()
         if filters != TaskFilters():
             query = filters.apply(select(*(TASKS.c[column] for column in columns))).limit(MAX_COUNTED + 1)
-            rows = connection.execute(query).all()
+            rows = list(fetch_tuples(connection, query))
         if filters == TaskFilters() or len(rows) > MAX_COUNTED:
             counters = {column: counts.read_task_counts(connection, column) for column in columns}
     if len(rows) > MAX_COUNTED:

@@ -124,12 +124,13 @@ def _create_views(connection: Connection) -> None:
 
 def _create_indices(connection: Connection) -> None:
     """Create the indices of the listings that are missing or have changed, and drop those no longer wanted."""
+    wanted = INDICES[connection.dialect.name]
     known = {row.key.removeprefix("index:"): row.value for row in connection.execute(text(_KNOWN_INDICES))}
     for name, columns in known.items():
-        if columns != INDICES.get(name):
+        if columns != wanted.get(name):
             connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
             connection.execute(text("DELETE FROM meta WHERE key = :key"), {"key": f"index:{name}"})
-    for name, columns in INDICES.items():
+    for name, columns in wanted.items():
         if known.get(name) != columns:
             connection.execute(text(f"CREATE INDEX {name} ON {columns}"))
             key = {"key": f"index:{name}", "value": columns}

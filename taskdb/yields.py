@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, func, select
 
 from taskdb import counts
 from taskdb.columns import DERIVATION_LISTING as _LISTED
 from taskdb.records import Kind
-from taskdb.store import Store
+from taskdb.store import Store, fetch_tuples
 
 
 def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
@@ -20,22 +20,29 @@ def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str,
     The value is None for a kind that is still open, `derived` or `certified` with the number of tasks (`certified 3`),
     or the reason of the rejection.
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    repeated: dict[tuple[str, str, str], Counter[str]] = {}
+    found: list[dict[str, Any]] = []
+    repeated: list[tuple[dict[str, Any], str]] = []
+    named = ""
+    changes: dict[str, dict[str, Any]] = {}
     with store.read_transaction() as connection:
-        for source, name, kind, status, reason in connection.execute(_select_rows(sources)):
-            change = found.get((source, name))
+        for source, name, kind, word in fetch_tuples(connection, _select_rows(sources)):
+            if name != named:
+                named, changes = name, {}
+            change = changes.get(source)
             if change is None:
-                change = found[source, name] = {"change": name, **_NO_KINDS}
-            word = reason or status
-            if change[kind] is None:
+                change = changes[source] = {"change": name, **_NO_KINDS}
+                found.append(change)
+            known = change[kind]
+            if known is None:
                 change[kind] = word
             else:
-                words = repeated.setdefault((source, name, kind), Counter([change[kind]]))
-                words[word] += 1
-    for (source, name, kind), words in repeated.items():
-        found[source, name][kind] = ", ".join(word if n == 1 else f"{word} {n}" for word, n in words.items())
-    return list(found.values())
+                if not isinstance(known, dict):
+                    change[kind] = known = {known: 1}
+                    repeated.append((change, kind))
+                known[word] = known.get(word, 0) + 1
+    for change, kind in repeated:
+        change[kind] = ", ".join(word if n == 1 else f"{word} {n}" for word, n in change[kind].items())
+    return found
 
 
 _NO_KINDS = {kind.value: None for kind in Kind}
@@ -66,6 +73,8 @@ def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, A
 
 
 def _select_rows(sources: Sequence[str]) -> Select[Any]:
-    columns = (_LISTED.c[name] for name in ("source", "name", "kind", "status", "reason"))
-    query = select(*columns).order_by(_LISTED.c.merged_at.desc(), _LISTED.c.name, _LISTED.c.kind, _LISTED.c.task_name)
+    word = func.coalesce(_LISTED.c.reason, _LISTED.c.status)
+    query = select(_LISTED.c.source, _LISTED.c.name, _LISTED.c.kind, word).order_by(
+        _LISTED.c.merged_at.desc(), _LISTED.c.name, _LISTED.c.kind, _LISTED.c.task_name
+    )
     return query.where(_LISTED.c.source.in_(sources)) if sources else query

@@ -9,7 +9,7 @@ from taskdb import queries, yields
 from taskdb.chains import StageResult
 from taskdb.kinds import MAX_NEIGHBOURS
 from taskdb.oracles import TestWritingOracle
-from taskdb.records import Kind, Record, Stage, Task
+from taskdb.records import Kind, Record, Stage, Task, Verification
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from taskdb.tags import ChangeKind
@@ -84,6 +84,28 @@ def test_a_derived_task_is_pending_for_certification(db: str) -> None:
         assert list(store.find_open_chains(make_scope(certified=(Kind.REVIEW,)))) == []
         assert yields.count_by_change(store)[0]["injected"] == "certified, derived"
         assert [row["kind"] for row in yields.count_by_kind(store)] == ["bugfix", "injected"]
+        keep(store, Stage.CERTIFY, records.make_certificate(lineage.tasks[0]), kind=Kind.INJECTED)
+        assert yields.count_by_change(store)[0]["injected"] == "certified 2"
+
+
+def test_changes_of_one_name_and_day_have_a_row_for_each_source(db: str) -> None:
+    sources = ("git:greet", "git:other")
+    with Store.open(db) as store:
+        for source in sources:
+            task = add_chain(store, source=source)
+            verification = store.get(Verification, task.parent)
+            store.add(
+                records.make_rejection(
+                    records.make_verdict(verification), Stage.DERIVE, f"of-{source}", kind=Kind.FEATURE, source=source
+                )
+            )
+        add_chain(store, 2)
+        rows = [(row["change"], row["bugfix"], row["feature"], row["review"]) for row in yields.count_by_change(store)]
+        alone = yields.count_by_change(store, sources[1:])
+    newest, *both = rows
+    assert newest == ("ada__greet-2", "certified", None, None)
+    assert sorted(both) == [("ada__greet-1", "certified", f"of-{source}", None) for source in sources]
+    assert [(row["change"], row["feature"]) for row in alone] == [("ada__greet-1", "of-git:other")]
 
 
 def test_a_review_needs_no_environment_and_a_simulation_only_where_there_is_none(db: str) -> None:

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.event import listen
+from sqlalchemy.event import listen, remove
 
 from core.errors import InputError
+from mergemill.web.task_listing import FACETS
 from taskdb import counts, listing, page_queries, queries, tables, yields
 from taskdb.audits import Audit
 from taskdb.chains import Scope, find_pending_work
 from taskdb.columns import TASK_COLUMNS
+from taskdb.histograms import count_bins
 from taskdb.mapping import get_table
 from taskdb.queries import TaskFilters
 from taskdb.records import Candidate, Kind, PullRequest, Record, RunVariant, Stage, Task, TestRun
+from taskdb.selection import Range
 from taskdb.store import Store
 from taskdb.tags import ChangeKind
+from taskdb.task_columns import iter_task_columns
 from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain, make_url
@@ -275,3 +280,59 @@ def test_a_page_is_read_off_the_index_of_its_filter(tmp_path: Path, chosen: Task
             plan = [row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {listed}", values)]
     assert any(f"USING INDEX {index}" in step for step in plan), plan
     assert "USE TEMP B-TREE FOR ORDER BY" not in plan
+
+
+def explain_queries(store: Store, ask: Callable[[], object]) -> list[str]:
+    """Return the steps of the plans of all queries that a function asks; PostgreSQL avoids what small tables allow."""
+    statements: list[tuple[str, Any]] = []
+
+    def add_statement(*given: Any) -> None:
+        statements.append((given[2], given[3]))
+
+    listen(store.engine, "before_cursor_execute", add_statement)
+    ask()
+    remove(store.engine, "before_cursor_execute", add_statement)
+    steps: list[str] = []
+    with store.read_transaction() as connection:
+        is_sqlite = connection.dialect.name == "sqlite"
+        for name in () if is_sqlite else ("seqscan", "sort", "bitmapscan"):
+            connection.exec_driver_sql(f"SET LOCAL enable_{name} = off")
+        for query, values in statements:
+            rows = connection.exec_driver_sql(f"EXPLAIN {'QUERY PLAN ' if is_sqlite else ''}{query}", values)
+            steps += [str(row[-1]) for row in rows]
+    return steps
+
+
+def test_ranges_are_decided_in_an_index_on_sqlite(tmp_path: Path) -> None:
+    chosen = TaskFilters(changed_lines=Range(1e8, None), strength=Range(0.5, None))
+    with Store.open(make_url(tmp_path)) as store:
+        asked: list[tuple[str, Callable[[], object]]] = [
+            ("COVERING INDEX listed_task_order", lambda: queries.count_tasks(store, chosen)),
+            ("USING INDEX listed_task_order", lambda: queries.list_tasks(store, chosen, 20)),
+            ("COVERING INDEX listed_task_order", lambda: page_queries.count_facets(store, chosen, FACETS)),
+            ("COVERING INDEX listed_task_order", lambda: count_bins(store, TaskFilters())),
+        ]
+        for index, ask in asked:
+            plan = explain_queries(store, ask)
+            assert any(index in step for step in plan), plan
+
+
+def test_yields_and_exports_are_read_in_the_order_of_an_index(db: str) -> None:
+    with Store.open(db) as store:
+        plan = explain_queries(store, lambda: yields.count_by_change(store))
+        covered = {"sqlite": "COVERING INDEX", "postgresql": "Index Only Scan using"}[store.engine.dialect.name]
+        assert any(f"{covered} listed_derivation_order" in step for step in plan), plan
+        plan = explain_queries(store, lambda: list(iter_task_columns(store, TaskFilters(), 10)))
+        by_name = {"sqlite": "listed_task_name", "postgresql": "listed_task_bytes"}[store.engine.dialect.name]
+        assert any(f"sing {by_name} on" in step or f"USING INDEX {by_name}" in step for step in plan), plan
+
+
+def test_facets_of_a_range_are_those_of_its_tasks(db: str) -> None:
+    with Store.open(db) as store:
+        for number in range(1, 30):
+            add_chain(store, number, gold_lines=number, source=f"git:{number % 3}")
+        chosen = TaskFilters(changed_lines=Range(5, 20))
+        rows = queries.list_tasks(store, chosen, columns=TASK_COLUMNS)
+        found = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
+        assert found == {facet: count_in_python(rows, facet) for facet in ("source", "kind", "audited")}
+        assert sum(n or 0 for n in found["source"].values()) == len(rows) == 16
