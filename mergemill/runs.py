@@ -95,9 +95,8 @@ def run_stages(
 def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
     """Set what earlier runs have done of the scope."""
     work, summary = run.progress.work, compute_summary(run.store, scope.sources)
-    outputs = zip((Stage.MINE, Stage.BUILD, Stage.VERIFY), ("candidates", "environments", "verified"), strict=True)
-    derived = {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
-    counts = {stage: summary[name] for stage, name in outputs} | derived
+    counts = {Stage(row["stage"]): row["out"] for row in compute_funnel(run.store, scope.sources)}
+    counts |= {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
     work.earlier = {stage: count for stage, count in counts.items() if count}
     n_chains, work.n_expected = run.store.count_chains(scope)
     work.n_earlier = n_chains - work.n_expected
@@ -158,9 +157,9 @@ def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
 
 def _stop_services(services: Services | None, on_stop: Callable[[], None], error: BaseException) -> None:
     # After Ctrl-C in the driver's own code, the cluster is left by GeneratorExit.
-    if isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt):
-        on_stop()
     if services is not None:
+        if isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt):
+            on_stop()
         services.sandbox.stop()
         if services.model is not None:
             services.model.stop()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -12,10 +14,13 @@ from rich.console import Console
 from core.errors import CancelledRunError
 from core.text import format_count
 from mergemill.progress import LiveTableProgress, MessageProgress, WorkState, format_seconds
+from mergemill.runs import _count_earlier_work, _stop_services
 from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.store import Store
 from tests import records
 from tests.mergemill.stages import FakeStages, run
+from tests.scopes import make_scope
 
 
 class ManualClock:
@@ -113,6 +118,24 @@ def test_an_interrupted_run_prints_what_it_did_and_what_is_left() -> None:
 def test_a_run_counts_changes_and_ends_without_running_steps(tmp_path: Path) -> None:
     work = run(tmp_path, FakeStages()).progress.work
     assert (work.n_read, work.n_finished, work.all_read, work.list_running()) == (3, 3, True, [])
+
+
+def test_earlier_work_is_counted_for_every_stage(tmp_path: Path) -> None:
+    done = run(tmp_path, FakeStages({(Stage.VERIFY, "ada__greet-2"): "flaky"}))
+    with Store.open(f"sqlite:///{tmp_path}/m.db") as store:
+        done.store = store
+        _count_earlier_work(done, make_scope(sources=("git:greet",)))
+    assert done.progress.work.earlier == {stage: 3 if stage in (Stage.MINE, Stage.BUILD) else 2 for stage in Stage}
+    assert done.progress.work.n_earlier == 3
+
+
+def test_only_a_run_with_an_engine_announces_that_containers_are_stopped() -> None:
+    announced: list[bool] = []
+    stopped: Any = SimpleNamespace(sandbox=SimpleNamespace(stop=lambda: announced.append(True)), model=None)
+    _stop_services(None, lambda: announced.append(False), KeyboardInterrupt())
+    assert announced == []
+    _stop_services(stopped, lambda: announced.append(False), KeyboardInterrupt())
+    assert announced == [False, True]
 
 
 def test_a_change_that_ctrl_c_stops_is_not_finished(tmp_path: Path) -> None:
