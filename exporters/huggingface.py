@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -63,6 +64,9 @@ HUB_LICENSES = frozenset(
 """Names of licences that the hub knows; they are the SPDX ids in lower case."""
 BOUNDS = ("strength", "control_bound", "flaky_bound", "underspecified", "unfair_tests")
 """Facts whose values the card summarises."""
+MAX_CELL = 100
+"""Characters of a name in the card; a longer one is cut."""
+_PLAIN_CELL = re.compile(r"(?!.*www\.)[A-Za-z0-9][A-Za-z0-9 .+#/()-]*", re.IGNORECASE)
 BINARY_NOTE = "{}: not UTF-8, so bytes are replaced in this column; the task's folder has the patch"
 
 CARD = """\
@@ -240,12 +244,19 @@ def render_card(figures: CardFigures) -> str:
     return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}"
 
 
+def _render_cell(text: str) -> str:
+    """Return the text itself where it is plain, else as code, in which Markdown and HTML have no meaning."""
+    printable = "".join(character if character.isprintable() else " " for character in text)
+    cell = " ".join(printable.replace("|", "/").replace("`", "'").split())[:MAX_CELL]
+    return cell if _PLAIN_CELL.fullmatch(cell) else f"`{cell or '-'}`"
+
+
 def _render_counts(title: str, counts: Mapping[str, int]) -> str:
     ranked = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0] or ""))
     return _render_table((title, "tasks"), [(name or "unknown", str(count)) for name, count in ranked])
 
 
 def _render_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a Markdown table; `|` and line ends in its cells are replaced."""
-    cells = [[" ".join(cell.replace("|", "/").split()) for cell in line] for line in lines]
+    """Return a Markdown table; text of repositories stays in its cell, and makes no link, image or HTML."""
+    cells = [[_render_cell(cell) for cell in line] for line in lines]
     return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *cells))

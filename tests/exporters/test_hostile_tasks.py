@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
+from markdown_it import MarkdownIt
 
 import exporters
 from core.errors import InputError, Transient
@@ -69,6 +72,39 @@ def test_a_task_cannot_take_the_place_of_another_part_of_the_bundle(name: str, t
     task = Task(**make_task(services, tmp_path).model_dump() | {"name": name})
     with pytest.raises(InputError, match="no task can be named"):
         exporters.export_tasks("harbor", [task], {}, tmp_path / "out", services)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "![x](https://example.org/seen.png)",
+        "[MIT](javascript:alert(1))",
+        "<script>alert(1)</script>",
+        "<img src=https://example.org/seen.png>",
+        "a | b | c",
+        "MIT |\n\n# Owned\n\n---\nlicense: mit\n---\n",
+        "`` ` ``<b>x</b>",
+        "www.example.org",
+        "\x1b[2J\u202e\u2028\0",
+        " ",
+        "x" * 10_000,
+        "mit\ngated: true",
+    ],
+    ids=lambda text: ascii(text)[:40],
+)
+def test_the_card_of_a_data_set_shows_hostile_text_as_text(text: str, tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    fields = {"license": text, "language": text, "repo": f"a/{text}", "problem_statement": text}
+    task = Task(**make_task(services, tmp_path).model_dump() | fields)
+    exporters.export_tasks("huggingface", [task], {}, tmp_path / "out", services)
+    _, front, card = (tmp_path / "out" / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(front) == yaml.safe_load(front) | {"license": "other", "language": ["en"]}
+    assert "gated" not in yaml.safe_load(front)
+    page = MarkdownIt("commonmark", {"html": True}).enable("table").render(card)
+    assert not {"a", "img", "script", "b"} & set(re.findall(r"<(\w+)", page))
+    assert (page.count("<h1>"), page.count("<table>"), page.count("<hr")) == (1, 4, 0)
+    assert len(card) < 5000
+    assert not set(card) & set("\x1b\u202e\u2028\0")
 
 
 @pytest.fixture
