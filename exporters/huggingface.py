@@ -245,7 +245,7 @@ def render_card(figures: CardFigures) -> str:
 
 
 def _render_cell(text: str) -> str:
-    """Return the text itself where it is plain, else as code, in which Markdown and HTML have no meaning."""
+    """Return the text itself where it is plain, else as code, which is no Markdown and no HTML."""
     printable = "".join(character if character.isprintable() else " " for character in text)
     cell = " ".join(printable.replace("|", "/").replace("`", "'").split())[:MAX_CELL]
     return cell if _PLAIN_CELL.fullmatch(cell) else f"`{cell or '-'}`"
