@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from backends.clones import CloneStore
 from backends.services import Services
 from core.errors import InputError
+from core.text import format_count
 from exporters import manifest
 from exporters.bundle_reader import (
     BundledTask,
@@ -100,7 +101,8 @@ def require_sound_bundle(folder: Path) -> None:
     """
     check = check_bundle(folder)
     if not check.ok:
-        more = f" and {len(check.problems) - 1} more problems" if len(check.problems) > 1 else ""
+        n_more = len(check.problems) - 1
+        more = f" and {format_count(n_more, 'more problem')}" if n_more else ""
         raise InputError(f"{folder}: {check.problems[0]}{more}", advice="`mergemill bundle verify` lists all")
 
 

@@ -88,4 +88,4 @@ def export(
             output.print_json(to_json(bundle))
         else:
             manifest = f"({bundle.format}, manifest {bundle.manifest_sha256[:16]})"
-            output.print_text(f"{len(bundle.tasks)} tasks in {bundle.out} {manifest}")
+            output.print_text(f"{format_count(len(bundle.tasks), 'task')} in {bundle.out} {manifest}")

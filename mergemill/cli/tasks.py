@@ -258,4 +258,4 @@ def write_material(
     with Store.open(settings.db, create=False) as store:
         record = queries.resolve_task(store, task)
     n_files = material.write_material(record, Artifacts(settings.artifact_dir), out)
-    output.print_text(f"{n_files} files in {out}")
+    output.print_text(f"{format_count(n_files, 'file')} in {out}")

@@ -49,6 +49,11 @@ def test_hostile_names_and_statements_stay_data(format_name: str, name: str, tmp
         assert config["metadata"]["license"] == STATEMENT
         (instruction,) = (path.read_text() for path in out.glob("*/instruction.md"))
         assert STATEMENT.strip() in instruction
+        (row,) = tomllib.loads((out / "dataset.toml").read_text())["tasks"]
+        ((listed,),) = (registry["tasks"] for registry in json.loads((out / "registry.json").read_text()))
+        assert row["name"] == listed["name"] == f"mergemill/{listed['path']}" == config["task"]["name"]
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", listed["path"])
+        assert (out / listed["path"]).is_dir()
 
 
 @pytest.mark.parametrize("name", UNUSABLE_NAMES)

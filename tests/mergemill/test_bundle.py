@@ -339,6 +339,27 @@ def test_an_archive_that_claims_terabytes_is_refused_before_it_is_read(tmp_path:
         list(read_tree(tmp_path / "tree.tar.gz"))
 
 
+def test_messages_count_one_thing_as_one(home: Path, bundle: Path) -> None:
+    name = run_mergemill("tasks", "list", "--limit", "1", "--json", cwd=home).json["name"]
+    (bundle.parent / "ids").write_text(name)
+    words = (
+        "--ids",
+        "ids",
+        "--out",
+        "one",
+        "--db",
+        str(home / "mergemill.db"),
+        "--store",
+        str(home / "mergemill-store"),
+    )
+    done = run_mergemill("export", "--format", "swebench", *words, cwd=bundle.parent)
+    assert "1 task in " in done.stdout, done
+    for extra in ("x", "y"):
+        (bundle / extra).touch()
+    refused = run_mergemill("bundle", "import", "bundle", cwd=bundle.parent)
+    assert "and 1 more problem (" in refused.stderr
+
+
 def test_a_folder_without_a_bundle_is_an_input_error(tmp_path: Path) -> None:
     for command in ("verify", "certify", "import"):
         done = run_mergemill("bundle", command, str(tmp_path), cwd=tmp_path)
