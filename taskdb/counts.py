@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, text
 
 from taskdb.records import Stage
 
@@ -126,8 +126,20 @@ _READ_FUNNEL_VALUE = text("""SELECT source, value, outputs, rejected_by, reason,
 
 def read_task_counts(connection: Connection, facet: str) -> dict[str, int]:
     """Return value -> number of tasks, simulated ones excluded."""
-    query = text("SELECT value, n FROM task_count WHERE facet = :facet AND simulated = 0")
-    return {row.value: row.n for row in connection.execute(query, {"facet": facet})}
+    return read_facet_counts(connection, (facet,))[facet]
+
+
+def read_facet_counts(connection: Connection, facets: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return facet -> value -> number of tasks, simulated ones excluded."""
+    found: dict[str, dict[str, int]] = {facet: {} for facet in facets}
+    for facet, value, n in connection.execute(_READ_FACETS, {"facets": list(facets)}):
+        found[facet][value] = n
+    return found
+
+
+_READ_FACETS = text("SELECT facet, value, n FROM task_count WHERE facet IN :facets AND simulated = 0").bindparams(
+    bindparam("facets", expanding=True)
+)
 
 
 def list_sources(connection: Connection) -> list[str]:

@@ -123,7 +123,7 @@ def count_facets(store: Store, filters: TaskFilters, columns: Sequence[str]) -> 
             query = filters.apply(select(*(TASKS.c[column] for column in columns))).limit(MAX_COUNTED + 1)
             rows = list(fetch_tuples(connection, query))
         if filters == TaskFilters() or len(rows) > MAX_COUNTED:
-            counters = {column: counts.read_task_counts(connection, column) for column in columns}
+            counters = counts.read_facet_counts(connection, columns)
     if len(rows) > MAX_COUNTED:
         return {column: dict.fromkeys(values) for column, values in counters.items()}
     if filters == TaskFilters():

@@ -327,7 +327,7 @@ def test_yields_and_exports_are_read_in_the_order_of_an_index(db: str) -> None:
         assert any(f"sing {by_name} on" in step or f"USING INDEX {by_name}" in step for step in plan), plan
 
 
-def test_facets_of_a_range_are_those_of_its_tasks(db: str) -> None:
+def test_facets_of_a_range_are_those_of_its_tasks(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store.open(db) as store:
         for number in range(1, 30):
             add_chain(store, number, gold_lines=number, source=f"git:{number % 3}")
@@ -336,3 +336,12 @@ def test_facets_of_a_range_are_those_of_its_tasks(db: str) -> None:
         found = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
         assert found == {facet: count_in_python(rows, facet) for facet in ("source", "kind", "audited")}
         assert sum(n or 0 for n in found["source"].values()) == len(rows) == 16
+        monkeypatch.setattr(page_queries, "MAX_COUNTED", 15)
+        every = page_queries.count_facets(store, TaskFilters(), ("source", "kind", "audited"))
+        assert every == {
+            "source": dict(Counter(f"git:{n % 3}" for n in range(1, 30))),
+            "kind": {"bugfix": 29},
+            "audited": {},
+        }
+        uncounted = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
+        assert uncounted == {facet: dict.fromkeys(values) for facet, values in every.items()}
