@@ -251,7 +251,9 @@ class LiveTableProgress(MessageProgress):
     def _render_counts(self) -> Table:
         earlier = self.work.earlier
         columns = ["stage", *(["earlier"] if earlier else []), "passed", "rejected", "failed"]
-        table = Table(*columns, box=None, header_style="bold")
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for name in columns:
+            table.add_column(name, overflow="fold")  # in a narrow terminal
         for stage in Stage:
             counts = [self.results[stage, True], self.results[stage, False], self.failed[stage]]
             counts = [earlier.get(stage, 0), *counts] if earlier else counts

@@ -105,6 +105,19 @@ def test_the_table_shows_running_steps_results_and_the_time_left() -> None:
     assert ["build", "7", "1"] in [line.split() for line in shown.splitlines()]
 
 
+@pytest.mark.parametrize("width", [25, 40, 60])
+def test_a_narrow_terminal_cuts_nothing(width: int) -> None:
+    output = io.StringIO()
+    progress = LiveTableProgress(Console(file=output, width=width))
+    progress.work = make_work(ManualClock(), expected=2)
+    progress.work.earlier = {Stage.BUILD: 123_456}
+    progress.work.start_step(Stage.VERIFY, "ada__greet-" + "1" * 90)
+    progress.console.print(progress._render())
+    assert "\N{HORIZONTAL ELLIPSIS}" not in output.getvalue()
+    assert max(map(len, output.getvalue().splitlines())) <= width
+    assert "".join(output.getvalue().split()).count("1" * 90) == 1
+
+
 def test_an_interrupted_run_prints_what_it_did_and_what_is_left() -> None:
     output = io.StringIO()
     progress = MessageProgress(output)
