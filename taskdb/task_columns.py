@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
@@ -77,7 +78,11 @@ def iter_task_columns(
 def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, Sequence[Any]]) -> TaskColumnBatch:
     bodies: dict[int, Any] = dict(map(tuple, connection.execute(_BODIES, {"keys": keys})))
     data, texts = zip(*(parse_apart(decompress_body(bodies[key]), JSON_FIELDS) for key in keys), strict=True)
-    values = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in TEXT_FIELDS}
+    try:
+        columns: list[Sequence[Any]] = list(zip(*map(_GET_TEXTS, data), strict=True))
+    except KeyError:  # a body from before one of these fields
+        columns = [[one.get(name, _DEFAULTS[name]) for one in data] for name in TEXT_FIELDS]
+    values = dict(zip(TEXT_FIELDS, columns, strict=True))
     lists = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in LIST_FIELDS}
     shared = {value[REFERENCE] for column in lists.values() for value in column if isinstance(value, dict)}
     contents = load_list_contents(connection, sorted(shared))
@@ -87,6 +92,7 @@ def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, 
     )
 
 
+_GET_TEXTS = itemgetter(*TEXT_FIELDS)
 _DEFAULTS = {
     name: None if field.is_required() else field.get_default()
     for name, field in Task.model_fields.items()

@@ -9,12 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sqlalchemy import text
 
 from benchmarks.taskdb.write import write_database
 from core.errors import InputError, Transient
 from exporters import task_table
 from exporters.rows import replace_surrogates
 from taskdb import queries
+from taskdb.bodies import compress_body
 from taskdb.records import BuildPlan, Evidence, FailureKind, Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
@@ -78,6 +80,21 @@ def test_rows_are_those_of_the_records(db: str, tmp_path: Path, monkeypatch: pyt
     assert (row["problem_statement"], tuple(row["PASS_TO_PASS"])) == (HOSTILE, TESTS)
     assert BuildPlan.model_validate(row["plan"]) == plan
     assert pq.read_schema(tmp_path / "t.parquet").field("PASS_TO_PASS").type.value_type == pa.string()
+
+
+def test_bodies_from_before_a_field_have_its_default(db: str, tmp_path: Path) -> None:  # noqa: F811
+    with Store.open(db) as store:
+        for number in (1, 2):
+            task = add_task(store, number)
+        data = task.model_dump(mode="json", exclude={"variant_of", "other_candidates", "oracle"})
+        with store.write_transaction() as connection:
+            old = {
+                "body": compress_body(json.dumps(data, sort_keys=True, separators=(",", ":")).encode()),
+                "id": task.id,
+            }
+            connection.execute(text("UPDATE task SET body = :body WHERE id = :id"), old)
+        task_table.write_task_table(store, TaskFilters(), tmp_path / "t.parquet")
+        assert read_rows(tmp_path / "t.parquet") == build_expected(store, TaskFilters())
 
 
 def test_tests_that_no_text_can_hold_are_replaced(db: str, tmp_path: Path) -> None:  # noqa: F811
