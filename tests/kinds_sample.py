@@ -138,6 +138,8 @@ TEST_NO_ORDER = f"{TEST_ORDERS}\n\ndef test_nothing():\n    assert parse([]) == 
 SIMULATED_TEST = "tests/test_stock.py"
 """Test file of the change that no image can run, for a simulated task."""
 
+STAGES = ("mine", "build", "verify", "judge", "derive")
+
 BASE: dict[str, str | bytes | None] = {
     "pyproject.toml": PYPROJECT.replace("greet", "shop"),
     "LICENSE": LICENSE,
@@ -214,16 +216,19 @@ def predict_outcomes(request: Mapping[str, Any]) -> ScriptedAnswer:
 def run_kinds_sample(folder: Path, *options: str, **variables: str) -> list[CommandResult]:
     """Make the sample in a folder, unless it is there, and a database with a task of every kind beside it.
 
+    Certificates are left out: what uses the tasks grades them.
+
     Args:
         folder: holds the repository `ada__shop`, `mergemill.db` and its store.
-        options: of `mergemill run`.
+        options: of the stages.
         variables: environment variables of the commands.
     """
     if not (folder / "ada__shop").exists():
         make_kinds_sample(folder / "ada__shop")
     kinds = ",".join(kind for kind in Kind if kind is not Kind.SIMULATED)
-    ran = [run_mergemill("run", "git:ada__shop", "--kind", kinds, *options, cwd=folder, **variables)]
+    words = ["git:ada__shop", "--kind", kinds, "--repeats", "1", *options]
+    ran = [run_mergemill(stage, *words, cwd=folder, **variables) for stage in STAGES]
     with run_model_server(predict_outcomes) as server:
-        words = ("derive", "git:ada__shop", "--kind", "simulated", "--llm", server.url, "--model", "scripted")
-        ran.append(run_mergemill(*words, cwd=folder, NO_PROXY="127.0.0.1", **variables))
+        words = ["git:ada__shop", "--kind", "simulated", "--llm", server.url, "--model", "scripted"]
+        ran.append(run_mergemill("derive", *words, cwd=folder, NO_PROXY="127.0.0.1", **variables))
     return ran

@@ -25,7 +25,7 @@ def test_the_table_of_formats_is_what_the_script_writes() -> None:
     page = script.PAGE.read_text()
     cells = script.read_cells(page)
     table = page.partition(script.BEGIN)[2].partition(script.END)[0]
-    assert table == script.render_table(cells), "run scripts/format-table"
+    assert table == script.render_table(cells, is_whole=script.WHOLE in page), "run scripts/format-table"
     assert {(cell.gold, cell.nothing) for cell in cells.values()} <= {("1", "0")}
     assert all(kind in list(Kind) and name in FORMATS for kind, name in cells)
 
@@ -40,5 +40,6 @@ def test_a_reason_replaces_rewards_and_a_mark_names_what_they_rest_on() -> None:
     assert (rows["bugfix"][1], rows["feature"][1]) == ("1 / 0", "1 / 0 *")
     assert "- (a) performance is not graded by lists of tests alone" in table
     assert "- `swebench`: " in table
+    assert script.render_table(cells, is_whole=True) == table + script.WHOLE
     del cells["test-writing", "swebench"]
     assert script.read_cells(table) == cells

@@ -51,12 +51,15 @@ for name, rewards in found.items():
 
 HUGGING_FACE = """\
 import json, sys
+from concurrent.futures import ThreadPoolExecutor
 from datasets import load_dataset
 sys.path.insert(0, sys.argv[1])
 from mergemill_reward import compute_reward, read_gold
-for split in load_dataset(sys.argv[1]).values():
-    for row in split:
-        print(json.dumps([row["instance_id"], [compute_reward(row, one) for one in (read_gold(row), "")]]))
+with ThreadPoolExecutor(2) as pool:
+    for split in load_dataset(sys.argv[1]).values():
+        for row in split:
+            rewards = list(pool.map(lambda one: compute_reward(row, one), (read_gold(row), "")))
+            print(json.dumps([row["instance_id"], rewards]))
 """
 """Argument: the bundle."""
 
@@ -150,7 +153,7 @@ async def main():
     for n in range(len(batch)):
         columns, row = batch[n : n + 1].non_tensor_batch, batch[n].non_tensor_batch["extra_info"]
         assert batch[n].non_tensor_batch["raw_prompt"][0]["role"] == "user"
-        found = [await grade(manager, columns, answer) for answer in write_answers(row)]
+        found = await asyncio.gather(*(grade(manager, columns, answer) for answer in write_answers(row)))
         print(json.dumps([row["instance_id"], found]))
 
 asyncio.run(main())
@@ -195,7 +198,7 @@ async def main():
             for sample, answer in zip(group, write_answers(group[0].metadata)):
                 assert sample.prompt.startswith("[user]")
                 sample.response = answer
-            found = [await async_rm(args, sample) for sample in group]
+            found = await asyncio.gather(*(async_rm(args, sample) for sample in group))
             assert n or list(await batched_async_rm(args, group)) == found
             print(json.dumps([group[0].label, found]))
 

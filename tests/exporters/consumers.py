@@ -60,20 +60,29 @@ def find_cache() -> Path:
     return cache
 
 
-def install(requirement: str, python: str, *more: str, bare: tuple[str, ...] = ()) -> Path:
+def install(
+    requirement: str, python: str, *more: str, bare: tuple[str, ...] = (), overrides: tuple[str, ...] = ()
+) -> Path:
     """Install requirements in an environment, which the first one names, and return its `bin` folder.
 
-    `bare`: packages that are installed without their dependencies.
+    Args:
+        requirement: a package with its version.
+        python: interpreter of the environment.
+        more: further requirements.
+        bare: packages that are installed without their dependencies.
+        overrides: requirements that replace those of the packages, as PyPI's mirrors are days behind.
     """
     cache = find_cache()
     others = hashlib.sha256(json.dumps([more, bare]).encode()).hexdigest()[:8] if more or bare else ""
     venv = cache / f"{requirement.replace('==', '-')}{others and '-'}{others}"
+    replaced = cache / f"{venv.name}.overrides"
     with (cache / f"{venv.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (venv / "whole").is_file():
+            replaced.write_text("".join(f"{one}\n" for one in overrides))
             for command in (
                 ["venv", "--clear", "--python", python, venv],
-                ["pip", "install", "--python", venv, requirement, *more],
+                ["pip", "install", "--python", venv, "--override", replaced, requirement, *more],
                 *([["pip", "install", "--python", venv, "--no-deps", *bare]] if bare else []),
             ):
                 process = subprocess.run([uv.find_uv_bin(), *command], capture_output=True, text=True, check=False)
@@ -117,6 +126,7 @@ def run_command(command: Path, *words: str | Path, cwd: Path, path: Path | None 
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | variables
     env |= {"PYTHONPATH": str(path)} if path else {}
     env["PATH"] = f"{command}:{env['PATH']}"
+    env["HF_HOME"] = str(cwd / "hub")  # `datasets` finds a folder again by its name, and returns its earlier rows
     process = subprocess.run(words, cwd=cwd, capture_output=True, text=True, check=False, env=env)
     assert process.returncode == 0, process.stdout[-3000:] + process.stderr[-3000:]
     return process.stdout
@@ -152,7 +162,10 @@ def run_swebench(bundle: Path, folder: Path, *words: str | Path) -> dict[str, An
     """Run an evaluation with SWE-bench and return its report."""
     command = install("swebench==5.0.2", sys.executable)
     arguments = [command / "swebench", "eval", bundle / "tasks.jsonl", *words, "--run-id", "it", "-j", "2"]
-    process = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+    for _ in range(3):  # its report inspects all containers of the engine, and fails when another one ends meanwhile
+        process = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        if "No such container" not in process.stderr:
+            break
     reports = list(folder.glob("*.it.json"))
     assert len(reports) == 1, process.stdout + process.stderr
     content: dict[str, Any] = json.loads(reports[0].read_text())
@@ -191,9 +204,14 @@ def _grade_multi_swe_bench(bundle: Path, folder: Path) -> Rewards:
     return _combine(names.values(), *((one[0], one[1]) for one in reports))
 
 
+def install_harbor() -> Path:
+    """Install Harbor and return the `bin` folder of its environment."""
+    return install("harbor==0.25.0", find_newer_python(), overrides=("certifi",))
+
+
 def run_harbor(bundle: Path, folder: Path, agent: str) -> dict[str, dict[str, float]]:
     """Run an agent of Harbor on all tasks and return task's name -> what its verifier reports."""
-    command = install("harbor==0.24.0", find_newer_python())
+    command = install_harbor()
     base = ensure_base("python", "3.11", make_services(folder)).name
     words = ["-a", agent, "-e", "harbor_engine:PlainEngine", "-o", folder / "jobs", "--job-name", agent, "-y"]
     run_command(
@@ -270,7 +288,7 @@ class Consumer:
 
 CONSUMERS: Mapping[str, Consumer] = {
     "swebench": Consumer(name="`swebench eval` of SWE-bench 5.0.2", grade=_grade_swebench),
-    "harbor": Consumer(name="oracle and no-op agents of Harbor 0.24", grade=_grade_harbor),
+    "harbor": Consumer(name="oracle and no-op agents of Harbor 0.25", grade=_grade_harbor),
     "swe-smith": Consumer(name="the harness of SWE-smith 0.0.9", grade=_grade_swe_smith),
     "multi-swe-bench": Consumer(name="the harness of Multi-SWE-bench 1.1.2", grade=_grade_multi_swe_bench),
     "verl": Consumer(

@@ -78,13 +78,27 @@ def test_a_task_of_verifiers_has_no_hidden_columns(bundles: Path, tmp_path: Path
     command = install("verifiers==0.4.0", sys.executable)
     site = install_bundle(bundles / "verifiers", tmp_path / "site")
     program = (
-        "from mergemill_tasks import load_environment; from mergemill_tasks.taskset import HIDDEN;"
-        "env = load_environment(); tasks = list(env.taskset);"
-        "assert not any({*task.data.model_dump(), *task.data.facts} & {*HIDDEN} for task in tasks);"
+        "from mergemill_tasks import load_environment; env = load_environment(); tasks = list(env.taskset);"
+        "hidden = {'verifier', 'gold_submission'};"
+        "assert not any({*task.data.model_dump(), *task.data.facts} & hidden for task in tasks);"
         "print(len(tasks))"
     )
     assert run_command(command, "python", "-c", program, cwd=tmp_path, path=site).split() == [
         str(len(list_names(bundles / "verifiers")))
+    ]
+
+
+def test_a_sample_of_inspect_has_no_hidden_columns(bundles: Path, tmp_path: Path) -> None:
+    command = install("inspect-ai==0.3.285", sys.executable)
+    site = install_bundle(bundles / "inspect", tmp_path / "site")
+    program = (
+        "from mergemill_inspect.tasks import mergemill; samples = list(mergemill().dataset);"
+        "assert all(sample.metadata['kind'] in ('bugfix', 'review') for sample in samples);"
+        "assert not any({*sample.metadata} & {'verifier', 'gold_submission'} for sample in samples);"
+        "print(len(samples))"
+    )
+    assert run_command(command, "python", "-c", program, cwd=tmp_path, path=site).split() == [
+        str(len(list_names(bundles / "inspect")))
     ]
 
 
@@ -99,11 +113,14 @@ def test_datasets_loads_the_rows_of_every_format_that_has_some(bundles: Path, tm
 INSPECT_REVIEW = """\
 import json
 from inspect_ai import eval
-from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from mergemill_inspect.mergemill_reward import read_gold
 from mergemill_inspect.tasks import iterate_rows, mergemill
 golds = [f"```json\\n{read_gold(row).decode()}```" for row in iterate_rows() if row["kind"] == "review"]
-model = get_model("mockllm/model", custom_outputs=[ModelOutput.from_content("mockllm", gold) for gold in golds])
+outputs = [ModelOutput.from_content("mockllm", gold) for gold in golds]
+for output in outputs:
+    output.usage = ModelUsage()  # else tokens are counted by a vocabulary from the network
+model = get_model("mockllm/model", custom_outputs=outputs)
 [log] = eval(mergemill(kinds="review", sandbox="mergemill_engine"), model=model, display="none", max_samples=1)
 assert log.status == "success", log.error
 print(json.dumps([sample.scores["verify_submission"].value for sample in log.samples]))

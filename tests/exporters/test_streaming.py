@@ -12,12 +12,13 @@ import exporters
 from core.errors import InputError
 from exporters import manifest
 from exporters.item import ExportItem
+from taskdb.records import Task
 from tests.containers import make_services
 from tests.exporters.tasks import make_certificate, make_task
 
 NUMBER = 9
 MOST_ALIVE = 2
-"""The item that is written and the one before it."""
+"""Tasks: of the item that is written, and of the one before it."""
 
 
 @pytest.mark.parametrize("with_parquet", [False, True])
@@ -27,14 +28,15 @@ def test_no_format_keeps_the_items_that_it_has_written(format_name: str, with_pa
         return
     services = make_services(tmp_path)
     task = make_task(services, tmp_path)
-    references: list[weakref.ref[ExportItem]] = []
+    references: list[weakref.ref[Task]] = []
     alive: list[int] = []
 
     def make_items() -> Iterator[ExportItem]:
         for number in range(1, NUMBER + 1):
             named = task.model_copy(update={"name": f"ada__words-{number}.bugfix"})
+            references.append(weakref.ref(named))  # formats get copies of the item that hold the same task
             item = ExportItem(task=named, certificate=make_certificate(named))
-            references.append(weakref.ref(item))
+            del named
             yield item
             del item
             alive.append(sum(reference() is not None for reference in references))

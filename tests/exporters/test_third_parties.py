@@ -1,4 +1,4 @@
-"""What SWE-bench 5.0.2, mini-swe-agent 2.4.6 and Harbor (0.24, lint of 0.25) do with bundles."""
+"""What SWE-bench 5.0.2, mini-swe-agent 2.4.6 and Harbor 0.25 do with bundles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from exporters.swebench import LOG_PARSER, escape_test_id
 from tests.backends.llm.server import Script, ScriptedAnswer, ScriptedToolCall, run_model_server
 from tests.cli import run_mergemill
-from tests.exporters.consumers import find_newer_python, install, run_command, run_harbor, run_swebench
+from tests.exporters.consumers import install, install_harbor, run_command, run_harbor, run_swebench
 from tests.sample import make_sample
 
 pytestmark = [pytest.mark.slow, pytest.mark.docker, pytest.mark.timeout(1800)]
@@ -175,7 +175,7 @@ def test_harbor_rewards_the_oracle_of_every_kind_but_not_the_noop(
 
 
 def test_harbor_computes_the_digests_of_the_data_set(harbor_bundle: Path) -> None:
-    command = install("harbor==0.24.0", find_newer_python())
+    command = install_harbor()
     program = (
         "import sys; from pathlib import Path; from harbor.publisher.packager import Packager;"
         "from harbor.models.dataset.manifest import DatasetManifest; from harbor.models.registry import Registry;"
@@ -192,7 +192,7 @@ def test_harbor_computes_the_digests_of_the_data_set(harbor_bundle: Path) -> Non
 
 
 def test_the_linter_of_harbor_finds_nothing(harbor_bundle: Path, tmp_path: Path) -> None:
-    command = install("harbor==0.24.0", find_newer_python(), bare=("harbor==0.25.0",))
+    command = install_harbor()
     folders = sorted(path.parent for path in harbor_bundle.glob("*/task.toml"))
     output = run_command(
         command, "harbor", "lint", "--json", *folders, cwd=tmp_path, LITELLM_LOCAL_MODEL_COST_MAP="True"

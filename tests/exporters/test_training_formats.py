@@ -273,6 +273,7 @@ def test_numbered_shards_and_row_groups_have_bounded_sizes(tmp_path: Path, monke
         ("Here it is.\n```diff\ndiff --git a/x b/x\n```\n", "diff --git a/x b/x\n"),
         ("```\nfirst\n```\nbetter:\n```\nsecond\n```", "second\n"),
         ("<think>```diff\nno\n```</think>\nnothing", ""),
+        ("<think>\n```diff\nno\n```\n</think>\nnothing", ""),
         ("diff --git a/x b/x\n+a", "diff --git a/x b/x\n+a\n"),
         ('{"findings": []}', '{"findings": []}\n'),
         ("```diff\n+```python\n x\n+```\n```\n", "+```python\n x\n+```\n"),

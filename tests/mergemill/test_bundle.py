@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from backends.base_trees import open_pack
 from backends.clones import CloneStore
@@ -25,8 +26,9 @@ from exporters.tree import read_tree
 from mergemill.bundle_contents import check_bundle
 from mergemill.bundle_import import import_bundle
 from taskdb.record_chains import load_chains
-from taskdb.records import Task
+from taskdb.records import Candidate, PullRequest, Task
 from taskdb.store import Store
+from taskdb.tags import Tags
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.bundles import add_tasks, edit_manifest, seal
@@ -88,6 +90,29 @@ def test_bundles_of_two_databases_meet_in_one(home: Path, tmp_path: Path) -> Non
         assert run_mergemill("bundle", "import", str(home / "swebench"), cwd=tmp_path).exit_code == 0
         assert load_chains(store, [task]) == before
         assert len(store.load_all(Task)) == 3
+
+
+def test_a_change_that_the_database_has_keeps_its_own_chain(home: Path, tmp_path: Path) -> None:
+    with Store.open(f"sqlite:///{home}/mergemill.db") as store:
+        task = store.load_all(Task)[0]
+        pull, tags, candidate, *_ = load_chains(store, [task])[task.id]
+    assert isinstance(pull, PullRequest)
+    assert isinstance(tags, Tags)
+    newer = Candidate(**candidate.model_dump() | {"problem_statement": "Written anew"})
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        store.add_mined_changes((pull, newer, 0.1), tags=[tags])
+        assert run_mergemill("bundle", "import", str(home / "swebench"), cwd=tmp_path).exit_code == 0
+        with store.read_transaction() as connection:
+            query = text("SELECT result FROM change WHERE name = :name")
+            assert list(connection.execute(query, {"name": pull.name}).scalars()) == [newer.id]
+        assert Candidate in {type(record) for record in load_chains(store, [task])[task.id]}
+
+
+def test_a_chain_with_a_missing_record_is_an_input_error(home: Path) -> None:
+    with Store.open(f"sqlite:///{home}/mergemill.db") as store:
+        task = store.load_all(Task)[0].model_copy(update={"candidate": "f" * 64})
+        with pytest.raises(InputError, match="there is no Candidate ffffffffffff"):
+            load_chains(store, [task])
 
 
 # ------------------------------------------------------------------------------------------------- hostile bundles

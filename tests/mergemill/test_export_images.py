@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +19,25 @@ from tests.sample import make_sample
 pytestmark = pytest.mark.docker
 
 
-def test_an_export_holds_the_images_names_their_copies_or_counts_them(registry: LocalRegistry, tmp_path: Path) -> None:
-    make_sample(tmp_path / "greet")
-    done = run_mergemill("run", "git:greet", "--limit", "1", "--json", cwd=tmp_path)
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folder with the database of a certified task, whose image no other database has."""
+    folder = tmp_path_factory.mktemp("home")
+    make_sample(folder / "greet", {"unique.txt": uuid.uuid4().hex})
+    done = run_mergemill("run", "git:greet", "--limit", "1", "--repeats", "1", "--json", cwd=folder)
     assert done.lines[-1]["certified"] == 1, done.stderr
+    yield folder
+    for line in run_mergemill("tasks", "list", "--columns", "image", "--json", cwd=folder).lines:
+        DockerSandbox().images.remove(line["image"])
+
+
+def test_an_export_holds_the_images_names_their_copies_or_counts_them(
+    registry: LocalRegistry, home: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(home, tmp_path, dirs_exist_ok=True)  # a push is recorded
 
     def export(*words: str) -> str:
-        exported = run_mergemill("export", "--format", "harbor", "--out", words[0], *words[1:], cwd=tmp_path)
+        exported = run_mergemill("export", "--format", "harbor", "--out", *words, cwd=tmp_path)
         assert exported.exit_code == 0, exported.stderr
         return exported.stderr
 
@@ -43,32 +56,35 @@ def test_an_export_holds_the_images_names_their_copies_or_counts_them(registry: 
     assert not (tmp_path / "no").exists()
 
 
-def test_an_engine_without_the_image_gets_it_from_the_bundle_on_import(tmp_path: Path) -> None:
-    home, other = tmp_path / "home", tmp_path / "other"
-    other.mkdir()
-    make_sample(home / "greet", {"unique.txt": uuid.uuid4().hex})
-    done = run_mergemill("run", "git:greet", "--limit", "1", "--repeats", "1", "--json", cwd=home)
-    assert done.lines[-1]["certified"] == 1, done.stderr
+def test_an_engine_without_the_image_gets_it_from_the_bundle_to_certify_and_to_import(
+    home: Path, tmp_path: Path
+) -> None:
     for name, options in (("whole", ["--with-images"]), ("plain", [])):
-        assert run_mergemill("export", "--format", "swebench", "--out", name, *options, cwd=home).exit_code == 0
-    row = json.loads((home / "whole/manifest.json").read_text())["tasks"][0]
+        words = ("--format", "swebench", "--out", str(tmp_path / name), *options)
+        assert run_mergemill("export", *words, cwd=home).exit_code == 0
+    row = json.loads((tmp_path / "whole/manifest.json").read_text())["tasks"][0]
     images = DockerSandbox().images
-    shutil.copytree(home / "whole", other / "whole")
     images.remove(row["image"])
-    try:
-        assert images.inspect(row["image"]) is None
-        lacking = run_mergemill("bundle", "import", str(home / "plain"), "--json", cwd=other)
-        assert (lacking.exit_code, lacking.json["image"]) == (0, "missing")
-        (line,) = lacking.stderr.splitlines()
-        assert "the image of 1 task is missing" in line
-        unscored = run_mergemill("grade", row["name"], "--gold", cwd=other)
-        assert (unscored.exit_code, len(unscored.stderr.splitlines())) == (3, 1)
-        loaded = run_mergemill("bundle", "import", "whole", cwd=other)
-        assert (loaded.exit_code, loaded.stdout) == (0, "1 task in whole, 0 new\n"), loaded.stderr
-        assert "images of 1 task were loaded" in loaded.stderr
-        info = images.inspect(row["image"])
-        assert info is not None
-        assert info.digest == row["image_digest"]
-        assert run_mergemill("grade", row["name"], "--gold", "--json", cwd=other).json["value"] == 1.0
-    finally:
-        images.remove(row["image"])
+    assert images.inspect(row["image"]) is None
+    lacking = run_mergemill("bundle", "import", "plain", "--json", cwd=tmp_path)
+    assert (lacking.exit_code, lacking.json["image"]) == (0, "missing")
+    (line,) = lacking.stderr.splitlines()
+    assert "the image of 1 task is missing" in line
+    unscored = run_mergemill("grade", row["name"], "--gold", cwd=tmp_path)
+    assert (unscored.exit_code, len(unscored.stderr.splitlines())) == (3, 1)
+    certified = run_mergemill("bundle", "certify", "whole", "--json", cwd=tmp_path)
+    assert certified.exit_code == 0, certified.stderr
+    assert (certified.json["gold"], certified.json["noop"], certified.json["problems"]) == (
+        [1.0, 1.0, 1.0],
+        0.0,
+        [],
+    )
+    assert "the image that was verified" in certified.json["conditions"]
+    images.remove(row["image"])
+    loaded = run_mergemill("bundle", "import", "whole", cwd=tmp_path)
+    assert (loaded.exit_code, loaded.stdout) == (0, "1 task in whole, 0 new\n"), loaded.stderr
+    assert "images of 1 task were loaded" in loaded.stderr
+    info = images.inspect(row["image"])
+    assert info is not None
+    assert info.digest == row["image_digest"]
+    assert run_mergemill("grade", row["name"], "--gold", "--json", cwd=tmp_path).json["value"] == 1.0
