@@ -98,7 +98,7 @@ def test_a_change_that_the_database_has_keeps_its_own_chain(home: Path, tmp_path
         pull, tags, candidate, *_ = load_chains(store, [task])[task.id]
     assert isinstance(pull, PullRequest)
     assert isinstance(tags, Tags)
-    newer = Candidate(**candidate.model_dump() | {"problem_statement": "Written anew"})
+    newer = Candidate(**candidate.model_dump() | {"problem_statement": "Written again"})
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
         store.add_mined_changes((pull, newer, 0.1), tags=[tags])
         assert run_mergemill("bundle", "import", str(home / "swebench"), cwd=tmp_path).exit_code == 0
