@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""Characters by which text of a repository could rewrite what a terminal shows."""
+
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: `1 repository`, `2 repositories`; `plural` is for irregular nouns."""
@@ -11,3 +16,18 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
         ends_in_y = noun.endswith("y") and noun[-2:-1] not in tuple("aeiou")
         plural = f"{noun[:-1]}ies" if ends_in_y else f"{noun}s"
     return f"{count} {plural}"
+
+
+def replace_surrogates(content: str) -> str:
+    """Return a text that can be encoded, with `?` for bytes that were not UTF-8."""
+    return content.encode(errors="replace").decode()
+
+
+def escape_controls(content: str) -> str:
+    """Return a text in which characters that move the cursor or turn the direction are shown as escapes."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], replace_surrogates(content))
+
+
+def escape_line(content: str) -> str:
+    """Return a text as one line: a name in it can neither move the cursor nor begin a line of its own."""
+    return escape_controls(content).replace("\n", "\\n")

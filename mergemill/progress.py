@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from core.errors import MergemillError
-from core.text import format_count
+from core.text import escape_controls, escape_line, format_count
 from taskdb.chains import StageResult
 from taskdb.records import Stage
 
@@ -173,7 +173,7 @@ class MessageProgress:
 
     def print_message(self, text: str) -> None:
         """Write the line after the program's name."""
-        self.err.write(f"mergemill: {text}\n")
+        self.err.write(f"mergemill: {escape_controls(text)}\n")
         self.err.flush()
 
     def format_interruption(self) -> str:
@@ -237,7 +237,9 @@ class LiveTableProgress(MessageProgress):
         if result.stage is not Stage.MINE:
             verdict = result.reason or "ok"
             kind = f" {result.kind.value}" if result.kind else ""
-            self.last.append(f"{result.stage.value:8} {result.name}{kind}  {verdict}  {result.seconds:.1f} s")
+            self.last.append(
+                f"{result.stage.value:8} {escape_line(result.name)}{kind}  {verdict}  {result.seconds:.1f} s"
+            )
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
         """Count the failure."""
@@ -246,7 +248,7 @@ class LiveTableProgress(MessageProgress):
 
     def print_message(self, text: str) -> None:
         """Print the line above the table."""
-        self.console.print(Text(f"mergemill: {text}"))
+        self.console.print(Text(f"mergemill: {escape_controls(text)}"))
 
     def _render_counts(self) -> Table:
         earlier = self.work.earlier
@@ -263,7 +265,7 @@ class LiveTableProgress(MessageProgress):
     def _render(self) -> Group:
         now = self.work.clock()
         running = [
-            f"{step.stage.value:8} {step.name}  {format_seconds(now - step.started)}"
+            f"{step.stage.value:8} {escape_line(step.name)}  {format_seconds(now - step.started)}"
             for step in self.work.list_running()
         ]
         last = list(self.last)  # a copy: rich renders in a thread of its own

@@ -17,6 +17,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from core.errors import MergemillError, UsageError, as_disk_error
+from core.text import escape_line
 from mergemill import __version__
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.lazy_group import LazyGroup
@@ -121,7 +122,7 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _print_error(line: str) -> None:
-    sys.stderr.write(f"mergemill: {line}\n")
+    sys.stderr.write(f"mergemill: {escape_line(line)}\n")
     sys.stderr.flush()
 
 

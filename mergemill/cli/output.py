@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -13,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from core.text import escape_controls, escape_line, replace_surrogates
+
 FOLDED_WIDTH = 25
 """Width to which a column is folded where a terminal has no room."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""Characters by which text of a repository could rewrite what a terminal shows."""
 UNLIMITED_WIDTH = 10_000
 """Columns where no terminal limits them: a pipe gets every row on one line."""
 
@@ -51,7 +50,7 @@ def print_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], *, as_
         print_message(nothing)
         return
     names = list(columns or listed[0])
-    cells = [[Text(_escape_controls(_format_cell(row[name]))) for name in names] for row in listed]
+    cells = [[Text(escape_controls(_format_cell(row[name]))) for name in names] for row in listed]
     table = Table(box=None, header_style="bold", pad_edge=False)
     needed = 0
     for at, name in enumerate(names):
@@ -73,13 +72,13 @@ def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     listed = list(pairs)
     width = max((len(name) for name, _ in listed), default=0)
     for name, value in listed:
-        sys.stdout.write(f"{name:{width}}  {_escape_controls(_format_cell(value))}\n")
+        sys.stdout.write(f"{name:{width}}  {escape_controls(_format_cell(value))}\n")
 
 
 def print_text(content: str) -> None:
     """Print a text, to a terminal with its control characters escaped; a line end is added where it has none."""
     line_end = "" if content.endswith("\n") else "\n"
-    shown = _escape_controls(content.replace("\r\n", "\n")) if sys.stdout.isatty() else _replace_surrogates(content)
+    shown = escape_controls(content.replace("\r\n", "\n")) if sys.stdout.isatty() else replace_surrogates(content)
     sys.stdout.write(f"{shown}{line_end}")
 
 
@@ -94,8 +93,8 @@ def choose_mark(*, ok: bool) -> str:
 
 
 def print_message(line: str) -> None:
-    """Print a line for people on standard error."""
-    sys.stderr.write(f"mergemill: {line}\n")
+    """Print a line for people on standard error; a name in it can neither begin another line nor move the cursor."""
+    sys.stderr.write(f"mergemill: {escape_line(line)}\n")
     sys.stderr.flush()
 
 
@@ -115,12 +114,3 @@ def _format_cell(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_format_cell(inner) for inner in value) or "-"
     return str(value)
-
-
-def _replace_surrogates(content: str) -> str:
-    return content.encode(errors="replace").decode()
-
-
-def _escape_controls(content: str) -> str:
-    """Return a text in which characters that move the cursor or turn the direction are shown as escapes."""
-    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], _replace_surrogates(content))

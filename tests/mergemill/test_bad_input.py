@@ -189,6 +189,18 @@ def test_standard_input_and_the_output_of_a_command_are_read(tmp_path: Path) -> 
         assert (done.returncode, done.stdout[:10]) == (0, b"1: bugfix "), done
 
 
+def test_names_of_files_do_not_move_the_cursor_or_begin_a_message(tmp_path: Path) -> None:
+    for name in ("a\x1b[2Jb", "a\nmergemill: all is well", "\u202ea"):
+        (tmp_path / "set" / name).mkdir(parents=True)
+        (tmp_path / "set" / name / "task.toml").write_text("")
+    done = run_mergemill("bundle", "import", "set", "--format", "harbor", cwd=tmp_path)
+    assert (done.exit_code, len(done.stderr.splitlines())) == (3, 4), done
+    assert all(character.isprintable() or character == "\n" for character in done.stderr)
+    assert "\nmergemill: all" not in done.stderr
+    unknown = run_mergemill("tasks", "show", "a\x1b[2Jb\nc", "--db", "none\x1b.db", cwd=tmp_path)
+    assert (unknown.exit_code, len(unknown.stderr.splitlines()), "\x1b" in unknown.stderr) == (3, 1, False)
+
+
 def test_a_file_of_terabytes_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "patch").open("wb") as file:
         file.truncate(2 << 40)
