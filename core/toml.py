@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
 MAX_LENGTH = 32 << 20
@@ -31,6 +32,14 @@ def parse_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except RecursionError as error:
         raise ValueError("values are nested too deeply") from error
+
+
+def get_table(data: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    """Return the table at nested keys; empty where there is none or another value."""
+    value: Any = data
+    for key in keys:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value if isinstance(value, dict) else {}
 
 
 def _check_keys(text: str) -> None:

@@ -36,9 +36,12 @@ class PythonProject:
 
 
 def read_project(tree: SourceTree) -> PythonProject:
-    """Return the metadata declared in the three files."""
+    """Return the metadata declared in the three files; a pyproject.toml with values of wrong types is left out."""
     project = PythonProject()
-    _read_pyproject(tree, project)
+    try:
+        _read_pyproject(tree, project)
+    except (AttributeError, TypeError):  # a value where a table or a list belongs: no tool reads the file, either
+        project = PythonProject()
     _read_setup_cfg(tree, project)
     _read_setup_py(tree, project)
     return project
@@ -76,11 +79,11 @@ def _parse_requires_python(value: Any, path: str, text: str) -> Iterator[Fact]:
 def _read_pyproject(tree: SourceTree, project: PythonProject) -> None:
     text, data = tree.read(PYPROJECT), load_toml(tree, PYPROJECT)
     system = data.get("build-system", {})
-    project.backend = system.get("build-backend", "setuptools.build_meta" if system else "")
+    project.backend = _check_text(system.get("build-backend", "setuptools.build_meta" if system else ""))
     project.is_installable = bool(system) or "project" in data
     project.build_requirements += _parse_requirements(system.get("requires", []), PYPROJECT, text)
     declared = data.get("project", {})
-    project.name = declared.get("name", "")
+    project.name = _check_text(declared.get("name", ""))
     project.requirements += _parse_requirements(declared.get("dependencies", []), PYPROJECT, text)
     project.facts += _parse_classifiers(declared.get("classifiers", []), PYPROJECT, text)
     project.facts += _parse_requires_python(declared.get("requires-python"), PYPROJECT, text)
@@ -90,6 +93,12 @@ def _read_pyproject(tree: SourceTree, project: PythonProject) -> None:
     for name in groups:
         project.groups[name] = _parse_requirements(_expand_group(groups, name), PYPROJECT, text)
     _read_tools(data.get("tool", {}), project, text)
+
+
+def _check_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
 
 
 def _expand_group(groups: dict[str, Any], name: str, depth: int = 8) -> Iterator[str]:
@@ -103,7 +112,7 @@ def _expand_group(groups: dict[str, Any], name: str, depth: int = 8) -> Iterator
 
 def _read_tools(tools: dict[str, Any], project: PythonProject, text: str) -> None:
     poetry = tools.get("poetry", {})
-    project.name = project.name or poetry.get("name", "")
+    project.name = project.name or _check_text(poetry.get("name", ""))
     project.is_installable = project.is_installable or bool(poetry)
     for name, value in poetry.get("dependencies", {}).items():
         if name.lower() == "python":

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from core.toml import get_table
 from languages.facts import Fact, FactKind, SourcedValue, find_line, parse_requirement
 from languages.python.project import load_toml
 from languages.source_tree import SourceTree
@@ -141,7 +142,7 @@ def read_conda_python(tree: SourceTree) -> Iterator[Fact]:
 def read_pipfile(tree: SourceTree) -> Iterator[SourcedValue]:
     """Yield the development packages of a Pipfile."""
     text = tree.read("Pipfile")
-    for name, value in load_toml(tree, "Pipfile").get("dev-packages", {}).items():
+    for name, value in get_table(load_toml(tree, "Pipfile"), "dev-packages").items():
         version = value if isinstance(value, str) and value != "*" else ""
         if clean := parse_requirement(f"{name}{version}"):
             yield SourcedValue(text=clean, path="Pipfile", line=find_line(text, name))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import pairwise
 
+from core.toml import get_table
 from languages.facts import Fact, FactKind, SourcedValue, find_line, parse_requirement
 from languages.python.patterns import is_test_file
 from languages.python.project import load_toml
@@ -99,8 +100,8 @@ class PytestConfig:
 
 
 def _read_toml_section(tree: SourceTree, path: str) -> dict[str, str | list[str]] | None:
-    table = load_toml(tree, path).get("tool", {}).get("pytest", {})
-    table = table.get("ini_options", table)
+    table = get_table(load_toml(tree, path), "tool", "pytest")
+    table = get_table(table, "ini_options") if "ini_options" in table else table
     return {k.lower(): v if isinstance(v, list) else str(v) for k, v in table.items()} if table else None
 
 

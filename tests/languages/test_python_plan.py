@@ -245,3 +245,29 @@ def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> N
     assert "freezegun" in optional[0]
     assert optional[0].startswith("(export CC=false CXX=false;")
     assert not [step for step in steps if "CC=" in step and step not in optional]
+
+
+@pytest.mark.parametrize("value", ["3", '"text"', "[3]", "{a = 3}", "true"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            "build-system",
+            "project",
+            "dependency-groups",
+            "tool",
+            "build-system.requires",
+            "build-system.build-backend",
+        ),
+        *(f"project.{name}" for name in ("name", "dependencies", "classifiers", "optional-dependencies", "version")),
+        *("project.requires-python", "project.optional-dependencies.a", "dependency-groups.a", "tool.pdm"),
+        *("tool.poetry", "tool.poetry.name", "tool.poetry.dependencies", "tool.poetry.dependencies.a"),
+        *("tool.poetry.group", "tool.poetry.group.a", "tool.poetry.group.a.dependencies", "tool.poetry.extras"),
+        *("tool.pdm.dev-dependencies", "tool.uv", "tool.uv.dev-dependencies", "tool.hatch", "tool.hatch.envs"),
+        *("tool.hatch.envs.a", "tool.hatch.envs.a.dependencies", "tool.pytest", "tool.pytest.ini_options", "tool.tox"),
+        *("tool.pytest.ini_options.addopts", "tool.setuptools", "tool.setuptools_scm", "tool.tox.legacy_tox_ini"),
+    ],
+)
+def test_values_of_wrong_types_in_a_manifest_are_no_crash(key: str, value: str, tmp_path: Path) -> None:
+    files = {"pyproject.toml": f"{key} = {value}\n", "Pipfile": f"dev-packages = {value}\n"}
+    build_plan(tmp_path, {**files, "greet.py": "", "tests/test_a.py": TEST})
