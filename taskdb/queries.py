@@ -194,8 +194,7 @@ def _build_search_query(filters: TaskFilters, hits: Subquery) -> Select[Any]:
 def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
     """Return all fields of a task, patches as text. `how_failed`: FAIL_TO_PASS test -> how it failed before."""
     with store.read_transaction() as connection:
-        query = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id == task.id)
-        row = connection.execute(query).mappings().first()
+        row = connection.execute(_LISTED_ROW, {"key": task.id}).mappings().first()
         parents = _list_task_ancestors(connection, task.id)
         tags = _load_tags(connection, parents[-1])
         verdict = _load_verdict(connection, task.parent)
@@ -223,6 +222,9 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         "setup_patch": artifacts.get_text(task.setup_patch) if task.setup_patch else None,
         "oracle": task.oracle.model_dump(mode="json") if task.oracle else None,
     }
+
+
+_LISTED_ROW = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id == bindparam("key"))
 
 
 def _build_superseded_row(task: Task) -> dict[str, Any]:
