@@ -40,7 +40,7 @@ from evaluation.performance.workload import (
 from evaluation.reports.outcomes import OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from evaluation.runner.run import run_tests
-from languages.paths import is_test_file
+from languages.paths import is_benchmark, is_test_file
 from taskdb.lineage import Lineage
 from taskdb.oracles import PerformanceOracle
 from taskdb.records import Kind, Task, TestId
@@ -180,7 +180,7 @@ class PerformanceMeasurement:
     def _select_workload(self) -> TimedWorkload | KindRejection:
         """Return the tests of the change's own files that it makes faster, else of all files."""
         passing = self.lineage.require_verification().PASS_TO_PASS
-        touched = {path for path in self.lineage.candidate.test_files if is_test_file(path)}
+        touched = {path for path in self.lineage.candidate.test_files if is_test_file(path) or is_benchmark(path)}
         near = tuple(test for test in passing if test.partition("::")[0] in touched)
         most = MAX_SCREENED_TESTS
         if self.is_program:

@@ -96,6 +96,8 @@ class Language:
     test_patterns: tuple[str, ...]
     """Patterns of test files, fixtures and snapshots, relative to the root of the tree; valid both as POSIX-extended
     (grep -E) and as Python regex. They must not match sources of other languages: end them with a suffix if needed."""
+    benchmark_patterns: tuple[str, ...] = ()
+    """Patterns of files of benchmarks alone, which a submission must not change and no run of tests collects."""
     runner_patterns: tuple[str, ...] = ()
     """Patterns of test runner configuration, which a submission must not change."""
     config_patterns: tuple[str, ...] = ()

@@ -28,11 +28,17 @@ def list_test_patterns() -> tuple[str, ...]:
 
 @cache
 def list_protected_patterns() -> tuple[str, ...]:
-    """Return the patterns of the test half of a change: test files and test runner configuration.
+    """Return the patterns of the test half of a change: test files, benchmarks and test runner configuration.
 
     Each is valid both as POSIX-extended (grep -E) and as Python regex: the evaluation script uses them verbatim.
     """
-    return tuple(dict.fromkeys([*list_test_patterns(), *list_runner_patterns()]))
+    return tuple(dict.fromkeys([*list_test_patterns(), *list_benchmark_patterns(), *list_runner_patterns()]))
+
+
+@cache
+def list_benchmark_patterns() -> tuple[str, ...]:
+    """Return the patterns of files of benchmarks alone, of all languages."""
+    return tuple(dict.fromkeys(pattern for language in LANGUAGES.values() for pattern in language.benchmark_patterns))
 
 
 @cache
@@ -64,6 +70,11 @@ def _compile_test_file(name: str) -> re.Pattern[str]:
 def is_protected(path: str) -> bool:
     """Return whether `path` (posix, relative to the repository root) belongs to the test half of a change."""
     return _join_patterns(list_protected_patterns()).search(path) is not None
+
+
+def is_benchmark(path: str) -> bool:
+    """Return whether `path` is a file of benchmarks alone, which no run of tests collects."""
+    return not is_test_path(path) and _join_patterns(list_benchmark_patterns()).search(path) is not None
 
 
 def is_config(path: str) -> bool:

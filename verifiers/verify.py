@@ -18,7 +18,7 @@ from evaluation.controls.controls import build_controls
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
-from languages.paths import is_test_file
+from languages.paths import is_benchmark, is_test_file
 from taskdb.lineage import Lineage
 from taskdb.published import compare_lists
 from taskdb.records import Candidate, Environment, Rejection, RunVariant, Stage, TestRun, Verification
@@ -144,9 +144,9 @@ class CandidateVerifier:
     def _select_canary_files(self) -> list[str]:
         """Return the test files that get canaries beside them: the change's own, otherwise the base tree's."""
         language = self.candidate.language
-        own = [path for path in self.candidate.test_files if is_test_file(path, language)]
-        if self.candidate.test_files:
-            return own
+        touched = [path for path in self.candidate.test_files if not is_benchmark(path)]
+        if touched:
+            return [path for path in touched if is_test_file(path, language)]
         entries = self.repository.ls_tree(self.candidate.base_commit)
         return [entry.path for entry in entries if is_test_file(entry.path, language)]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
+from derivers.criterion import has_criterion_main, list_benchmarks, list_group_functions
 from derivers.mutation.grammars import create_parser, find_grammar
 from derivers.mutation.syntax import iterate_tree
 from derivers.statements import render_template
@@ -26,6 +27,7 @@ _GO_SIZED = {
 _JAVA_SIZED = frozenset((b"repeat", b"nCopies", b"join"))
 _RUST = "crate::mergemill_work"
 _RUST_SIZED_COLLECTION = re.compile(rb"::\s*<\s*(Vec|String)\b")
+_RUST_SIZED_TYPE = re.compile(rb"(Vec\s*<|String$)")
 
 
 @dataclass(frozen=True, order=True)
@@ -126,12 +128,20 @@ def _build_go_helper(root: Node) -> tuple[str, bytes]:
 
 
 def _find_rust_insertions(root: Node) -> Iterator[Insertion]:
+    is_criterion = has_criterion_main(_get_text(root))
+    restarting = list_group_functions(root) if is_criterion else set()
     for node in iterate_tree(root):
         if node.type == "block" and not _is_constant(node):
             guard = f" let _mergemill_work = {_RUST}::Write;" if _is_rust_test(node.parent) else ""
+            if node.parent is not None and _get_text(node.parent.child_by_field_name("name")).decode() in restarting:
+                guard = f" {_RUST}::restart();"
             yield Insertion(node.start_byte + 1, f"{guard} {_RUST}::count(1); ")
         elif _has_rust_size(node) and not _is_constant(node):
             yield from _wrap(node, f"{_RUST}::size")
+    for benchmark in list_benchmarks(root) if is_criterion else ():
+        loop = f"for _ in 0..{_RUST}::runs() {{ {_RUST}::count(1); "
+        yield Insertion(benchmark.body.start_byte, f"{{ let _mergemill_work = {_RUST}::Write; {loop}")
+        yield Insertion(benchmark.body.end_byte, "; } }")
 
 
 def _is_constant(node: Node) -> bool:
@@ -164,7 +174,16 @@ def _has_rust_size(node: Node) -> bool:
         return False
     if function.type == "generic_function":
         return b"collect" in _get_text(function) and _RUST_SIZED_COLLECTION.search(_get_text(function)) is not None
-    return function.type == "field_expression" and _get_text(function.child_by_field_name("field")) == b"repeat"
+    field = _get_text(function.child_by_field_name("field")) if function.type == "field_expression" else b""
+    return field == b"repeat" or (field == b"collect" and _is_declared_with_size(node))
+
+
+def _is_declared_with_size(value: Node) -> bool:
+    """Return whether an expression is the value of a variable whose declared type is a vector or string."""
+    place = value.parent
+    if place is None or place.type != "let_declaration" or place.child_by_field_name("value") != value:
+        return False
+    return _RUST_SIZED_TYPE.match(_get_text(place.child_by_field_name("type"))) is not None
 
 
 def _build_rust_helper(_root: Node) -> tuple[None, bytes]:

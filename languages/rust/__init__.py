@@ -25,6 +25,7 @@ RUST = Language(
         r"(^|/)[^/]*_tests?\.rs$",
         r"(^|/)snapshots/[^/]*\.snap$",
     ),
+    benchmark_patterns=(r"(^|/)benches/.*\.rs$",),
     runner_patterns=(
         r"(^|/)\.cargo/config(\.toml)?$",
         r"(^|/)\.config/nextest\.toml$",

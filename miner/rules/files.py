@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 
 from core.config import Settings
-from languages.paths import is_protected, is_source, is_test_file
+from languages.paths import is_benchmark, is_protected, is_source, is_test_file
 from languages.registry import LANGUAGES, detect_language
 from miner.changes import Change, FileChange
 from miner.tags.tag import is_primarily_performance, tag_text
@@ -58,9 +58,13 @@ def touches_tests(change: Change, _: Settings) -> str | None:
 
 
 def is_performance_only(change: Change) -> bool:
-    """Return whether title and text are primarily about performance and no test file or fixture is touched."""
+    """Return whether title and text are primarily about performance and no test file or fixture is touched.
+
+    Benchmarks may be: they measure the change and check nothing.
+    """
     request = change.pull_request
-    if request.shape in (Shape.INSTANCE, Shape.RELEASE) or any(map(is_protected, change.paths)):
+    touches_tests = any(is_protected(path) and not is_benchmark(path) for path in change.paths)
+    if request.shape in (Shape.INSTANCE, Shape.RELEASE) or touches_tests:
         return False
     kinds, _ = tag_text(request.title, request.body or request.problem_statement, request.labels)
     return is_primarily_performance(kinds)

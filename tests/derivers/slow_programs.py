@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +153,31 @@ RUST = SlowProject(
     wrong=RUST_SLOW.replace(RUST_BODY, "    found.extend(rows);\n"),
     shrinking=RUST_SLOW.replace("= 3000", "= 300"),
     workload=("tests/rows.rs::many",),
+)
+
+RUST_BENCHMARKS = """use criterion::{criterion_group, criterion_main, Criterion};
+use rows::{unique, MOST};
+
+fn bench_unique(c: &mut Criterion) {
+    let rows: Vec<usize> = (0..2 * MOST).map(|row| row % MOST).collect();
+    let mut group = c.benchmark_group("rows");
+    group.bench_function("unique", |b| b.iter(|| assert_eq!(unique(&rows).len(), MOST)));
+    group.finish();
+}
+
+criterion_group!(benches, bench_unique);
+criterion_main!(benches);
+"""
+CRITERION = replace(
+    RUST,
+    files={
+        "Cargo.toml": RUST.files["Cargo.toml"]
+        + '\n[dev-dependencies]\ncriterion = { version = "0.5", default-features = false, features = '
+        + '["cargo_bench_support"] }\n\n[[bench]]\nname = "rows"\nharness = false\n',
+        "tests/rows.rs": RUST_TESTS[: RUST_TESTS.index("\n#[test]\nfn many")],
+        "benches/rows.rs": RUST_BENCHMARKS,
+    },
+    workload=("benches/rows.rs::rows/unique",),
 )
 
 JAVA_POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">

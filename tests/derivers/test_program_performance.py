@@ -19,7 +19,7 @@ from taskdb.records import Environment, Task, Verification
 from taskdb.tags import ChangeKind
 from tests import records
 from tests.containers import make_services
-from tests.derivers.slow_programs import GO, JAVA, RUST, SlowProject
+from tests.derivers.slow_programs import CRITERION, GO, JAVA, RUST, SlowProject
 from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo
 from verifiers.rewards import grade
@@ -76,7 +76,7 @@ def derive_task(lineage: Lineage, services: Services) -> Task:
     return made[0]
 
 
-@pytest.mark.parametrize("project", [GO, RUST], ids=lambda project: project.language)
+@pytest.mark.parametrize("project", [GO, RUST, CRITERION], ids=["go", "rust", "criterion"])
 def test_a_faster_program_is_a_task_and_only_faster_submissions_score(project: SlowProject, tmp_path: Path) -> None:
     services, repo = make_program_services(tmp_path), TinyRepo(tmp_path / "repo")
     lineage = verify_change(project, repo, services, project.fast)

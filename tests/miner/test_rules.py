@@ -81,6 +81,23 @@ def test_a_performance_change_needs_no_test_change(
         assert mined.tags.route == ("performance", "review", "injected")
 
 
+def test_benchmarks_are_no_tests_and_no_part_of_the_gold_patch(
+    tiny: TinyRepo, reason: FindReason, harness: MinerHarness
+) -> None:
+    benchmark = {"benches/speed.rs": "criterion_main!(benches);\n"}
+    tiny.commit("perf: make one() twice as fast", SRC | benchmark)
+    assert reason() == "candidate"
+    mined = harness.mine(f"git:{tiny.path}")[0]
+    gold, tests = harness.read_patches(mined)
+    assert ("benches/speed.rs" in gold, "benches/speed.rs" in tests) == (False, True)
+    assert mined.tags.route == ("performance", "review", "injected")
+
+
+def test_a_benchmark_makes_a_change_of_another_kind_no_candidate(tiny: TinyRepo, reason: FindReason) -> None:
+    tiny.commit("Fix what one() returns when it is in a hurry", SRC | {"benches/speed.rs": "fn main() {}\n"})
+    assert reason() == "no-tests"
+
+
 @pytest.mark.parametrize("author", ["dependabot[bot] <x@y.z>", "pyup-bot <x@y.z>", "pre-commit-ci[bot] <x@y.z>"])
 def test_bots_make_no_candidates(author: str, tiny: TinyRepo, reason: FindReason) -> None:
     tiny.commit("Make one() return one", FIX, author=author)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -11,6 +12,7 @@ from core.config import Settings
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
 from tests.helpers import TinyRepo
 from verifiers.selection import select_eval_files
+from verifiers.verify import CandidateVerifier
 
 FILES = {
     "src/shop/__init__.py": "",
@@ -117,3 +119,30 @@ def test_files_of_a_published_task_without_tests_are_not_run(
     candidate, environment = make_repository(repo, base, "instances:x.jsonl", 5)
     candidate = candidate.model_copy(update={"language": "javascript", "test_files": touched})
     assert select_eval_files(candidate, environment, Settings(), GitRepository(repo.path)) == run
+
+
+@pytest.mark.parametrize(
+    ("touched", "beside"),
+    [
+        ((), ["tests/it.rs"]),
+        (("benches/speed.rs",), ["tests/it.rs"]),
+        (("benches/speed.rs", "tests/new.rs"), ["tests/new.rs"]),
+        (("tests/data.json",), []),
+    ],
+)
+def test_canaries_lie_beside_tests_and_not_beside_benchmarks(
+    touched: tuple[str, ...], beside: list[str], tmp_path: Path
+) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", dict.fromkeys(("src/lib.rs", "tests/it.rs", "benches/speed.rs", "tests/data.json"), ""))
+    candidate, environment = make_repository(repo, base, f"git:{repo.path}", 1)
+    nothing = cast("Any", None)
+    verifier = CandidateVerifier(
+        candidate=candidate.model_copy(update={"language": "rust", "test_files": touched}),
+        environment=environment,
+        services=nothing,
+        pool=nothing,
+        started=0,
+    )
+    vars(verifier)["repository"] = GitRepository(repo.path)
+    assert verifier._select_canary_files() == beside

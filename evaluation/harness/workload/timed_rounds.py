@@ -34,11 +34,33 @@ class TestError(Exception):
     """A test did not run or did not pass."""
 
 
-class GoTests:
+def make_criterion_filter(name):
+    """Return the regular expression, in Python and Rust, of a benchmark's name."""
+    stem = name[:-1] if name.endswith("/*") else name
+    return "^%s%s$" % (re.sub(r"([\\.+*?()|\[\]{}^$])", r"\\\1", stem), "[^/]+" if stem != name else "")
+
+
+def has_criterion_passed(output, name):
+    """Return whether the output reports that this benchmark was executed, and no other one."""
+    started = re.findall(r"^Testing (.+)$", output, re.MULTILINE)
+    passed = len(re.findall(r"^Success$", output, re.MULTILINE))
+    return 0 < len(started) == passed and all(re.match(make_criterion_filter(name), one) for one in started)
+
+
+class ProgramTests:
+    """Tests that are compiled into programs."""
+
+    max_runs = 1_000_000
+
+    def get_max_runs(self, _programs, _file):
+        """Return the most runs of a test in a round."""
+        return self.max_runs
+
+
+class GoTests(ProgramTests):
     """Test binaries of `go test -c`, one per package."""
 
     canary_tests = re.compile(r"^func (Test\w+)\(", re.MULTILINE)
-    max_runs = 1_000_000
 
     def __init__(self, settings, out, tree):
         self.argv, self.out, self.tree = settings["argv"], out, tree
@@ -69,18 +91,21 @@ class GoTests:
             command += ["-test.run=^%s$" % (test or ""), "-test.count=%d" % runs]
         return command, os.path.join(self.tree, folder)
 
-    def has_passed(self, output, test, runs):
+    def has_passed(self, output, _programs, _file, test, runs):
         """Return whether the output reports that all runs passed."""
         if test.startswith("Benchmark"):
             return re.search(r"^%s\b.*\bns/op" % test, output, re.MULTILINE) and "--- FAIL" not in output
         return len(re.findall(r"^--- PASS: %s " % test, output, re.MULTILINE)) == runs
 
 
-class CargoTests:
-    """Test binaries of `cargo test --no-run`, one per file below tests/."""
+class CargoTests(ProgramTests):
+    """Programs of `cargo test --no-run`, one per file below tests/ or benches/.
+
+    A benchmark of criterion runs once in a process, as `cargo test` runs it, and the counters in its file repeat that.
+    A name that ends in `/*` stands for all parameters of a benchmark.
+    """
 
     canary_tests = re.compile(r"^fn (\w+)\(", re.MULTILINE)
-    max_runs = 50  # each is a process
 
     def __init__(self, settings, _out, tree):
         before, _, after = "\0".join(settings["argv"]).partition("\0--\0")
@@ -88,41 +113,58 @@ class CargoTests:
         self.arguments = [word for word in after.split("\0") if word]
 
     def build(self, files, _command):
-        """Compile the test targets that are these files."""
+        """Compile the targets that are these files: a package's tests together, and each of its benchmarks."""
         say = ["cargo", "metadata", "--no-deps", "--offline", "--format-version", "1"]
         packages = json.loads(subprocess.check_output(say))["packages"]
         paths = {os.path.join(os.path.realpath(self.tree), file): file for file in files}
         found = {}
         for package in packages:
-            targets = [one for one in package["targets"] if "test" in one["kind"] and one["src_path"] in paths]
-            names = [word for one in targets for word in ("--test", one["name"])]
-            if names:
-                build = ["--offline", "--no-run", "--message-format", "json", "-p", package["name"], *names]
-                lines = subprocess.run([*self.argv, *build], stdout=subprocess.PIPE, check=False).stdout
-                for line in lines.splitlines():
-                    message = json.loads(line) if line.startswith(b"{") else {}
-                    file = paths.get(message.get("target", {}).get("src_path"))
-                    if file and message.get("executable"):
-                        found[file] = [message["executable"], os.path.dirname(package["manifest_path"])]
+            targets = [one for one in package["targets"] if one["src_path"] in paths]
+            tests = [word for one in targets if "test" in one["kind"] for word in ("--test", one["name"])]
+            for names in [tests] + [["--bench", one["name"]] for one in targets if "bench" in one["kind"]]:
+                if names:
+                    found.update(self._build_targets(package, names, paths))
         return found
+
+    def _build_targets(self, package, names, paths):
+        """Return file -> [program, folder, whether it is one of criterion]."""
+        build = ["--offline", "--no-run", "--message-format", "json", "-p", package["name"], *names]
+        lines = subprocess.run([*self.argv, *build], stdout=subprocess.PIPE, check=False).stdout
+        found = {}
+        for line in lines.splitlines():
+            message = json.loads(line) if line.startswith(b"{") else {}
+            file = paths.get(message.get("target", {}).get("src_path"))
+            if file and message.get("executable"):
+                with open(os.path.join(self.tree, file), encoding="utf-8") as source:
+                    is_criterion = "bench" in message["target"]["kind"] and "criterion_main!" in source.read()
+                found[file] = [message["executable"], os.path.dirname(package["manifest_path"]), is_criterion]
+        return found
+
+    def get_max_runs(self, programs, file):
+        """Return the most runs of a test in a round: those of benchmarks are no processes."""
+        return self.max_runs if programs[file][2] else 50
 
     def make_command(self, programs, file, test, runs):
         """Return (command, folder), as above."""
-        binary, folder = programs[file]
+        binary, folder, is_criterion = programs[file]
+        if is_criterion:
+            pattern = make_criterion_filter(test or "")
+            return ["/usr/bin/env", "MERGEMILL_RUNS=%d" % runs, binary, "--test", "--noplot", pattern], folder
         command = [binary, "--exact", test or "no::test", "--test-threads=1", *self.arguments]
         repeat = ["/bin/sh", "-c", 'n=$1; shift; while [ "$n" -gt 0 ]; do "$@" || exit; n=$((n - 1)); done', "sh"]
         return (command if runs == 1 else [*repeat, str(runs), *command]), folder
 
-    def has_passed(self, output, test, runs):
+    def has_passed(self, output, programs, file, test, runs):
         """Return whether the output reports that all runs passed."""
+        if programs[file][2]:
+            return has_criterion_passed(output, test)
         return len(re.findall(r"^test %s(?: - should panic)? \.\.\. .*\bok$" % test, output, re.MULTILINE)) == runs
 
 
-class JvmTests:
+class JvmTests(ProgramTests):
     """Test classes on the class path that the build tool uses, started by a class of the workload."""
 
     canary_tests = re.compile(r"^ {4}public void (\w+)\(", re.MULTILINE)
-    max_runs = 1_000_000
 
     def __init__(self, _settings, out, tree):
         self.out, self.tree = out, tree
@@ -150,7 +192,7 @@ class JvmTests:
         command = [java, "-cp", path, "-Xshare:auto", package + "MergemillWork", package + type_name]
         return [*command, (test or "").rpartition("::")[2], str(runs)], folder
 
-    def has_passed(self, output, _test, runs):
+    def has_passed(self, output, _programs, _file, _test, runs):
         """Return whether the output reports that all runs passed."""
         return output.rstrip().endswith("mergemill: %d passed" % runs)
 
@@ -178,7 +220,7 @@ class Workload:
         except KeyError:
             raise TestError("the test was not built") from None
         code, output, seconds = self._run(command, folder, work_file)
-        if name and (code != 0 or not self.framework.has_passed(output, name, runs)):
+        if name and (code != 0 or not self.framework.has_passed(output, self.programs, file, name, runs)):
             sys.stdout.write(output[-4000:])
             raise TestError("the test does not pass, exit code %d" % code)
         return seconds
@@ -222,12 +264,13 @@ class Workload:
         """Return how many runs of a test take about ROUND_SECONDS: doubled until they take half of that."""
         runs, start = 1, self.measure_start(test)
         wanted = max(ROUND_SECONDS, START_FACTOR * start)
+        most = self.framework.get_max_runs(self.programs, test.partition("::")[0])
         while True:
             seconds = self.run_test(test, runs) - start
-            if seconds >= wanted / 2 or runs >= self.framework.max_runs:
+            if seconds >= wanted / 2 or runs >= most:
                 break
-            runs = min(2 * runs, self.framework.max_runs)
-        return max(1, min(self.framework.max_runs, int(runs * wanted / max(seconds, SHORTEST))))
+            runs = min(2 * runs, most)
+        return max(1, min(most, int(runs * wanted / max(seconds, SHORTEST))))
 
     def measure(self, rows):
         """Return test -> (value by the clock or None, why it failed); rounds of the tests alternate."""

@@ -82,6 +82,7 @@ def test_conventional_titles_name_kinds(title: str, kinds: list[ChangeKind]) -> 
         ("tox.ini", K.CI),
         ("pkg/core.pyi", K.TYPING),
         ("pkg/logo.svg", K.DATA),
+        ("benches/speed.rs", "source"),
     ],
 )
 def test_each_file_has_a_class(path: str, found: str) -> None:
