@@ -292,9 +292,18 @@ def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[An
 
 
 def _match_bounds(value: ColumnElement[Any], bounds: Range) -> list[ColumnElement[bool]]:
-    lowest = [value >= bounds.low] if bounds.low is not None else []
-    highest = [value <= bounds.high] if bounds.high is not None else []
+    lowest = [value >= _simplify_number(bounds.low)] if bounds.low is not None else []
+    highest = [value <= _simplify_number(bounds.high)] if bounds.high is not None else []
     return [*lowest, *highest] or [value.is_not(None)]
+
+
+def _simplify_number(number: float) -> float:
+    """Return a whole number as `int`: for a bound of another type PostgreSQL takes a third of the rows to match."""
+    return int(number) if float(number).is_integer() and abs(number) <= _MOST_INTEGER else float(number)
+
+
+_MOST_INTEGER = 2**31 - 1
+"""Largest value of an integer column on PostgreSQL."""
 
 
 def _match_dates(value: ColumnElement[Any], bounds: DateRange) -> list[ColumnElement[bool]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -345,3 +346,25 @@ def test_facets_of_a_range_are_those_of_its_tasks(db: str, monkeypatch: pytest.M
         }
         uncounted = page_queries.count_facets(store, chosen, ("source", "kind", "audited"))
         assert uncounted == {facet: dict.fromkeys(values) for facet, values in every.items()}
+
+
+BOUNDS = [(10, 20), (10.0, None), (9.5, 20.5), (None, 2.0**31), (2**31 - 1, None), (2**31, None), (-1e300, 1e300)]
+
+
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_bounds_may_be_of_any_size_and_type(bounds: tuple[float | None, float | None], db: str) -> None:
+    low, high = bounds[0] or 0, bounds[1] or math.inf
+    with Store.open(db) as store:
+        for number in range(1, 30):
+            add_chain(store, number, gold_lines=number)
+        found = queries.count_tasks(store, TaskFilters(changed_lines=Range(*bounds)))
+    assert found == sum(low <= number <= high for number in range(1, 30))
+
+
+@pytest.mark.postgres
+def test_postgresql_compares_whole_bounds_with_the_column_itself(postgresql: str) -> None:
+    with Store.open(postgresql) as store:
+        plan = explain_queries(
+            store, lambda: queries.list_tasks(store, TaskFilters(changed_lines=Range(5.0, None)), 20)
+        )
+    assert any("changed_lines >= 5)" in step for step in plan), plan
