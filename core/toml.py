@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
 from typing import Any
 
 MAX_LENGTH = 32 << 20
@@ -34,12 +33,17 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError("values are nested too deeply") from error
 
 
-def get_table(data: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+def as_table(value: object) -> dict[str, Any]:
+    """Return `value` if it is a table, else an empty table."""
+    return value if isinstance(value, dict) else {}
+
+
+def get_table(data: dict[str, Any], *keys: str) -> dict[str, Any]:
     """Return the table at nested keys; empty where there is none or another value."""
     value: Any = data
     for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, dict) else {}
+        value = as_table(value).get(key)
+    return as_table(value)
 
 
 def _check_keys(text: str) -> None:

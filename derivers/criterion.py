@@ -97,9 +97,8 @@ def _find_group(receiver: Node | None, call: Node) -> str | None:
     if function is None or function.type != "field_expression":
         return "" if re.match(r"(criterion::)?Criterion::", _get_text(function)) else None
     if _get_text(function.child_by_field_name("field")) != "benchmark_group":
-        return _find_group(
-            function.child_by_field_name("value"), call
-        )  # `sample_size` and others return their receiver
+        # `sample_size` and others return their receiver.
+        return _find_group(function.child_by_field_name("value"), call)
     arguments = _list_arguments(receiver)
     return _read_literal(arguments[0]) if len(arguments) == 1 else None
 

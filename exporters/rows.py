@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
+from core.text import replace_surrogates
 from exporters import task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import write_file
@@ -148,11 +149,6 @@ def _make_valid(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {_make_valid(key): _make_valid(inner) for key, inner in value.items()}
     return replace_surrogates(value) if isinstance(value, str) else value
-
-
-def replace_surrogates(text: str) -> str:
-    """Return a text without the characters that UTF-8 cannot hold."""
-    return text.encode(errors="replace").decode()
 
 
 class JsonLines:

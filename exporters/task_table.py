@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.errors import make_write_error
-from exporters.rows import replace_surrogates
+from core.text import replace_surrogates
 from taskdb.bodies import parse_json
 from taskdb.columns import TASK_COLUMNS, TaskColumns
 from taskdb.selection import TaskFilters

@@ -11,17 +11,12 @@ from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
-from core.toml import parse_toml
+from core.toml import as_table, parse_toml
 from languages.source_tree import SourceTree
 
 _EDITIONS = {"2018": 31, "2021": 56, "2024": 85}
 _LOCKS = {"3": 53, "4": 78}
 """Format version of Cargo.lock -> first Rust minor that reads it."""
-
-
-def as_table(value: object) -> dict[str, Any]:
-    """Return `value` if it is a table, else an empty table."""
-    return value if isinstance(value, dict) else {}
 
 
 def as_tables(value: object) -> list[dict[str, Any]]:

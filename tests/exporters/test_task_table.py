@@ -13,8 +13,8 @@ from sqlalchemy import text
 
 from benchmarks.taskdb.write import write_database
 from core.errors import InputError, Transient
+from core.text import replace_surrogates
 from exporters import task_table
-from exporters.rows import replace_surrogates
 from taskdb import queries
 from taskdb.bodies import compress_body
 from taskdb.records import BuildPlan, Evidence, FailureKind, Task

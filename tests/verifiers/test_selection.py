@@ -122,7 +122,7 @@ def test_files_of_a_published_task_without_tests_are_not_run(
 
 
 @pytest.mark.parametrize(
-    ("touched", "beside"),
+    ("touched", "near"),
     [
         ((), ["tests/it.rs"]),
         (("benches/speed.rs",), ["tests/it.rs"]),
@@ -130,8 +130,8 @@ def test_files_of_a_published_task_without_tests_are_not_run(
         (("tests/data.json",), []),
     ],
 )
-def test_canaries_lie_beside_tests_and_not_beside_benchmarks(
-    touched: tuple[str, ...], beside: list[str], tmp_path: Path
+def test_canaries_lie_with_tests_and_not_with_benchmarks(
+    touched: tuple[str, ...], near: list[str], tmp_path: Path
 ) -> None:
     repo = TinyRepo(tmp_path / "repo")
     base = repo.commit("Start", dict.fromkeys(("src/lib.rs", "tests/it.rs", "benches/speed.rs", "tests/data.json"), ""))
@@ -145,4 +145,4 @@ def test_canaries_lie_beside_tests_and_not_beside_benchmarks(
         started=0,
     )
     vars(verifier)["repository"] = GitRepository(repo.path)
-    assert verifier._select_canary_files() == beside
+    assert verifier._select_canary_files() == near
