@@ -6,7 +6,8 @@ then requested again. Printed per page, in milliseconds:
 - first: the first request of a fresh server, from sending it to the last byte;
 - again: the median of `--repetitions` further ones;
 - paint: first contentful paint in headless Chromium, median of as many fresh contexts (goal: less than 200), and
-  in brackets that of a page of one word that the browser is given without a server, the least it needs on this machine;
+  in brackets that of a page of one word that the browser is given without a server, the least it needs on this machine.
+  The page is opened in a window that exists since `--settle` seconds: Chromium loads its own toolbars for a while;
 - times the floor: `again` divided by the median for a file of a few bytes from the same server, in turn with the page.
   This is what the transport costs, and so the least that any page can cost.
 
@@ -130,7 +131,9 @@ def measure_page(title: str, path: str, options: argparse.Namespace, browser: Br
         for _ in range(repetitions):
             again.append(time_request(client, path))
             floor.append(time_request(client, FLOOR))
-        paints = measure_paints(browser, address + path, repetitions) if browser else (None, None)
+        paints: tuple[float | None, float | None] = (None, None)
+        if browser:
+            paints = measure_paints(browser, address + path, repetitions, options.settle)
     return PageTimes(
         title=title,
         first=first,
@@ -148,14 +151,18 @@ def time_request(client: httpx.Client, path: str) -> float:
     return 1000 * (time.perf_counter() - started)
 
 
-def measure_paints(browser: Browser, address: str, repetitions: int) -> tuple[float, float]:
-    """Return the median milliseconds until first contentful paint of a page, and of a bare one, taken in turn."""
+def measure_paints(browser: Browser, address: str, repetitions: int, settle: float) -> tuple[float, float]:
+    """Return the median milliseconds until first contentful paint of a page, and of a bare one, taken in turn.
+
+    `settle`: seconds that each window is left alone before.
+    """
     paints: tuple[list[float], list[float]] = ([], [])
     for _ in range(repetitions):
         for found, is_bare in zip(paints, (False, True), strict=True):
             context = browser.new_context()
             try:
                 page = context.new_page()
+                time.sleep(settle)
                 if is_bare:
                     page.route("**/*", lambda route: route.fulfill(content_type="text/html", body="<p>mergemill"))
                 page.goto(address, wait_until="load")
@@ -222,6 +229,7 @@ def main() -> int:
     parser.add_argument("--db", required=True, help="a database, such as one of benchmarks.taskdb --keep")
     parser.add_argument("--store", type=Path, help="its artifacts")
     parser.add_argument("--repetitions", type=int, default=7)
+    parser.add_argument("--settle", type=float, default=1.5, help="seconds that a window exists before")
     parser.add_argument("--browser", action="store_true", help="measure first paint in Chromium too")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a page is slow")
     options = parser.parse_args()

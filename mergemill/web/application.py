@@ -44,7 +44,7 @@ def make_application(store: Store, settings: Settings, rules: AccessRules) -> Fa
         redirect_slashes=False,
     )
     application.include_router(make_router(context), prefix=API_PREFIX)
-    application.router.routes.extend(make_routes(context))
+    application.router.routes.extend(make_routes(context, partial(_answer_any_error, context)))
     application.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     for kind in (MergemillError, HTTPException, RequestValidationError):
         application.add_exception_handler(kind, partial(_answer_error, context))
@@ -78,6 +78,12 @@ async def _catch_bugs(
     """Answer an unexpected exception without its traceback, which the log has."""
     try:
         return await call_next(request)
-    except Exception as error:
-        log.exception("%s %s failed through a bug", request.method, request.url.path)
-        return await _answer_error(context, request, error)
+    except Exception as error:  # noqa: BLE001 - it is logged
+        return await _answer_any_error(context, request, error)
+
+
+async def _answer_any_error(context: WebContext, request: Request, error: Exception) -> Response:
+    """Return an error as `_answer_error` does; one that nobody foresaw is logged."""
+    if not isinstance(error, (MergemillError, HTTPException, RequestValidationError)):
+        log.error("%s %s failed through a bug", request.method, request.url.path, exc_info=error)
+    return await _answer_error(context, request, error)

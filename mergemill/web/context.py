@@ -39,6 +39,15 @@ class WebContext:
         return self.settings.store_dir / "runs"
 
     def render(self, template: str, values: Mapping[str, Any], status: int = 200) -> PageResponse:
-        """Return a page. `active`: the entry of the navigation it belongs to."""
-        text = self.templates.get_template(template).render({"active": "", "q": "", **values})
-        return PageResponse(text, status)
+        """Return a page; `values` as in `render_text`."""
+        return PageResponse(self.render_text(template, values), status)
+
+    def render_text(self, template: str, values: Mapping[str, Any]) -> str:
+        """Return the text of a page.
+
+        Args:
+            template: name of its file.
+            values: those of the template. `active`: the entry of the navigation it belongs to; `q`: words searched for;
+                `is_start`: whether the text ends where the content of the page begins.
+        """
+        return self.templates.get_template(template).render({"active": "", "q": "", "is_start": False, **values})

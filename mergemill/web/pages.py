@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from core.errors import InputError
 from mergemill.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
+from mergemill.web.early_start import AnswerError, EarlyStart, Page, send_early
 from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters
 from mergemill.web.trajectories import load_conversation
@@ -40,30 +41,36 @@ STAGE_OUTPUTS = {
 }
 """Stage -> what passed it, for people."""
 
-Page = Callable[[WebContext, Request], Response]
 
+def make_routes(context: WebContext, answer_error: AnswerError) -> list[Route]:
+    """Return the routes of all pages, which run in threads.
 
-def make_routes(context: WebContext) -> list[Route]:
-    """Return the routes of all pages. Starlette runs them in threads."""
-    pages: Mapping[str, Page] = {
-        "/": show_overview,
-        "/tasks": show_tasks,
-        "/tasks/{name:path}": show_task,
-        "/funnel": show_funnel,
-        "/changes": show_changes,
-        "/changes/{name:path}": show_change,
-        "/artifacts/{digest}": show_artifact,
-        "/rollouts/{rollout}": show_rollout,
-        "/runs": show_runs,
+    Args:
+        context: what they read.
+        answer_error: returns the page that shows an error.
+    """
+    pages: Mapping[str, tuple[Page, EarlyStart | None]] = {
+        "/": (show_overview, EarlyStart("overview.html", "overview")),
+        "/tasks": (show_tasks, EarlyStart("tasks.html", "tasks")),
+        "/tasks/{name:path}": (show_task, None),
+        "/funnel": (show_funnel, EarlyStart("funnel.html", "funnel")),
+        "/changes": (show_changes, EarlyStart("changes.html", "funnel")),
+        "/changes/{name:path}": (show_change, None),
+        "/artifacts/{digest}": (show_artifact, None),
+        "/rollouts/{rollout}": (show_rollout, None),
+        "/runs": (show_runs, None),
     }
-    return [Route(path, _bind(page, context), methods=["GET"]) for path, page in pages.items()]
+    return [
+        Route(path, _bind(context, page, start, answer_error), methods=["GET"]) for path, (page, start) in pages.items()
+    ]
 
 
-def _bind(page: Page, context: WebContext) -> Callable[[Request], Response]:
-    def respond(request: Request) -> Response:
-        return page(context, request)
-
-    return respond
+def _bind(
+    context: WebContext, page: Page, start: EarlyStart | None, answer_error: AnswerError
+) -> Callable[[Request], Response] | Callable[[Request], Awaitable[Response]]:
+    if start is None:
+        return partial(page, context)
+    return partial(send_early, context, page, start, answer_error)
 
 
 # ------------------------------------------------------------------------------------------------------- lists
