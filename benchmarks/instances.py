@@ -21,7 +21,7 @@ from core.errors import InputError
 from languages.registry import detect_language
 from miner.instances import InstanceRow, parse_instance
 from miner.patches import parse_published_patches
-from taskdb.queries import explain_change, resolve_change
+from taskdb.queries import look_up_change
 from taskdb.store import Store
 
 PENDING = "waiting"
@@ -44,7 +44,7 @@ def load_results(store: Store, files: Sequence[Path]) -> Iterator[InstanceResult
         for line in file.read_text(encoding="utf-8").splitlines():
             row = parse_instance(line)
             try:
-                story = explain_change(store, resolve_change(store, row.instance_id))
+                story = look_up_change(store, row.instance_id)[1]
             except InputError:
                 continue
             verdict, detail = _read_verdict(story)

@@ -15,17 +15,17 @@ _CURRENT = text("SELECT environment, rejection FROM changes WHERE pull_request =
 def load_attempts(store: Store, change: PullRequest) -> tuple[Attempt, ...]:
     """Return the attempts at the change's current environment or rejection, oldest first."""
     with store.read_transaction() as connection:
-        return read_attempts(connection, change)
+        row = connection.execute(_CURRENT, {"id": change.id}).first()
+        return read_attempts(connection, row.environment, row.rejection) if row else ()
 
 
-def read_attempts(connection: Connection, change: PullRequest) -> tuple[Attempt, ...]:
-    """Return what `load_attempts` does."""
-    row = connection.execute(_CURRENT, {"id": change.id}).first()
+def read_attempts(connection: Connection, environment: str | None, rejection: str | None) -> tuple[Attempt, ...]:
+    """Return the attempts at an environment (id), or else at a rejection, oldest first."""
     found: list[Any] = []
-    if row and row.environment:
-        found = load_field(connection, Environment, row.environment, "attempts") or []
-    elif row and row.rejection:
-        found = load_field(connection, Rejection, row.rejection, "attempts") or []
+    if environment:
+        found = load_field(connection, Environment, environment, "attempts") or []
+    elif rejection:
+        found = load_field(connection, Rejection, rejection, "attempts") or []
     return tuple(Attempt.model_validate(one) for one in found)
 
 

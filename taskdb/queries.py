@@ -30,7 +30,7 @@ from taskdb.records import (
 )
 from taskdb.selection import TASKS as _TASKS
 from taskdb.selection import TaskFilters, keep_queries
-from taskdb.store import Store, load_field, load_record, read_records
+from taskdb.store import Store, load_field, load_record, read_record
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
@@ -88,12 +88,15 @@ _NEWEST_FIRST = (_TASKS.c.created_at.desc(), _TASKS.c.name, _TASKS.c.id)
 
 def _find_position(connection: Connection, word: str) -> tuple[str, str, str]:
     """Return where a task (name or id) stands in the list: date, name and id."""
-    columns = (_TASKS.c.created_at, _TASKS.c.name, _TASKS.c.id)
-    for whole in (_TASKS.c.id, _TASKS.c.name):  # of several of one name, the list continues behind the last
-        query = select(*columns).where(whole == word).order_by(_TASKS.c.created_at, _TASKS.c.id.desc())
-        if row := connection.execute(query).first():
-            return row.created_at, row.name, row.id
-    raise InputError(f"there is no task {word}", advice="mergemill tasks list lists them")
+    row = connection.execute(_POSITION, {"word": word}).first()
+    if row is None:
+        raise InputError(f"there is no task {word}", advice="mergemill tasks list lists them")
+    return row.created_at, row.name, row.id
+
+
+_POSITION = text("""SELECT created_at, name, id FROM tasks WHERE id = :word OR name = :word
+                    ORDER BY CASE WHEN id = :word THEN 0 ELSE 1 END, created_at, id DESC LIMIT 1""")
+"""Of several tasks of one name, the list continues behind the last."""
 
 
 def _continue_after(query: Select[Any], position: tuple[str, str, str]) -> Select[Any]:
@@ -191,15 +194,20 @@ def _build_search_query(filters: TaskFilters, hits: Subquery) -> Select[Any]:
     return filters.apply(found, dict(TASK_LISTING.c)).order_by(*order)
 
 
-def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
-    """Return all fields of a task, patches as text. `how_failed`: FAIL_TO_PASS test -> how it failed before."""
+def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, dict[str, Any]]:
+    """Return a task and all that is shown of it, patches as text. `how_failed`: test -> how it failed before.
+
+    Raises:
+        InputError: as `resolve_task`, or a patch is missing.
+    """
     with store.read_transaction() as connection:
+        task = _resolve_task(connection, word)
         row = connection.execute(_LISTED_ROW, {"key": task.id}).mappings().first()
-        parents = _list_task_ancestors(connection, task.id)
-        tags = _load_tags(connection, parents[-1])
-        verdict = _load_verdict(connection, task.parent)
+        chain = connection.execute(_CHAIN_OF_TASK, {"parent": task.parent, "candidate": task.candidate}).one()
+        tags = _dump_tags(connection, chain)
+        verdict = _dump_verdict(connection, chain)
     listed = dict(row) if row else _build_superseded_row(task)
-    return listed | {
+    return task, listed | {
         "problem_statement": task.problem_statement,
         "hints": task.hints,
         "patch": artifacts.get_text(task.gold_patch),
@@ -213,7 +221,7 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
         "strength": {"controls": len(task.controls), "fail_to_pass": len(task.FAIL_TO_PASS)},
         "license": task.license,
         "source": task.source,
-        "parents": parents,
+        "parents": _list_known(task.parent, chain.environment, task.candidate, chain.change),
         "tags": tags,
         "verdict": verdict,
         "published": _dump_published(task.published),
@@ -224,6 +232,13 @@ def show_task(store: Store, artifacts: Artifacts, task: Task) -> dict[str, Any]:
     }
 
 
+_OF_CHANGE = "g.id AS tags, g.body AS tags_body, j.id AS verdict, j.body AS verdict_body"
+_CHAIN_OF_TASK = text(f"""
+    SELECT (SELECT parent FROM verification WHERE id = :parent) AS environment, c.parent AS change, {_OF_CHANGE}
+    FROM candidate c LEFT JOIN changes h ON h.pull_request = c.parent LEFT JOIN tagging g ON g.id = h.tags
+    LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = :parent)
+    WHERE c.id = :candidate""")  # noqa: S608 - constant columns
+"""Ancestors of a task, the tags of its change and the newest verdict on its verification."""
 _LISTED_ROW = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id == bindparam("key"))
 
 
@@ -397,16 +412,20 @@ def resolve_task(store: Store, word: str) -> Task:
         InputError: there is none, or more than one.
     """
     with store.read_transaction() as connection:
-        found = {
-            row.id: row.name
-            for row in connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
-        }
-        current = set(found)
-        if len(found) > 1:
-            current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})}
-        if word not in found and len(current) == 1:  # superseded chains of the change do not make its name ambiguous
-            return load_record(connection, Task, current.pop())
-        return load_record(connection, Task, _require_single(found, word, "task"))
+        return _resolve_task(connection, word)
+
+
+def _resolve_task(connection: Connection, word: str) -> Task:
+    found = {
+        row.id: row.name
+        for row in connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
+    }
+    current = set(found)
+    if len(found) > 1:
+        current = {row.id for row in connection.execute(_CURRENT_TASKS, {"keys": list(found)})}
+    if word not in found and len(current) == 1:  # superseded chains of the change do not make its name ambiguous
+        return load_record(connection, Task, current.pop())
+    return load_record(connection, Task, _require_single(found, word, "task"))
 
 
 def resolve_change(store: Store, word: str) -> PullRequest:
@@ -416,16 +435,21 @@ def resolve_change(store: Store, word: str) -> PullRequest:
         InputError: there is none, or more than one.
     """
     with store.read_transaction() as connection:
-        query = text("SELECT pull_request, source, name FROM changes WHERE name = :word")
-        found = {row.pull_request: f"{row.name} of {row.source}" for row in connection.execute(query, {"word": word})}
-        if not found:
-            named = connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
-            found = {_list_task_ancestors(connection, row.id)[-1]: row.name for row in named}
-        if not found:
-            found = _find_changes_by_id(connection, word)
-        return load_record(connection, PullRequest, _require_single(found, word, "change"))
+        return _resolve_change(connection, word)
 
 
+def _resolve_change(connection: Connection, word: str) -> PullRequest:
+    found = {row.pull_request: f"{row.name} of {row.source}" for row in connection.execute(_NAMED, {"word": word})}
+    if not found:
+        named = connection.execute(_MATCHING_TASKS, {"word": word, "beyond": _build_upper_bound(word)})
+        found = {connection.execute(_CHANGE_OF_TASK, {"id": row.id}).scalar_one(): row.name for row in named}
+    if not found:
+        found = _find_changes_by_id(connection, word)
+    return load_record(connection, PullRequest, _require_single(found, word, "change"))
+
+
+_NAMED = text("SELECT pull_request, source, name FROM changes WHERE name = :word")
+_CHANGE_OF_TASK = text("SELECT c.parent FROM task t JOIN candidate c ON c.id = t.candidate WHERE t.id = :id")
 _MATCHING_TASKS = text("""SELECT id, name FROM task WHERE name = :word
                           UNION SELECT id, name FROM task WHERE id >= :word AND id < :beyond""")
 _CURRENT_TASKS = text("SELECT id FROM task_listing WHERE id IN :keys").bindparams(bindparam("keys", expanding=True))
@@ -457,16 +481,6 @@ def _require_single(found: dict[str, str], word: str, what: str) -> str:
         return word if word in found else next(iter(found))
     matches = ", ".join(f"{key[:16]} ({name})" for key, name in sorted(found.items())[:5])
     raise InputError(f"{word} is ambiguous, {len(found)} {what}s match: {matches}")
-
-
-def _list_task_ancestors(connection: Connection, key: str) -> list[str]:
-    """Return what `_list_ancestors` does for a task."""
-    return list(dict.fromkeys(one for one in connection.execute(_TASK_ANCESTORS, {"id": key}).one() if one))
-
-
-_TASK_ANCESTORS = text("""SELECT t.parent, v.parent AS environment, c.id, c.parent AS change
-                          FROM task t JOIN candidate c ON c.id = t.candidate LEFT JOIN verification v ON v.id = t.parent
-                          WHERE t.id = :id""")
 
 
 def _list_ancestors(connection: Connection, key: str) -> list[str]:
@@ -504,22 +518,27 @@ _PARENTS: dict[type[Any], Sequence[type[Any]]] = {
 # --------------------------------------------------------------------------------------------------------- why
 
 
-def explain_change(store: Store, change: PullRequest) -> dict[str, Any]:
-    """Return all events, tasks, tags and attempts of one change, oldest event first, superseded chains included."""
+def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]]:
+    """Return a change and its events, tasks, tags and attempts, oldest event first, superseded chains included.
+
+    Raises:
+        InputError: as `resolve_change`.
+    """
     with store.read_transaction() as connection:
+        change = _resolve_change(connection, word)
         key = {"source": change.source, "name": change.name}
         events = [dict(row) for row in connection.execute(_EVENTS, key).mappings()]
         ids = [row.id for row in connection.execute(_TASK_IDS, key)]
-        published = _load_published(connection, change)
-        tags = _load_tags(connection, change.id)
-        verification = connection.execute(_VERIFIED, {"id": change.id}).scalar()
-        verdict = _load_verdict(connection, verification) if verification else None
-        attempts = read_attempts(connection, change)
+        chain = connection.execute(_CHAIN_OF_CHANGE, {"id": change.id}).first()
+        published = _load_published(connection, chain) if chain else None
+        tags = _dump_tags(connection, chain) if chain else None
+        verdict = _dump_verdict(connection, chain) if chain else None
+        attempts = read_attempts(connection, chain.environment, chain.rejection) if chain else ()
     for event in events:
         event["ok"] = bool(event["ok"])
         if event["kind"] is None:
             del event["kind"]
-    return {
+    return change, {
         "name": change.name,
         "source": change.source,
         "events": events,
@@ -531,33 +550,47 @@ def explain_change(store: Store, change: PullRequest) -> dict[str, Any]:
     }
 
 
-def _load_published(connection: Connection, change: PullRequest) -> PublishedVerdict | None:
+_CHAIN_OF_CHANGE = text(f"""
+    SELECT h.task, h.rejection, h.environment, {_OF_CHANGE}
+    FROM changes h LEFT JOIN tagging g ON g.id = h.tags
+    LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = h.verification)
+    WHERE h.pull_request = :id""")  # noqa: S608 - constant columns
+
+
+def _load_published(connection: Connection, chain: Any) -> PublishedVerdict | None:
     """Return the published verdict on a change that its current task or rejection holds."""
-    row = connection.execute(_PUBLISHED, {"id": change.id}).first()
     found: Any = None
-    if row and row.task:
-        found = load_field(connection, Task, row.task, "published")
-    elif row and row.rejection:
-        found = load_field(connection, Rejection, row.rejection, "published")
+    if chain.task:
+        found = load_field(connection, Task, chain.task, "published")
+    elif chain.rejection:
+        found = load_field(connection, Rejection, chain.rejection, "published")
     return PublishedVerdict.model_validate(found) if found else None
 
 
-def _load_tags(connection: Connection, change: str) -> dict[str, Any] | None:
-    """Return the tags of a change (id), or None for one mined before tags existed."""
-    found = read_records(connection, Tags, connection.execute(_TAGS_OF, {"id": change}).all())
-    return found[0].model_dump(mode="json", exclude={"parent", "name"}) if found else None
+def _dump_tags(connection: Connection, chain: Any) -> dict[str, Any] | None:
+    """Return the tags in a row of a chain, or None for a change mined before tags existed."""
+    if chain.tags is None:
+        return None
+    return read_record(connection, Tags, chain.tags, chain.tags_body).model_dump(
+        mode="json", exclude={"parent", "name"}
+    )
 
 
-def _load_verdict(connection: Connection, verification: str) -> dict[str, Any] | None:
-    """Return the newest verdict on a verification (id), or None for an unjudged one."""
-    found = read_records(connection, Verdict, connection.execute(_VERDICT_OF, {"id": verification}).all())
-    return found[0].model_dump(mode="json", exclude=_CHAIN_FIELDS) if found else None
+def _dump_verdict(connection: Connection, chain: Any) -> dict[str, Any] | None:
+    """Return the verdict in a row of a chain, or None for an unjudged one."""
+    if chain.verdict is None:
+        return None
+    return read_record(connection, Verdict, chain.verdict, chain.verdict_body).model_dump(
+        mode="json", exclude=_CHAIN_FIELDS
+    )
+
+
+def _list_known(*keys: str | None) -> list[str]:
+    """Return the ids that are not None, each once."""
+    return list(dict.fromkeys(key for key in keys if key))
 
 
 _CHAIN_FIELDS = {"parent", "candidate", "name"}
-_VERDICT_OF = text("SELECT id, body FROM verdict WHERE parent = :id ORDER BY seq DESC LIMIT 1")
-_VERIFIED = text("SELECT verification FROM changes WHERE pull_request = :id")
-_TAGS_OF = text("SELECT g.id, g.body FROM changes h JOIN tagging g ON g.id = h.tags WHERE h.pull_request = :id")
 
 
 def find_rejection_log(store: Store, change: PullRequest) -> str | None:

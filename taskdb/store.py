@@ -314,12 +314,19 @@ def fetch_tuples(connection: Connection, query: Any) -> Any:
 
 def read_records(connection: Connection, kind: type[R], rows: Sequence[Any]) -> list[R]:
     """Return the records of rows with `id` and `body`; ids are the stored ones, whatever fields were added since."""
-    records = []
-    for row, data in zip(rows, unpack_bodies(connection, [row.body for row in rows]), strict=True):
-        record = kind.model_validate(data)
-        record.__dict__["id"] = row.id
-        records.append(record)
-    return records
+    unpacked = unpack_bodies(connection, [row.body for row in rows])
+    return [_make_record(kind, row.id, data) for row, data in zip(rows, unpacked, strict=True)]
+
+
+def read_record(connection: Connection, kind: type[R], key: str, body: bytes) -> R:
+    """Return the record of an id and a body."""
+    return _make_record(kind, key, unpack_bodies(connection, [body])[0])
+
+
+def _make_record(kind: type[R], key: str, data: Mapping[str, Any]) -> R:
+    record = kind.model_validate(data)
+    record.__dict__["id"] = key
+    return record
 
 
 def load_record(connection: Connection, kind: type[R], key: str) -> R:

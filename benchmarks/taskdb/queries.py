@@ -171,7 +171,7 @@ def _list_lists(store: Store, sample: Samples) -> list[Query]:
 
 def _list_single(store: Store, artifacts: Artifacts, sample: Samples) -> list[Query]:
     def show(word: str) -> object:
-        return queries.show_task(store, artifacts, queries.resolve_task(store, word))
+        return queries.look_up_task(store, artifacts, word)
 
     def show_by_hand(condition: str, word: str, execute: Execute) -> object:
         listed = execute(f"SELECT * FROM task_listing WHERE {condition}", {"word": word, "end": word + "g"})  # noqa: S608
@@ -230,7 +230,7 @@ def _list_single(store: Store, artifacts: Artifacts, sample: Samples) -> list[Qu
         ),
         Query(
             name="why NAME",
-            ours=lambda: queries.explain_change(store, queries.resolve_change(store, sample.change)),
+            ours=partial(queries.look_up_change, store, sample.change),
             by_hand=explain_by_hand,
         ),
         Query(

@@ -192,7 +192,7 @@ def show_task(task: IdArgument, as_json: JsonOption = False, *, settings: Settin
     Example: mergemill tasks show pallets__flask-5063.bugfix
     """
     with Store.open(settings.db, create=False) as store:
-        details = queries.show_task(store, Artifacts(settings.artifact_dir), queries.resolve_task(store, task))
+        _, details = queries.look_up_task(store, Artifacts(settings.artifact_dir), task)
     if as_json:
         output.print_json(details)
     else:

@@ -38,8 +38,7 @@ def why(
     Example: mergemill why pallets__flask-5063 --log
     """
     with Store.open(settings.db, create=False) as store:
-        pull_request = queries.resolve_change(store, change)
-        report = queries.explain_change(store, pull_request)
+        pull_request, report = queries.look_up_change(store, change)
         log_hash = queries.find_rejection_log(store, pull_request)
         transcript = find_transcript(store, pull_request)
     if log:

@@ -99,8 +99,8 @@ def make_router(context: WebContext) -> APIRouter:
     @router.get("/tasks/{name:path}", summary="Show a task")
     def show_task(name: str) -> DataResponse:
         """Return all fields of a task, as `mergemill tasks show --json` prints them."""
-        task = queries.resolve_task(context.store, name)
-        return DataResponse(queries.show_task(context.store, context.artifacts, task))
+        _, details = queries.look_up_task(context.store, context.artifacts, name)
+        return DataResponse(details)
 
     @router.get("/funnel", response_model=FunnelCounts, summary="Count changes by stage")
     def count_funnel(
@@ -112,8 +112,8 @@ def make_router(context: WebContext) -> APIRouter:
     @router.get("/why/{name:path}", summary="Show a change")
     def explain_change(name: str) -> DataResponse:
         """Return every stage, attempt and rejection of one change, as `mergemill why --json` prints them."""
-        change = queries.resolve_change(context.store, name)
-        return DataResponse(queries.explain_change(context.store, change))
+        _, report = queries.look_up_change(context.store, name)
+        return DataResponse(report)
 
     @router.get("/runs", response_model=RunList, summary="List runs")
     def show_runs() -> DataResponse:

@@ -156,8 +156,7 @@ def show_runs(context: WebContext, request: Request) -> Response:
 
 def show_task(context: WebContext, request: Request) -> Response:
     """Show one task with everything known of it."""
-    task = queries.resolve_task(context.store, request.path_params["name"])
-    details = queries.show_task(context.store, context.artifacts, task)
+    task, details = queries.look_up_task(context.store, context.artifacts, request.path_params["name"])
     records = page_queries.load_task_records(context.store, task)
     row = page_queries.load_task_row(context.store, task) or {}
     quotes = [finding.quote for finding in _get_findings(records.verdict, QuoteSource.STATEMENT)]
@@ -213,8 +212,7 @@ def _get_findings(verdict: Verdict | None, source: QuoteSource) -> list[Any]:
 
 def show_change(context: WebContext, request: Request) -> Response:
     """Show every stage, attempt and rejection of one change."""
-    change = queries.resolve_change(context.store, request.path_params["name"])
-    report = queries.explain_change(context.store, change)
+    change, report = queries.look_up_change(context.store, request.path_params["name"])
     records = page_queries.load_change_records(context.store, change)
     values = {
         "active": "funnel",

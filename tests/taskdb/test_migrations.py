@@ -134,7 +134,7 @@ def test_the_certified_task_is_still_listed_and_explained(old: str) -> None:
     with Store.open(old) as store:
         (row,) = queries.list_tasks(store, queries.TaskFilters(status="certified"))
         assert row["name"] == "ada__greet-1.bugfix"
-        explained = queries.explain_change(store, queries.resolve_change(store, "ada__greet-1"))
+        _, explained = queries.look_up_change(store, "ada__greet-1")
         assert [event["stage"] for event in explained["events"]] == [
             "mine",
             "build",

@@ -208,7 +208,7 @@ def test_a_task_is_shown_with_its_patches_and_parents(db: str, tmp_path: Path) -
     with Store.open(db) as store:
         store.add_mined_changes((pull, candidate, 0.1))
         store.add(environment, verification, task)
-        shown = queries.show_task(store, artifacts, task)
+        shown = queries.look_up_task(store, artifacts, task.id)[1]
     assert (shown["patch"], shown["test_patch"]) == ("gold\n", "test \udcff\n")
     assert shown["FAIL_TO_PASS"] == ["tests/test_greet.py::test_new"]
     assert shown["parents"] == [verification.id, environment.id, candidate.id, pull.id]
@@ -227,7 +227,7 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         rejection = records.make_rejection(environment, Stage.VERIFY, "flaky", published=verdict)
         done = StageResult(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
         store.add_stage_results(done)
-        story = queries.explain_change(store, queries.resolve_change(store, "ada__greet-1"))
+        _, story = queries.look_up_change(store, "ada__greet-1")
     assert set(story) == {"name", "source", "events", "attempts", "tasks", "published", "tags", "verdict"}
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [
         ("mine", True, None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from taskdb import readonly
-from taskdb.queries import TaskFilters, compute_funnel_by, explain_change, list_tasks
+from taskdb.queries import TaskFilters, compute_funnel_by, list_tasks, look_up_change
 from taskdb.records import Candidate, PullRequest, Stage
 from taskdb.store import Store
 from taskdb.tags import ChangeKind, Tags
@@ -53,7 +53,7 @@ def test_tasks_are_found_by_any_kind_of_their_change_and_the_funnel_counts_by_ki
         )
         found = {kind: list_tasks(store, TaskFilters(change_kind=kind)) for kind in ("logging", "ci")}
         by_kind = compute_funnel_by(store, "change_kind")
-        shown = explain_change(store, pull)["tags"]
+        shown = look_up_change(store, pull.id)[1]["tags"]
     assert [row["id"] for row in found["logging"]] == [task.id]
     assert found["ci"] == []
     assert [(row["change_kind"], row["mined"], row["task"]) for row in by_kind] == [("ci", 1, 0), ("feature", 1, 1)]
