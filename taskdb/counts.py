@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
 
+from taskdb.batches import fetch_tuples
 from taskdb.records import Stage
 
 Row = Mapping[str, Any]
@@ -132,7 +133,7 @@ def read_task_counts(connection: Connection, facet: str) -> dict[str, int]:
 def read_facet_counts(connection: Connection, facets: Sequence[str]) -> dict[str, dict[str, int]]:
     """Return facet -> value -> number of tasks, simulated ones excluded."""
     found: dict[str, dict[str, int]] = {facet: {} for facet in facets}
-    for facet, value, n in connection.execute(_READ_FACETS, {"facets": list(facets)}):
+    for facet, value, n in fetch_tuples(connection, _READ_FACETS, {"facets": list(facets)}):
         found[facet][value] = n
     return found
 

@@ -11,9 +11,10 @@ from sqlalchemy import select, text
 
 from taskdb import counts
 from taskdb.audits import Audit
+from taskdb.batches import fetch_tuples
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Rejection, Task, Verification
 from taskdb.selection import TASKS, TaskFilters
-from taskdb.store import Store, fetch_tuples
+from taskdb.store import Store
 from taskdb.verdicts import Verdict
 
 MAX_COUNTED = 5000

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Engine, Row, bindparam, select, text
+from sqlalchemy import Connection, Engine, Row, bindparam, select, text
 
 from core.closable import Closable
 from core.errors import InputError
@@ -302,14 +302,6 @@ _DERIVED = text("""SELECT change, kind, task, certificate, reason FROM derivatio
 
 def _collect_ids(rows: Iterable[tuple[Row[Any], PendingWork]], column: str) -> list[str]:
     return [key for row, _ in rows if (key := getattr(row, column)) is not None]
-
-
-def fetch_tuples(connection: Connection, query: Any) -> Any:
-    """Return the rows of a query as the driver's tuples, one after the other.
-
-    Of a million rows that are only counted these are enough: an object for each takes longer than reading it.
-    """
-    return cast("CursorResult[Any]", connection.execute(query)).cursor
 
 
 def read_records(connection: Connection, kind: type[R], rows: Sequence[Any]) -> list[R]:

@@ -9,9 +9,10 @@ from typing import Any
 from sqlalchemy import Select, func, select
 
 from taskdb import counts
+from taskdb.batches import fetch_tuples
 from taskdb.columns import DERIVATION_LISTING as _LISTED
 from taskdb.records import Kind
-from taskdb.store import Store, fetch_tuples
+from taskdb.store import Store
 
 
 def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:

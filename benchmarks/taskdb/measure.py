@@ -76,19 +76,21 @@ def read_processor_seconds() -> float:
 def time_in_turn(
     functions: Sequence[Callable[[], object]], repetitions: int, clock: Clock = time.perf_counter
 ) -> list[float]:
-    """Return the median seconds of each function, run in turn; the first round warms up unless it is slow."""
+    """Return the median seconds of each function, run in turn.
+
+    A round before warms up: it reads from the disk what the first function needs, and the others would find in memory.
+    """
+    for function in functions:
+        function()
     seconds: list[list[float]] = [[] for _ in functions]
     started = clock()
-    for number in range(repetitions + 1):
+    for _ in range(repetitions):
         for spent, function in zip(seconds, functions, strict=True):
             begun = clock()
             function()
             spent.append(clock() - begun)
         if clock() - started > MOST_SECONDS:
             break
-        if number == 0:
-            for spent in seconds:
-                spent.clear()
     return [statistics.median(spent) for spent in seconds]
 
 
