@@ -20,9 +20,10 @@ from typing import Any
 
 import zstandard
 from pydantic_core import from_json
-from sqlalchemy import Connection, bindparam, text
+from sqlalchemy import Connection, text
 
 from core.errors import InputError
+from taskdb.batches import KeyedQuery, split_batches
 
 Json = dict[str, Any]
 REFERENCE = "$list"
@@ -79,6 +80,27 @@ def decompress_body(packed: bytes) -> bytes:
         return _get_decompressor(packed[0]).decompress(packed[1:])
     except zstandard.ZstdError as error:
         raise InputError(f"a record is damaged: {error}", advice="restore the database from a copy") from error
+
+
+def decompress_bodies(packed: Sequence[bytes]) -> list[bytes]:
+    """Return the JSON of many bodies in their order; errors as in `decompress_body`.
+
+    They are decompressed in one call, during which other threads run.
+    """
+    numbers = {one[:1] for one in packed}
+    if len(numbers) != 1 or (number := int.from_bytes(numbers.pop(), "big")) not in DICTIONARIES:
+        return [decompress_body(one) for one in packed]
+    try:
+        return _decompress_many(_get_decompressor(number), [one[1:] for one in packed])
+    except zstandard.ZstdError:
+        return [decompress_body(one) for one in packed]
+
+
+def _decompress_many(decompressor: zstandard.ZstdDecompressor, frames: Sequence[bytes]) -> list[bytes]:
+    if not frames:
+        return []
+    found = decompressor.multi_decompress_to_buffer(list(frames))
+    return [found[place].tobytes() for place in range(len(found))]
 
 
 def unpack_bodies(connection: Connection, packed: Iterable[bytes]) -> list[Json]:
@@ -152,7 +174,7 @@ def store_lists(connection: Connection, batch: ListBatch, bases: dict[str, ListB
         bases: repository -> a list of it, for several calls in one transaction.
     """
     bases = {} if bases is None else bases
-    known = {row.id for row in _execute(connection, _KNOWN, sorted(batch.lists))}
+    known = {key for part in split_batches(sorted(batch.lists), _PART) for (key,) in _KNOWN.fetch(connection, part)}
     for key, (group, content) in sorted(batch.lists.items()):
         if key in known:
             continue
@@ -190,16 +212,25 @@ def load_lists(connection: Connection, keys: Sequence[str]) -> dict[str, list[An
 
 def load_list_contents(connection: Connection, keys: Sequence[str]) -> dict[str, bytes]:
     """Return hash -> JSON of a list; errors as in `load_lists`."""
-    plain = _get_decompressor(0)
-    found = {
-        row.id: plain.decompress(row.content)
-        if row.base is None
-        else plain.decompress_content_dict_chain([bytes(row.base), bytes(row.content)])
-        for row in _execute(connection, _LISTS, keys)
-    }
+    found = dict[str, bytes]()
+    for part in split_batches(keys, _PART):
+        rows = _LISTS.fetch(connection, part)
+        # a base is read and unpacked once for all lists that are its differences
+        bases = {
+            seq: _make_decompressor(_make_dictionary(_unpack_list(content))) for key, seq, content in rows if not key
+        }
+        differences = [(key, base, content) for key, base, content in rows if key and base is not None]
+        found |= {key: bases[base].decompress(content) for key, base, content in differences}
+        whole = [(key, content) for key, base, content in rows if key and base is None]
+        contents = _decompress_many(_get_decompressor(0), [content for _, content in whole])
+        found |= zip((key for key, _ in whole), contents, strict=True)
     if missing := set(keys) - set(found):
         raise InputError(f"{len(missing)} lists of tests are missing", advice="restore the database from a copy")
     return found
+
+
+def _unpack_list(content: bytes) -> bytes:
+    return _get_decompressor(0).decompress(content)
 
 
 def collect_references(packed: bytes) -> set[str]:
@@ -207,22 +238,15 @@ def collect_references(packed: bytes) -> set[str]:
     return {key for _, _, key in _find_references(json.loads(decompress_body(packed)))}
 
 
-def _prepare(query: str) -> Any:
-    return text(query).bindparams(bindparam("keys", expanding=True))
-
-
-_KNOWN = _prepare("SELECT id FROM test_list WHERE id IN :keys")
-_LISTS = _prepare("""SELECT l.id, b.content AS base, l.content FROM test_list l LEFT JOIN test_list b ON b.seq = l.base
-                     WHERE l.id IN :keys""")
+_KNOWN = KeyedQuery("SELECT id FROM test_list WHERE id IN :keys")
+_LISTS = KeyedQuery("""WITH wanted AS (SELECT id, base, content FROM test_list WHERE id IN :keys)
+                       SELECT id, base, content FROM wanted
+                       UNION ALL SELECT NULL, seq, content FROM test_list WHERE seq IN (SELECT base FROM wanted)""")
+"""The lists, and behind them the bases without an id."""
 _BASE = text("SELECT seq, content FROM test_list WHERE repo = :repo AND base IS NULL ORDER BY seq DESC LIMIT 1")
 _ADD = text("""INSERT INTO test_list (id, repo, base, content) VALUES (:id, :repo, :base, :content)
                ON CONFLICT (id) DO NOTHING RETURNING seq""")
 _PART = 500
-
-
-def _execute(connection: Connection, query: Any, keys: Sequence[Any]) -> Iterable[Any]:
-    for start in range(0, len(keys), _PART):
-        yield from connection.execute(query, {"keys": list(keys[start : start + _PART])})
 
 
 def _extract_lists(data: Any, group: str, lists: ListBatch) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Subquery, TextClause, bindparam, column, text
 
-from taskdb.batches import split_batches
+from taskdb.batches import KeyedQuery, split_batches
 from taskdb.bodies import decompress_body, parse_json
 from taskdb.records import Record, Task
 
@@ -43,14 +43,14 @@ _FIND_POSTGRESQL = text("""SELECT task, -ts_rank(words, CAST(:words AS tsquery))
                            WHERE words @@ CAST(:words AS tsquery)""")
 _PART = 500
 _BODIES = text("SELECT seq, body FROM task WHERE seq > :last ORDER BY seq LIMIT :most")
-_BODIES_OF = text("SELECT seq, body FROM task WHERE seq IN :keys").bindparams(bindparam("keys", expanding=True))
+_BODIES_OF = KeyedQuery("SELECT seq, body FROM task WHERE seq IN :keys")
 _SEQS = text("SELECT id, seq FROM task WHERE id IN :keys").bindparams(bindparam("keys", expanding=True))
 
 
 def read_statements(connection: Connection, tasks: Sequence[int]) -> Iterator[tuple[int, str]]:
     """Yield `seq` and problem statement of tasks (`seq`); the rest of their records is not read."""
     for keys in split_batches(tasks, _PART):
-        for seq, body in connection.execute(_BODIES_OF, {"keys": keys}):
+        for seq, body in _BODIES_OF.fetch(connection, keys):
             yield seq, parse_json(decompress_body(body))["problem_statement"]
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, select
 
-from taskdb.bodies import REFERENCE, decompress_body, load_list_contents, parse_apart, parse_json
+from taskdb.batches import KeyedQuery, stream_parts
+from taskdb.bodies import REFERENCE, decompress_bodies, load_list_contents, parse_apart, parse_json
 from taskdb.collation import ByteOrder
 from taskdb.columns import TASK_COLUMNS, TASK_LISTING
-from taskdb.record_tables import get_record_clause
 from taskdb.records import Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
@@ -69,15 +69,15 @@ def iter_task_columns(
     columns = (TASK_LISTING.c[name] for name in ("task", *TASK_COLUMNS))
     query = filters.apply(select(*columns), dict(TASK_LISTING.c)).order_by(*by_name).limit(most)
     with store.read_transaction() as connection:
-        rows = connection.execution_options(yield_per=size).execute(query)
-        for part in rows.partitions(size):
+        for part in stream_parts(connection, query, size):
             keys, *listed = zip(*part, strict=True)
             yield _read_bodies(connection, keys, dict(zip(TASK_COLUMNS, listed, strict=True)))
 
 
 def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, Sequence[Any]]) -> TaskColumnBatch:
-    bodies: dict[int, Any] = dict(map(tuple, connection.execute(_BODIES, {"keys": keys})))
-    data, texts = zip(*(parse_apart(decompress_body(bodies[key]), JSON_FIELDS) for key in keys), strict=True)
+    packed: dict[int, bytes] = dict(_BODIES.fetch(connection, keys))
+    bodies = decompress_bodies([packed[key] for key in keys])
+    data, texts = zip(*(parse_apart(body, JSON_FIELDS) for body in bodies), strict=True)
     try:
         columns: list[Sequence[Any]] = list(zip(*map(_GET_TEXTS, data), strict=True))
     except KeyError:  # a body from before one of these fields
@@ -99,8 +99,7 @@ _DEFAULTS = {
     if name in (*TEXT_FIELDS, *LIST_FIELDS)
 }
 """Values of fields that were added later than a body."""
-_TASK = get_record_clause(Task)
-_BODIES = select(_TASK.c.seq, _TASK.c.body).where(_TASK.c.seq.in_(bindparam("keys", expanding=True)))
+_BODIES = KeyedQuery("SELECT seq, body FROM task WHERE seq IN :keys")
 
 
 def _build_lists(column: Sequence[Any], contents: Mapping[str, bytes], *, pairs: bool) -> ListColumn:

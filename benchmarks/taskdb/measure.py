@@ -35,7 +35,7 @@ Clock = Callable[[], float]
 MOST_SECONDS = 8.0
 """Further repetitions of a query begin within this time."""
 BATCH = 500
-EXPORTED = 4000
+EXPORTED = 20_000
 """Rows of the measured export."""
 
 

@@ -90,6 +90,21 @@ def test_a_damaged_body_is_named() -> None:
     assert json.loads(bodies.decompress_body(whole)) == {"a": 1}, "the decompressor is kept, and works on"
 
 
+def test_many_bodies_are_each_what_they_are_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = [json.dumps({"name": f"task {n}", "text": "x" * n}).encode() for n in (0, 1, 5000)]
+    newest = [bodies.compress_body(content) for content in contents]
+    monkeypatch.setattr(bodies, "_NEWEST", 0)
+    older = [bodies.compress_body(content) for content in contents]
+    assert [body[0] for body in (newest[0], older[0])] == [1, 0]
+    assert bodies.decompress_bodies([]) == []
+    for packed in (newest, older, [newest[0], older[1], newest[2]]):
+        assert bodies.decompress_bodies(packed) == contents
+    for damaged, problem in ((newest[1][:-2], "damaged"), (b"\x07abc", "cannot be read"), (b"", "cannot be read")):
+        for packed in ([newest[0], damaged], [damaged]):
+            with pytest.raises(InputError, match=problem):
+                bodies.decompress_bodies(packed)
+
+
 def test_threads_compress_and_decompress_at_once() -> None:
     contents = [random.Random(number).randbytes(100_000).hex().encode() for number in range(16)]
     with ThreadPoolExecutor(8) as threads:
