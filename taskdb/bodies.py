@@ -92,7 +92,7 @@ def decompress_bodies(packed: Sequence[bytes]) -> list[bytes]:
         return [decompress_body(one) for one in packed]
     try:
         return _decompress_many(_get_decompressor(number), [one[1:] for one in packed])
-    except zstandard.ZstdError:
+    except (zstandard.ZstdError, ValueError):  # the error of the damaged one
         return [decompress_body(one) for one in packed]
 
 
