@@ -211,22 +211,29 @@ def load_lists(connection: Connection, keys: Sequence[str]) -> dict[str, list[An
 
 
 def load_list_contents(connection: Connection, keys: Sequence[str]) -> dict[str, bytes]:
-    """Return hash -> JSON of a list; errors as in `load_lists`."""
+    """Return hash -> JSON of a list.
+
+    Raises:
+        InputError: one is missing or damaged.
+    """
     found = dict[str, bytes]()
     for part in split_batches(keys, _PART):
-        rows = _LISTS.fetch(connection, part)
-        # a base is read and unpacked once for all lists that are its differences
-        bases = {
-            seq: _make_decompressor(_make_dictionary(_unpack_list(content))) for key, seq, content in rows if not key
-        }
-        differences = [(key, base, content) for key, base, content in rows if key and base is not None]
-        found |= {key: bases[base].decompress(content) for key, base, content in differences}
-        whole = [(key, content) for key, base, content in rows if key and base is None]
-        contents = _decompress_many(_get_decompressor(0), [content for _, content in whole])
-        found |= zip((key for key, _ in whole), contents, strict=True)
+        try:
+            found |= _unpack_lists(_LISTS.fetch(connection, part))
+        except (zstandard.ZstdError, ValueError) as error:
+            advice = "restore the database from a copy"
+            raise InputError(f"a list of tests is damaged: {error}", advice=advice) from error
     if missing := set(keys) - set(found):
         raise InputError(f"{len(missing)} lists of tests are missing", advice="restore the database from a copy")
     return found
+
+
+def _unpack_lists(rows: Sequence[tuple[Any, ...]]) -> dict[str, bytes]:
+    """Return hash -> JSON of the rows of _LISTS. A base is unpacked once for all lists that are its differences."""
+    bases = {base: _make_decompressor(_make_dictionary(_unpack_list(one))) for key, base, one in rows if not key}
+    differences = {key: bases[base].decompress(one) for key, base, one in rows if key and base is not None}
+    whole = {key: one for key, base, one in rows if key and base is None}
+    return differences | dict(zip(whole, _decompress_many(_get_decompressor(0), list(whole.values())), strict=True))
 
 
 def _unpack_list(content: bytes) -> bytes:

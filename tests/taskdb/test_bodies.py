@@ -121,6 +121,16 @@ def test_a_missing_list_is_named(tmp_path: Path) -> None:
             store.get(Task, task.id)
 
 
+def test_a_damaged_list_is_named(tmp_path: Path) -> None:
+    with Store.open(make_url(tmp_path)) as store:
+        task = add_tasks(store, 1, TESTS)
+        for damage in ("x'00ff'", "substr(content, 1, length(content) - 2)"):
+            with store.write_transaction() as connection:
+                connection.exec_driver_sql(f"UPDATE test_list SET content = {damage}")  # noqa: S608 - ours
+            with pytest.raises(InputError, match="a list of tests is damaged"):
+                store.get(Task, task.id)
+
+
 def list_nested_names(model: type[BaseModel]) -> set[str]:
     """Return the names of the fields of all parts of a record, at any depth."""
     found: set[str] = set()
