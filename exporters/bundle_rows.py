@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from core.toml import parse_toml
+from core.toml import as_table, parse_toml
 from exporters.bundle_records import RECORD_FOLDER
+from exporters.harbor_dataset import ORGANIZATION, compute_digest
 from exporters.item import make_folder_name
 
 MAX_ROW_BYTES = 1 << 30
@@ -25,9 +26,8 @@ def check_rows(folder: Path, content: Mapping[str, Any]) -> list[str]:
         check = _CHECKS.get(parts.name) or _CHECKS.get(parts.suffix)
         if check and parts.parts[0] != RECORD_FOLDER:
             problems += [f"{path}: {problem}" for problem in check(folder / path)]
-    if content.get("format") == "swebench":
-        problems += _check_swebench(folder, content)
-    return problems
+    check_whole = _WHOLE_CHECKS.get(str(content.get("format")))
+    return [*problems, *check_whole(folder, content)] if check_whole else problems
 
 
 def _read_rows(path: Path) -> Iterator[tuple[int, Any]]:
@@ -89,6 +89,52 @@ def _check_swebench(folder: Path, content: Mapping[str, Any]) -> Iterator[str]:
         seen.add(name)
 
 
+def _check_harbor(folder: Path, content: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where the files from which Harbor learns of the tasks differ from the tasks of the manifest."""
+    folders = [make_folder_name(row["name"]) for row in content["tasks"]]
+    hashes = dict[str, list[tuple[str, str]]]()
+    for path, digest in sorted(content["files"].items()):
+        name, _, rest = path.partition("/")
+        hashes.setdefault(name, []).append((rest, digest))
+    digests = {f"{ORGANIZATION}/{name}": f"sha256:{compute_digest(hashes.get(name, ()))}" for name in folders}
+    yield from _compare(folder / "dataset.toml", "digest", digests, _read_dataset)
+    paths = {f"{ORGANIZATION}/{name}": name for name in folders}
+    yield from _compare(folder / "registry.json", "path", paths, _read_registry)
+
+
+def _compare(path: Path, key: str, expected: Mapping[str, str], read: Callable[[Path], Iterator[Any]]) -> Iterator[str]:
+    """Yield where the tables of tasks in a file (`name` and `key`) differ from name -> value."""
+    file = path.name
+    try:
+        tables = [as_table(table) for table in read(path)]
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
+        yield f"{file}: it cannot be read: {str(error)[:200]!r}"
+        return
+    seen = set[str]()
+    for table in tables:
+        name, value = str(table.get("name")), str(table.get(key))
+        if name in seen or name not in expected:
+            yield f"{file}: {name[:200]!r} is no task of the manifest, or is named twice"
+        elif value != expected[name]:
+            yield f"{file}: the {key} of {name} is {value[:200]!r}, not {expected[name]!r}"
+        seen.add(name)
+    yield from (f"{file}: {name} is missing" for name in expected if name not in seen)
+
+
+def _read_dataset(path: Path) -> Iterator[Any]:
+    """Yield the tasks of dataset.toml. Each is a document of its own: those of a million are too large for one."""
+    for part in path.read_text(encoding="utf-8").split(_TASK_HEAD)[1:]:
+        yield parse_toml(part)
+
+
+_TASK_HEAD = "\n[[tasks]]\n"
+
+
+def _read_registry(path: Path) -> Iterator[Any]:
+    [dataset] = json.loads(path.read_bytes())
+    yield from dataset["tasks"]
+
+
 def _is_list_of_texts(text: str) -> bool:
     try:
         value = json.loads(text)
@@ -103,3 +149,8 @@ _CHECKS: Mapping[str, Callable[[Path], Iterator[str]]] = {
     "task.toml": _check_task_toml,
 }
 """Suffix or name of a file -> its check."""
+_WHOLE_CHECKS: Mapping[str, Callable[[Path, Mapping[str, Any]], Iterator[str]]] = {
+    "swebench": _check_swebench,
+    "harbor": _check_harbor,
+}
+"""Format -> check of its files against one another."""

@@ -11,7 +11,7 @@ import io
 import json
 import tarfile
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -64,7 +64,7 @@ class DatasetWriter:
         """Add the finished folder of a task."""
         folder = self._folder / name
         files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda p: _get_path(p, folder))
-        digest = compute_digest(files, folder, self._hasher)
+        digest = compute_digest((_get_path(path, folder), self._hasher.hash(path)) for path in files)
         self._version.update(digest.encode())
         self._entries.write(f"{name} {digest}\n")
         if self._with_parquet:
@@ -118,11 +118,11 @@ def _open_text(path: Path) -> Iterator[IO[str]]:
     path.chmod(0o644)
 
 
-def compute_digest(files: Sequence[Path], folder: Path, hasher: FileHasher) -> str:
-    """Return the digest of a task's files, sorted by their paths."""
+def compute_digest(files: Iterable[tuple[str, str]]) -> str:
+    """Return the digest of a task's files, given as (path in its folder, sha256) and sorted."""
     found = hashlib.sha256()
-    for path in files:
-        found.update(f"{_get_path(path, folder)}\0{hasher.hash(path)}\n".encode())
+    for path, digest in files:
+        found.update(f"{path}\0{digest}\n".encode())
     return found.hexdigest()
 
 
