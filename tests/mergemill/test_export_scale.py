@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import logging
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from exporters.export_format import ExportFormat
 from exporters.item import ExportItem
 from mergemill import bundles
 from mergemill.families import FamilyIndex
-from mergemill.progress import CountProgress, MessageCountProgress
+from mergemill.progress import CountProgress, LiveCountProgress, MessageCountProgress, make_count_progress
 from mergemill.services import make_services
 from taskdb.records import Kind, Task
 from taskdb.selection import TaskFilters
@@ -107,3 +108,25 @@ def test_the_progress_of_an_export_counts_the_tasks_that_are_written(tmp_path: P
     assert (progress.n_finished, progress.total) == (3, 3)
     lines = err.getvalue().splitlines()
     assert lines[0] == "mergemill: 1 min 20 s   2 of 3 tasks   about 40 s left"
+
+
+@pytest.mark.parametrize(
+    ("level", "is_terminal", "kind"),
+    [
+        (logging.ERROR, True, CountProgress),
+        (logging.ERROR, False, CountProgress),
+        (logging.WARNING, True, LiveCountProgress),
+        (logging.WARNING, False, MessageCountProgress),
+    ],
+)
+def test_progress_suits_standard_error(
+    monkeypatch: pytest.MonkeyPatch, level: int, is_terminal: bool, kind: type[CountProgress]
+) -> None:
+    before = logging.getLogger().level
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
+    logging.getLogger().setLevel(level)
+    try:
+        assert type(make_count_progress("task", 3)) is kind
+    finally:
+        logging.getLogger().setLevel(before)
