@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,21 @@ def test_a_link_in_a_harbor_folder_is_not_followed(tmp_path: Path) -> None:
     ((_, row),) = read_rows(tmp_path / "set", "harbor")
     assert isinstance(row, InputError)
     assert "is a link" in str(row)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "large"])
+def test_a_file_in_a_harbor_folder_that_could_not_be_read_is_refused(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "set" / "one" / "tests").mkdir(parents=True)
+    (tmp_path / "set" / "one" / "task.toml").write_text("")
+    row_file = tmp_path / "set" / "one" / "tests" / "config.json"
+    if kind == "pipe":
+        os.mkfifo(row_file)
+    else:
+        row_file.touch()
+        os.truncate(row_file, 1 << 41)
+    ((_, row),) = read_rows(tmp_path / "set", "harbor")
+    assert isinstance(row, InputError)
+    assert "config.json is not a file that can be read" in str(row)
 
 
 @pytest.mark.parametrize("key", ["a." * 100_000 + "a = 1", '"a".' * 100_000 + "a = 1", "[" * 100_000])
