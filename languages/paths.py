@@ -77,6 +77,11 @@ def is_benchmark(path: str) -> bool:
     return not is_test_path(path) and _join_patterns(list_benchmark_patterns()).search(path) is not None
 
 
+def is_part_of_tests(path: str) -> bool:
+    """Return whether `path` belongs to the test half of a change and is no file of benchmarks alone."""
+    return is_protected(path) and not is_benchmark(path)
+
+
 def is_config(path: str) -> bool:
     """Return whether `path` may contain test runner configuration among other settings."""
     return _join_patterns(list_config_patterns()).search(path) is not None

@@ -6,7 +6,7 @@ import re
 from itertools import takewhile
 
 from core.config import Settings
-from languages.paths import is_benchmark, is_protected, is_source, is_test_file
+from languages.paths import is_part_of_tests, is_protected, is_source, is_test_file
 from languages.registry import LANGUAGES, detect_language
 from miner.changes import Change, FileChange
 from miner.tags.tag import is_primarily_performance, tag_text
@@ -63,7 +63,7 @@ def is_performance_only(change: Change) -> bool:
     Benchmarks may be: they measure the change and check nothing.
     """
     request = change.pull_request
-    touches_tests = any(is_protected(path) and not is_benchmark(path) for path in change.paths)
+    touches_tests = any(map(is_part_of_tests, change.paths))
     if request.shape in (Shape.INSTANCE, Shape.RELEASE) or touches_tests:
         return False
     kinds, _ = tag_text(request.title, request.body or request.problem_statement, request.labels)

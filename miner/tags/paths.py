@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from languages.paths import is_benchmark, is_protected
+from languages.paths import is_part_of_tests
 from taskdb.tags import ChangeKind as K
 
 PATH_CLASSES: tuple[tuple[K, str], ...] = (
@@ -86,7 +86,7 @@ _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in PATH_CLASSES)
 @lru_cache(maxsize=50_000)
 def classify_path(path: str) -> str:
     """Return the kind whose pattern matches `path`, or `source`."""
-    if is_protected(path) and not is_benchmark(path):
+    if is_part_of_tests(path):
         return K.CI if _PATTERNS[0][1].search(path) else K.TEST
     return next((kind for kind, pattern in _PATTERNS if pattern.search(path)), SOURCE)
 

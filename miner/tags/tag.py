@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from languages.paths import is_benchmark, is_protected, is_source
+from languages.paths import is_part_of_tests, is_source
 from languages.registry import detect_file_language
 from miner.changes import Change
 from miner.tags.diffs import differ_only_in_annotations, find_line_signs, list_source_lines
@@ -88,13 +88,12 @@ def _collect_evidence(
 
 
 def _find_change_route(change: Change, kinds: Sequence[Tag], *, same_program: bool) -> Route:
-    paths = [path for path in change.paths if not is_benchmark(path)]
-    sides = {is_protected(path) for path in paths if is_protected(path) or is_source(path)}
+    has_source, has_tests = any(map(is_source, change.paths)), any(map(is_part_of_tests, change.paths))
     return find_route(
         [tag.change_kind for tag in kinds],
-        source_and_tests=len(sides) == 2,
+        source_and_tests=has_source and has_tests,
         same_program=same_program,
-        source_alone=sides == {False},
+        source_alone=has_source and not has_tests,
     )
 
 

@@ -17,7 +17,7 @@ from derivers.criterion import list_benchmarks
 from derivers.mutation.grammars import create_parser, find_grammar
 from derivers.performance import PerformanceMeasurement
 from evaluation.harness import HARNESS_FOLDER
-from languages.paths import is_benchmark, is_protected, is_source, is_test_file
+from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
 from taskdb.lineage import Lineage
 from tests import records
 from tests.helpers import TinyRepo
@@ -163,6 +163,10 @@ def test_files_of_benchmarks_belong_to_no_submission_and_no_run_of_tests() -> No
             False,
             False,
         )
+        assert not is_part_of_tests(path)
+    for path in ("tests/benches/mod.rs", "tests/data.json", "conftest.py"):
+        assert is_part_of_tests(path)
+    assert not is_part_of_tests("src/lib.rs")
     for path in ("src/benches.rs", "benches/speed.py", "tests/benches/mod.rs", "src/lib.rs"):
         assert not is_benchmark(path)
 
