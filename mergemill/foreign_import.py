@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import re
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from backends.index import ScratchIndex
 from backends.overlay import open_patched_commit
 from backends.scratch import DIFF_OPTIONS
 from core.errors import InputError, Transient, make_write_error
+from core.text import escape_line
 from mergemill.services import make_services
 from miner.datasets import read_rows
 from miner.instances import InstanceRow, parse_instance, read_lines
@@ -28,6 +30,8 @@ from miner.instances import InstanceRow, parse_instance, read_lines
 if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
+
+log = logging.getLogger(__name__)
 
 BUG_FORMATS = ("swe-smith",)
 """Formats whose patches inject bugs."""
@@ -129,7 +133,11 @@ def _open_imports(path: Path) -> Iterator[_ImportFile]:
     except OSError as error:
         raise make_write_error(f"cannot write {path.parent}", error, advice="free some space") from error
     with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.warning("waiting for another import into %s", escape_line(str(path)))
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield _ImportFile(path)
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import select
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from backends.clones import CloneStore
 from taskdb.artifacts import Artifacts
 from taskdb.records import Candidate
 from taskdb.store import Store
-from tests.cli import CommandResult, run_mergemill
+from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.helpers import TinyRepo
 
 START = {"pkg.py": "def one():\n    return 2\n", "tests/test_pkg.py": "from pkg import one\n"}
@@ -97,6 +100,22 @@ def test_a_killed_import_is_continued(row: dict[str, object], tmp_path: Path) ->
     other = row | {"instance_id": "acme__widget-2", "patch": str(row["patch"]).replace("return 1", "return 1.0")}
     assert import_rows(tmp_path, "swebench", other).exit_code == 0
     assert sorted(candidate.name for candidate in load_candidates(tmp_path)) == ["acme__widget-1", "acme__widget-2"]
+
+
+def test_an_import_reports_that_it_waits_for_another_one(row: dict[str, object], tmp_path: Path) -> None:
+    assert "waiting" not in import_rows(tmp_path, "swebench", row).stderr
+    imports = tmp_path / "mergemill-store" / "imports" / "tasks.jsonl"
+    command = ["mergemill", "bundle", "import", "rows.jsonl", "--format", "swebench", "--clones", "clones"]
+    with imports.with_suffix(".lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as another import holds it
+        waiting = subprocess.Popen(
+            command, cwd=tmp_path, env=make_command_environment(), stderr=subprocess.PIPE, text=True
+        )
+        assert waiting.stderr
+        select.select([waiting.stderr], [], [], 30)
+        assert waiting.poll() is None
+    assert waiting.communicate()[1].splitlines()[0] == f"mergemill: waiting for another import into {imports}"
+    assert waiting.returncode == 0
 
 
 def test_a_bug_of_swe_smith_is_a_commit_from_which_its_tests_are_missing(repo: TinyRepo, tmp_path: Path) -> None:
