@@ -183,6 +183,17 @@ def run_in_terminal(*arguments: str, cwd: Path, **variables: str) -> str:
     return shown.decode()
 
 
+@pytest.mark.parametrize("columns", ["30", "40", "60"])
+def test_bars_fit_into_a_narrow_terminal(columns: str, tmp_path: Path, tasks: list[Task]) -> None:
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        add_chain(store, 13, repo=f"grace/{'cobol' * 8}")
+    shown = run_in_terminal("tasks", "stats", cwd=tmp_path, NO_COLOR="1", COLUMNS=columns)
+    lines = shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()
+    assert max(map(len, lines)) <= int(columns)
+    bars = {line.split()[0]: line.count("█") for line in lines if "█" in line}
+    assert bars["grace/cobol"] == bars["Ada/Greet"] // 2 > 0
+
+
 def test_stats_are_bars_on_a_terminal(tmp_path: Path, tasks: list[Task]) -> None:
     shown = run_in_terminal("tasks", "stats", cwd=tmp_path)
     assert "\x1b[36m" in shown
