@@ -14,6 +14,7 @@ from mergemill.cli import output
 from mergemill.cli.options import (
     READ_SETTINGS,
     JsonOption,
+    complete_words,
     select_certified,
     split_words,
     with_filters,
@@ -31,7 +32,13 @@ app = typer.Typer(add_completion=False)
 @with_filters
 def export(
     format_name: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help=f"Format of the bundle: {' or '.join(FORMATS)}.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            autocompletion=complete_words(FORMATS),
+            help=f"Format of the bundle: {' or '.join(FORMATS)}.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write the bundle to this folder.")],
     split: Annotated[

@@ -12,7 +12,7 @@ import inspect
 import re
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -26,7 +26,9 @@ from core.config import SECRETS, Settings, describe_settings
 from core.errors import InputError, UsageError
 from mergemill import selections
 from mergemill.cli import output
+from taskdb.records import Kind
 from taskdb.selection import FILTERS, FilterField, TaskFilters, TaskStatus, parse_filters
+from taskdb.tags import ChangeKind
 
 CommandFunction = Callable[..., None]
 
@@ -135,6 +137,10 @@ SETTING_METAVARS = {
 """Metavars that are more specific than the type of the setting."""
 
 
+FILTER_WORDS: Mapping[str, Iterable[str]] = {"kind": Kind, "status": TaskStatus, "change_kind": ChangeKind}
+"""Filters that take some of these words; others have their words in the metavar."""
+
+
 def with_settings(*names: str) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command an option for each of the settings (all, when none is named) in place of `settings`."""
     chosen = sorted(names or [name for name in Settings.model_fields if name not in SECRETS], key=_place_option)
@@ -152,6 +158,21 @@ def with_filters(command: CommandFunction) -> CommandFunction:
     return _replace_parameter("filters", options, _build_filters, command)
 
 
+def complete_words(words: Iterable[str]) -> Callable[[str], list[str]]:
+    """Return what typer calls to complete the last word of an option's value, which may have several with commas."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{word}" for word in words if word.startswith(last)]
+
+    return complete
+
+
+def _list_choices(metavar: str) -> list[str]:
+    """Return the words between which a metavar such as `auto|registry|debian` leaves the choice."""
+    return [word for word in metavar.split("|") if word.islower()] if "|" in metavar else []
+
+
 def _build_filter_option(option: FilterField) -> Any:
     is_file = option.name == "ids"
     return Annotated[
@@ -162,6 +183,7 @@ def _build_filter_option(option: FilterField) -> Any:
             if is_file
             else option.help,
             metavar="FILE" if is_file else option.metavar,
+            autocompletion=complete_words(FILTER_WORDS.get(option.name, _list_choices(option.metavar))),
             rich_help_panel=option.panel,
         ),
     ]
@@ -240,7 +262,8 @@ def _build_option(name: str, field: FieldInfo) -> Any:
     if field.annotation is bool:
         return Annotated[bool | None, option()]
     # Values are passed to pydantic as text, which validates options, variables and mergemill.toml alike.
-    return Annotated[str | None, option(metavar=SETTING_METAVARS.get(name) or _format_metavar(field))]
+    metavar = SETTING_METAVARS.get(name) or _format_metavar(field)
+    return Annotated[str | None, option(metavar=metavar, autocompletion=complete_words(_list_choices(metavar)))]
 
 
 def _format_default(field: FieldInfo) -> str:

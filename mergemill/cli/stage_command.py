@@ -16,7 +16,7 @@ from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.funnel import print_funnel
-from mergemill.cli.options import CommandFunction, JsonOption, split_words, with_settings
+from mergemill.cli.options import CommandFunction, JsonOption, complete_words, split_words, with_settings
 from mergemill.progress import JsonLinesProgress, LiveTableProgress, MessageProgress
 from miner.sources import SOURCE_FORMS, expand_sources
 from taskdb.chains import Scope
@@ -34,6 +34,7 @@ KindOption = Annotated[
     typer.Option(
         "--kind",
         metavar="KIND[,KIND]",
+        autocompletion=complete_words([*Kind, "all"]),
         show_default=False,
         help=f"Derive tasks of these kinds: {', '.join(Kind)}, or all. Default: bugfix,feature.",
     ),

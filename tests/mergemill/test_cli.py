@@ -455,6 +455,26 @@ def test_completion_lists_commands_and_options(tmp_path: Path) -> None:
     assert run_mergemill(cwd=tmp_path, **variables).stdout.split() == ["--repo"]
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("tasks list --kind test", ["test-writing"]),
+        ("tasks list --status certified,re", ["certified,rejected"]),
+        ("tasks list --change-kind docu", ["documentation"]),
+        ("tasks list --split t", ["train", "test"]),
+        ("tasks list --repo t", []),
+        ("run --kind bugfix,a", ["bugfix,all"]),
+        ("run --base-source ", ["auto", "registry", "debian"]),
+        ("export --format swe", ["swebench", "swe-smith"]),
+    ],
+)
+def test_completion_lists_the_words_of_an_option(line: str, words: list[str], tmp_path: Path) -> None:
+    typed = f"mergemill {line}"
+    place = str(len(typed.split(" ")) - 1)
+    variables = {"_MERGEMILL_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
+    assert run_mergemill(cwd=tmp_path, **variables).stdout.split() == words
+
+
 def test_the_database_may_be_a_file(folder: Path) -> None:
     by_url = run_mergemill("tasks", "list", "--json", "--db", "sqlite:///mergemill.db", cwd=folder)
     assert by_url.stdout
