@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, text
+from sqlalchemy import Connection, select, text
 
 from taskdb import counts
 from taskdb.audits import Audit
 from taskdb.batches import fetch_tuples
 from taskdb.records import Candidate, Certificate, Environment, PullRequest, Rejection, Task, Verification
-from taskdb.selection import TASKS, TaskFilters
+from taskdb.selection import TASKS, TaskFilters, format_filters
 from taskdb.store import Store
 from taskdb.verdicts import Verdict
 
@@ -119,21 +119,36 @@ def count_facets(store: Store, filters: TaskFilters, columns: Sequence[str]) -> 
     values of all tasks are returned, with None for their number.
     """
     with store.read_transaction() as connection:
+        if filters == TaskFilters():
+            return {column: dict(values) for column, values in counts.read_facet_counts(connection, columns).items()}
         rows: Sequence[Any] = ()
-        if filters != TaskFilters():
+        is_large = _has_many_by_counters(connection, filters)
+        if not is_large:
             query = filters.apply(select(*(TASKS.c[column] for column in columns))).limit(MAX_COUNTED + 1)
             rows = list(fetch_tuples(connection, query))
-        if filters == TaskFilters() or len(rows) > MAX_COUNTED:
+        if is_large or len(rows) > MAX_COUNTED:
             counters = counts.read_facet_counts(connection, columns)
-    if len(rows) > MAX_COUNTED:
-        return {column: dict.fromkeys(values) for column, values in counters.items()}
-    if filters == TaskFilters():
-        return {column: dict(values) for column, values in counters.items()}
+            return {column: dict.fromkeys(values) for column, values in counters.items()}
     found: dict[str, dict[str, int | None]] = {}
     for column, values in zip(columns, zip(*rows, strict=True), strict=False):
         counted: dict[str | None, int] = Counter(values)
         found[column] = {value: n for value, n in counted.items() if value is not None}
     return found
+
+
+_COUNTED_FILTERS = ("repo", "language", "kind", "status", "license", "split")
+"""Filters whose tasks are those that the facet of the same name counts."""
+
+
+def _has_many_by_counters(connection: Connection, filters: TaskFilters) -> bool:
+    """Return whether counters alone show that more than MAX_COUNTED tasks match: those of a single filter."""
+    [name, *others] = format_filters(filters)
+    if others or name not in _COUNTED_FILTERS:
+        return False
+    given = getattr(filters, name)
+    words = {word.lower() for word in ([given] if isinstance(given, str) else given)}
+    counted = counts.read_facet_counts(connection, [name])[name]
+    return sum(n for value, n in counted.items() if value.lower() in words) > MAX_COUNTED
 
 
 def count_tasks_by_kind(store: Store) -> dict[str, int]:

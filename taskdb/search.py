@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Subquery, TextClause, bindparam, column, text
@@ -113,17 +112,27 @@ _HITS_SQLITE, _HITS_POSTGRESQL = _build_hits(_FIND_SQLITE), _build_hits(_FIND_PO
 
 def make_snippet(statement: str, words: Sequence[str]) -> str:
     """Return the part of a statement around the first of the words in it, on one line."""
-    found = _find_first(tuple(words)).search(statement)
-    at = found.start() if found else 0
+    at = _find_first(statement, [part for word in words for part in split_words(word)])
     start, end = max(0, at - _SNIPPET_BEFORE), at + _SNIPPET_AFTER
     middle = " ".join(statement[start:end].split())
     return f"{'...' if start else ''}{middle}{'...' if end < len(statement) else ''}"
 
 
-@lru_cache(maxsize=64)
-def _find_first(words: tuple[str, ...]) -> re.Pattern[str]:
-    wanted = [part for word in words for part in split_words(word)]
-    return re.compile("|".join(rf"(?<![^\W_]){re.escape(word)}" for word in wanted), re.IGNORECASE)
+def _find_first(statement: str, beginnings: Sequence[str]) -> int:
+    """Return where the first word begins that begins so, or 0 without one."""
+    lowered = statement.lower()
+    if len(lowered) != len(statement):  # a capital letter whose small form is two characters
+        lowered = "".join(letter if len(letter.lower()) > 1 else letter.lower() for letter in statement)
+    found = [at for beginning in beginnings if (at := _find_word(lowered, beginning)) >= 0]
+    return min(found, default=0)
+
+
+def _find_word(content: str, beginning: str) -> int:
+    """Return where the first word begins that begins so, or -1: a pattern would visit every character."""
+    at = content.find(beginning)
+    while at > 0 and _WORD.match(content, at - 1):
+        at = content.find(beginning, at + 1)
+    return at
 
 
 def _build_sqlite_row(task: int, title: Sequence[str], statement: Sequence[str]) -> dict[str, Any]:

@@ -348,6 +348,31 @@ def test_facets_of_a_range_are_those_of_its_tasks(db: str, monkeypatch: pytest.M
         assert uncounted == {facet: dict.fromkeys(values) for facet, values in every.items()}
 
 
+def test_facets_of_many_tasks_of_one_value_are_known_from_counters(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store.open(db) as store:
+        for number in range(1, 8):
+            add_chain(store, number, license="MIT" if number < 6 else "BSD, or so")
+        every = page_queries.count_facets(store, TaskFilters(), ("license", "kind"))
+        for filters in (
+            TaskFilters(license="mit"),
+            TaskFilters(license=("Bsd, or so", "MIT")),
+            TaskFilters(kind="bugfix"),
+        ):
+            rows = queries.list_tasks(store, filters, columns=TASK_COLUMNS)
+            assert len(rows) > 4
+            monkeypatch.setattr(page_queries, "MAX_COUNTED", 100)
+            found = page_queries.count_facets(store, filters, ("license", "kind"))
+            assert found == {facet: count_in_python(rows, facet) for facet in ("license", "kind")}
+            with monkeypatch.context() as patched:
+                patched.setattr(page_queries, "MAX_COUNTED", 4)
+                patched.setattr(page_queries, "fetch_tuples", None)  # no task is read
+                found = page_queries.count_facets(store, filters, ("license", "kind"))
+            assert found == {facet: dict.fromkeys(values) for facet, values in every.items()}
+        monkeypatch.setattr(page_queries, "MAX_COUNTED", 4)
+        few = page_queries.count_facets(store, TaskFilters(license="bsd, or so"), ("license", "kind"))
+        assert few == {"license": {"BSD, or so": 2}, "kind": {"bugfix": 2}}
+
+
 BOUNDS = [(10, 20), (10.0, None), (9.5, 20.5), (None, 2.0**31), (2**31 - 1, None), (2**31, None), (-1e300, 1e300)]
 
 

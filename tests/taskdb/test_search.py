@@ -71,6 +71,27 @@ def test_the_best_match_is_first_and_filters_apply(store: Store) -> None:
         assert len(queries.search_tasks(store, ["ada"], TaskFilters(), 2)) == 2
 
 
+@pytest.mark.parametrize(
+    ("statement", "words", "start"),
+    [
+        ("unparsed, reparse, Parse", ["parse"], 19),
+        ("an_parser and Parser", ["parser"], 3),
+        ("parse", ["parse"], 0),
+        ("a b parse", ["nothing", "PARSE", "b"], 2),
+        ("\u0130\u0130 \u0130stanbul, PARSE", ["parse"], 13),
+        ("x-y parse-it", ["Parse-It"], 4),
+        ("unparse", ["parse"], None),
+        ("a", [], None),
+    ],
+)
+def test_the_first_match_is_the_beginning_of_a_word(statement: str, words: list[str], start: int | None) -> None:
+    before = "-" * 200
+    at = 0 if start is None else len(before) + start
+    shown = f"{before}{statement}"[max(0, at - 60) : at + 120]
+    expected = f"{'...' if at else ''}{shown}{'' if at else '...'}"
+    assert search.make_snippet(f"{before}{statement}", words) == expected
+
+
 def test_a_snippet_is_around_the_first_match() -> None:
     snippet = search.make_snippet("x" * 100 + "\n\nhere is the Needle, and\nthen some", ["needl"])
     assert "here is the Needle, and then some" in snippet
