@@ -62,6 +62,7 @@ OTHER_TOOLS = frozenset(
         "--predictions",
         "--quiet",
         "--runtime",
+        "--settle",
         "--raw",
         "--repetitions",
         "--sizes",

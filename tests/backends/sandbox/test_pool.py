@@ -162,7 +162,7 @@ def test_a_warm_container_ends_with_its_driver_and_is_reaped(sandbox, base):
             break
         time.sleep(0.05)
     assert containers(name) == []
-    assert sandbox.reap() >= 1
+    sandbox.reap()  # its number is not asserted: another driver on this engine may have reaped the container before
     assert containers(name, "-a") == []
 
 
