@@ -30,7 +30,7 @@ from taskdb.pending import (
     find_open_states,
     select_open_changes,
 )
-from taskdb.record_tables import TABLE_NAMES, find_change, get_record_clause
+from taskdb.record_tables import TABLE_NAMES, build_change_key, get_record_clause
 from taskdb.records import (
     Candidate,
     Environment,
@@ -153,8 +153,7 @@ class Store(Closable):
         if not keys:
             return []
         with self.read_transaction() as connection:
-            seq = find_change(connection, pull)
-            asked = {"keys": list(keys), "before": _MAX_SEQ if seq is None else seq, "most": most}
+            asked = {"keys": list(keys), "most": most, **build_change_key(pull)}
             found = [row.candidate for row in connection.execute(_SIMILAR, asked)]
             loaded = self._load_records(connection, Candidate, found)
         return [loaded[key] for key in found]
@@ -281,10 +280,12 @@ class Store(Closable):
 
 
 _LINEAGES_AT_ONCE = 50
-_MAX_SEQ = (1 << 31) - 1
+# One statement: between two of them another driver may store the change itself, which would be its own duplicate.
 _SIMILAR = text("""SELECT c.id AS candidate, count(*) AS shared, h.seq
                  FROM sketch s JOIN change h ON h.seq = s.change JOIN candidate c ON c.id = h.result
-                 WHERE s.key IN :keys AND s.change < :before
+                 WHERE s.key IN :keys AND s.change < coalesce(
+                     (SELECT seq FROM change
+                      WHERE source = :source AND name = :name AND merge_commit = :merge_commit), 2147483647)
                  GROUP BY c.id, h.seq ORDER BY shared DESC, h.seq LIMIT :most""").bindparams(
     bindparam("keys", expanding=True)
 )
