@@ -86,8 +86,12 @@ class Store(Closable):
     @contextmanager
     def read_transaction(self) -> Iterator[Connection]:
         """Open a connection that reads one state of the database."""
-        with translate_errors(self.url), self.engine.connect() as connection, connection.begin():
-            yield connection
+        with translate_errors(self.url), self.engine.connect() as connection:
+            if self.engine.dialect.name == "postgresql":
+                # its default level gives each statement a state of its own; SQLite's transactions have one
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield connection
 
     @contextmanager
     def write_transaction(self) -> Iterator[Connection]:

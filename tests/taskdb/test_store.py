@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from sqlalchemy import func, select
 
 from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.chains import StageResult
 from taskdb.indices import INDICES
+from taskdb.record_tables import get_record_clause
 from taskdb.records import Candidate, PublishedVerdict, PullRequest, Stage, Task
 from taskdb.schema import MIGRATIONS, REVISION
 from taskdb.store import Store
@@ -45,6 +47,17 @@ def test_a_record_is_stored_once(db: str) -> None:
     with Store.open(db) as store:
         assert store.add(pull) == [pull]
         assert store.add(pull, pull) == []
+
+
+def test_a_read_transaction_sees_one_state_while_others_write(db: str) -> None:
+    count = select(func.count()).select_from(get_record_clause(PullRequest))
+    with Store.open(db) as store, Store.open(db) as other:
+        with store.read_transaction() as connection:
+            assert connection.execute(count).scalar_one() == 0
+            other.add(records.make_pull_request(1))
+            assert connection.execute(count).scalar_one() == 0
+        with store.read_transaction() as connection:
+            assert connection.execute(count).scalar_one() == 1
 
 
 def test_a_record_without_its_parent_is_rejected(db: str) -> None:
