@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.harness.reports.core import ConversionError
-from evaluation.harness.reports.main import convert_report
+from evaluation.harness.reports.main import FORMATS, convert_report, read_results
 from evaluation.reports import converter, junit
+from evaluation.reports.outcomes import EvaluationReport
 from exporters.container import grade
 from tests.evaluation.test_reports import RECORDINGS, copy_recording, write_files
 
@@ -36,12 +37,33 @@ BOMB = '<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;">]><testsu
     ],
 )
 def test_hostile_reports_are_converted_or_rejected(text: str, tmp_path: Path) -> None:
-    out, tree = write_files(tmp_path, {"report": text})
-    for name in converter.FORMATS:
-        try:
-            junit.parse_junit(convert_report(name, out, tree), [])
-        except ConversionError:
-            continue
+    for file in ("report", "report.xml", "report.jsonl", "report.txt"):
+        out, tree = write_files(tmp_path / file, {file: text})
+        for name in converter.FORMATS:
+            parse_unguarded(name, out, tree)
+
+
+def parse_unguarded(name: str, out: str, tree: str) -> EvaluationReport | None:
+    """Return the report, or None if the files are rejected. An error of the reader itself is raised."""
+    try:
+        results = read_results(name, out, tree)
+    except ConversionError:
+        return None
+    return junit.parse_junit(results.to_xml(), []) if results else None
+
+
+def test_an_error_of_a_reader_is_seen_here_and_no_report_for_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RecursionError("a reader's error")
+
+    out, tree = write_files(tmp_path, {"x.xml": "<testsuite/>"})
+    monkeypatch.setitem(FORMATS, "junit", fail)
+    with pytest.raises(RecursionError):
+        parse_unguarded("junit", out, tree)
+    with pytest.raises(ConversionError, match="a reader's error"):
+        convert_report("junit", out, tree)
 
 
 def test_entities_are_rejected_in_any_encoding(tmp_path: Path) -> None:
@@ -66,7 +88,7 @@ def test_a_damaged_report_raises_no_unexpected_exception(recording: str, tmp_pat
     name, out, tree = copy_recording(recording, tmp_path)
     path = max((path for path in out.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
     content_bytes, draw = path.read_bytes(), random.Random(recording)
-    for _ in range(25):
+    for _ in range(100):
         cut = bytearray(
             content_bytes[: draw.randrange(len(content_bytes) + 1)] if draw.random() < 0.5 else content_bytes
         )
@@ -74,9 +96,7 @@ def test_a_damaged_report_raises_no_unexpected_exception(recording: str, tmp_pat
             if cut:
                 cut[draw.randrange(len(cut))] = draw.choice(b'<>&"{}[]:,\\\0\n1#-\xff')
         path.write_bytes(bytes(cut))
-        try:
+        report = parse_unguarded(name, str(out), str(tree))
+        if report:
             content = convert_report(name, str(out), str(tree))
-        except ConversionError:
-            continue
-        junit.parse_junit(content, [])
-        grade.parse_outcomes(content, [])
+            assert grade.parse_outcomes(content, []) == {i: o.status.value for i, o in report.outcomes.items()}

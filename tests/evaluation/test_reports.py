@@ -131,7 +131,7 @@ def test_the_converter_packs_to_the_same_bytes_and_names_every_format_in_its_tab
 def write_files(folder: Path, out: dict[str, str], tree: dict[str, str] | None = None) -> tuple[str, str]:
     """Write the files and return (OUT_DIR, WORKDIR)."""
     for name, files in (("out", out), ("tree", tree or {})):
-        (folder / name).mkdir()
+        (folder / name).mkdir(parents=True)
         for path, text in files.items():
             (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / name / path).write_text(text, encoding="utf-8")
@@ -148,7 +148,7 @@ def test_a_truncated_file_still_reports_the_tests_that_ended(tmp_path: Path) -> 
     torn = (
         '<testsuites><testsuite name="s"><testcase classname="a" name="one"/><testcase classname="a" name="two"><fail'
     )
-    assert read("junit", tmp_path, {"x.xml": torn}) == {"a::one": "passed", "a::two": "passed"}
+    assert read("junit", tmp_path, {"x.xml": torn}) == {"a::one": "passed"}
 
 
 def test_characters_that_xml_cannot_hold_are_replaced(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_repeated_names_are_numbered_or_merged_to_the_worst_status() -> None:
     for status in ("passed", "failed", "passed"):
         results.add("a.js", "sums", status)
     for status in ("passed", "error", "skipped"):
-        results.add("a.go", "TestSums", status, merge=True)
+        results.add("a.go", "TestSums", status, identity="TestSums")
     results.add("a.js", "sums #2", "skipped")
     report = junit.parse_junit(results.to_xml(), [])
     assert {test: outcome.status.value for test, outcome in report.outcomes.items()} == {

@@ -8,12 +8,13 @@ code is 3, without XML, when nothing in OUT_DIR can be read. The output is `<tes
 `<testcase file="path/from/root" name="rest of the id" time="seconds">`, where the id is `file::name`. A file that could
 not be collected or compiled is a row with an empty name and `<error message="collection failure: ..."/>`.
 
-Every regular file below OUT_DIR is read, whatever its name, and skipped if it does not have the format. The framework
-only has to write its report there:
+Every regular file below OUT_DIR is read, whatever its name, and skipped if it does not have the format; only JSON lines
+must be in files named `*.jsonl`, and texts of minitest and ExUnit in `*.txt`. The framework only has to write its
+report there:
 
 FORMAT      how to make the report ($OUT is OUT_DIR, run in WORKDIR; $RP is `python3 -I -S reports.pyz`)
 ----------  ---------------------------------------------------------------------------------------------------------
-gojson      go test -json -count=1 ./... > $OUT/go.json 2>&1
+gojson      go test -json -count=1 ./... > $OUT/go.json 2>&1        (of the module in folder F: $OUT/F/go.json)
 cargo       cargo test --no-fail-fast --color never > $OUT/cargo.txt 2>&1        (doc tests included)
 nextest     cargo nextest run --no-fail-fast --profile P, with `[profile.P.junit] path = "..."` in its configuration
 jest        jest --ci --json --outputFile=$OUT/jest.json
@@ -50,5 +51,9 @@ jvm         as junit, and from WORKDIR what is younger than --since of **/target
             **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
             mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
             gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)
-lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":}
+lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
+
+Ids of one report differ: what changes from run to run is removed from names (`stabilize_name`), and the second test of
+a name gets ` #2`. What tests print is not read as a result where the framework keeps it apart; docs/languages.md lists
+what is weaker.
 """

@@ -34,6 +34,7 @@ UNSTABLE_PATTERNS = (
     (re.compile(r" ?[(\[] ?(?:\d+m )?\d+(?:\.\d+)?\s?(?:ns|µs|us|ms|s|sec|secs|seconds|m|min) ?[)\]]$"), ""),
     (re.compile(r" ?[(\[](?:gw|worker[ -#]?|thread[ -#]?|pid[ :=]?)\d+[)\]]", re.IGNORECASE), ""),
     (re.compile(r"\b0x[0-9a-fA-F]{6,16}\b"), "0x…"),
+    (re.compile(r"(?<=_)0xc0[0-9a-f]{8}\b"), "0x…"),  # a pointer of Go in a subtest's name
     (re.compile(r"(?<=[\w$\]])@[0-9a-f]{5,8}\b(?!\.\w)"), "@…"),
     (re.compile(r"(?:/private)?(?:/var/folders/[\w+/-]+|/(?:var/)?tmp)/[^\s'\"),\]:]+"), "/tmp/…"),  # noqa: S108 - part of a name
     (re.compile(r"\b(localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):\d{4,5}\b"), r"\1:…"),
@@ -100,8 +101,10 @@ class ConvertedResults:
         self.tests = {}
         self.files = {}
         self.counts = {}
+        self.ids = set()
+        self.keys = {}  # identity -> key in `tests`
 
-    def add(self, file, name, status, message="", seconds=0.0, *, merge=False):
+    def add(self, file, name, status, message="", seconds=0.0, *, identity=None):
         """Add one test.
 
         Args:
@@ -110,34 +113,47 @@ class ConvertedResults:
             status: one of ORDER.
             message: reason why it did not pass.
             seconds: its duration.
-            merge: whether a repeated name is the same test, whose worst status is kept; otherwise it gets a number.
+            identity: rows of equal identity are one test, whose worst status is kept. All others are different tests:
+                where their names are equal, or differ only in what `stabilize_name` removes, later ones get a number.
         """
         if len(self.tests) >= MAX_TESTS:
             raise ConversionError("more than %d tests" % MAX_TESTS)
-        name = stabilize_name(str(name).replace(self.tree.root + "/", "")) or "(unnamed)"
-        key = (stabilize_name(file), name)
-        if key in self.tests and merge:
+        if identity in self.keys:
+            key = self.keys[identity]
             old = self.tests[key]
             worst = status if ORDER.index(status) > ORDER.index(old[0]) else old[0]
             self.tests[key] = (worst, extract_first_line(message) if worst != old[0] else old[1], old[2] + seconds)
             return
-        if not merge:
-            key = self._find_unused_key(key)
+        name = stabilize_name(str(name).replace(self.tree.root + "/", "")) or "(unnamed)"
+        key = self._find_unused_key(self._stabilize_file(file), name)
+        if identity is not None:
+            self.keys[identity] = key
+        self.ids.add("::".join(key))
         self.tests[key] = (status, extract_first_line(message), seconds)
 
-    def _find_unused_key(self, key):
-        """Return `key`, or the next numbered key where there is a test of that name."""
-        count = self.counts.get(key, 0) + 1
-        free = key if count == 1 else (key[0], "%s #%d" % (key[1], count))
-        while free in self.tests:
-            count += 1
-            free = (key[0], "%s #%d" % (key[1], count))
-        self.counts[key] = count
-        return free
+    def _stabilize_file(self, file):
+        return file if self.tree.has_file(file) and file.isprintable() else stabilize_name(file)
 
-    def add_uncollected(self, file, message="", skipped=False):
-        """Add a file whose tests the framework could not collect."""
-        self.files.setdefault(stabilize_name(file), (skipped, extract_first_line(message)))
+    def _find_unused_key(self, file, name):
+        """Return (file, name), with the next number where the report has a test of that id."""
+        count = self.counts.get((file, name), 0) + 1
+        free = name if count == 1 else "%s #%d" % (name, count)
+        while file + "::" + free in self.ids:
+            count += 1
+            free = "%s #%d" % (name, count)
+        self.counts[file, name] = count
+        return file, free
+
+    def add_uncollected(self, file, message="", skipped=False, printed=False):
+        """Add a file whose tests the framework could not collect.
+
+        Args:
+            file: path from the tree's root.
+            message: the reason.
+            skipped: whether the framework skipped it on purpose.
+            printed: whether the reason is from output, which a test may have printed: a file with a test is collected.
+        """
+        self.files.setdefault(self._stabilize_file(file), (skipped, extract_first_line(message), printed))
 
     def __bool__(self):
         return bool(self.tests or self.files)
@@ -147,7 +163,10 @@ class ConvertedResults:
         rows = ["<?xml version='1.0' encoding='utf-8'?>\n<testsuites mergemill=\"1\">\n"]
         for (file, name), (status, message, seconds) in self.tests.items():
             rows.append(_format_row(file, name, status, message, seconds))
-        for file, (skipped, message) in self.files.items():
+        tested = {file for file, _ in self.tests}
+        for file, (skipped, message, printed) in self.files.items():
+            if printed and file in tested:
+                continue
             kind = "collection skipped: " if skipped else "collection failure: "
             rows.append(_format_row(file, "", "skipped" if skipped else "error", kind + message, 0.0))
         rows.append("</testsuites>\n")
@@ -257,9 +276,12 @@ def read_regular_file(path, limit):
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
     with os.fdopen(handle, "rb") as file:
         try:
-            return file.read(limit) if stat.S_ISREG(os.fstat(handle).st_mode) else None
+            return file.read(limit)
         except OSError:
             return None
 

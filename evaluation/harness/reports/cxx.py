@@ -27,10 +27,10 @@ class CxxSources:
 
     def __init__(self, tree):
         self.tree = tree
-        self.google = {}  # (suite, test) -> file
+        self.google = {}  # (suite, test) -> files
         self.catch = {}  # name -> file
         self.stems = {}  # stem -> files
-        self.commands = {}  # ctest's name -> (source of its executable, CMakeLists.txt that adds it)
+        self.commands = {}  # ctest's name -> [(source of its executable, CMakeLists.txt that adds it)]
         self.has_google_reports = False
         self.programs = {}  # ctest's name -> names of the programs in its command
         self.reported = {}  # program with a report of GoogleTest -> whether a test failed in it
@@ -39,25 +39,31 @@ class CxxSources:
             self.stems.setdefault(xunit.file_stem(path), []).append(path)
             text = tree.read_text(path)
             for match in _GOOGLE.finditer(text):
-                self.google.setdefault((match[1], match[2]), path)
+                self.google.setdefault((match[1], match[2]), []).append(path)
             for match in _CATCH.finditer(text):
                 name = match[1].replace('\\"', '"')
                 self.catch.setdefault("Scenario: " + name if "SCENARIO" in match[0] else name, path)
 
-    def find_google_test(self, suite, test):
-        """Return the file of `TEST(suite, test)`, also for `Inst/suite.test/0`; empty when there is none."""
+    def find_google_test(self, suite, test, program=""):
+        """Return the file of `TEST(suite, test)`, also for `Inst/suite.test/0`; empty when there is none.
+
+        Of several files it is the one named as the program, or the first.
+        """
         test = test.split("/")[0].split("<")[0]
         names = [part for part in suite.split("/") if not part.isdigit()]
         for name in reversed(names or [suite]):
             found = self.google.get((name, test)) or self.google.get((name, "DISABLED_" + test))
             if found:
-                return found
+                return next((path for path in found if program and xunit.file_stem(path) == program), found[0])
         return ""
 
-    def find_ctest_source(self, name):
-        """Return the file of ctest's test `name`: the test's, the executable's, or the CMakeLists.txt that adds it."""
+    def find_ctest_source(self, name, number=1):
+        """Return the file of a test of ctest: the test's, the executable's, or the CMakeLists.txt that adds it.
+
+        Several folders may have a test of that name: `number` counts them.
+        """
         suite, dot, test = name.rpartition(".")
-        tested, adder = self.commands.get(name, ("", ""))
+        tested, adder = (self.commands.get(name, [])[number - 1 :] or [("", "")])[0]
         if dot and self.find_google_test(suite, test):
             return self.find_google_test(suite, test)
         return self.catch.get(name) or tested or self._find_by_stem(name) or adder or "CMakeLists.txt"
@@ -86,8 +92,9 @@ class CxxSources:
                 adder = self.tree.make_relative(files[nodes[test["backtrace"]]["file"]])
             except (TypeError, KeyError, IndexError, AttributeError):
                 adder = ""
-            self.commands[str(test.get("name"))] = (self._find_executable_source(words), adder)
-            self.programs[str(test.get("name"))] = {word.rpartition("/")[2] for word in words}
+            name = xunit.replace_unprintable(str(test.get("name")))
+            self.commands.setdefault(name, []).append((self._find_executable_source(words), adder))
+            self.programs.setdefault(name, set()).update(word.rpartition("/")[2] for word in words)
 
     def register_report(self, file, root):
         """Register `file` (`PROGRAM.xml`, `PROGRAM_1.xml`) as a report of GoogleTest."""
@@ -113,16 +120,19 @@ def convert_ctest(outputs, tree, results):
     sources = CxxSources(tree)
     google, roots, texts = _sort_reports(outputs, sources)
     sources.has_google_reports = bool(google)
-    for case in (case for root in roots for case in root.find_all("testcase")):
-        _convert_ctest_case(case, sources, results)
-    if not results:
-        for test in (test for root in roots for node in root.find_all("Testing") for test in node.nodes):
-            _convert_ctest_xml(test, sources, results)
-    if not results:
-        for content in texts:
-            _convert_ctest_text(content, sources, results)
-    for root in google:
-        _convert_google_cases(root, sources, results)
+    rows = [_read_ctest_case(case) for root in roots for case in root.find_all("testcase")]
+    if not rows:
+        tests = (test for root in roots for node in root.find_all("Testing") for test in node.nodes)
+        rows = [_read_ctest_xml(test) for test in tests if test.tag == "Test" and test.find_child("Name")]
+    if not roots and not sources.commands:
+        rows = [row for content in texts for row in _iterate_ctest_text(content)]
+    counts = {}
+    for name, status, message, seconds in rows:
+        counts[name] = counts.get(name, 0) + 1
+        if not sources.is_reported_elsewhere(name, status):
+            results.add(sources.find_ctest_source(name, counts[name]), name, status, message, seconds)
+    for program, root in google:
+        _convert_google_cases(root, program, sources, results)
 
 
 def _sort_reports(outputs, sources):
@@ -136,28 +146,31 @@ def _sort_reports(outputs, sources):
         elif root is None:
             texts.append(content)
         elif root.get("name") == "AllTests":
-            google.append(root)
+            google.append((_find_program(name), root))
             sources.register_report(name, root)
         else:
             roots.append(root)
     return google, roots, texts
 
 
-def _convert_ctest_case(case, sources, results):
+def _find_program(file):
+    """Return `PROGRAM` of `PROGRAM.xml` or `PROGRAM_1.xml`, as GoogleTest names its reports."""
+    return re.sub(r"(_\d+)?\.xml$", "", file.rpartition("/")[2])
+
+
+def _read_ctest_case(case):
+    """Return (name, status, message, seconds)."""
     name, (status, message) = case.get("name"), xunit.parse_status(case)
     if case.get("status") == "notrun":
         status = "error" if "NOT_RUN" in message.upper() or not message.startswith("SKIP") else "skipped"
         status = "skipped" if message.startswith(("SKIP", "Disabled")) else status
     elif case.get("status") == "disabled":
         status = "skipped"
-    if not sources.is_reported_elsewhere(name, status):
-        results.add(sources.find_ctest_source(name), name, status, message, parse_number(case.get("time")), merge=True)
+    return name, status, message, parse_number(case.get("time"))
 
 
-def _convert_ctest_xml(test, sources, results):
-    name = test.find_child("Name")
-    if test.tag != "Test" or name is None:
-        return
+def _read_ctest_xml(test):
+    """Return (name, status, message, seconds)."""
     values = {node.get("name"): node.find_child("Value") for node in test.find_all("NamedMeasurement")}
     codes = [values.get("Exit Code"), values.get("Completion Status")]
     seconds = values.get("Execution Time")
@@ -168,18 +181,11 @@ def _convert_ctest_xml(test, sources, results):
     elif status == "error" and code_text.startswith(("SKIP", "Disabled")):
         status = "skipped"
     duration = parse_number(seconds.text) if seconds is not None else 0.0
-    if not sources.is_reported_elsewhere(name.text, status):
-        results.add(
-            sources.find_ctest_source(name.text),
-            name.text,
-            status,
-            code_text if status != "passed" else "",
-            duration,
-            merge=True,
-        )
+    return test.find_child("Name").text, status, code_text if status != "passed" else "", duration
 
 
-def _convert_ctest_text(content, sources, results):
+def _iterate_ctest_text(content):
+    """Yield (name, status, message, seconds) of every test."""
     for line in iterate_lines(content):
         match = _TEXT.match(line)
         if not match:
@@ -188,23 +194,19 @@ def _convert_ctest_text(content, sources, results):
         status = "passed" if end == "Passed" else "failed" if end.startswith("Failed") else "error"
         if end.startswith(("Skipped", "Not Run (Disabled)")):
             status = "skipped"
-        if not sources.is_reported_elsewhere(name, status):
-            message = end if status != "passed" else ""
-            results.add(
-                sources.find_ctest_source(name), name, status, message, parse_number(match["seconds"]), merge=True
-            )
+        yield name, status, end if status != "passed" else "", parse_number(match["seconds"])
 
 
 def convert_googletest(outputs, tree, results):
     """Convert XML of --gtest_output; a test that another process of the same executable ran is in that report."""
     sources = CxxSources(tree)
-    for _name, content in outputs:
+    for name, content in outputs:
         root = xunit.parse_xml(content)
         if root is not None:
-            _convert_google_cases(root, sources, results)
+            _convert_google_cases(root, _find_program(name), sources, results)
 
 
-def _convert_google_cases(root, sources, results):
+def _convert_google_cases(root, program, sources, results):
     for case in root.find_all("testcase"):
         suite, test = case.get("classname"), case.get("name")
         disabled = test.startswith("DISABLED_") or suite.startswith("DISABLED_")
@@ -216,8 +218,9 @@ def _convert_google_cases(root, sources, results):
         if unrun or case.get("result") == "skipped":
             status = "skipped"
         file = sources.tree.find_file(case.get("file")) if case.get("file") else ""
-        file = file or sources.find_google_test(suite, test) or suite
-        results.add(file, suite + "." + test, status, message, parse_number(case.get("time")), merge=True)
+        file = file or sources.find_google_test(suite, test, program) or suite
+        name, seconds = suite + "." + test, parse_number(case.get("time"))
+        results.add(file, name, status, message, seconds, identity=(file, name))
 
 
 def convert_catch2(outputs, tree, results):
@@ -230,10 +233,18 @@ def convert_catch2(outputs, tree, results):
         for case in root.find_all("TestCase"):
             _convert_catch_case(case, sources, tree, results)
         for case in root.find_all("testcase"):
-            name = case.get("name").split("/")[0]
+            name = _strip_sections(case.get("name"), sources)
             status, message = xunit.parse_status(case)
             file = sources.catch.get(name) or case.get("classname").partition(".")[0]
-            results.add(file, name, status, message, parse_number(case.get("time")), merge=True)
+            seconds = parse_number(case.get("time"))
+            results.add(file, name, status, message, seconds, identity=(file, name))
+
+
+def _strip_sections(name, sources):
+    """Return the test's name of `test/section/inner section`; a test's name may contain a slash, too."""
+    parts = name.split("/")
+    names = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
+    return next((one for one in names if one in sources.catch or one.split(" - ")[0] in sources.catch), name)
 
 
 def _convert_catch_case(case, sources, tree, results):
@@ -250,4 +261,4 @@ def _convert_catch_case(case, sources, tree, results):
         texts = texts or [next(case.find_all(tag), None) for tag in ("Failure", "Exception", "FatalErrorCondition")]
         message = " -> ".join(node.text.strip() for node in texts if node is not None)
     seconds = parse_number(overall.get("durationInSeconds")) if overall is not None else 0.0
-    results.add(file, name, status, message, seconds, merge=True)
+    results.add(file, name, status, message, seconds, identity=(file, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from .core import iterate_lines
+from .core import ORDER, iterate_lines
 
 _MODULE = re.compile(r"^[ \t]*module\s+\"?([^\s\"]+)", re.MULTILINE)
 _FUNCTION = re.compile(r"^func\s+((?:Test|Example|Fuzz|Benchmark)\w*)\s*\(", re.MULTILINE)
@@ -22,13 +22,16 @@ _STATUS_BY_ACTION = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
 def convert_gotest(outputs, tree, results):
-    """Convert tests into the files that declare them; files of packages that do not build are uncollected."""
-    packages = GoPackages(tree)
-    for _name, content in outputs:
+    """Convert tests into the files that declare them; files of packages that do not build are uncollected.
+
+    An output in a folder of OUT_DIR is of the module in that folder of the tree, if there is one: several modules may
+    have one path.
+    """
+    for name, content in outputs:
         run = _GoTestOutput()
         for line in split_events(content):
             run.parse_line(line)
-        run.add_results(packages, results)
+        run.add_results(GoPackages(tree, name.rpartition("/")[0]), results)
 
 
 def split_events(content):
@@ -47,6 +50,9 @@ class _GoTestOutput:
         self.errors = {}  # what was built -> {file as the compiler names it: message}
         self.building = ""
         self.is_events = False
+        self.is_framed = (
+            False  # since Go 1.20 the binary marks its lines, so that printed ones cannot be taken for them
+        )
 
     def parse_line(self, line):
         """Parse one line."""
@@ -60,6 +66,8 @@ class _GoTestOutput:
         output = event.get("Output", "")
         if action == "build-output":
             self._parse_plain_line(output)
+        elif action == "start":
+            self.is_framed = True
         elif action == "output":
             self._parse_output(package, test, output)
         elif action == "run" and test:
@@ -73,12 +81,13 @@ class _GoTestOutput:
 
     def _set_status(self, package, test, status, seconds):
         old = self.tests.setdefault((package, test), [None, "", 0.0])
-        if old[0] != "failed":  # of several runs the worst
+        if old[0] is None or ORDER.index(status) > ORDER.index(old[0]):  # of several runs the worst
             old[0] = status
         old[2] += seconds if isinstance(seconds, (int, float)) else 0
 
     def _parse_output(self, package, test, output):
-        if _PLAIN.match(output):
+        failed = _PLAIN.match(output)
+        if failed and not test and failed[1] == package:
             self._parse_plain_line(output)
         elif output.startswith("panic: test timed out"):
             self.messages[package] = output.strip()
@@ -108,9 +117,12 @@ class _GoTestOutput:
             detail = message if status != "passed" else ""
             if status is None:
                 detail = self.messages.get(package, "") or message or "the test did not end"
-            results.add(packages.find_file(package, test), test, status or "error", detail, seconds, merge=True)
+            if not self.is_framed and packages.is_undeclared(package, test):
+                continue
+            file = packages.find_file(package, test)
+            results.add(file, test, status or "error", detail, seconds, identity=(file, package, test))
         for package, why in self.broken.items():
-            if why or package not in with_tests:
+            if package not in with_tests:
                 self._add_uncollected(
                     package, why or self.messages.get(package, "the test binary failed"), packages, results
                 )
@@ -144,16 +156,16 @@ def _parse_event(line):
 class GoPackages:
     """Folders of the tree's packages and files of their test functions."""
 
-    def __init__(self, tree):
+    def __init__(self, tree, own=""):
         self.tree = tree
-        self.modules = []  # (module path, folder), the longest first
+        self.modules = []  # (module path, folder), the longest path first, of equal ones that in folder `own`
         self.functions = {}
         self.folders = {}
         for path in tree.find_named("go.mod"):
             match = _MODULE.search(tree.read_text(path))
             if match:
                 self.modules.append((match[1], path.rpartition("/")[0]))
-        self.modules.sort(key=lambda pair: -len(pair[0]))
+        self.modules.sort(key=lambda pair: (-len(pair[0]), pair[1] != own))
 
     def find_folder(self, package):
         """Return the folder of a package from the tree's root; the package's name when no go.mod defines it."""
@@ -179,13 +191,22 @@ class GoPackages:
 
     def find_file(self, package, test):
         """Return the file that declares the test's function; the package's folder when none does."""
+        return self._find_functions(package).get(test.split("/")[0]) or self.find_folder(package) or package
+
+    def is_undeclared(self, package, test):
+        """Return whether the package's test files declare functions, but not that of the test."""
+        functions = self._find_functions(package)
+        return bool(functions) and test.split("/")[0] not in functions
+
+    def _find_functions(self, package):
+        """Return name -> file of the package's test functions."""
         if package not in self.functions:
             found = self.functions[package] = {}
             files = self.find_test_files(package)
             for path in sorted(files, key=lambda path: not is_compiled(path, self.tree.read_text(path))):
                 for match in _FUNCTION.finditer(self.tree.read_text(path)):
                     found.setdefault(match[1], path)
-        return self.functions[package].get(test.split("/")[0]) or self.find_folder(package) or package
+        return self.functions[package]
 
 
 def is_compiled(path, text):

@@ -38,12 +38,11 @@ def _convert_jest_file(entry, tree, results):
         titles = [title for title in titles if title] if isinstance(titles, list) else []
         name = " > ".join(str(part) for part in [*titles, test.get("title", "")])
         counts[name] = counts.get(name, 0) + 1
-        if counts[name] > 1:
-            name += " #%d" % counts[name]
         messages = test.get("failureMessages")
         text = str(messages[0]) if isinstance(messages, list) and messages else ""
         status = _STATUS.get(str(test.get("status")), "skipped")
-        results.add(file, name, status, text, parse_number(test.get("duration")) / 1000, merge=True)
+        seconds = parse_number(test.get("duration")) / 1000
+        results.add(file, name, status, text, seconds, identity=(str(entry.get("name")), name, counts[name]))
 
 
 def _strip_heading(message):
@@ -69,7 +68,7 @@ def convert_mocha(outputs, tree, results):
             file, name = find_path(row.get("file"), tree), str(row.get("fullTitle", ""))
             if (file, name) not in names:
                 error = row.get("err") if isinstance(row.get("err"), dict) else {}
-                results.add(file, name, "error", _extract_error(error), merge=True)
+                results.add(file, name, "error", _extract_error(error), identity=(file, name))
 
 
 def _extract_error(error):

@@ -58,7 +58,7 @@ def _add_compiler_errors(content, tree, results):
         if match and not match["message"].startswith("warning"):
             file = tree.make_relative(match["file"])
             if file and _is_test(file):
-                results.add_uncollected(file, match["message"])
+                results.add_uncollected(file, match["message"], printed=True)
 
 
 def _is_test(file):

@@ -10,11 +10,19 @@ from .javascript import find_documents, find_path, select_objects
 
 
 def convert_lines(outputs, tree, results):
-    """Convert JSON lines of our own reporters; a row with `uncollected` instead of `name` is a file that failed."""
-    for _name, content in outputs:
-        for line in content.split(b"\n"):
+    """Convert JSON lines of our own reporters; a row with `uncollected` instead of `name` is a file that failed.
+
+    Only files named `*.jsonl` are read: a test may print lines of this form, and others may hold its output.
+    """
+    for name, content in outputs:
+        for line in content.split(b"\n") if name.endswith(".jsonl") else ():
             if line.startswith(b"{") and len(line) < 1_000_000:
                 _convert_row(line, tree, results)
+
+
+def _has_reporter(outputs):
+    """Return whether one of our reporters ran, so that no result has to be read from text."""
+    return any(name.endswith((".jsonl", "ruby_reporter.rb", "formatter.exs")) for name, _ in outputs)
 
 
 def _convert_row(line, tree, results):
@@ -87,11 +95,11 @@ _STATUS_BY_LETTER = {".": "passed", "F": "failed", "E": "error", "S": "skipped"}
 def convert_minitest(outputs, tree, results):
     """Convert the output of our reporter; without it the verbose text, whose classes are searched in the tree."""
     convert_lines(outputs, tree, results)
-    has_rows = bool(results)
-    for _name, content in outputs:
+    texts = [content for name, content in outputs if name.endswith(".txt")]
+    for content in texts:
         _add_ruby_failures(list(iterate_lines(content)), tree, results)
-    if not has_rows:
-        _convert_verbose(outputs, tree, results)
+    if not _has_reporter(outputs):
+        _convert_verbose(texts, tree, results)
 
 
 def _add_ruby_failures(text, tree, results):
@@ -107,18 +115,18 @@ def _add_ruby_failures(text, tree, results):
         else:
             place = message = ""
         if place and _RUBY_TEST.search(place):
-            results.add_uncollected(place, message)
+            results.add_uncollected(place, message, printed=True)
             message = ""
 
 
-def _convert_verbose(outputs, tree, results):
+def _convert_verbose(texts, tree, results):
     """Convert the text of minitest's `-v`."""
     ruby = [path for path in tree.files if _RUBY_TEST.search(path)]
     classes = {}
     for path in ruby[:20_000]:
         for match in _RUBY_CLASS.finditer(tree.read_text(path)):
             classes.setdefault(match[1], []).append(path)
-    for _name, content in outputs:
+    for content in texts:
         text = list(iterate_lines(content))
         messages = dict(_find_ruby_messages(text))
         for line in text:
@@ -127,7 +135,8 @@ def _convert_verbose(outputs, tree, results):
                 file = _find_ruby_file(classes, match["suite"], match["test"], tree)
                 name = match["suite"] + "#" + match["test"]
                 status = _STATUS_BY_LETTER.get(match["end"], "error")
-                results.add(file, name, status, messages.get(name, ""), parse_number(match["seconds"]), merge=True)
+                seconds = parse_number(match["seconds"])
+                results.add(file, name, status, messages.get(name, ""), seconds, identity=(file, name))
 
 
 def _find_ruby_messages(text):
@@ -158,21 +167,21 @@ _TRACE_LINE = re.compile(
 )
 _FAILED = re.compile(r"^\s{1,4}\d+\) (?P<name>.+) \((?P<module>[\w.]+)\)$")
 _INVALID = re.compile(r"^\s{1,4}\d+\) (?P<module>[\w.]+): failure on (?P<what>setup_all callback)")
+_EXUNIT_SUMMARY = re.compile(r"^\s*\d+ (?:doctest|propert|test).*\b\d+ failures?\b")
 _BROKEN = re.compile(r"^\*\* \((\w+(?:\.\w+)*)\) (?:(\S+\.exs?):\d+(?::\d+)?: )?(.*)$")
 
 
 def convert_exunit(outputs, tree, results):
     """Convert the output of our formatter, or else the text of `mix test --trace`, and files that did not compile."""
     convert_lines(outputs, tree, results)
-    has_rows = bool(results)
-    for _name, content in outputs:
+    for content in [content for name, content in outputs if name.endswith(".txt")]:
         text = list(iterate_lines(content))
-        if not has_rows:
+        if not _has_reporter(outputs):
             _convert_trace(text, tree, results)
         for line in text:
             match = _BROKEN.match(line)
             if match and match[2] and tree.find_file(match[2]):
-                results.add_uncollected(tree.find_file(match[2]), match[1] + ": " + match[3])
+                results.add_uncollected(tree.find_file(match[2]), match[1] + ": " + match[3], printed=True)
 
 
 def _convert_trace(text, tree, results):
@@ -193,6 +202,9 @@ def _convert_trace(text, tree, results):
             tests.setdefault((module, test["name"]), [file, status, "", 0.0])[3] = parse_number(test["ms"]) / 1000
         elif failing and line.strip() and not re.match(r"^\s+\S+\.exs?:\d+", line) and not tests[failing][2]:
             tests[failing][2] = line.strip()
+    if tests and not any(_EXUNIT_SUMMARY.match(line) for line in text):
+        last = tests[next(reversed(tests))]  # a failure is printed after its test
+        last[1:3] = "error", "the run did not end"
     for (module, name), (file, status, message, seconds) in tests.items():
         found = tree.find_file(file) or file
         results.add(found, module + " " + name, status, message if status != "passed" else "", seconds)

@@ -34,6 +34,23 @@ def convert_report(name, out, workdir, since=0.0):
     """Return the canonical report of the files in folder `out`.
 
     Raises:
+        ConversionError: no file can be read as format `name`, or its reader has an error.
+    """
+    try:
+        results = read_results(name, out, workdir, since)
+    except ConversionError:
+        raise
+    except Exception as error:
+        raise ConversionError("%s: %s" % (type(error).__name__, error)) from error
+    if not results:
+        raise ConversionError("no test is reported")
+    return results.to_xml()
+
+
+def read_results(name, out, workdir, since=0.0):
+    """Return the results in the files of folder `out`. Any exception but ConversionError is an error of the reader.
+
+    Raises:
         ConversionError: no file can be read as format `name`.
     """
     tree = ReportTree(workdir)
@@ -43,15 +60,8 @@ def convert_report(name, out, workdir, since=0.0):
     outputs = list(iterate_files(out))
     if name == "jvm":
         outputs += iterate_files(tree.root, jvm.REPORT_PATHS, since)
-    try:
-        FORMATS[name](outputs, tree, results)
-    except ConversionError:
-        raise
-    except Exception as error:
-        raise ConversionError("%s: %s" % (type(error).__name__, error)) from error
-    if not results:
-        raise ConversionError("no test is reported")
-    return results.to_xml()
+    FORMATS[name](outputs, tree, results)
+    return results
 
 
 def read_asset(name):

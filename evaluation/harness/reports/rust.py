@@ -51,7 +51,8 @@ def convert_nextest(outputs, tree, results):
             source = crates.find_target(package, *target_key) or crates.find_target(package, "bin", package)
             status, message = xunit.parse_status(case)
             file = crates.find_module_file(source, case.get("name")) if source else case.get("classname")
-            results.add(file, case.get("name"), status, message, parse_number(case.get("time")), merge=True)
+            name, seconds = case.get("name"), parse_number(case.get("time"))
+            results.add(file, name, status, message, seconds, identity=(file, name))
 
 
 class _CargoOutput:
@@ -150,15 +151,14 @@ class _CargoOutput:
         self._close_open_test()
         if self.is_empty and not self.tests and "tests/" in self.root:
             self.results.add_uncollected(self.root, "none of its tests is for this platform", skipped=True)
-        for name, (status, message) in self.tests.items():
+        for test, (status, message) in self.tests.items():
             detail = message.rstrip("\0") if status != "passed" else ""
             if self.is_doc:
-                inside, _, item = name.partition(" - ")
-                self.results.add(
-                    self.crates.resolve_in_package(inside, self.package), "doc " + item, status, detail, merge=True
-                )
+                inside, _, item = test.partition(" - ")
+                file, name = self.crates.resolve_in_package(inside, self.package), "doc " + item
             else:
-                self.results.add(self.crates.find_module_file(self.root, name), name, status, detail, merge=True)
+                file, name = self.crates.find_module_file(self.root, test), test
+            self.results.add(file, name, status, detail, identity=(file, name))
         self.tests, self.names, self.counts, self.failures, self.messages = {}, {}, {}, False, None
         self.is_empty = False
 
@@ -178,7 +178,7 @@ def _add_compile_errors(content, crates, results):
             package, kind, target = failed[1], failed[2], failed[3] or ""
             file = crates.find_target(package, kind, target) or source
             if file:
-                results.add_uncollected(file, first or "could not compile")
+                results.add_uncollected(file, first or "could not compile", printed=True)
             first = source = ""
         elif error:
             message = error[1]

@@ -37,6 +37,8 @@ def _convert_streams(stream_class, outputs, tree, results):
         for line in iterate_lines(content):
             if not stream.parse_line(line):
                 break
+        else:
+            stream.end_line(content.endswith(b"\n"))
         stream.finish()
 
 
@@ -52,20 +54,44 @@ def _find_test_file(name, tree):
 class _TapPoint:
     """One test point."""
 
-    def __init__(self, status, name, message, seconds):
+    def __init__(self, number, status, name, message, seconds):
+        self.number = number
         self.status = status
-        self.names = [name]
+        self.name = name
         self.message = message
         self.facts = []
         self.expects_message = False  # the message is in the next line
         self.seconds = seconds
-        self.is_parent = False
+        self.children = []
+
+
+def _select_points(points, plan):
+    """Return the points of a level that are test results; other lines of that form are output.
+
+    As many as planned are all results. Else output has no number or one beyond the plan; where it has the number of a
+    result, both count as errors.
+    """
+    if len(points) == plan:
+        return points
+    numbered = [point for point in points if point.number is not None]
+    plain = [point for point in points if point.number is None]
+    if not numbered or len(plain) == plan:
+        return plain
+    counts = {}
+    for point in numbered:
+        counts[point.number] = counts.get(point.number, 0) + 1
+    kept = [point for point in numbered if plan is None or point.number <= plan or not plan]
+    for point in kept:
+        if counts[point.number] > 1:
+            point.status, point.message = "error", "several lines have the number %d" % point.number
+    return kept
 
 
 class _TapStream:
     """Parser of one TAP stream, line by line; four columns of indentation are one level."""
 
     names_files = False  # whether titles may begin with their file even where the TAP file is named after a test file
+    select_points = staticmethod(_select_points)
 
     def __init__(self, file, tree, results):
         self.file = file
@@ -75,9 +101,11 @@ class _TapStream:
         self.tree = tree
         self.results = results
         self.pending = {}  # level -> points whose parent has not ended
-        self.numbers = {}  # level -> number of points
-        self.plan = None
+        self.counts = {}  # level -> number of points
+        self.plans = {}  # level -> number of points planned
         self.last = None
+        self.block = None  # indentation of the YAML block being read
+        self.is_point = False  # whether the last line is a test point
         self.heading = ""  # the comment before a point, as tape has them
         self.titles = {}  # level -> `# Subtest: title`
         self.has_tap = self.skipped_all = False
@@ -87,21 +115,50 @@ class _TapStream:
     def parse_line(self, line):
         """Parse one line; return False when the rest is output of prove itself."""
         inner = line.lstrip(" ")
-        level = (len(line) - len(inner)) // 4
+        indentation = len(line) - len(inner)
+        level = indentation // 4
+        if self._is_in_block(indentation, inner):
+            self._parse_diagnostic(self.last, inner)
+            return True
         if self._is_next_file(line):
             return True
-        if _PROVE_END.match(line) and self.has_tap:
+        if _PROVE_END.match(line) and self.has_tap and self.is_prove:
             return False
-        point, plan, bail = _POINT.match(inner), _PLAN.match(inner), _BAIL.match(inner)
+        point, plan, bail = _POINT.match(inner), _PLAN.match(inner), _BAIL.match(line)
+        if self._is_next_stream(line, plan):
+            self.finish()
+            self.__init__(self.file, self.tree, self.results)
+        self.is_point = False
         if plan:
             self._parse_plan(level, plan)
-        elif point and not (self.last and line.startswith("  ") and len(line) - len(inner) - 4 * level == 2):
+        elif point and not (self.last and indentation % 4 == 2):
             self._parse_point(level, point)
         elif bail:
             self.bail = bail[1] or "bailed out"
         else:
             self._parse_other(level, inner)
         return True
+
+    def end_line(self, is_complete):
+        """End the output; a test point in a line without an end is an error, as a directive may be missing."""
+        if self.is_point and not is_complete:
+            self.last.status, self.last.message = "error", "the output ends in this line"
+
+    def _is_in_block(self, indentation, inner):
+        """Return whether the line is part of a YAML block, which is two columns further in than its point."""
+        if self.block is None:
+            starts = inner == "---" and self.last is not None and indentation % 4 == 2
+            self.block = indentation if starts else None
+            return starts
+        is_inside = not inner or indentation >= self.block
+        if not is_inside or (inner == "..." and indentation == self.block):
+            self.block = None
+        return is_inside
+
+    def _is_next_stream(self, line, plan):
+        """Return whether the line starts the TAP of another process in an output that is of no single file."""
+        starts = line.startswith("TAP version") or (plan and not line.startswith(" "))
+        return bool(starts and not self.file and self.counts.get(0) and self.counts[0] == self.plans.get(0))
 
     def _is_next_file(self, line):
         """Return whether the line is the heading of `prove -v` above a file's TAP."""
@@ -117,11 +174,10 @@ class _TapStream:
 
     def _parse_plan(self, level, plan):
         self.has_tap = True
-        if level == 0:
-            self.plan = int(plan[1][:9])
-            if self.plan == 0 and not self.pending.get(0):
-                self.skipped_all = True
-                self.bail = plan[2] or "skipped"
+        self.plans[level] = int(plan[1][:9])
+        if level == 0 and self.plans[0] == 0 and not self.pending.get(0):
+            self.skipped_all = True
+            self.bail = plan[2] or "skipped"
 
     def _parse_other(self, level, line):
         subtest = _SUBTEST.match(line)
@@ -153,8 +209,9 @@ class _TapStream:
                 point.facts.append(line.strip())
 
     def _parse_point(self, level, match):
-        self.has_tap = True
-        self.numbers[level] = self.numbers.get(level, 0) + 1
+        self.has_tap = self.is_point = True
+        self.counts[level] = self.counts.get(level, 0) + 1
+        number = int(match[2][:9]) if match[2] else None
         text = match[3]
         directive = _DIRECTIVE.search(text)
         reason, word = "", ""
@@ -167,27 +224,32 @@ class _TapStream:
         elif word == "todo":
             status = "xfailed" if match[1] else "passed"
         name = re.sub(r"\\(.)", r"\1", re.sub(r"\s*\{$", "", text)).strip()
-        name = name or self.titles.pop(level, "") or "(test %d)" % self.numbers[level]
+        name = name or self.titles.pop(level, "") or "(test %d)" % (number or self.counts[level])
         self.titles.pop(level, None)
         if not level and self.heading not in ("", name):
             name = self.heading + " > " + name
-        self.last = _TapPoint(status, name, reason, seconds)
-        children = self.pending.pop(level + 1, [])
-        self.numbers.pop(level + 1, None)
-        if children:
-            self.last.is_parent = True
-            for child in children:
-                child.names.insert(0, name)
-        self.pending.setdefault(level, []).extend([*children, self.last])
+        self.last = _TapPoint(number, status, name, reason, seconds)
+        if level + 1 in self.plans:  # indented points without a plan are output
+            self.last.children = self.select_points(self.pending.get(level + 1, []), self.plans[level + 1])
+        self._close_levels(level + 1)
+        self.pending.setdefault(level, []).append(self.last)
+
+    def _close_levels(self, lowest):
+        for kept in (self.pending, self.plans, self.counts):
+            for level in [level for level in kept if level >= lowest]:
+                del kept[level]
 
     def finish(self):
         """Add all points to the results; the output has ended."""
-        for level in sorted(self.pending, reverse=True):
-            title = self.titles.get(level - 1) if level else None
-            for point in self.pending[level]:  # a level above 0 is truncated: its parent is missing
-                if title:
-                    point.names.insert(0, title)
-                self._add_result(point)
+        plan = self.plans.get(0)
+        points = self.select_points(self.pending.get(0, []), plan)
+        if plan is None or len(points) != plan:  # it is truncated: parents are missing
+            for level in sorted((level for level in self.pending if level), reverse=True):
+                title = self.titles.get(level - 1)
+                for point in self.select_points(self.pending[level], self.plans.get(level)):
+                    self._add_results(point, [title] if title else [])
+        for point in points:
+            self._add_results(point, [])
         file = self.file or "tests"
         if self.skipped_all and not self.pending:
             self.results.add_uncollected(file, self.bail, skipped=True)
@@ -195,20 +257,26 @@ class _TapStream:
             self.results.add_uncollected(file, "no TAP output")
         elif self.bail is not None:
             self.results.add(file, "(bailed out)", "error", self.bail)
-        elif self.file and self.has_tap and self.plan is None:
+        elif self.file and self.has_tap and plan is None:
             self.results.add(file, "(plan)", "error", "the output has no plan")
-        elif self.file and self.has_tap and self.plan != self.numbers.get(0, 0):
-            count = self.numbers.get(0, 0)
-            self.results.add(file, "(plan)", "error", "%d tests planned, %d run" % (self.plan, count))
+        elif self.file and self.has_tap and plan != len(points):
+            self.results.add(file, "(plan)", "error", "%d tests planned, %d run" % (plan, len(points)))
         self.pending = {}
 
-    def _add_result(self, point):
+    def _add_results(self, point, titles):
+        """Add a point, after its subtests, to the results."""
+        names = [*titles, point.name]
+        for child in point.children:
+            self._add_results(child, names)
+        self._add_result(point, names)
+
+    def _add_result(self, point, names):
         """Add a point to the results; an outermost subtest or prefix that is a file's path gives the file."""
-        names, file = point.names, self.file
+        file = self.file
         if self.names_files or not file:
             file, names = self._split_file(names)
             if file and not names:
-                if point.status == "failed" and not point.is_parent:
+                if point.status == "failed" and not point.children:
                     self.results.add_uncollected(file, point.message or "the file failed")
                 return
         message = "" if point.status == "passed" else point.message or ", ".join(point.facts)
@@ -239,9 +307,16 @@ class _TapStream:
 
 
 class _AvaStream(_TapStream):
-    """TAP of ava: comments are log output; a title begins with its file as soon as several files run."""
+    """TAP of ava: comments are log output; a title begins with its file as soon as several files run.
+
+    What tests print is not in it, and its plan leaves out files that crashed.
+    """
 
     names_files = True
+
+    @staticmethod
+    def select_points(points, _plan):
+        return points
 
     def _parse_other(self, level, line):
         if not line.startswith("#"):

@@ -52,7 +52,7 @@ class XmlNode:
 
 
 class _NodeBuilder:
-    """Builds nodes from expat's events. An element without an end is dropped, as the file is truncated there."""
+    """Builds nodes from expat's events. A <testcase> without an end is dropped: its failure may be what is missing."""
 
     def __init__(self):
         self.root = None
@@ -81,16 +81,25 @@ class _NodeBuilder:
 
     def close(self):
         while self.node is not None:
-            self.end(None)
+            if self.node.tag == "testcase" and self.node.parent is not None:
+                self.node = self.node.parent
+            else:
+                self.end(None)
 
 
 def reject_doctype(*_):
     raise ConversionError("the XML declares a document type")
 
 
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _UNPRINTABLE = re.compile(
     rb"[\x00-\x08\x0b\x0c\x0e-\x1f]|&#(?:x0*(?:[0-8bcefBCEF]|1[0-9a-fA-F]);|0*(?:[0-8]|1[124-9]|2[0-9]|3[01]);)"
 )
+
+
+def replace_unprintable(text):
+    """Return the text with `?` for the characters that `parse_xml` replaces."""
+    return _CONTROL.sub("?", text)
 
 
 def parse_xml(content):
