@@ -175,7 +175,7 @@ def check_run(result: EvaluationResult, expected: Sequence[str]) -> BuildRejecti
             f"the tests were stopped after {result.exec_result.seconds:.0f} s",
         )
     if report is None:
-        return reject(Reason.NO_REPORT, result.infrastructure_error or find_error_line(log))
+        return reject(Reason.NO_REPORT, result.script_error or find_error_line(log))
     if result.has_forged_canary:
         return reject(Reason.FAKE_REPORT, "a canary that must fail was reported as passed")
     if not report.outcomes:

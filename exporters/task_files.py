@@ -56,6 +56,7 @@ def build_grader_files(
         "name": task.name,
         "workdir": task.require_plan().workdir,
         "seconds": compute_timeout(task),
+        "deadline": 2 * compute_timeout(task) + 90,
         "FAIL_TO_PASS": list_fail_to_pass(task),
         "PASS_TO_PASS": list(task.PASS_TO_PASS),
         "controls": list(task.controls) if task.control_patch else [],

@@ -89,7 +89,8 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
     else:
         added, data = _build_performance_files(task.oracle, services)
     del found["grade.py"]  # part of the archive
-    data = json.loads(found["task.json"]) | data | _describe_paths(task)
+    deadline = compute_verifier_seconds(task) - 30
+    data = json.loads(found["task.json"]) | data | _describe_paths(task) | {"deadline": deadline}
     return found | added | _build_archive_files(data)
 
 

@@ -259,9 +259,9 @@ def _find_failure(variant: RunVariant, run: EvaluationRun) -> VerificationFailur
         return VerificationFailure(
             reason=Reason.PATCH_DOES_NOT_APPLY, detail="the gold patch does not apply to the image", log=log
         )
-    if result.infrastructure_error:
+    if result.script_error:
         return VerificationFailure(
-            reason=Reason.TEST_PATCH_DOES_NOT_APPLY, detail=f"{result.infrastructure_error} {where}", log=log
+            reason=Reason.TEST_PATCH_DOES_NOT_APPLY, detail=f"{result.script_error} {where}", log=log
         )
     if result.exec_result.killed_by:
         reason, detail = (

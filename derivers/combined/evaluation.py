@@ -124,7 +124,7 @@ class ChainEvaluation:
 def _check_run(chain: ChangeChain, run: EvaluationRun) -> ChainRejection | None:
     """Return why a run with all parts rejects the chain: unusable, a failing test, or a part without tests."""
     result, report = run.result, run.report
-    if result.exec_result.killed_by or result.infrastructure_error or not result.is_applied or result.report is None:
+    if result.exec_result.killed_by or result.script_error or not result.is_applied or result.report is None:
         return _reject_unusable_run(run)
     if lost := sorted(path for path in report.uncollected if path in chain.test_files):
         culprit = next((part for part in chain.parts if lost[0] in part.candidate.test_files), None)
@@ -150,7 +150,7 @@ def _reject_unusable_run(run: EvaluationRun, culprit: Lineage | None = None) -> 
     if result.exec_result.killed_by == "time":
         detail = f"{result.failure_detail} after {result.exec_result.seconds:.0f} s"
         return ChainRejection(Reason.OUT_OF_TIME, detail, culprit)
-    if not result.exec_result.killed_by and (result.infrastructure_error or not result.is_applied):
-        detail = result.infrastructure_error or "the patch does not apply to the image"
+    if not result.exec_result.killed_by and (result.script_error or not result.is_applied):
+        detail = result.script_error or "the patch does not apply to the image"
         return ChainRejection(Reason.DOES_NOT_APPLY, detail, culprit)
     return ChainRejection(Reason.FAILS_TOGETHER, result.failure_detail, culprit)

@@ -9,12 +9,18 @@ then classes) is resolved against the files of the tree, because runners disagre
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Iterator
-from dataclasses import replace
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 
 MAX_TESTS = 500_000
+MAX_ELEMENTS = 5_000_000
+MAX_CLASSNAME = 2_000
+MAX_CLASSNAME_PARTS = 100
+MAX_TEXT = 64 * 1024
+"""Characters read of a text to find its first line."""
 CANONICAL_VERSION = "1"
 """The root's attribute `mergemill` in the canonical form."""
 
@@ -45,86 +51,134 @@ def parse_junit(content: bytes, known_files: Collection[str]) -> EvaluationRepor
     Raises:
         UnreadableReportError: the content cannot be read.
     """
-    root = _parse_root(content)
-    cases = (
-        _iterate_canonical(root) if root.get("mergemill") == CANONICAL_VERSION else _iterate_pytest(root, known_files)
-    )
+    reader = _read_cases(content)
+    cases = reader.cases if reader.is_canonical else _resolve_pytest(reader.cases, known_files)
     outcomes: dict[str, Outcome] = {}
     uncollected: dict[str, str] = {}
-    for file, rest, case in cases:
-        status, message = _parse_status(case)
-        if rest:
-            test = f"{file}::{rest}"
-            outcome = Outcome(status=status, message=message, seconds=_parse_seconds(case))
+    for case in cases:
+        if case.name:
+            test = f"{case.file}::{case.name}"
+            outcome = Outcome(status=case.status, message=case.message, seconds=case.seconds)
             outcomes[test] = _merge_outcomes(outcomes.get(test), outcome)
         else:
-            uncollected[file] = message
+            uncollected[case.file] = case.message
     return EvaluationReport(outcomes=outcomes, uncollected=uncollected)
 
 
-def _iterate_canonical(root: ET.Element) -> Iterator[tuple[str, str, ET.Element]]:
-    """Yield (file, rest of the id, row); the rest is empty for a file that could not be collected."""
-    for case in _iterate_cases(root):
-        yield case.get("file", ""), case.get("name", ""), case
+@dataclass(slots=True)
+class _Case:
+    """One row. `name` becomes the rest of the id, which is empty for a file that could not be collected."""
+
+    classname: str
+    name: str
+    file: str
+    seconds: float
+    status: OutcomeStatus = OutcomeStatus.PASSED
+    message: str = ""
+    has_error: bool = False
 
 
-def _iterate_pytest(root: ET.Element, known_files: Collection[str]) -> Iterator[tuple[str, str, ET.Element]]:
-    """Yield what `_iterate_canonical` yields, for the form of pytest."""
-    resolver = _ClassnameResolver(known_files)
-    for case in _iterate_cases(root):
-        if _is_collection_failure(case, _parse_status(case)[1]):
-            named = ".".join(part for part in (case.get("classname"), case.get("name")) if part)
-            yield resolver.resolve(named, case.get("file", ""))[0], "", case
+class _CaseReader:
+    """Target of an XML parser that keeps rows and no tree, so that memory is bounded by the size of what it keeps."""
+
+    def __init__(self) -> None:
+        self.cases: list[_Case] = []
+        self.is_canonical = False
+        self._depth = self._elements = self._case_depth = 0
+        self._case: _Case | None = None
+        self._child: dict[str, str] = {}
+        self._text: list[str] = []
+        self._room = 0
+
+    def doctype(self, *_: str | None) -> None:
+        raise UnreadableReportError("the report declares a document type")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        self._elements += 1
+        if self._elements > MAX_ELEMENTS:
+            raise UnreadableReportError(f"the report has more than {MAX_ELEMENTS} elements")
+        if self._depth == 1:
+            self.is_canonical = attributes.get("mergemill") == CANONICAL_VERSION
+        if self._case is None:
+            if tag == "testcase":
+                self._start_case(attributes)
+        elif self._depth == self._case_depth + 1:
+            self._child, self._text, self._room = attributes, [], MAX_TEXT
         else:
-            file, classes = resolver.resolve(case.get("classname", ""), case.get("file", ""))
-            yield file, "::".join([*classes, case.get("name", "")]), case
+            self._room = 0  # only text before the first inner element counts
+
+    def _start_case(self, attributes: dict[str, str]) -> None:
+        if len(self.cases) >= MAX_TESTS:
+            raise UnreadableReportError(f"the report names more than {MAX_TESTS} tests")
+        classname, name, file = (attributes.get(key, "") for key in ("classname", "name", "file"))
+        self._case = _Case(classname, name, file, _parse_seconds(attributes.get("time", "0")))
+        self._case_depth = self._depth
+
+    def data(self, text: str) -> None:
+        if self._room > 0:
+            self._text.append(text[: self._room])
+            self._room -= len(text)
+
+    def end(self, tag: str) -> None:
+        if self._case is not None and self._depth == self._case_depth + 1:
+            self._end_child(self._case, tag)
+        elif self._case is not None and self._depth == self._case_depth:
+            self.cases.append(self._case)
+            self._case = None
+        self._depth -= 1
+
+    def _end_child(self, case: _Case, tag: str) -> None:
+        message = _extract_message(self._child.get("message") or "".join(self._text))
+        self._room = 0
+        if case.has_error:
+            return
+        if tag == "error":
+            case.status, case.message, case.has_error = OutcomeStatus.ERROR, message, True
+        elif tag == "failure":
+            case.status, case.message = OutcomeStatus.FAILED, message
+        elif tag == "skipped" and case.status is OutcomeStatus.PASSED and message != _UNEXPECTED_PASS:
+            is_expected = self._child.get("type") == "pytest.xfail"
+            case.status, case.message = OutcomeStatus.XFAILED if is_expected else OutcomeStatus.SKIPPED, message
 
 
-def _parse_root(content: bytes) -> ET.Element:
-    if b"<!DOCTYPE" in content[:4096] or b"<!ENTITY" in content:
-        raise UnreadableReportError("the report declares entities")
+def _read_cases(content: bytes) -> _CaseReader:
+    reader = _CaseReader()
     try:
-        return ET.fromstring(content)  # noqa: S314 - entities are rejected above, the size is capped
+        parser = ET.XMLParser(target=reader)  # noqa: S314 - document types are rejected, the size is capped
+        parser.feed(content)
+        parser.close()
     except (ET.ParseError, ValueError, LookupError) as error:
         raise UnreadableReportError(f"the report is not XML: {error}") from error
+    return reader
 
 
-def _iterate_cases(root: ET.Element) -> Iterator[ET.Element]:
-    for number, case in enumerate(root.iter("testcase")):
-        if number >= MAX_TESTS:
-            raise UnreadableReportError(f"the report names more than {MAX_TESTS} tests")
-        yield case
+def _resolve_pytest(cases: Iterable[_Case], known_files: Collection[str]) -> Iterator[_Case]:
+    """Yield the rows of pytest's form as the canonical form has them."""
+    resolver = _ClassnameResolver(known_files)
+    for case in cases:
+        if _is_collection_failure(case):
+            named = ".".join(part for part in (case.classname, case.name) if part)
+            yield replace(case, file=resolver.resolve(named, case.file)[0], name="")
+        else:
+            file, classes = resolver.resolve(case.classname, case.file)
+            yield replace(case, file=file, name="::".join([*classes, case.name]))
 
 
-def _parse_status(case: ET.Element) -> tuple[OutcomeStatus, str]:
-    """Return the status and the first line of the reason."""
-    found = (OutcomeStatus.PASSED, "")
-    for child in case:
-        message = _extract_message(child)
-        if child.tag == "error":
-            return OutcomeStatus.ERROR, message
-        if child.tag == "failure":
-            found = (OutcomeStatus.FAILED, message)
-        elif child.tag == "skipped" and found[0] is OutcomeStatus.PASSED and message != _UNEXPECTED_PASS:
-            found = (OutcomeStatus.XFAILED if child.get("type") == "pytest.xfail" else OutcomeStatus.SKIPPED, message)
-    return found
-
-
-def _extract_message(child: ET.Element) -> str:
-    text = child.get("message") or child.text or ""
+def _extract_message(text: str) -> str:
     return next((line.strip() for line in text.splitlines() if line.strip()), "")[:MAX_MESSAGE]
 
 
-def _is_collection_failure(case: ET.Element, message: str) -> bool:
+def _is_collection_failure(case: _Case) -> bool:
     """Return whether the row is for a file or class that could not be collected, not for a test."""
-    return message.startswith(("collection failure", "collection skipped")) or (
-        not case.get("classname") and any(child.tag == "error" for child in case)
+    return case.message.startswith(("collection failure", "collection skipped")) or (
+        not case.classname and case.has_error
     )
 
 
-def _parse_seconds(case: ET.Element) -> float:
+def _parse_seconds(text: str) -> float:
     try:
-        return float(case.get("time", "0"))
+        return float(text)
     except ValueError:
         return 0.0
 
@@ -143,9 +197,7 @@ class _ClassnameResolver:
     def __init__(self, known: Collection[str]) -> None:
         self.known = frozenset(known)
         self.by_dots = {_to_dotted(path): path for path in sorted(self.known)}
-        self.by_last: dict[str, list[str]] = {}
-        for dots in self.by_dots:
-            self.by_last.setdefault(dots.rpartition(".")[2], []).append(dots)
+        self.reversed = sorted(dots[::-1] for dots in self.by_dots)
         self.cache: dict[tuple[str, str], tuple[str, list[str]]] = {}
 
     def resolve(self, classname: str, file: str) -> tuple[str, list[str]]:
@@ -155,6 +207,8 @@ class _ClassnameResolver:
         return self.cache[classname, file]
 
     def _resolve(self, parts: list[str], file: str) -> tuple[str, list[str]]:
+        if sum(map(len, parts)) > MAX_CLASSNAME or len(parts) > MAX_CLASSNAME_PARTS:
+            return file, parts
         prefixes = [(".".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1)]
         for dots, classes in prefixes:
             if dots in self.by_dots:
@@ -164,10 +218,16 @@ class _ClassnameResolver:
         if file in self.known:
             return file, behind
         for dots, classes in prefixes:  # the root is a subfolder of the tree: the only file with this ending
-            ends = [d for d in self.by_last.get(dots.rpartition(".")[2], []) if d.endswith(f".{dots}")]
-            if len(ends) == 1:
-                return self.by_dots[ends[0]], classes
+            if found := self._find_only_ending(f".{dots}"):
+                return self.by_dots[found], classes
         return (file, behind) if file else ("/".join(parts), [])
+
+    def _find_only_ending(self, ending: str) -> str | None:
+        """Return the only dotted path with an ending."""
+        backwards = ending[::-1]
+        at = bisect_left(self.reversed, backwards)
+        found = [dots for dots in self.reversed[at : at + 2] if dots.startswith(backwards)]
+        return found[0][::-1] if len(found) == 1 else None
 
 
 def _to_dotted(path: str) -> str:

@@ -17,18 +17,24 @@ from backends.sandbox.execution import ExecResult
 from evaluation.reports import coverage, junit
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 
-PATCH_FAILED_EXIT = 96
-"""Exit code when the submission's patch does not apply."""
-
-# The second attempt tolerates common faults of hand-made patches: wrong line counts, white space, distant context.
+# Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`. The second attempt
+# tolerates common faults of hand-made patches: wrong line counts, white space, distant context.
 _START_SCRIPT = """
 run_dir="$1" workdir="$2"
-chmod 711 "$run_dir" && cd "$workdir" || exit 97
+chmod 711 "$run_dir" && install -d -m 711 "$run_dir/report" || exit
+fail() { echo "$1" > "$run_dir/report/error"; exit 97; }
+cd "$workdir" || fail "there is no $workdir"
+/bin/bash -n "$run_dir/evaluate.sh" || fail "the evaluation script is damaged"
+export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1
+export GIT_DIR="$workdir/.git" GIT_WORK_TREE="$workdir"
 if [ -s "$run_dir/submission.patch" ]; then
     git apply --whitespace=nowarn "$run_dir/submission.patch" ||
-    git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$run_dir/submission.patch" ||
-    exit 96
+    git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$run_dir/submission.patch" || {
+        : > "$run_dir/report/unapplied"
+        exit 96
+    }
 fi
+unset GIT_DIR GIT_WORK_TREE
 export MERGEMILL_REPORT_DIR="$run_dir/report"
 [ ! -f "$run_dir/files" ] || export MERGEMILL_FILES="$run_dir/files"
 [ ! -f "$run_dir/test.patch" ] || export MERGEMILL_TEST_PATCH="$run_dir/test.patch"
@@ -40,7 +46,10 @@ code=$?
 exit $code
 """
 
-_REPORT_FILES = ("junit.xml", "times", "canaries", "known", "error", "cpu", coverage.COVERAGE_FILE)
+_REPORT_FILES = (
+    *("error", "tree_error", "unapplied", "times", "canaries", "cpu", "known", "junit.xml"),
+    coverage.COVERAGE_FILE,
+)
 """Files collected from the report folder. They belong to root; the tests write to a folder beside them."""
 
 
@@ -62,14 +71,23 @@ class EvaluationResult:
     has_forged_canary: bool = False
     """Whether the canary that must fail is reported as passed, which an unmanipulated runner never does."""
     infrastructure_error: str | None = None
+    tree_error: str | None = None
+    """Why no test could run in the tree with the patch, such as a test patch that applies to HEAD and not to it."""
     cpu_seconds: float | None = None
     """Processor time of the tests and all their processes, where the script meters it and the kernel provides it."""
     covered_lines: coverage.CoveredLines | None = None
     """Lines that were executed, where they were collected and the language supports it."""
 
     @property
+    def script_error(self) -> str | None:
+        """Why the script ran no test, whoever is responsible."""
+        return self.infrastructure_error or self.tree_error
+
+    @property
     def failure_detail(self) -> str:
         """Why there is no complete report: a limit ended the run, or the runner left none. Empty otherwise."""
+        if self.tree_error:
+            return self.tree_error
         if self.exec_result.killed_by:
             return f"the tests were ended for {self.exec_result.killed_by}"
         return "" if self.report is not None else f"the runner left no report, exit code {self.exec_result.exit_code}"
@@ -133,12 +151,17 @@ def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[st
         test_seconds=_parse_test_seconds(files),
         script_sha256=hashlib.sha256(script.encode()).hexdigest(),
         log=exec_result.output,
-        is_applied=exec_result.exit_code != PATCH_FAILED_EXIT or bool(files),
+        is_applied="unapplied" not in files,
         has_forged_canary=_has_forged_canary(full_report, canary_list),
-        infrastructure_error=files["error"].decode(errors="replace").strip() if "error" in files else None,
+        infrastructure_error=_read_line(files, "error"),
+        tree_error=_read_line(files, "tree_error"),
         cpu_seconds=int(files.get("cpu", b"0")) / 1e9 or None,
         covered_lines=coverage.parse_coverage(files.get(coverage.COVERAGE_FILE)),
     )
+
+
+def _read_line(files: Mapping[str, bytes], name: str) -> str | None:
+    return files[name].decode(errors="replace").strip() if name in files else None
 
 
 def _has_forged_canary(report: EvaluationReport | None, canary_list: str) -> bool:

@@ -24,12 +24,12 @@ run apply --cached --whitespace=nowarn "$run_dir/patch" ||
 run apply --cached --whitespace=nowarn --recount --ignore-whitespace -C1 "$run_dir/patch" || exit 96
 options=(--cached --no-renames --no-ext-diff --no-textconv --full-index)
 run diff "${options[@]}" --raw -z HEAD > "$run_dir/read/raw" &&
-run diff "${options[@]}" --binary --src-prefix=a/ --dst-prefix=b/ --unified=3 HEAD > "$run_dir/read/patch" || exit 97
+run diff "${options[@]}" --binary --src-prefix=a/ --dst-prefix=b/ --unified=3 HEAD > "$run_dir/read/patch" || exit 96
 """
 """Bash with the arguments RUN_DIR and WORKDIR: applies RUN_DIR/patch to HEAD in the index, and writes the files that it
 touches to RUN_DIR/read/raw and the patch as git rewrites it to RUN_DIR/read/patch."""
 PATCH_FAILED_EXIT = 96
-"""Exit code of READ_SCRIPT for a patch that does not apply."""
+"""Exit code of READ_SCRIPT for a patch that does not apply, or that git cannot write again."""
 ABSENT_MODE = "000000"
 """Git's mode of an absent file."""
 REGULAR_MODES = ("100644", "100755")

@@ -31,8 +31,12 @@ from taskdb.records import BuildPlan, TestCommand
 TESTS_UID = 1000
 """Uid and gid of `mergemill`, which owns the tree and runs the tests in every image."""
 
-REPORT_BYTES = 128 * 1024 * 1024
-"""Bytes read of a JUnit report; the rest is dropped."""
+REPORT_BYTES = 40 * 1024 * 1024
+"""Bytes read of a JUnit report; the rest is dropped. With the names of the tree's files it fits into what is collected
+from a container."""
+
+KNOWN_BYTES = 16 * 1024 * 1024
+"""Bytes of the list of the tree's files."""
 
 CONVERT_SECONDS = 120
 """Time limit for converting the runner's own report to the canonical form."""
@@ -128,6 +132,7 @@ def render_script(
 _FIXED_VALUES = {
     "uid": TESTS_UID,
     "report_bytes": REPORT_BYTES,
+    "known_bytes": KNOWN_BYTES,
     "convert_seconds": CONVERT_SECONDS,
     "shadowing": SHADOWING_PATTERNS,
 }

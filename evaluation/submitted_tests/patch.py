@@ -63,11 +63,11 @@ def read_submitted_patch(pool: ContainerPool, workdir: str, patch: bytes) -> Sub
         collect=[f"{run_dir}/read/raw", f"{run_dir}/read/patch"],
         last=True,
     )
-    if result.exit_code == PATCH_FAILED_EXIT and not result.killed_by:
-        return None
-    collected = {path.rpartition("/")[2]: content for path, content in result.files.items()}
-    if result.exit_code or collected.keys() != {"raw", "patch"}:
+    if result.exit_code not in (0, PATCH_FAILED_EXIT) and not result.killed_by:
         raise Transient(f"git cannot read a patch in its container: {result.output.strip()[-200:]}")
+    collected = {path.rpartition("/")[2]: content for path, content in result.files.items()}
+    if result.exit_code or collected.keys() != {"raw", "patch"}:  # the patch is to blame where a limit ended git
+        return None
     return SubmittedPatch(patch=collected["patch"], files=tuple(parse_raw_diff(collected["raw"])))
 
 

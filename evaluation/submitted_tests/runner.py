@@ -110,7 +110,7 @@ class SubmittedTestsRunner:
         if self.submitted.unrecognized_files:
             jobs.append(self._make_job(self._render_script(self.submitted.patch, ()), gold))
         first = self._run_jobs(jobs)
-        if first[1].infrastructure_error == PATCH_FAILED_MESSAGE:
+        if first[1].script_error == PATCH_FAILED_MESSAGE:
             return SubmittedTestsResult(failures=("the patch does not apply after the fix",))
         baseline = self._require_report(first[2]) if existing or not self.files else EMPTY_REPORT
         stray = (

@@ -44,24 +44,37 @@ def main() -> int:
     if not os.path.isfile(path) or os.path.islink(path):
         print(f"MERGEMILL_INFRASTRUCTURE_ERROR: the agent's work was not collected to {path}")
         return grade.INFRASTRUCTURE_EXIT
-    with open(path, "rb") as submission:
-        content = submission.read(MAX_SUBMISSION)
     work = tempfile.mkdtemp(prefix="grade-", dir="/")
     os.chmod(work, 0o711)  # noqa: S103 - the tests' user writes its report somewhere below
+    write_reward(task, KindScore(0.0, {}, ""))  # until there is a better one
     try:
+        grade.set_deadline(task.get("deadline", 0))
+        with open(path, "rb") as submission:
+            content = submission.read(MAX_SUBMISSION)
         score = VERIFIERS[task["form"]](task, content, folder, work)
-    except (grade.InfrastructureFailure, OSError, subprocess.CalledProcessError) as error:
+        write_reward(task, score)
+    except grade.InfrastructureFailure as error:
+        os.remove(task["reward"])
         print(f"MERGEMILL_INFRASTRUCTURE_ERROR: {error}")
         return grade.INFRASTRUCTURE_EXIT
+    except (OSError, subprocess.SubprocessError, MemoryError, RecursionError) as error:
+        print(f"the submission earns 0, as its evaluation ended early: {error}")
+        return 1
     finally:
+        grade.set_deadline(0)
+        grade.kill_tests()
         shutil.rmtree(work, ignore_errors=True)
     print(score.explanation)
     for kind in score.tampering:
         print(f"tampering: {kind}")
+    return 0 if score.value == 1 else 1
+
+
+def write_reward(task: Mapping[str, Any], score: KindScore) -> None:
+    """Write the reward and its components."""
     rewards = {"reward": score.value, **score.parts, "tampering": len(score.tampering)}
     finite = {name: value for name, value in rewards.items() if math.isfinite(value)}
     grade.write_file(task["reward"], json.dumps(finite) + "\n")
-    return 0 if score.value == 1 else 1
 
 
 if __name__ == "__main__":

@@ -1,29 +1,30 @@
 #!/bin/bash
 # Verifier of a task that requires a structure: the check of the agent's tree, then the tests. A tree with another
-# structure earns 0 without a test run; a patch that does not apply is left to the tests.
+# structure, or one that cannot be checked, earns 0 without a test run; a patch that does not apply is left to the tests.
 set -u
 cd /
 patch=/logs/artifacts/model.patch
 check_structure() {  # copies HEAD, applies the patch to the copy and checks that
     local tree workdir
     [ -f "$patch" ] && [ ! -L "$patch" ] || return 0
+    [ -f /tests/structure_check.py ] && [ -f /tests/rules.json ] || return 2
     workdir="$(python3 -I -S -c 'import json; print(json.load(open("/tests/task.json"))["workdir"])')" || return 2
     tree="$(mktemp -d)" || return 2
     mkdir "$tree/files" || return 2
     cd "$workdir" || return 2
-    export GIT_INDEX_FILE="$tree/index"
-    git -c safe.directory='*' read-tree HEAD && git -c safe.directory='*' checkout-index -q -a -f --prefix="$tree/files/" || return 2
-    unset GIT_INDEX_FILE
+    export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1
+    GIT_DIR=.git GIT_INDEX_FILE="$tree/index" git read-tree HEAD &&
+        GIT_DIR=.git GIT_INDEX_FILE="$tree/index" git checkout-index -q -a -f --prefix="$tree/files/" || return 2
     cd "$tree/files" || return 2
     export GIT_CEILING_DIRECTORIES="$tree"
     if [ -s "$patch" ]; then
         git apply --whitespace=nowarn "$patch" 2> /dev/null ||
             git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$patch" 2> /dev/null || return 0
     fi
-    python3 -I -S /tests/structure_check.py /tests/rules.json "$tree/files"
+    timeout -s KILL 300 python3 -I -S /tests/structure_check.py /tests/rules.json "$tree/files"
     local status=$?
     rm -rf "$tree"
-    return $status
+    [ $status = 0 ]
 }
 (check_structure)
 status=$?

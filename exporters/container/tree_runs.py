@@ -10,7 +10,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -39,7 +39,10 @@ EMPTY_REPORT = ContainerReport({}, ())
 
 @dataclass(frozen=True)
 class TreeRun:
-    """One run. `canaries`: `right`, `wrong` (an impossible status), `missing`, or `none` where there are none."""
+    """One run. `canaries`: `right`, `wrong` (an impossible status), `missing`, or `none` where there are none.
+
+    `tree_error`: why no test could run in the tree.
+    """
 
     report: ContainerReport | None
     killed: bool
@@ -47,6 +50,7 @@ class TreeRun:
     cpu_seconds: float | None = None
     wall_seconds: float = 0.0
     covered: CoveredLines | None = None
+    tree_error: str = ""
 
 
 @dataclass
@@ -126,7 +130,8 @@ class TreeRunner:
             command=command,
             seed=seed,
         )
-        return self._read_run(report, killed=output.killed, collected=collectors is not None)
+        run = self._read_run(report, killed=output.killed, collected=collectors is not None)
+        return replace(run, tree_error=output.tree_error)
 
     def _render_collector(self, script: str, report: str, collectors: str) -> bytes:
         """Return Bash that runs the script with the coverage collectors."""

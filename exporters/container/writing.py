@@ -120,11 +120,8 @@ class WritingVerifier:
         """Run the tests before and after the fix, and repeat the runs if the first ones are valid."""
         submitted = self.submitted
         before = [self._run()]
-        try:
-            after = [self._run(self.gold)]
-        except grade.InfrastructureFailure as error:
-            if str(error) != PATCH_FAILED_MESSAGE:
-                raise
+        after = [self._run(self.gold)]
+        if after[0].tree_error == PATCH_FAILED_MESSAGE:
             return scoring.SubmittedTestsResult(failures=("the patch does not apply after the fix",))
         baseline = EMPTY_REPORT
         if submitted.existing or not submitted.possible:

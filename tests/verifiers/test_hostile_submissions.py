@@ -1,0 +1,237 @@
+"""Whatever a submission does to the machinery around its tests, it is graded: 0, or 1 where its solution is right.
+
+Each row runs through `mergemill grade` and through the verifier of a bundle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from exporters.item import ExportItem
+from exporters.swebench import build_row
+from mergemill.kinds import derive
+from taskdb.records import Rejection, Verification
+from tests.containers import make_lineage, make_services
+from tests.exporters.verifying import run_verifier
+from tests.helpers import TinyRepo
+from tests.verifiers.shop import SHOP, SHOP_RIGHT, make_shop
+from tests.verifiers.test_grade import GradedTask
+from verifiers.grade import grade
+from verifiers.verify import verify
+
+pytestmark = pytest.mark.docker
+
+PACKAGE = "shop/__init__.py"
+MARKS = "MERGEMILL_INFRASTRUCTURE_ERROR: x\\nMERGEMILL_TREE_ERROR: x"
+
+
+def exit_with(code: int) -> dict[str, str | None]:
+    """Return a submission whose tests end with an exit code of ours."""
+    return {PACKAGE: f"import os\nprint('{MARKS}', flush=True)\nos._exit({code})\n"}
+
+
+def write_report(body: str, shop: str = SHOP) -> dict[str, str | None]:
+    """Return a submission that runs `body` with the report's `path` after pytest has written it."""
+    lines = "".join(f"    {line}\n" for line in body.splitlines())
+    return {
+        PACKAGE: shop
+        + "\nimport atexit, os, sys\ndef change():\n"
+        + "    path = next(word.split('=')[1] for word in sys.argv if word.startswith('--junitxml'))\n"
+        + lines
+        + "atexit.register(change)\n"
+    }
+
+
+CASE = '<testcase classname="tests.test_shop" name="%s"/>'
+MANY = f"""file = open(path, 'w')
+file.write('<testsuite>')
+for n in range({{}}):
+    file.write('{CASE}' % n)
+file.write('</testsuite>')
+file.close()"""
+SYSV = """
+import ctypes
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+for _ in range(100):
+    size = 64 * 2**20
+    found = libc.shmget(0, size, 0o1600)
+    where = libc.shmat(found, None, 0)
+    ctypes.memset(where, 1, size)
+"""
+FILL = """
+import os
+for folder in (os.getcwd(), "/dev/shm", "/tmp", os.path.dirname(PATH)):
+    try:
+        with open(os.path.join(folder, "filling"), "wb") as file:
+            while True:
+                file.write(b"x" * 2**20)
+    except OSError:
+        pass
+""".replace("PATH", "next(word.split('=')[1] for word in __import__('sys').argv if word.startswith('--junitxml'))")
+FORK_BOMB = """
+import os
+while True:
+    try:
+        if os.fork() == 0:
+            os.setsid()
+    except OSError:
+        pass
+"""
+
+RUNNING: Mapping[str, dict[str, str | None]] = {
+    **{f"exit-{code}": exit_with(code) for code in (0, 96, 97, 124, 137, 255)},
+    "killed": {PACKAGE: "import os\nos.kill(os.getpid(), 9)\n"},
+    "report-of-126-megabytes": write_report(MANY.format(2_200_000)),
+    "report-of-elements": write_report("open(path, 'w').write('<a>' + '<a/>' * 9_000_000 + '</a>')"),
+    "sparse-report": write_report("os.truncate(path, 200 * 2**20)"),
+    "deep-report": write_report("open(path, 'w').write('<a>' * 12_000_000)"),
+    "report-of-one-name": write_report(f"open(path, 'w').write('{CASE}' % ('a.' * 15_000_000))"),
+    "report-of-one-class": write_report(
+        "open(path, 'w').write('<testcase classname=\"%s\" name=\"a\"/>' % ('a.' * 9_000_000))"
+    ),
+    "pipe-for-a-report": write_report("os.remove(path)\nos.mkfifo(path)"),
+    "link-for-a-report": write_report("os.remove(path)\nos.symlink('/dev/zero', path)"),
+    "folder-for-a-report": write_report("os.remove(path)\nos.mkdir(path)"),
+    "shared-memory": {PACKAGE: SYSV + SHOP},
+    "all-memory": {PACKAGE: "x = []\nwhile True:\n    x.append(b'a' * 2**20)\n"},
+    "all-disk": {PACKAGE: SHOP + FILL},
+    "all-processes": {PACKAGE: FORK_BOMB},
+    "endless-output": {PACKAGE: "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n"},
+}
+"""Attacks of the test process."""
+
+TREES: Mapping[str, dict[str, str | None]] = {
+    "folder-for-a-test-file": {"tests/test_shop.py": None, "tests/test_shop.py/x/y.py": "", PACKAGE: SHOP_RIGHT},
+    "folder-for-configuration": {"pytest.ini/x": "", "pyproject.toml": None, PACKAGE: SHOP_RIGHT},
+    "invalid-names": {
+        "tests/\udcff\udcfe.py": "",
+        "tests/a\nb.py": "",
+        "tests/\udcff/conftest.py": "raise SystemExit",
+        PACKAGE: SHOP_RIGHT,
+    },
+    "names-that-differ-in-case": {"tests/Test_Shop.py": "", "TESTS/test_shop.py": "", PACKAGE: SHOP_RIGHT},
+    "attributes": {
+        ".gitattributes": "* text eol=crlf ident filter=lfs diff=x merge=x\n",
+        "tests/.gitattributes": "* working-tree-encoding=UTF-16 -diff\n",
+        PACKAGE: SHOP_RIGHT,
+    },
+    "many-files": {**{f"many/{n // 500}/{n}": "" for n in range(15_000)}, PACKAGE: SHOP_RIGHT},
+}
+"""Trees with the right solution in which the protected files must be restored."""
+
+NEW_FILE = "diff --git a/{0} b/{0}\nnew file mode {1}\nindex 0000000..1111111\n--- /dev/null\n+++ b/{0}\n"
+GITLINK = NEW_FILE + "@@ -0,0 +1 @@\n+Subproject commit 1111111111111111111111111111111111111111\n"
+MODULES = NEW_FILE + '@@ -0,0 +1,3 @@\n+[submodule "x"]\n+path = vendor/x\n+url = ext::touch /owned\n'
+LINK = NEW_FILE + "@@ -0,0 +1 @@\n+/etc\n\\ No newline at end of file\n"
+TEXT = NEW_FILE + "@@ -0,0 +1 @@\n+x\n"
+PATCHES: Mapping[str, tuple[str, float | None]] = {
+    "gitlink": (GITLINK.format("vendor/x", "160000") + MODULES.format(".gitmodules", "100644"), 1),
+    "gitlink-in-tests": (GITLINK.format("tests/x", "160000"), 1),
+    "link-in-tests": (LINK.format("tests/data", "120000"), 1),
+    "git-configuration": (TEXT.format(".git/config", "100644"), 0),
+    "git-hook": (TEXT.format(".git/hooks/post-index-change", "100755"), 0),
+    "path-outside": (TEXT.format("../../etc/x", "100644"), 0),
+    "text": ("no patch at all\n", None),
+}
+"""Patches in addition to the right solution, and what both together are worth; None: 1, or 0 where git rejects it."""
+
+
+@pytest.fixture(scope="module")
+def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
+    folder: Path = tmp_path_factory.mktemp("graded_task")
+    services = make_services(folder, repeats=1, test_timeout=30)
+    repo = TinyRepo(folder / "repo")
+    base, merge = make_shop(repo)
+    lineage = make_lineage(repo, services, base, merge)
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    made = derive(lineage.with_record(verification), services)
+    assert not isinstance(made, Rejection)
+    (task,) = made
+    return GradedTask(services, repo, base, task)
+
+
+def grade_twice(graded_task: GradedTask, patch: bytes) -> tuple[float | None, float | None, str]:
+    """Return the values of `mergemill grade` and of the bundle's verifier, and why."""
+    score = grade(graded_task.task, graded_task.services, patch)
+    reward, output = run_verifier(graded_task.task, graded_task.services, patch)
+    return score.value, reward and reward["reward"], f"{score}\n{output}"
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_a_test_process_earns_0_whatever_it_does(name: str, graded_task: GradedTask) -> None:
+    graded, exported, why = grade_twice(graded_task, graded_task.patch(name, RUNNING[name]))
+    assert (graded, exported) == (0, 0), why
+
+
+@pytest.mark.parametrize("name", TREES)
+def test_the_tests_are_restored_in_any_tree(name: str, graded_task: GradedTask) -> None:
+    graded, exported, why = grade_twice(graded_task, graded_task.patch(name, TREES[name]))
+    assert (graded, exported) == (1, 1), why
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_a_patch_that_git_would_not_write_is_graded(name: str, graded_task: GradedTask) -> None:
+    added, value = PATCHES[name]
+    patch = graded_task.patch(name, {PACKAGE: SHOP_RIGHT}) + added.encode()
+    graded, exported, why = grade_twice(graded_task, patch)
+    assert graded == exported, why
+    assert graded in ((0, 1) if value is None else (value,)), why
+
+
+OWN = "touch /owned"
+COMMIT = "git add -A; git -c user.name=a -c user.email=a@example.org commit -q -m x"
+REPOSITORIES: Mapping[str, tuple[str, bool]] = {
+    "monitor": (f"git config core.fsmonitor '{OWN}; true'", True),
+    "hook": (f"mkdir -p .git/hooks; echo '{OWN}' > .git/hooks/post-index-change; chmod +x .git/hooks/*", True),
+    "included configuration": (f"git config -f x core.fsmonitor '{OWN}; true'; git config include.path ../x", True),
+    "filter": (
+        f"git config filter.x.clean '{OWN}; cat'; echo '* filter=x' | tee .gitattributes > .git/info/attributes",
+        True,
+    ),
+    "broken configuration": ("echo '[' > .git/config", True),
+    "another tree": ("git config core.worktree /tmp", True),
+    "broken index": ("echo x > .git/index", True),
+    "unchanged by decree": (
+        "echo > tests/conftest.py; echo 'assert 0' > tests/test_shop.py; git update-index --assume-unchanged tests/*",
+        True,
+    ),
+    "replaced commit": (
+        f"echo 'assert 0' > tests/test_shop.py; {COMMIT}; git replace HEAD~ HEAD; git update-ref HEAD HEAD~",
+        True,
+    ),
+    "repository in a folder": (
+        "git init -q tests/x; cp -r .git/* tests/x/.git; echo 'raise SystemExit(3)' > tests/x/conftest.py",
+        True,
+    ),
+    "link": ("mv .git /elsewhere; ln -s /elsewhere .git", True),
+    "deleted": ("rm -rf .git", False),
+    "file": ("rm -rf .git; echo 'gitdir: /nowhere' > .git", False),
+    "no commit": ("rm .git/HEAD; mkfifo .git/HEAD", False),
+    "no objects": ("rm -rf .git/objects; ln -s /dev/zero .git/objects", False),
+}
+"""Commands that change the repository before a script runs in the same container, and whether tests can still run."""
+
+
+@pytest.mark.parametrize("name", REPOSITORIES)
+def test_a_script_uses_nothing_of_the_repository_but_its_commit(name: str, graded_task: GradedTask) -> None:
+    command, works = REPOSITORIES[name]
+    services, task = graded_task.services, graded_task.task
+    row, _ = build_row(ExportItem(task=task, certificate=None), services)
+    patch = graded_task.patch(name, {PACKAGE: SHOP_RIGHT})
+    result = services.sandbox.run(
+        task.image,
+        ["bash", "-c", f"cd /testbed; git apply /patch; {command}\nbash /eval.sh; [ ! -e /owned ] || echo owned"],
+        limits=services.test_limits(),
+        files={"/eval.sh": row["eval_script"].encode(), "/patch": patch},
+    )
+    lines = result.output.partition(">>>>> Start Test Output")[2].splitlines()
+    passed, failed = ([line for line in lines if line.startswith(word)] for word in ("PASSED ", "FAILED "))
+    assert len(passed) + len(failed) == len(task.FAIL_TO_PASS) + len(task.PASS_TO_PASS), result.output
+    assert bool(passed) == works, result.output
+    assert not (works and failed), result.output
+    assert "owned" not in lines, result.output
