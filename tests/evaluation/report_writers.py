@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.sax.saxutils import quoteattr
 
 ALL = ("passed", "failed", "error", "skipped", "xfailed")
@@ -278,6 +278,19 @@ def write_cargo(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     return {"cargo.txt": text}
 
 
+def write_cargo_logs(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    """Write what libtest logs, and a text in which every test has passed and printed."""
+    passed = [replace(test, status="passed") for test in tests]
+    text = write_cargo(passed)["cargo.txt"].replace(" ... ok\n", f" ... {MESSAGE}\nok\n")
+    reason = ': panic did not contain expected string\n      panic message: "a b"\n expected substring: `"c"`'
+    starts = {"passed": "ok", "failed": "failed", "skipped": "ignored: not here"}
+    logs = {"cargo.txt": text}
+    for number, (file, group) in enumerate(group_by_file(tests).items()):
+        rows = [f"{starts[test.status]}{reason if test.status == 'failed' else ''} {test.name}\n" for test in group]
+        logs[f"{stem(file)}-{number:016x}.log"] = "".join(rows)
+    return logs
+
+
 def declare_cargo(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     return {"Cargo.toml": '[package]\nname = "greet"\n', **dict.fromkeys(group_by_file(tests), "")}
 
@@ -305,6 +318,9 @@ WRITERS = {
         report_format="gojson", write=write_go, suffix="_test.go", unstable=("{ms}", "{port}"), tree=declare_go
     ),
     "cargo": ReportWriter(report_format="cargo", write=write_cargo, suffix=".rs", has_titles=False, tree=declare_cargo),
+    "cargo-logged": ReportWriter(
+        report_format="cargo", write=write_cargo_logs, suffix=".rs", has_titles=False, tree=declare_cargo
+    ),
     "nextest": ReportWriter(
         report_format="nextest", write=write_nextest, suffix=".rs", has_titles=False, tree=declare_cargo
     ),

@@ -26,6 +26,7 @@ RECORDINGS = {
     "go-text-builds": ("gojson", "go"),
     "cargo": ("cargo", "cargo"),
     "cargo-broken": ("cargo", "cargo"),
+    "cargo-noisy": ("cargo", "cargo-noisy"),
     "jest": ("jest", "jest"),
     "vitest": ("jest", "vitest"),
     "jest-junit": ("junit", "jest"),

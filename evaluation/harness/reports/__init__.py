@@ -16,6 +16,8 @@ FORMAT      how to make the report ($OUT is OUT_DIR, run in WORKDIR; $RP is `pyt
 ----------  ---------------------------------------------------------------------------------------------------------
 gojson      go test -json -count=1 ./... > $OUT/go.json 2>&1        (of the module in folder F: $OUT/F/go.json)
 cargo       cargo test --no-fail-fast --color never > $OUT/cargo.txt 2>&1        (doc tests included)
+            with a runner that gives libtest `--logfile $OUT/BINARY.log`, and else creates $OUT/BINARY.unlogged,
+            results are read from these logs and from the text of binaries without libtest
 nextest     cargo nextest run --no-fail-fast --profile P, with `[profile.P.junit] path = "..."` in its configuration
 jest        jest --ci --json --outputFile=$OUT/jest.json
             vitest run --reporter=json --outputFile=$OUT/vitest.json

@@ -1,4 +1,4 @@
-"""Text of `cargo test`: binaries, their tests and doc tests, mixed with other output."""
+"""`cargo test`: results that its binaries log, or else its text, in which they are mixed with other output."""
 
 from __future__ import annotations
 
@@ -25,18 +25,40 @@ _PACKAGE_NAME = re.compile(r"^[ \t]*name\s*=\s*[\"']([^\"']+)[\"']", re.MULTILIN
 _SECTION = re.compile(r"^[ \t]*\[+([\w.\-]+)\]+[ \t]*$", re.MULTILINE)
 _PANICKED = re.compile(r"^thread '.*' (?:\(\d+\) )?panicked at (.*)$")
 _PATH_ATTRIBUTE = r"#\[path\s*=\s*\"([^\"]+)\"\]\s*(?:#\[[^\]]*\]\s*)*(?:pub\s+)?mod\s+%s\s*;"
+_LOGGED = re.compile(r"^(ok|failed|ignored)\b")
+_LOG = re.compile(r"(?:^|/)([^/]+)\.(log|unlogged)$")
 _STATUS = {"ok": "passed", "FAILED": "failed"}
 
 
 def convert_cargo(outputs, tree, results):
     """Convert unit tests by module path, integration tests by target and doc tests by the file that holds them."""
     crates = CargoCrates(tree)
-    for _name, content in outputs:
-        run = _CargoOutput(crates, results)
+    matches = [(_LOG.search(name), content) for name, content in outputs]
+    logs = {match[1]: (match[2], content) for match, content in matches if match}
+    unseen = set(logs)
+    for content in [content for match, content in matches if not match]:
+        run = _CargoOutput(crates, results, logs)
         for line in iterate_lines(content):
             run.parse_line(line)
         run.finish()
+        unseen -= run.seen
         _add_compile_errors(content, crates, results)
+    for binary in sorted(unseen):  # output without a line end may hide the line that names its source
+        _CargoOutput(crates, results, logs).add_binary(binary)
+
+
+def read_log(content):
+    """Return test -> status of the file that libtest's `--logfile` writes: `ok NAME`, `failed: REASON NAME`, ..."""
+    found, status = {}, None
+    for line in content.decode("utf-8", "replace").split("\n")[:-1]:  # the last one is empty or torn
+        match = _LOGGED.match(line)
+        if match:
+            status, name = match[1], ""
+        if status:  # a reason may have several lines
+            found.pop(name, None)
+            name = line.rpartition(" ")[2]
+            found[name] = {"ok": "passed", "failed": "failed", "ignored": "skipped"}[status]
+    return found
 
 
 def convert_nextest(outputs, tree, results):
@@ -56,11 +78,19 @@ def convert_nextest(outputs, tree, results):
 
 
 class _CargoOutput:
-    """Parser of one output, line by line."""
+    """Parser of one output, line by line.
 
-    def __init__(self, crates, results):
+    With `logs` (name of a binary -> kind and content) statuses of tests are those in the log of their binary. The text
+    gives the binaries' sources, the reasons of failures, and tests that a binary began before it died.
+    """
+
+    def __init__(self, crates, results, logs):
         self.crates = crates
         self.results = results
+        self.logs = logs
+        self.seen = set()  # binaries that the text names
+        self.binary = ""  # the binary that runs
+        self.announced = None  # number of its tests
         self.root = self.package = ""  # source file and folder of the binary that runs
         self.is_doc = False
         self.tests = {}  # name -> [status, message] of the binary that runs
@@ -69,24 +99,34 @@ class _CargoOutput:
         self.open = None
         self.messages = None  # the test whose output is being read
         self.failures = False
-        self.is_empty = False  # the binary has no test
 
     def parse_line(self, line):
         """Parse one line."""
         running, doc = _RUNNING.match(line), _DOCTESTS.match(line)
+        binary = running["binary"].rpartition("/")[2] if running else ""
+        if self.logs and (binary not in self.logs or binary in self.seen):
+            running = doc = None
         if running or doc:
             self.finish()
             self.is_doc = doc is not None
+            self.binary = binary
+            self.seen.add(binary)
             self.root, self.package = self.crates.find_doc_source(doc[1]) if doc else self._find_binary(running)
-        elif line.startswith("running ") and line.endswith((" test", " tests")) and not self.open:
+        elif self._announces_tests(line):
             self.failures = False
-            self.is_empty = line == "running 0 tests"
+            self.announced = int(line.split()[1])
         elif line == "failures:":
             self.failures = True
         elif self.failures:
             self._parse_failure(line)
         else:
             self._parse_test(line)
+
+    def _announces_tests(self, line):
+        """Return whether the line is `running 3 tests`; with a log it is the first one, others are output."""
+        if self.open or not re.fullmatch(r"running \d{1,9} tests?", line):
+            return False
+        return self.announced is None or not self.logs
 
     def _find_binary(self, running):
         binary = re.sub(r"-[0-9a-f]{16}(?:\.exe)?$", "", running["binary"].rpartition("/")[2])
@@ -118,7 +158,7 @@ class _CargoOutput:
 
     def _record_test(self, name, status, message):
         base = name if not self.is_doc else _strip_doc_line(name)
-        count = self.counts[base] = self.counts.get(base, 0) + 1
+        count = self.counts[base] = 1 if self.logs else self.counts.get(base, 0) + 1
         free = base if count == 1 else "%s #%d" % (base, count)
         self.tests[free] = [status, message]
         self.names[name] = free
@@ -149,7 +189,9 @@ class _CargoOutput:
     def finish(self):
         """Add the binary's tests to the results; its output has ended."""
         self._close_open_test()
-        if self.is_empty and not self.tests and "tests/" in self.root:
+        if self.logs:
+            self._read_log()
+        if self.announced == 0 and not self.tests and "tests/" in self.root:
             self.results.add_uncollected(self.root, "none of its tests is for this platform", skipped=True)
         for test, (status, message) in self.tests.items():
             detail = message.rstrip("\0") if status != "passed" else ""
@@ -160,7 +202,31 @@ class _CargoOutput:
                 file, name = self.crates.find_module_file(self.root, test), test
             self.results.add(file, name, status, detail, identity=(file, name))
         self.tests, self.names, self.counts, self.failures, self.messages = {}, {}, {}, False, None
-        self.is_empty = False
+        self.binary, self.announced = "", None
+
+    def add_binary(self, binary):
+        """Add the tests of a binary that the text does not name."""
+        self.binary = binary
+        self.root, self.package = self.crates.find_binary("", re.sub(r"-[0-9a-f]{16}$", "", binary), "")
+        self.finish()
+
+    def _read_log(self):
+        """Replace the tests by those in the binary's log, if it uses libtest."""
+        kind, content = self.logs.get(self.binary, ("", b""))
+        if kind == "unlogged":
+            return
+        tests, self.tests = self.tests, {}
+        if content.lstrip().startswith(b"running "):  # libtest-mimic writes its text there
+            for line in iterate_lines(content.partition(b"\nfailures:\n")[0]):
+                self._parse_test(line)
+            return
+        logged = read_log(content)
+        for name, status in logged.items():
+            self.tests[name] = [status, tests.get(name, ["", ""])[1]]
+        if kind and (self.announced or 0) > len(logged):  # it died
+            for name, (status, message) in tests.items():
+                if status == "error" and name not in logged:
+                    self.tests[name] = [status, message]
 
 
 def _strip_doc_line(name):
