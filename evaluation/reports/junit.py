@@ -8,6 +8,7 @@ then classes) is resolved against the files of the tree, because runners disagre
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
@@ -34,6 +35,8 @@ _SEVERITY = (
     OutcomeStatus.FAILED,
     OutcomeStatus.ERROR,
 )
+_ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")
+"""An address in Python's form of an object: `<X object at 0x7f12ab34cd56>`."""
 _UNEXPECTED_PASS = "xfail-marked test passes unexpectedly"  # noqa: S105 - of pytest before 4, non-strict xpass
 
 
@@ -155,14 +158,14 @@ def _read_cases(content: bytes) -> _CaseReader:
 
 def _resolve_pytest(cases: Iterable[_Case], known_files: Collection[str]) -> Iterator[_Case]:
     """Yield the rows of pytest's form as the canonical form has them."""
-    resolver = _ClassnameResolver(known_files)
+    resolver, names = _ClassnameResolver(known_files), _UniqueNames()
     for case in cases:
         if _is_collection_failure(case):
             named = ".".join(part for part in (case.classname, case.name) if part)
             yield replace(case, file=resolver.resolve(named, case.file)[0], name="")
         else:
             file, classes = resolver.resolve(case.classname, case.file)
-            yield replace(case, file=file, name="::".join([*classes, case.name]))
+            yield replace(case, file=file, name=names.find_name(case, file, "::".join([*classes, case.name])))
 
 
 def _extract_message(text: str) -> str:
@@ -191,6 +194,26 @@ def _merge_outcomes(old: Outcome | None, new: Outcome) -> Outcome:
     return replace(worst, seconds=old.seconds + new.seconds)
 
 
+class _UniqueNames:
+    """Names of tests without addresses of objects; different tests of one name are numbered."""
+
+    def __init__(self) -> None:
+        self.names: dict[tuple[str, str, str], str] = {}
+        self.counts: dict[str, int] = {}
+
+    def find_name(self, case: _Case, file: str, name: str) -> str:
+        """Return the name of a row's test; rows of equal classname, file and name are of one test."""
+        key = (case.classname, case.file, case.name)
+        if key not in self.names:
+            free = stable = _ADDRESS.sub("0x…", name)
+            while f"{file}::{free}" in self.counts:
+                self.counts[f"{file}::{stable}"] += 1
+                free = f"{stable} #{self.counts[f'{file}::{stable}']}"
+            self.counts[f"{file}::{free}"] = 1
+            self.names[key] = free
+        return self.names[key]
+
+
 class _ClassnameResolver:
     """Map from a report's `classname` to the file of the tree and the classes in it."""
 
@@ -212,7 +235,7 @@ class _ClassnameResolver:
         prefixes = [(".".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1)]
         for dots, classes in prefixes:
             if dots in self.by_dots:
-                return self.by_dots[dots], classes
+                return file if file in self.known and dots == _to_dotted(file) else self.by_dots[dots], classes
         stem = _to_dotted(file).rpartition(".")[2]
         behind = parts[len(parts) - parts[::-1].index(stem) :] if stem in parts else []
         if file in self.known:

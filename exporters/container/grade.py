@@ -20,6 +20,7 @@ import argparse
 import bisect
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -41,6 +42,7 @@ MAX_REPORT = 40 * 1024 * 1024
 MAX_ENTRIES = 16 * 1024 * 1024  # bytes of a list that eval.sh wrote
 MAX_TESTS, MAX_ELEMENTS, MAX_TEXT, MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 500000, 5000000, 64 * 1024, 2000, 100
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
+ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")  # in Python's form of an object
 OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
 # As in `mergemill grade`, the second attempt tolerates common faults of hand-made patches.
 APPLY = (
@@ -397,14 +399,27 @@ class CaseReader:
     def iterate_pytest(self, known):
         # type: (object) -> object
         """Yield what `iterate_canonical` yields, for reports of pytest and the unittest harness."""
-        resolver = PathResolver(known)
+        resolver, names, counts = PathResolver(known), {}, {}  # type: PathResolver, dict, dict
         for classname, name, file, status, message in self.cases:
             collection = message.startswith(("collection failure", "collection skipped"))
             if collection or (not classname and status == "error"):
                 yield resolver.resolve(".".join(part for part in (classname, name) if part), file)[0], "", status
                 continue
             path, classes = resolver.resolve(classname, file)
-            yield path, "::".join(classes + [name]), status
+            if (classname, file, name) not in names:
+                names[classname, file, name] = find_unique_name(counts, path, "::".join(classes + [name]))
+            yield path, names[classname, file, name], status
+
+
+def find_unique_name(counts, path, name):
+    # type: (dict, str, str) -> str
+    """Return the name without addresses of objects, and numbered if `counts` has the id of another test."""
+    free = stable = ADDRESS.sub("0x\u2026", name)
+    while path + "::" + free in counts:
+        counts[path + "::" + stable] += 1
+        free = "%s #%d" % (stable, counts[path + "::" + stable])
+    counts[path + "::" + free] = 1
+    return free
 
 
 def to_dotted(path):
@@ -438,7 +453,7 @@ class PathResolver:
         prefixes = [(".".join(parts[:n]), parts[n:]) for n in range(len(parts), 0, -1)]
         for name, classes in prefixes:
             if name in self.by_dots:
-                return self.by_dots[name], classes
+                return file if file in self.known and name == to_dotted(file) else self.by_dots[name], classes
         stem = to_dotted(file).rpartition(".")[2]
         behind = parts[len(parts) - parts[::-1].index(stem) :] if stem in parts else []
         if file in self.known:

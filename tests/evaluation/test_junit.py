@@ -10,6 +10,7 @@ import pytest
 
 from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
+from exporters.container import grade
 
 SUITE = r"""
 import pytest
@@ -124,3 +125,46 @@ def test_an_xpass_of_old_pytest_is_a_pass() -> None:
         b'<skipped message="xfail-marked test passes unexpectedly"/></testcase></testsuite>'
     )
     assert junit.parse_junit(content, ["test_a.py"]).outcomes["test_a.py::t"].status is OutcomeStatus.PASSED
+
+
+ADDRESSES = """
+import pytest
+
+class Thing: pass
+def plain(): pass
+
+@pytest.mark.parametrize("x", [Thing(), Thing(), plain], ids=repr)
+def test_objects(x): assert x is plain
+
+@pytest.mark.parametrize("x", [0xdeadbeef], ids=hex)
+def test_constants(x): pass
+
+@pytest.fixture
+def broken_after():
+    yield
+    raise RuntimeError("late")
+
+@pytest.mark.parametrize("x", [Thing(), Thing()], ids=repr)
+def test_teardown(x, broken_after): pass
+"""
+
+
+def test_ids_with_addresses_are_the_same_in_every_run_and_one_for_each_test(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(ADDRESSES)
+    runs = [run_pytest(tmp_path, "-p", "no:xdist", "--rootdir=.") for _ in range(2)]
+    reports = [statuses(junit.parse_junit(content, ["test_a.py"])) for content in runs]
+    assert [grade.parse_outcomes(content, ["test_a.py"]) for content in runs] == [
+        {f"test_a.py::{test}": status for test, status in report.items()} for report in reports
+    ]
+    objects = {f"test_objects[<test_a.Thing object at 0x\u2026>]{end}": "failed" for end in ("", " #2")}
+    torn = {f"test_teardown[<test_a.Thing object at 0x\u2026>]{end}": "error" for end in ("", " #2")}
+    plain = {"test_objects[<function plain at 0x\u2026>]": "passed", "test_constants[0xdeadbeef]": "passed"}
+    assert reports == [objects | torn | plain] * 2
+
+
+def test_two_files_of_one_dotted_path_have_tests_of_their_own(tmp_path: Path) -> None:
+    files = ["a.b/test_c.py", "a/b/test_c.py"]
+    rows = "".join(f'<testcase classname="a.b.test_c" file="{file}" name="test_x"/>' for file in files)
+    content = f"<testsuite>{rows}</testsuite>".encode()
+    assert list(junit.parse_junit(content, files).outcomes) == [f"{file}::test_x" for file in files]
+    assert list(grade.parse_outcomes(content, files)) == [f"{file}::test_x" for file in files]
