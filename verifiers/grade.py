@@ -8,7 +8,11 @@ from contextlib import contextmanager
 from backends.services import Services
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
+from evaluation.runner.run import EvaluationResult
 from taskdb.records import RunVariant, Score, Task, TestId
+
+MAX_RESTORED_FILES = 10
+"""Protected files that an explanation names."""
 
 
 @contextmanager
@@ -64,8 +68,18 @@ def score_run(task: Task, services: Services, evaluator: Evaluator, run: Evaluat
         f2p_rate=f2p_rate,
         p2p_rate=p2p_rate,
         tampering=tuple(tampering),
-        explanation=_explain(task, run, tampering),
+        explanation=_explain(task, run, tampering, is_empty=not patch) + describe_patch(run.result),
     )
+
+
+def describe_patch(result: EvaluationResult) -> str:
+    """Return which repairs the submission's patch needed, and which of its files were put back, to end a line with."""
+    repairs = f"; applied after: {', '.join(result.repairs)}" if result.repairs else ""
+    if not result.restored_files:
+        return repairs
+    named = [ascii(path)[1:-1] for path in result.restored_files[:MAX_RESTORED_FILES]]
+    more = len(result.restored_files) - len(named)
+    return f"{repairs}; put back or removed, as protected: {', '.join(named)}" + (f" and {more} more" if more else "")
 
 
 def pass_rate(tests: Iterable[TestId], report: EvaluationReport) -> float:
@@ -90,8 +104,8 @@ def _check_controls(tests: Iterable[TestId], control: EvaluationRun) -> Iterable
     )
 
 
-def _explain(task: Task, run: EvaluationRun, tampering: list[str]) -> str:
-    """Return a one-line explanation of a score."""
+def _explain(task: Task, run: EvaluationRun, tampering: list[str], *, is_empty: bool) -> str:
+    """Return a one-line explanation of a score; `is_empty`: of an empty patch."""
     if not run.result.is_applied:
         return "the patch does not apply"
     if run.result.failure_detail:
@@ -103,4 +117,5 @@ def _explain(task: Task, run: EvaluationRun, tampering: list[str]) -> str:
     if not wrong and not broken:
         return f"all {len(task.FAIL_TO_PASS)} FAIL_TO_PASS and {len(task.PASS_TO_PASS)} PASS_TO_PASS tests pass"
     first = f", such as {(wrong or broken)[0]}"
-    return f"{len(wrong)} FAIL_TO_PASS and {len(broken)} PASS_TO_PASS tests do not pass{first}"
+    empty = "the patch is empty: " if is_empty else ""
+    return f"{empty}{len(wrong)} FAIL_TO_PASS and {len(broken)} PASS_TO_PASS tests do not pass{first}"

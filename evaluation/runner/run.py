@@ -7,18 +7,20 @@ may read, and collects the report, the times and the names of the canaries from 
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from random import Random
 
 from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ExecResult
+from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports import coverage, junit
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 
-# Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`. The second attempt
-# tolerates common faults of hand-made patches: wrong line counts, white space, distant context.
+# Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`.
 _START_SCRIPT = """
 run_dir="$1" workdir="$2"
 chmod 711 "$run_dir" && install -d -m 711 "$run_dir/report" || exit
@@ -28,8 +30,7 @@ cd "$workdir" || fail "there is no $workdir"
 export GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_ATTR_NOSYSTEM=1
 export GIT_DIR="$workdir/.git" GIT_WORK_TREE="$workdir"
 if [ -s "$run_dir/submission.patch" ]; then
-    git apply --whitespace=nowarn "$run_dir/submission.patch" ||
-    git apply --whitespace=nowarn --recount --ignore-whitespace -C1 "$run_dir/submission.patch" || {
+    python3 -I -S -B "$run_dir/apply_patch.py" --record "$run_dir/report" "$run_dir/submission.patch" || {
         : > "$run_dir/report/unapplied"
         exit 96
     }
@@ -47,7 +48,8 @@ exit $code
 """
 
 _REPORT_FILES = (
-    *("error", "tree_error", "unapplied", "times", "canaries", "cpu", "known", "junit.xml"),
+    *("error", "tree_error", "unapplied", "repairs", "times", "canaries", "cpu"),
+    *("touched", "restored", "known", "junit.xml"),
     coverage.COVERAGE_FILE,
 )
 """Files collected from the report folder. They belong to root; the tests write to a folder beside them."""
@@ -77,6 +79,10 @@ class EvaluationResult:
     """Processor time of the tests and all their processes, where the script meters it and the kernel provides it."""
     covered_lines: coverage.CoveredLines | None = None
     """Lines that were executed, where they were collected and the language supports it."""
+    repairs: tuple[str, ...] = ()
+    """Repairs of the patch's form without which it does not apply; see `evaluation.harness.apply_patch`."""
+    restored_files: tuple[str, ...] = ()
+    """Files of the patch that were put back or removed before the tests, as they are protected; sorted."""
 
     @property
     def script_error(self) -> str | None:
@@ -125,6 +131,7 @@ def run_tests(
     """
     run_dir = f"/mergemill-{secrets.token_hex(8)}"
     inputs = {"evaluate.sh": script.encode(), "submission.patch": patch}
+    inputs |= {"apply_patch.py": load_patch_program()} if patch else {}
     inputs |= {} if test_patch is None else {"test.patch": test_patch}
     inputs |= {"files": "".join(f"{file}\n" for file in _shuffle_files(files, seed)).encode()} if files else {}
     inputs |= coverage.load_collectors() if collect_lines else {}
@@ -157,7 +164,19 @@ def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[st
         tree_error=_read_line(files, "tree_error"),
         cpu_seconds=int(files.get("cpu", b"0")) / 1e9 or None,
         covered_lines=coverage.parse_coverage(files.get(coverage.COVERAGE_FILE)),
+        repairs=tuple(files.get("repairs", b"").decode().splitlines()),
+        restored_files=tuple(sorted(_split_paths(files, "touched") & _split_paths(files, "restored"))),
     )
+
+
+@cache
+def load_patch_program() -> bytes:
+    """Return the program that applies a submission's patch in its container."""
+    return (HARNESS_FOLDER / "apply_patch.py").read_bytes()
+
+
+def _split_paths(files: Mapping[str, bytes], name: str) -> set[str]:
+    return {os.fsdecode(path) for path in files.get(name, b"").split(b"\0") if path}
 
 
 def _read_line(files: Mapping[str, bytes], name: str) -> str | None:

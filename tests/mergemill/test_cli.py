@@ -145,7 +145,6 @@ def test_why_and_funnel_have_their_keys(folder: Path) -> None:
         (["export", "--format", "swebench", "--out", "out", "--repo", "x/y"], 3, "no tasks"),
         (["grade", "ada__greet-1.bugfix"], 2, "one of"),
         (["grade", "ada__greet-1.bugfix", "--patch", "none"], 3, "cannot read the patch none"),
-        (["grade", "ada__greet-1.bugfix", "--patch", "empty"], 3, "is empty"),
         (["grade", "ada__greet-1.bugfix", "--patch", "predictions.jsonl"], 2, "holds JSON, not a diff"),
         (["grade", "frob", "--noop"], 3, "there is no task frob"),
         (["why", "ada__greet-1", "--log"], 3, "no log"),
@@ -154,7 +153,6 @@ def test_why_and_funnel_have_their_keys(folder: Path) -> None:
 )
 def test_a_mistake_is_reported_in_one_line(folder: Path, words: list[str], code: int, message: str) -> None:
     (folder / "text").write_text("no database, but long enough to be taken for one\n" * 99)
-    (folder / "empty").write_text("\n")
     (folder / "predictions.jsonl").write_text('{"instance_id": "a", "model_patch": "b"}\n{}\n')
     done = run_mergemill(*words, cwd=folder)
     assert done.exit_code == code, done

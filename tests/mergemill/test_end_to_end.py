@@ -117,8 +117,25 @@ def test_submissions_are_graded(folder: Path) -> None:
     assert (gold["value"], gold["resolved"], gold["tampering"], gold["infrastructure_error"]) == (1.0, True, [], None)
     noop = run_mergemill("grade", NAME, "--noop", "--json", cwd=folder).json
     assert (noop["value"], noop["f2p_rate"], noop["p2p_rate"]) == (0.0, 0.0, 1.0)
-    (folder / "mine.patch").write_text(run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json["patch"])
+    patch = run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json["patch"]
+    (folder / "mine.patch").write_text(patch)
     assert run_mergemill("grade", NAME, "--patch", "mine.patch", "--json", cwd=folder).json["value"] == 1.0
+    (folder / "model.patch").write_text(patch.replace("a/", "").replace("b/", "").rstrip("\n"))
+    repaired = run_mergemill("grade", NAME, "--patch", "model.patch", "--json", cwd=folder).json
+    assert repaired["value"] == 1.0
+    assert repaired["explanation"].endswith(
+        "tests pass; applied after: added missing last line feed, corrected the prefixes of paths"
+    )
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_an_empty_patch_is_a_submission(folder: Path, content: str) -> None:
+    (folder / "empty.patch").write_text(content)
+    graded = run_mergemill("grade", NAME, "--patch", "empty.patch", "--json", cwd=folder)
+    assert (graded.exit_code, graded.stderr) == (0, "")
+    assert (graded.json["value"], graded.json["infrastructure_error"]) == (0.0, None)
+    assert graded.json["explanation"].startswith("the patch is empty: 1 FAIL_TO_PASS and 0 PASS_TO_PASS tests do not")
 
 
 @pytest.mark.docker

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -215,6 +217,38 @@ def test_a_patch_that_does_not_apply_earns_0_without_an_infrastructure_error(gra
     score = grade(graded_task.task, graded_task.services, patch)
     assert (score.value, score.infrastructure_error) == (0.0, None)
     assert "does not apply" in score.explanation
+
+
+FORMS: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "no last line feed": (lambda patch: patch[:-1], "added missing last line feed"),
+    "no prefix": (
+        lambda patch: patch.replace(b"a/shop", b"shop").replace(b"b/shop", b"shop"),
+        "corrected the prefixes of paths",
+    ),
+    "fenced, with wrong counts": (
+        lambda patch: b"```diff\n" + re.sub(rb"@@ -(\d+),\d+ ", rb"@@ -\1,99 ", patch) + b"```\n",
+        "removed Markdown fences, corrected line counts",
+    ),
+    "CR LF": (lambda patch: patch.replace(b"\n", b"\r\n"), "changed line ends to those of the tree"),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_an_honest_patch_in_another_form_earns_1(name: str, graded_task: GradedTask) -> None:
+    change, repairs = FORMS[name]
+    score = grade(graded_task.task, graded_task.services, change(graded_task.patch("gold", HONEST["gold"])))
+    assert score.value == 1.0, score
+    assert score.explanation.endswith(f"tests pass; applied after: {repairs}")
+
+
+def test_protected_files_that_were_put_back_are_named(graded_task: GradedTask) -> None:
+    protected = dict.fromkeys(("tests/test_shop.py", "tests/test_mine.py", "conftest.py"), "")
+    files = {**HONEST["gold"], **protected, "notes.txt": "a\n"}
+    score = grade(graded_task.task, graded_task.services, graded_task.patch("protected", files))
+    assert score.value == 1.0, score
+    assert score.explanation.endswith(
+        "tests pass; put back or removed, as protected: conftest.py, tests/test_mine.py, tests/test_shop.py"
+    )
 
 
 def test_a_hidden_test_patch_that_does_not_apply_is_no_score(graded_task: GradedTask) -> None:

@@ -117,7 +117,7 @@ def find_executed_lines(text, functions):
     for part in ranges:
         first, last = bisect_left(starts, part["startOffset"]), bisect_left(starts, part["endOffset"])
         counts[first:last] = [part["count"]] * (last - first)
-    return [line for line, count in zip(lines, counts) if count]  # noqa: B905 - Python 3.9 has no strict
+    return [line for line, count in zip(lines, counts) if count]
 
 
 def count_utf16(text):
