@@ -8,6 +8,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from evaluation.runner.run import load_patch_program
+
 if TYPE_CHECKING:
     from backends.services import Services
     from taskdb.records import Task
@@ -65,6 +67,7 @@ def build_grader_files(
     grader_files = {
         "eval.sh": services.artifacts.get(task.require_script()),
         "grade.py": read_container_file("grade.py"),
+        "apply_patch.py": load_patch_program(),
         "task.json": (json.dumps(data, indent=1) + "\n").encode(),
     }
     if task.control_patch:

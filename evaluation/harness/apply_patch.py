@@ -30,7 +30,7 @@ ZERO = "accepted hunks without context"
 TOLERATE = "tolerated white space and distant context"
 REPAIRS = (UNFENCE, UNWRAP, LAST_LINE_FEED, STAMPS, PREFIXES, MODES, COUNTS, BLANKS, LINE_ENDS, ZERO, TOLERATE)
 
-APPLY = ["git", "apply", "--whitespace=nowarn"]
+APPLY = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "apply", "--whitespace=nowarn"]
 TOLERANT = ["--ignore-whitespace", "-C1"]
 NULL = b"/dev/null"
 MAX_TOUCHED = 1000 * 1000  # bytes of the paths that are recorded

@@ -15,19 +15,19 @@ from posixpath import splitext
 MAX_PATCH_BYTES = 8 * 1024 * 1024
 """Largest test patch that is read."""
 
-# Changes the index only. The second attempt tolerates the same faults as `evaluation.runner.run` does.
+# Changes the index only.
 READ_SCRIPT = """
 run_dir="$1" && chmod 711 "$run_dir" && cd "$2" && mkdir "$run_dir/read" || exit 97
 run() { git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.quotepath=true "$@"; }
 run reset -q || exit 97
-run apply --cached --whitespace=nowarn "$run_dir/patch" ||
-run apply --cached --whitespace=nowarn --recount --ignore-whitespace -C1 "$run_dir/patch" || exit 96
+python3 -I -S -B "$3" --cached --record "$run_dir/read" "$run_dir/patch" || exit 96
 options=(--cached --no-renames --no-ext-diff --no-textconv --full-index)
 run diff "${options[@]}" --raw -z HEAD > "$run_dir/read/raw" &&
 run diff "${options[@]}" --binary --src-prefix=a/ --dst-prefix=b/ --unified=3 HEAD > "$run_dir/read/patch" || exit 96
 """
-"""Bash with the arguments RUN_DIR and WORKDIR: applies RUN_DIR/patch to HEAD in the index, and writes the files that it
-touches to RUN_DIR/read/raw and the patch as git rewrites it to RUN_DIR/read/patch."""
+"""Bash with the arguments RUN_DIR, WORKDIR and PROGRAM, the path of `apply_patch.py`: applies RUN_DIR/patch to HEAD in
+the index, and writes the files that it touches to RUN_DIR/read/raw and the patch as git rewrites it to
+RUN_DIR/read/patch."""
 PATCH_FAILED_EXIT = 96
 """Exit code of READ_SCRIPT for a patch that does not apply, or that git cannot write again."""
 ABSENT_MODE = "000000"

@@ -12,6 +12,7 @@ from functools import cache
 
 from backends.sandbox.base import ContainerPool
 from core.errors import Transient
+from evaluation.runner.run import load_patch_program
 from evaluation.scoring.test_patches import (
     MAX_PATCH_BYTES,
     PATCH_FAILED_EXIT,
@@ -58,8 +59,8 @@ def read_submitted_patch(pool: ContainerPool, workdir: str, patch: bytes) -> Sub
         return None
     run_dir = f"/mergemill-{secrets.token_hex(8)}"
     result = pool.run(
-        ["/bin/bash", "-c", READ_SCRIPT, "mergemill", run_dir, workdir],
-        files={f"{run_dir}/patch": patch},
+        ["/bin/bash", "-c", READ_SCRIPT, "mergemill", run_dir, workdir, f"{run_dir}/apply_patch.py"],
+        files={f"{run_dir}/patch": patch, f"{run_dir}/apply_patch.py": load_patch_program()},
         collect=[f"{run_dir}/read/raw", f"{run_dir}/read/patch"],
         last=True,
     )

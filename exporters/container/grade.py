@@ -35,6 +35,7 @@ HERE = os.path.dirname(os.path.abspath(sys.argv[0]))  # of the program, which is
 HOME = "/home/mergemill"
 UID = 1000
 INFRASTRUCTURE_EXIT = 97
+PATCH_RECORD = "patch"
 SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var/lock")  # noqa: S108 - every user can write there
 CLOCK_TICK = 0.02  # seconds after which the kernel gives a change another time
 HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
@@ -44,11 +45,7 @@ MAX_TESTS, MAX_ELEMENTS, MAX_TEXT, MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 500000, 
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")  # in Python's form of an object
 OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
-# As in `mergemill grade`, the second attempt tolerates common faults of hand-made patches.
-APPLY = (
-    ("git", "apply", "--whitespace=nowarn"),
-    ("git", "apply", "--whitespace=nowarn", "--recount", "--ignore-whitespace", "-C1"),
-)
+MAX_RESTORED_FILES = 10  # protected files that the output names
 
 
 CLEAN_GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
@@ -511,24 +508,43 @@ def has_forged_canary(report, found):
 # ------------------------------------------------------------------------------------------------------- grading
 
 
-def apply_patch(patch, tree):
-    # type: (str, str) -> bool
-    """Apply the submission's patch and return whether it applied; an empty patch always does."""
-    if os.path.getsize(patch) == 0:
-        return True
+def apply_patch(patch, tree, record=None):
+    # type: (str, str, object) -> bool
+    """Apply the submission's patch and return whether it applied; an empty patch always does.
+
+    `record`: a new folder for the repairs that it needed and the paths that it touches.
+    """
+    command = [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "apply_patch.py")]
+    command += ["--record", str(record)] if record else []
     env = dict(os.environ, GIT_DIR=os.path.join(tree, ".git"), GIT_WORK_TREE=tree, **CLEAN_GIT)
-    return any(subprocess.call(list(command) + [patch], cwd=tree, env=env) == 0 for command in APPLY)
+    return subprocess.call(command + [patch], cwd=tree, env=env) == 0
+
+
+def print_restored_files(report, record):
+    # type: (str, str) -> None
+    """Print which files of the submission eval.sh put back or removed; without a record of its patch, all of them."""
+    names = set(read_entries(report, "restored"))
+    if os.path.isdir(record):
+        names.intersection_update(read_entries(record, "touched"))
+    shown = [ascii(name)[1:-1] for name in sorted(names)[:MAX_RESTORED_FILES]]
+    more = " and %d more" % (len(names) - len(shown)) if len(names) > len(shown) else ""
+    if names:
+        print("put back or removed, as protected: %s%s" % (", ".join(shown), more))
 
 
 def grade_submission(task, work):
     # type: (dict, str) -> tuple
-    """Return (listed test id -> whether it passed, kinds of tampering found)."""
+    """Return (listed test id -> whether it passed, kinds of tampering found).
+
+    `work` holds the record of the submission's patch, if it was applied here.
+    """
     listed = task["FAIL_TO_PASS"] + task["PASS_TO_PASS"]
     control_patch = os.path.join(HERE, "control.patch")
     state = WritableState(task["workdir"], os.path.join(work, "backup")) if task["controls"] else None
     real = os.path.join(work, "real")
     output = run_script(real, task["seconds"])
     print(output.to_text() + output.tree_error)
+    print_restored_files(real, os.path.join(work, PATCH_RECORD))
     found = read_report(real)
     passed = {test: found.get(test) == "passed" for test in listed}
     if has_forged_canary(real, found):
@@ -643,7 +659,7 @@ def main(words):
         return INFRASTRUCTURE_EXIT
     try:
         set_deadline(task.get("deadline", 0))
-        applied = options.patch is None or apply_patch(options.patch, task["workdir"])
+        applied = options.patch is None or apply_patch(options.patch, task["workdir"], os.path.join(work, PATCH_RECORD))
         passed, tampering = grade_submission(task, work) if applied else (failed, [])
         resolved = write_result(passed, tampering, applied)
     except InfrastructureFailure as error:

@@ -22,10 +22,11 @@ def score_speed(task: Mapping[str, Any], submission: bytes, folder: str, work: s
     if not submission.strip():
         return KindScore(0.0, parts, "the patch is empty, so nothing is faster")
     runner = TreeRunner(task["workdir"], work, task["seconds"])
-    if not grade.apply_patch(runner.write("submission", submission), task["workdir"]):
-        return KindScore(0.0, parts, "the patch does not apply")
     folder_of_tests = runner.make_path("tests")
     os.mkdir(folder_of_tests, 0o711)
+    record = os.path.join(folder_of_tests, grade.PATCH_RECORD)
+    if not grade.apply_patch(runner.write("submission", submission), task["workdir"], record):
+        return KindScore(0.0, parts, "the patch does not apply")
     passed, tampering = grade.grade_submission(task, folder_of_tests)
     if tampering or not all(passed.values()):
         broken = [test for test, is_passed in passed.items() if not is_passed]

@@ -76,7 +76,8 @@ def read_submission(runner: TreeRunner, patch: bytes, rules: TestPathRules) -> S
     os.mkdir(run_dir)
     with open(os.path.join(run_dir, "patch"), "wb") as file:
         file.write(patch)
-    code = subprocess.call(["/bin/bash", "-c", READ_SCRIPT, "mergemill", run_dir, runner.tree])
+    program = os.path.join(grade.HERE, "apply_patch.py")
+    code = subprocess.call(["/bin/bash", "-c", READ_SCRIPT, "mergemill", run_dir, runner.tree, program])
     if code == PATCH_FAILED_EXIT:
         return None
     if code:

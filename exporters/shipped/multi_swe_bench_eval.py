@@ -25,8 +25,7 @@ CHUNK = 100_000
 UNPACK = (
     'mkdir -m 700 /verifier && printf %s "$@" | base64 -d | tar -xz -C /verifier'
     " && printf '%s\\n' 'chmod 600 /home/fix.patch; cp /home/fix.patch /verifier/model.patch; cd /testbed;"
-    " git apply --whitespace=nowarn /verifier/model.patch || git apply --whitespace=nowarn --recount"
-    " --ignore-whitespace -C1 /verifier/model.patch || exit 0; cd /;"
+    " python3 -I -S -B /verifier/apply_patch.py /verifier/model.patch || exit 0; cd /;"
     " python3 -I -S /verifier/grade.py --lines /verifier/lines;"
     ' sed "s/^/mergemill: /" /verifier/lines\' > /verifier/run.sh && exec bash /verifier/run.sh'
 )

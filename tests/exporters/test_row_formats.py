@@ -68,7 +68,13 @@ def test_the_bug_of_a_swe_smith_row_is_the_reverse_of_the_gold_patch(tmp_path: P
     subprocess.run(["git", "apply", "-R", "-"], cwd=repo.path, input=row["patch"].encode(), check=True)
     assert (repo.path / "words.py").read_text() == WORDS_RIGHT
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(row["grader"]))) as tar:
-        assert {member.name for member in tar} == {"eval.sh", "grade.py", "task.json", "control.patch"}
+        assert {member.name for member in tar} == {
+            "eval.sh",
+            "grade.py",
+            "apply_patch.py",
+            "task.json",
+            "control.patch",
+        }
     gold = read_lines(out / "predictions.gold.jsonl")
     assert [one["model_patch"].encode() for one in gold] == [services.artifacts.get(task.gold_patch)]
 

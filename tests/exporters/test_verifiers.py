@@ -95,6 +95,29 @@ def test_a_submission_to_a_bug_fix_can_neither_write_a_reward_nor_stay_unscored(
     assert WORDS_RIGHT != WORDS
 
 
+@pytest.mark.docker
+def test_the_form_of_a_patch_decides_nothing_and_repairs_are_printed(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    task = make_task_with_image(services, tmp_path)
+    gold = services.artifacts.get(task.gold_patch)
+    forms = {
+        "": gold,
+        "applied after: added missing last line feed": gold[:-1],
+        "applied after: corrected the prefixes of paths": gold.replace(b"a/", b"").replace(b"b/", b"")
+        + b"diff --git docs/notes.txt docs/notes.txt\nnew file mode 100644\n--- /dev/null\n+++ docs/notes.txt\n"
+        + b"@@ -0,0 +1 @@\n+Done.\n",
+        "applied after: changed line ends to those of the tree": gold.replace(b"\n", b"\r\n"),
+        "put back or removed, as protected: conftest.py": gold
+        + b"--- /dev/null\n+++ b/conftest.py\n@@ -0,0 +1 @@\n+raise SystemExit\n",
+    }
+    for line, patch in forms.items():
+        reward, output = run_verifier(task, services, patch)
+        assert reward is not None, output
+        assert (reward["reward"], reward["patch_applied"]) == (1, 1), output
+        printed = [word for word in output.splitlines() if word.startswith(("applied after", "put back"))]
+        assert printed == ([line] if line else [])
+
+
 # ------------------------------------------------------------------------------------------------------ test-writing
 
 
@@ -160,6 +183,16 @@ def test_submitted_tests_get_the_same_score_in_one_container(name: str, writing_
         assert reward["reward"] == 1 if name == "gold" else 0.3 < reward["reward"] < 1
     else:
         assert reward["reward"] == 0
+
+
+@pytest.mark.docker
+def test_the_form_of_submitted_tests_decides_nothing(writing_task: WritingTask) -> None:
+    patch = writing_task.make_patch({"tests/test_pieces.py": OWN}).replace(b"a/tests", b"tests")
+    patch = patch.replace(b"b/tests", b"tests").rstrip(b"\n")
+    assert grade(writing_task.task, writing_task.services, patch).value == 1.0
+    reward, output = run_verifier(writing_task.task, writing_task.services, patch)
+    assert reward is not None, output
+    assert reward["reward"] == 1, output
 
 
 # ------------------------------------------------------------------------------------------------------- performance

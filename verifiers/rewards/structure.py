@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 
 from backends.git import GitError
 from backends.index import ScratchIndex
 from backends.services import Services
+from evaluation.harness.apply_patch import Repairer, Tree, UnsafePathError, split_lines
 from evaluation.harness.structure.structure_check import MAX_FILE_BYTES, find_violations
 from taskdb.oracles import MigrationOracle, RefactoringOracle
 from taskdb.records import Score, Task
@@ -38,6 +41,41 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
     return scored.model_copy(update={"parts": {"structure": 1.0, "violations": 0.0}})
 
 
+class _IndexTree(Tree):
+    """Files of an index, for the repairs of a patch."""
+
+    def __init__(self, index: ScratchIndex) -> None:
+        self.index = index
+        names = index.run_git("ls-files", "-z").split(b"\0")[:-1]
+        self.files = frozenset(names)
+        self.folders = frozenset(
+            b"/".join(parts[:n]) for parts in (name.split(b"/") for name in names) for n in range(1, len(parts))
+        )
+
+    def has_file(self, path: bytes) -> bool:
+        return path in self.files
+
+    def has_folder(self, path: bytes) -> bool:
+        return path.rstrip(b"/") in self.folders
+
+    def read_lines(self, path: bytes) -> list[bytes]:
+        content = self.index.read_file(os.fsdecode(path)) if path in self.files else None
+        return split_lines(content or b"")
+
+
+def _apply(patch: bytes, index: ScratchIndex) -> bool:
+    """Apply a submission as its container does, and return whether it applied."""
+    try:
+        candidates = Repairer(patch, _IndexTree(index)).list_candidates() if patch.strip() else [(b"", [], [])]
+    except UnsafePathError:
+        return False
+    for candidate, options, _ in candidates:
+        with suppress(GitError):
+            index.apply(candidate, *options)
+            return True
+    return False
+
+
 def find_structure_violations(task: Task, services: Services, submission: bytes) -> Sequence[str]:
     """Return a line for each rule that the base tree with a patch violates, or that the patch does not apply."""
     oracle = task.oracle
@@ -45,9 +83,7 @@ def find_structure_violations(task: Task, services: Services, submission: bytes)
         raise TypeError(f"{task.name} has no required structure")
     repository = services.clones.open_tree(task.source, task.repo, task.base_commit)
     with ScratchIndex(repository, task.base_commit) as index:
-        try:
-            index.apply(submission)
-        except GitError:
+        if not _apply(submission, index):
             return ["the patch does not apply"]
         tree = {
             entry.path: entry

@@ -126,7 +126,9 @@ def test_a_moved_function_must_be_at_its_new_place_and_work(tmp_path: Path) -> N
     broken = make_patch(repo, base, {"shop/__init__.py": MOVED, "shop/tags.py": TAGS.replace("%.2f", "%s")})
     copied = make_patch(repo, base, {"shop/tags.py": TAGS})
     linked = make_patch(repo, base, {"shop/__init__.py": MOVED}) + LINK
-    for submission, reward in ((gold, 1), (b"", 0), (broken, 0), (copied, 0), (linked, 0)):
+    bare = gold.replace(b"a/shop", b"shop").replace(b"b/shop", b"shop")[:-1]
+    assert grade(task, services, bare).value == 1.0
+    for submission, reward in ((gold, 1), (bare, 1), (b"", 0), (broken, 0), (copied, 0), (linked, 0)):
         written, output = run_verifier(task, services, submission)
         assert written is not None, output
         assert written["reward"] == reward, (submission, output)
