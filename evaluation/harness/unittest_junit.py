@@ -20,7 +20,7 @@ ROOT = os.path.realpath(os.getcwd())
 
 
 class UnittestRecorder:
-    """Results: {(file, class, method): [status, message, seconds]}; of several the worst status is kept."""
+    """Results: {(file, class, method, unittest's id): [status, message, seconds]}; of several the worst is kept."""
 
     order = ("passed", "xfailed", "skipped", "failed", "error")
 
@@ -33,14 +33,21 @@ class UnittestRecorder:
 
     def add_result(self, test, status, message=""):
         seconds = time.time() - self.started.pop(id(test), time.time())
-        key = identify_test(test)
+        key = identify_test(test) + (read_id(test),)
         old = self.tests.get(key)
         if old is None or self.order.index(status) > self.order.index(old[0]):
             self.tests[key] = [status, message, seconds]
 
+    def iterate_tests(self):
+        """Yield (file, class, method, result); several tests of one method are numbered."""
+        counts = {}
+        for (file, classname, name, _), result in self.tests.items():
+            count = counts[file, classname, name] = counts.get((file, classname, name), 0) + 1
+            yield file, classname, name if count == 1 else "%s #%d" % (name, count), result
+
     def write_report(self, path):
         suite = ET.Element("testsuite", name="unittest", tests=str(len(self.tests)))
-        for (file, classname, name), (status, message, seconds) in self.tests.items():
+        for file, classname, name, (status, message, seconds) in self.iterate_tests():
             case = ET.SubElement(suite, "testcase", classname=classname, name=name, time="%.3f" % seconds)
             if file:
                 case.set("file", file)
@@ -53,7 +60,7 @@ class UnittestRecorder:
 
     def print_lines(self):
         words = {"passed": "PASSED", "failed": "FAILED", "error": "ERROR", "skipped": "SKIPPED", "xfailed": "XFAIL"}
-        for (file, classname, name), (status, _, _) in self.tests.items():
+        for file, classname, name, (status, _, _) in self.iterate_tests():
             inner = classname[len(to_dotted(file)) + 1 :] if file else classname
             print(words[status] + " " + "::".join([part for part in [file] + inner.split(".") + [name] if part]))
         sys.stdout.flush()
@@ -90,6 +97,14 @@ def identify_test(test):
     qualified = getattr(kind, "__qualname__", kind.__name__).replace(".<locals>", "")
     method = getattr(test, "_testMethodName", None) or str(test)
     return file, (to_dotted(file) or kind.__module__) + "." + qualified, method
+
+
+def read_id(test):
+    """Return what the test itself gives as its id; tests with other parameters may have one method."""
+    try:
+        return str(getattr(test, "test_case", test).id())
+    except Exception:  # noqa: BLE001 - the project's own code
+        return ""
 
 
 def format_message(error):

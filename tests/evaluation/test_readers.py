@@ -337,3 +337,36 @@ def test_a_file_of_the_tree_keeps_its_name(tmp_path: Path) -> None:
     files = ["tests/0xdeadbeef.js", "tests/two  spaces.js"]
     rows = "".join(json.dumps({"file": file, "name": "adds", "status": "passed"}) + "\n" for file in files)
     assert list(read("lines", tmp_path, {"t.jsonl": rows}, dict.fromkeys(files, ""))) == [f"{f}::adds" for f in files]
+
+
+def test_reports_of_projects_that_tests_build_are_not_read(tmp_path: Path) -> None:
+    row = '<testsuite name="{0}"><testcase classname="{0}" name="one"/></testsuite>'
+    folders = ["target/surefire-reports", "core/target/surefire-reports", "core/build/test-results/test"]
+    nested = ["target/it/shop/target/surefire-reports", "core/build/tmp/kit/build/test-results/test"]
+    tree = {f"{folder}/TEST-{n}.xml": row.format(f"C{n}") for n, folder in enumerate(folders + nested)}
+    assert set(read("jvm", tmp_path, {}, tree)) == {"C0::one", "C1::one", "C2::one"}
+
+
+CARGO_TREE = {"Cargo.toml": '[package]\nname = "a"\n', "tests/it.rs": ""}
+HEADING = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n\nrunning 2 tests\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "log", "expected"),
+    [
+        pytest.param("no line end" + HEADING, "ok b\nfailed c\n", {"b": "passed", "c": "failed"}, id="heading-hidden"),
+        pytest.param(
+            HEADING + "test b ... ok\ntest c ... ", "ok b\n", {"b": "passed", "c": "error"}, id="a-test-ends-the-binary"
+        ),
+        pytest.param(
+            HEADING + "test b ... ok\ntest printed ... \n", "ok b\nok c\n", {"b": "passed", "c": "passed"}, id="printed"
+        ),
+        pytest.param(
+            HEADING, "running 2 tests\ntest b ... ok\ntest c d ... FAILED\n\nfailures:\n\ntest e ... ok\n",
+            {"b": "passed", "c d": "failed"}, id="log-of-libtest-mimic"
+        ),
+    ],
+)  # fmt: skip
+def test_results_of_rust_are_those_in_the_logs(text: str, log: str, expected: dict[str, str], tmp_path: Path) -> None:
+    found = read("cargo", tmp_path, {"cargo.txt": text, "it-0123456789abcdef.log": log}, CARGO_TREE)
+    assert found == {f"tests/it.rs::{test}": status for test, status in expected.items()}

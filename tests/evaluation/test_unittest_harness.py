@@ -29,10 +29,27 @@ class Base(unittest.TestCase):
             with self.subTest(n=n):
                 self.assertNotEqual(n, 1)
 
+class Parameters(unittest.TestCase):
+    def __init__(self, n):
+        super().__init__("test_it")
+        self.n = n
+    def id(self): return super().id() + "(%d)" % self.n
+    def test_it(self): self.assertNotEqual(self.n, 1)
+
+def load_tests(loader, tests, pattern):
+    kinds = [loader.loadTestsFromTestCase(kind) for kind in (Base, Broken, BrokenEnd)]
+    return unittest.TestSuite(kinds + [Parameters(n) for n in range(3)])
+
 class Broken(unittest.TestCase):
     @classmethod
     def setUpClass(cls): raise RuntimeError("no")
     def test_never(self): pass
+
+class BrokenEnd(unittest.TestCase):
+    @classmethod
+    def tearDownClass(cls): raise RuntimeError("no")
+    def test_before(self): pass
+
 """
 
 
@@ -70,6 +87,10 @@ def test_a_suite_runs_with_its_own_command_and_is_reported(words: tuple[str, ...
         "tests/test_a.py::Base::test_xfails": "xfailed",
         "tests/test_a.py::Base::test_xpasses": "failed",
         "tests/test_a.py::Base::test_parts": "failed",
+        "tests/test_a.py::BrokenEnd::test_before": "passed",
+        "tests/test_a.py::Parameters::test_it": "passed",
+        "tests/test_a.py::Parameters::test_it #2": "failed",
+        "tests/test_a.py::Parameters::test_it #3": "passed",
         "tests/test_c.py::C::test_c": "passed",
     }
     assert set(report.uncollected) == {"tests/test_a.py", "tests/test_b.py"}

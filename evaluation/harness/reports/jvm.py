@@ -8,9 +8,9 @@ from . import xunit
 from .core import iterate_lines, parse_number
 
 REPORT_PATHS = re.compile(
-    r"(^|/)(target/(surefire|failsafe)-reports|target/(scala-[^/]+/)?test-reports|build/test-results/.+|build/test-results)/[^/]+\.xml$"
+    r"^(?!(?:.*/)?(?:target|build/tmp)/.*/(?:target|build)/)(?:.*/)?(target/(surefire|failsafe)-reports|target/(scala-[^/]+/)?test-reports|build/test-results/.+|build/test-results)/[^/]+\.xml$"
 )
-"""Paths of the build tools' reports in the tree."""
+"""Paths of the build tools' reports in the tree, but not those of projects that tests built below their output."""
 
 SUFFIXES = (".java", ".kt", ".scala", ".groovy")
 _SOURCE = re.compile(r"\.(?:java|kt|scala|groovy)$")
