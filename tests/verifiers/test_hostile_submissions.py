@@ -5,6 +5,11 @@ Each row runs through `mergemill grade` and through the verifier of a bundle.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import string
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +17,7 @@ import pytest
 
 from exporters.item import ExportItem
 from exporters.swebench import build_row
+from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
 from mergemill.kinds import derive
 from taskdb.records import Rejection, Verification
 from tests.containers import make_lineage, make_services
@@ -104,6 +110,49 @@ RUNNING: Mapping[str, dict[str, str | None]] = {
 }
 """Attacks of the test process."""
 
+LATE = """
+import atexit, os, subprocess, sys
+root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+path = next(word.split("=")[1] for word in sys.argv if word.startswith("--junitxml"))
+out = os.path.dirname(path)
+def change():
+{}
+atexit.register(change)
+"""
+
+
+def sabotage(body: str) -> dict[str, str | None]:
+    """Return the right solution, with tests that change their container at the end of a run."""
+    return {PACKAGE: SHOP_RIGHT + LATE.format("".join(f"    {line}\n" for line in body.splitlines()))}
+
+
+LATER: Mapping[str, dict[str, str | None]] = {
+    "git-configuration": sabotage(
+        "subprocess.call(['git', 'config', 'core.fsmonitor', 'touch /owned; true'], cwd=root)"
+    ),
+    "no-git": sabotage("subprocess.call(['rm', '-rf', root + '/.git'])"),
+    "closed-folders": sabotage("subprocess.call('chmod 0 .git tests shop . ~', shell=True, cwd=root)"),
+    "folder-for-a-test-file": sabotage(
+        "subprocess.call('rm -rf tests; mkdir -p tests/test_shop.py/x', shell=True, cwd=root)"
+    ),
+    "links-for-folders": sabotage(
+        "subprocess.call('rm -rf tests .git; ln -s /etc tests; ln -s /proc .git', shell=True, cwd=root)"
+    ),
+    "deep-folders": sabotage("for _ in range(3000):\n    os.mkdir('d' * 200)\n    os.chdir('d' * 200)"),
+    "invalid-names": sabotage("for n in range(128, 256):\n    os.mkdir(bytes([n, 10, 45]))"),
+    "surviving-processes": sabotage(
+        """if os.fork() == 0:
+    os.setsid()
+    while True:
+        try:
+            os.fork()
+            open(root + '/x', 'w')
+        except OSError:
+            pass"""
+    ),
+}
+"""Attacks of a right solution on a later run in the same container."""
+
 TREES: Mapping[str, dict[str, str | None]] = {
     "folder-for-a-test-file": {"tests/test_shop.py": None, "tests/test_shop.py/x/y.py": "", PACKAGE: SHOP_RIGHT},
     "folder-for-configuration": {"pytest.ini/x": "", "pyproject.toml": None, PACKAGE: SHOP_RIGHT},
@@ -128,6 +177,20 @@ GITLINK = NEW_FILE + "@@ -0,0 +1 @@\n+Subproject commit 111111111111111111111111
 MODULES = NEW_FILE + '@@ -0,0 +1,3 @@\n+[submodule "x"]\n+path = vendor/x\n+url = ext::touch /owned\n'
 LINK = NEW_FILE + "@@ -0,0 +1 @@\n+/etc\n\\ No newline at end of file\n"
 TEXT = NEW_FILE + "@@ -0,0 +1 @@\n+x\n"
+
+
+def make_zeros(size: int) -> bytes:
+    """Return a patch that adds a file of so many zeros; it is a thousandth of that."""
+    content = bytes(size)
+    packed = zlib.compress(content)
+    oid = hashlib.sha1(b"blob %d\0" % size + content).hexdigest()  # noqa: S324 - git's
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    blocks = [packed[at : at + 52] for at in range(0, len(packed), 52)]
+    lines = "".join(f"{letters[len(block) - 1]}{base64.b85encode(block, pad=True).decode()}\n" for block in blocks)
+    head = f"diff --git a/zeros b/zeros\nnew file mode 100644\nindex {'0' * 40}..{oid}\n"
+    return f"{head}GIT binary patch\nliteral {size}\n{lines}\nliteral 0\nHcmV?d00001\n\n".encode()
+
+
 PATCHES: Mapping[str, tuple[str, float | None]] = {
     "gitlink": (GITLINK.format("vendor/x", "160000") + MODULES.format(".gitmodules", "100644"), 1),
     "gitlink-in-tests": (GITLINK.format("tests/x", "160000"), 1),
@@ -166,6 +229,15 @@ def grade_twice(graded_task: GradedTask, patch: bytes) -> tuple[float | None, fl
 def test_a_test_process_earns_0_whatever_it_does(name: str, graded_task: GradedTask) -> None:
     graded, exported, why = grade_twice(graded_task, graded_task.patch(name, RUNNING[name]))
     assert (graded, exported) == (0, 0), why
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_one_run_does_not_change_the_next(name: str, graded_task: GradedTask) -> None:
+    graded, exported, why = grade_twice(graded_task, graded_task.patch(name, LATER[name]))
+    if name == "surviving-processes":  # they may keep the script from starting its own
+        assert {graded, exported} <= {0, 1}, why
+    else:
+        assert (graded, exported) == (1, 1), why
 
 
 @pytest.mark.parametrize("name", TREES)
@@ -235,3 +307,49 @@ def test_a_script_uses_nothing_of_the_repository_but_its_commit(name: str, grade
     assert bool(passed) == works, result.output
     assert not (works and failed), result.output
     assert "owned" not in lines, result.output
+
+
+@pytest.mark.parametrize(("mebibytes", "value"), [(1, 1), (700, 0)])
+def test_a_small_patch_of_a_large_file_is_graded(mebibytes: int, value: float, graded_task: GradedTask) -> None:
+    patch = graded_task.patch("zeros", {PACKAGE: SHOP_RIGHT}) + make_zeros(mebibytes * 2**20)
+    graded, exported, why = grade_twice(graded_task, patch)
+    assert (graded, exported) == (value, value), why
+
+
+ENDINGS = {
+    "grader killed": (
+        "bash /tests/test.sh & until pgrep -u 1000; do sleep 0.1; done; pkill -KILL -f grade.py; wait",
+        0,
+    ),
+    "no time": ('sed -i \'s/"deadline": [0-9]*/"deadline": 1/\' /tests/task.json; bash /tests/test.sh', 0),
+    "link for a patch": (
+        "rm /logs/artifacts/model.patch; ln -s /etc/passwd /logs/artifacts/model.patch; bash /tests/test.sh",
+        0,
+    ),
+    "folder for a patch": ("rm /logs/artifacts/model.patch; mkdir /logs/artifacts/model.patch; bash /tests/test.sh", 0),
+    "nothing collected": ("rm /logs/artifacts/model.patch; bash /tests/test.sh", None),
+    "damaged script": ("echo 'if' >> /tests/eval.sh; bash /tests/test.sh", None),
+    "no tree": ("rm -rf /testbed; bash /tests/test.sh", None),
+    "complete": ("bash /tests/test.sh", 1),
+}
+"""How an evaluation in a bundle ends, and the reward of the right solution. None: the fault precedes the submission."""
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_verifier_that_is_ended_leaves_a_score(name: str, graded_task: GradedTask) -> None:
+    command, expected = ENDINGS[name]
+    services, task = graded_task.services, graded_task.task
+    solution = SHOP_RIGHT + ("\nimport time\ntime.sleep(3)\n" if expected == 0 else "")
+    files = {
+        f"/tests/{path}": content
+        for path, content in build_verifier_files(ExportItem(task=task, certificate=None), services).items()
+    }
+    result = services.sandbox.run(
+        task.image,
+        ["bash", "-c", command],
+        limits=services.test_limits(),
+        files=files | {PATCH_PATH: graded_task.patch("slow", {PACKAGE: solution})},
+        collect=[REWARD_PATH],
+    )
+    content = result.files.get(REWARD_PATH)
+    assert (json.loads(content)["reward"] if content else None) == expected, result.output

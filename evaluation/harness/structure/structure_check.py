@@ -41,6 +41,8 @@ _KEYWORDS = (
 )
 _CONTROL = r"(?:if|for|while|switch|return|else|match|case|new|await|throw|go|defer|elif|unless|until|yield|in|not)\b"
 
+_UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+"""What `ast.parse` raises; the last two for deeply nested code, which Python cannot run either."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ASSIGNMENTS = (ast.Assign, ast.AnnAssign)
 _BLOCKS = (ast.If, ast.Try, ast.With)
@@ -120,7 +122,7 @@ def list_python_definitions(text: str) -> frozenset[str]:
     """Return the qualified names of functions, classes and assigned names of a module, without those in functions."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+    except _UNPARSABLE:
         return frozenset()
     found: set[str] = set()
     todo: list[tuple[str, ast.AST]] = [("", node) for node in tree.body]
@@ -224,7 +226,7 @@ def _walk_python(text: str) -> Iterator[ast.AST]:
     """Yield all nodes of a Python file; none where it cannot be parsed."""
     try:
         yield from ast.walk(ast.parse(text))
-    except (SyntaxError, ValueError):
+    except _UNPARSABLE:
         return
 
 
@@ -267,7 +269,7 @@ def names_package(manifest: str, package: str) -> bool:
 def _list_python_modules(text: str, *, with_names: bool) -> Iterator[str]:
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):
+    except _UNPARSABLE:
         return
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

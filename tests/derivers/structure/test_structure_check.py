@@ -50,6 +50,12 @@ def test_calls_comments_and_strings_define_nothing(path: str, text: str) -> None
     assert not has_definition(path, text, "total")
 
 
+@pytest.mark.parametrize("text", ["-" * 200_000 + "1", "a" + ".b" * 100_000])
+def test_code_that_is_nested_too_deeply_defines_and_imports_nothing(text: str) -> None:
+    assert not has_definition("a.py", text, "a")
+    assert not imports_module("a.py", text, "os")
+
+
 def test_imports_and_packages_are_found_by_whole_names() -> None:
     assert imports_module("a.py", "from os import path\n", "os.path")
     assert not imports_module("a.py", "import sixteen\n# import six\n", "six")
