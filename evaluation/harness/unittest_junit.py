@@ -19,6 +19,9 @@ import xml.etree.ElementTree as ET
 ROOT = os.path.realpath(os.getcwd())
 
 
+INVALID = frozenset(range(0xD800, 0xE000)) | {0xFFFE, 0xFFFF}  # code points that XML cannot hold
+
+
 class UnittestRecorder:
     """Results: {(file, class, method, unittest's id): [status, message, seconds]}; of several the worst is kept."""
 
@@ -41,7 +44,8 @@ class UnittestRecorder:
     def iterate_tests(self):
         """Yield (file, class, method, result); several tests of one method are numbered."""
         counts = {}
-        for (file, classname, name, _), result in self.tests.items():
+        for key, result in self.tests.items():
+            file, classname, name = [clean_text(part).replace("\n", " ") for part in key[:3]]
             count = counts[file, classname, name] = counts.get((file, classname, name), 0) + 1
             yield file, classname, name if count == 1 else "%s #%d" % (name, count), result
 
@@ -68,7 +72,7 @@ class UnittestRecorder:
 
 def clean_text(text):
     """Return the text with `?` for characters that XML cannot hold."""
-    return "".join(c if c in "\t\n" or (ord(c) >= 32 and not 0xD800 <= ord(c) < 0xE000) else "?" for c in text)
+    return "".join("?" if ord(c) in INVALID or (c < " " and c not in "\t\n") else c for c in text)
 
 
 def to_dotted(file):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import shutil
 import signal
 from collections import Counter
@@ -17,7 +18,7 @@ from evaluation.harness.reports.main import FORMATS, read_results
 from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport
 from exporters.container import grade
-from tests.evaluation.report_writers import WRITERS, ReportedTest, ReportWriter
+from tests.evaluation.report_writers import WRITERS, ReportedTest, ReportWriter, case
 from tests.evaluation.test_reports import write_files
 
 TITLES = (
@@ -180,6 +181,55 @@ def test_a_truncated_or_corrupted_report_is_read_or_rejected_and_a_cut_makes_no_
             better = {test for test, status in read.items() if status == "passed" != whole.get(test, status)}
             assert better == set()
     assert kinds["read"]
+
+
+def write_pytest(tests: list[ReportedTest]) -> bytes:
+    """Return what pytest writes: it prints control characters as `#x07`, and a test whose teardown fails twice."""
+    rows = ""
+    for test in tests:
+        name = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f]", lambda match: f"#x{ord(match[0]):02X}", test.title)
+        row = {"classname": f"tests.{test.name}", "file": test.file, "name": f"test_it[{name}]"}
+        rows += case(row, "passed") + case(row, test.status) if test.status == "error" else case(row, test.status)
+    return f'<testsuites><testsuite name="pytest">{rows}</testsuite></testsuites>'.encode()
+
+
+def test_reports_of_pytest_have_one_id_for_each_test_and_the_same_in_the_next_run() -> None:
+    draw, statuses = random.Random("pytest"), ("passed", "failed", "error", "skipped")
+    for _ in range(30):
+        titles = [title for title in TITLES if not re.search("{(ms|folder|hash|port)}", title)]
+        tests = [
+            ReportedTest(file=f"tests/{name}.py", name=name, title=draw.choice(titles), status=draw.choice(statuses))
+            for name in ("alpha", "beta")
+            for _ in range(30)
+        ]
+        runs = []
+        for _ in "ab":
+            unique = {(test.file, test.title): test for test in fill_in(tests, draw)}
+            content, files = write_pytest(list(unique.values())), [test.file for test in tests]
+            report = list_statuses(junit.parse_junit(content, files))
+            assert grade.parse_outcomes(content, files) == report
+            assert [(test.partition("::")[0], status) for test, status in report.items()] == [
+                (test.file, test.status) for test in unique.values()
+            ]
+            runs.append(report)
+        assert runs[0] == runs[1]
+
+
+def test_a_truncated_or_corrupted_report_of_pytest_is_read_or_rejected_by_both_parsers() -> None:
+    draw, writer = random.Random("pytest"), WRITERS["junit"]
+    content, read_count = write_pytest(fill_in(draw_tests(writer, draw), draw)), 0
+    for number in range(400):
+        damaged = bytearray(content[: draw.randrange(len(content) + 1)] if number % 4 == 0 else content)
+        for _ in range(draw.randrange(4) if damaged else 0):
+            damaged[draw.randrange(len(damaged))] = draw.choice(b"<>&\"'/=#;:.a1 \0\xff")
+        try:
+            report = list_statuses(junit.parse_junit(bytes(damaged), []))
+        except junit.UnreadableReportError:
+            assert grade.parse_outcomes(bytes(damaged), []) == {}
+        else:
+            read_count += 1
+            assert grade.parse_outcomes(bytes(damaged), []) == report
+    assert read_count > 20
 
 
 # ------------------------------------------------------------------------- output of tests is never read as a result

@@ -36,6 +36,9 @@ class Parameters(unittest.TestCase):
     def id(self): return super().id() + "(%d)" % self.n
     def test_it(self): self.assertNotEqual(self.n, 1)
 
+for name in ("a\\nb", "a\\x07b", "a\\x08b", "a\\ud800\\uffff", "<&>'\\\"]]>", "\\u00fc \\u6570"):
+    setattr(Base, "test_" + name, lambda self: None)
+
 def load_tests(loader, tests, pattern):
     kinds = [loader.loadTestsFromTestCase(kind) for kind in (Base, Broken, BrokenEnd)]
     return unittest.TestSuite(kinds + [Parameters(n) for n in range(3)])
@@ -88,6 +91,12 @@ def test_a_suite_runs_with_its_own_command_and_is_reported(words: tuple[str, ...
         "tests/test_a.py::Base::test_xpasses": "failed",
         "tests/test_a.py::Base::test_parts": "failed",
         "tests/test_a.py::BrokenEnd::test_before": "passed",
+        "tests/test_a.py::Base::test_a b": "passed",
+        "tests/test_a.py::Base::test_a?b": "passed",
+        "tests/test_a.py::Base::test_a?b #2": "passed",
+        "tests/test_a.py::Base::test_a??": "passed",
+        "tests/test_a.py::Base::test_<&>'\"]]>": "passed",
+        "tests/test_a.py::Base::test_\xfc \u6570": "passed",
         "tests/test_a.py::Parameters::test_it": "passed",
         "tests/test_a.py::Parameters::test_it #2": "failed",
         "tests/test_a.py::Parameters::test_it #3": "passed",
