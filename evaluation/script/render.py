@@ -149,10 +149,16 @@ def _make_framework_values(test: TestCommand, canaries_beside: Sequence[str]) ->
         "paths": test.paths,
         "folder": test.folder,
         "protected": list_protected_patterns() + list_config_patterns(),
+        "protected_entries": [_match_entry(path) for path in list_protected_patterns() + list_config_patterns()],
         "canary": canary,
         "canary_dir": _find_common_folder(canaries_beside) if canary else "",
         "canary_file": canary.name(canaries_beside) if canary else "",
     }
+
+
+def _match_entry(pattern: str) -> str:
+    """Return the pattern for rows of `git ls-files -s`, in which a tab precedes the path."""
+    return re.sub(r"(?<!\[)\^", "\t", pattern)
 
 
 def _find_common_folder(files: Sequence[str]) -> str:
