@@ -299,6 +299,7 @@ POINTS = {
         "ok 1 - a\nok 3 - printed\nok 2 - b\nnot ok 3 - c\n1..3\n",
         {"printed": "error", "c": "error", "(plan)": "error"},
     ),
+    "before a point without a title": ("ok 7 - printed\nok 1 - a\nok 2 - b\nnot ok 3\n1..3\n", {"(test 3)": "failed"}),
     "of prove": ("ok 1 - a\nResult: PASS\nok 2 - b\nnot ok 3 - c\n1..3\n", {}),
     "indented bail out": ("ok 1 - a\n  Bail out! not really\nok 2 - b\nnot ok 3 - c\n1..3\n", {}),
 }
@@ -308,8 +309,23 @@ POINTS = {
 def test_a_printed_line_of_tap_is_no_test_and_makes_none_pass(kind: str, tmp_path: Path) -> None:
     text, changed = POINTS[kind]
     found = read("tap", tmp_path, {"t/a.t": text}, {"t/a.t": ""})
-    expected = {"a": "passed", "b": "passed", "c": "failed"} | changed
+    expected = {"a": "passed", "b": "passed"} | ({"c": "failed"} if " c\n" in text else {}) | changed
     assert {test.partition("::")[2]: status for test, status in found.items()} == expected
+
+
+def test_subtests_in_braces_are_of_the_point_before_them(tmp_path: Path) -> None:
+    inner = (
+        "ok 1 - p1 # time=3ms {\n    ok 1 - x\n    not ok 2 - y {\n        ok 1 - z\n        1..1\n    }\n    1..2\n}\n"
+    )
+    found = read("tap", tmp_path, {"t/a.js.tap": inner + "ok 2 - adds {\nok 3 - c\n1..3\n"}, {"t/a.js": ""})
+    assert {test.partition("::")[2]: status for test, status in found.items()} == {
+        "p1 > x": "passed",
+        "p1 > y > z": "passed",
+        "p1 > y": "failed",
+        "p1": "passed",
+        "adds": "passed",
+        "c": "passed",
+    }
 
 
 def test_several_streams_of_tap_in_one_file_are_all_read(tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ class _TapStream:
         self.pending = {}  # level -> points whose parent has not ended
         self.counts = {}  # level -> number of points
         self.plans = {}  # level -> number of points planned
+        self.buffered = {}  # level -> point whose subtests follow in braces, as node-tap writes them
         self.last = None
         self.block = None  # indentation of the YAML block being read
         self.is_point = False  # whether the last line is a test point
@@ -133,6 +134,8 @@ class _TapStream:
             self._parse_plan(level, plan)
         elif point and not (self.last and indentation % 4 == 2):
             self._parse_point(level, point)
+        elif inner == "}" and level in self.buffered:
+            self._add_children(self.buffered.pop(level), level)
         elif bail:
             self.bail = bail[1] or "bailed out"
         else:
@@ -212,7 +215,8 @@ class _TapStream:
         self.has_tap = self.is_point = True
         self.counts[level] = self.counts.get(level, 0) + 1
         number = int(match[2][:9]) if match[2] else None
-        text = match[3]
+        text = re.sub(r"\s+\{$", "", match[3])
+        is_buffered = text != match[3]
         directive = _DIRECTIVE.search(text)
         reason, word = "", ""
         if directive:
@@ -223,19 +227,24 @@ class _TapStream:
             status = "skipped"
         elif word == "todo":
             status = "xfailed" if match[1] else "passed"
-        name = re.sub(r"\\(.)", r"\1", re.sub(r"\s*\{$", "", text)).strip()
+        name = re.sub(r"\\(.)", r"\1", text).strip()
         name = name or self.titles.pop(level, "") or "(test %d)" % (number or self.counts[level])
         self.titles.pop(level, None)
         if not level and self.heading not in ("", name):
             name = self.heading + " > " + name
         self.last = _TapPoint(number, status, name, reason, seconds)
-        if level + 1 in self.plans:  # indented points without a plan are output
-            self.last.children = self.select_points(self.pending.get(level + 1, []), self.plans[level + 1])
-        self._close_levels(level + 1)
+        self._add_children(self.last, level)
+        if is_buffered:
+            self.buffered[level] = self.last
         self.pending.setdefault(level, []).append(self.last)
 
+    def _add_children(self, point, level):
+        if level + 1 in self.plans:  # indented points without a plan are output
+            point.children += self.select_points(self.pending.get(level + 1, []), self.plans[level + 1])
+        self._close_levels(level + 1)
+
     def _close_levels(self, lowest):
-        for kept in (self.pending, self.plans, self.counts):
+        for kept in (self.pending, self.plans, self.counts, self.buffered):
             for level in [level for level in kept if level >= lowest]:
                 del kept[level]
 
