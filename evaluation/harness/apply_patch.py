@@ -33,6 +33,7 @@ REPAIRS = (UNFENCE, UNWRAP, LAST_LINE_FEED, STAMPS, PREFIXES, MODES, COUNTS, BLA
 APPLY = ["git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "apply", "--whitespace=nowarn"]
 TOLERANT = ["--ignore-whitespace", "-C1"]
 NULL = b"/dev/null"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MAX_TOUCHED = 1000 * 1000  # bytes of the paths that are recorded
 MAX_BLANKS = 10  # context lines that an editor may have removed from the end of a hunk
 _HUNK = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@(.*)", re.DOTALL)
@@ -197,8 +198,9 @@ class PatchParts:
         if text and not text.endswith(b"\n"):
             self.repairs.add(LAST_LINE_FEED)
             text += b"\r\n" if b"\r\n" in text and text.count(b"\r\n") == text.count(b"\n") else b"\n"
-        self.lines = split_lines(text[3:] if text.startswith(b"\xef\xbb\xbf") else text)
-        if text.startswith(b"\xef\xbb\xbf"):
+        self.has_mark = text.startswith(BYTE_ORDER_MARK)
+        self.lines = split_lines(text[len(BYTE_ORDER_MARK) :] if self.has_mark else text)
+        if self.has_mark:
             self.repairs.add(UNWRAP)
         self.has_only_crlf = bool(self.lines) and all(line.endswith(b"\r") for line in self.lines)
         self.files = []  # type: list
@@ -454,7 +456,7 @@ class Repairer:
         is_cut = any(hunk.is_cut for file in files for hunk in file.hunks)
         bare = [pair for pair in zip(files, self.targets) if self._has_bare_hunk(*pair)]
         has_insertion = any(self._has_bare_hunk(*pair, old_lines=False) for pair in bare)
-        is_misread = is_cut or not self.repairs.isdisjoint((PREFIXES, STAMPS, MODES))
+        is_misread = is_cut or self.patch.has_mark or not self.repairs.isdisjoint((PREFIXES, STAMPS, MODES))
         found = [] if is_misread or has_insertion else [untouched]
         zero = bool(bare) and all(self._fits_exactly(file, old) for file, (old, _) in bare)
         blanks = [True, False] if any(hunk.missing_blanks for file in files for hunk in file.hunks) else [False]
@@ -490,7 +492,7 @@ class Repairer:
             elif b"" in names:  # a line `diff --git` that has no other names beside it stays as it is
                 target, is_usual = (b"", b""), True
             else:
-                used = levels or self._guess_levels(names, heads)
+                used = levels or self._guess_levels(file, heads)
                 target = self._strip_names(names, used)
                 is_usual = all(level == 1 or b"/" not in name for name, level in zip(names, used) if name != NULL)
             self.repairs |= set() if is_usual else {PREFIXES}
@@ -509,10 +511,9 @@ class Repairer:
         # type: (FilePatch) -> object
         """Return how many folders to strip from the old and the new name; None where only a guess is possible."""
         names = file.get_names()
-        compared = names if NULL not in names else file.split_git_line()
-        level = find_common_level(*compared)
         if file.is_new:
-            return None if level is None else (level, level)
+            return None
+        level = find_common_level(*(names if NULL not in names else file.split_git_line()))
         usual = [(1, 1), (0, 0), (1, 0), (0, 1)]
         for levels in ([] if level is None else [(level, level)]) + usual:
             paths = {strip(name, n) for name, n in zip(names, levels) if name != NULL}
@@ -529,23 +530,23 @@ class Repairer:
         path = strip(name, level)
         return name != NULL and bool(path) and self.tree.has_file(unquote(path))
 
-    def _guess_levels(self, names, heads):
-        # type: (tuple, set) -> tuple
+    def _guess_levels(self, file, heads):
+        # type: (FilePatch, set) -> tuple
         """Return how many folders to strip from the names of a file that is not in the tree.
 
         Args:
-            names: old and new name.
+            file: its part of the patch.
             heads: prefixes of the patch's other files, `b""` among them if one has none.
         """
-        level = find_common_level(*names)
-        if level is not None:
-            return level, level
+        names = file.get_names()
         name = names[0] if names[1] == NULL else names[1]
         known = [head.count(b"/") for head in heads if head and unquote(name).startswith(head)]
         first = get_head(name, 1)
         is_folder = heads == {b""} and self.tree.has_folder(first)
         usual = int(first in _GIT_PREFIXES and not is_folder)  # beside `/dev/null`, only git writes a prefix
-        return (max(known), max(known)) if known else (usual, usual)
+        common = find_common_level(*(names if NULL not in names else file.split_git_line()))
+        level = max(known) if known else usual if common is None else common
+        return level, level
 
     def _has_bare_hunk(self, file, target, old_lines=True):
         # type: (FilePatch, tuple, bool) -> bool

@@ -28,6 +28,7 @@ BEFORE = {
 CHANGED = NUMBERS.replace("number_3 = 3\n", "number_3 = 33\n").replace(
     "number_20 = 20\n", "number_20 = 20\nadded = 1\n"
 )
+CHANGED_TWICE = NUMBERS.replace("number_3 = 3\n", "number_3 = 33\n").replace("number_6 =", "added = 1\nnumber_6 =")
 AFTER = {
     **{path: text for path, text in BEFORE.items() if path != "pkg/old.py"},
     "setup.py": "name = 'renamed'\n",
@@ -47,6 +48,7 @@ TREES = {
     "inserted": INSERTED,
     "named": {**BEFORE, "pkg/naïve file.py": "first = 1\nsecond = 22\n"},
     "moved": {**{path: BEFORE[path] for path in BEFORE if path != "pkg/mod.py"}, "pkg/sub/moved.py": CHANGED},
+    "two": {**BEFORE, "pkg/mod.py": CHANGED_TWICE},
     "binary": {**BEFORE, "pkg/data.bin": "\0\1\2" * 40},
 }
 MAIL = (
@@ -213,6 +215,11 @@ FORMS: Mapping[str, Form] = {
         lambda t: t.diff_folders("after", "-N", old="work/orig", new="work/fixed"),
         [apply_patch.PREFIXES],
     ),
+    "from a repository around the tree": (
+        "after",
+        lambda t: re.sub(rb"(?m)(?<= )([ab])/", rb"\1/projects/tree/", t.diff("after")),
+        [apply_patch.PREFIXES],
+    ),
     "diff -u of one file": (
         "inserted",
         lambda t: (
@@ -249,6 +256,11 @@ FORMS: Mapping[str, Form] = {
         lambda t: re.sub(rb"@@ -18,6 \+18,7 @@", b"@@ -18,4 +18,4 @@", t.diff("after")),
         [apply_patch.COUNTS],
     ),
+    "counts too small, added lines not covered": (
+        "two",
+        lambda t: t.diff("two").replace(b"@@ -1,8 +1,9 @@", b"@@ -1,5 +1,5 @@"),
+        [apply_patch.COUNTS],
+    ),
     "counts too large, --no-prefix": (
         "after",
         lambda t: re.sub(*ZERO_COUNTS, t.diff("after", "--no-prefix")),
@@ -269,7 +281,12 @@ FORMS: Mapping[str, Form] = {
         lambda t: t.diff("after").replace(b"@@ -18", b"\n@@ -18"),
         [],
     ),
-    "a byte order mark": ("after", lambda t: b"\xef\xbb\xbf" + t.diff("after"), []),
+    "a byte order mark": ("after", lambda t: b"\xef\xbb\xbf" + t.diff("after"), [apply_patch.UNWRAP]),
+    "a byte order mark before a new name": (
+        "moved",
+        lambda t: b"\xef\xbb\xbf" + t.diff("moved", "-M"),
+        [apply_patch.UNWRAP],
+    ),
     "quoted names, --no-prefix": ("named", lambda t: t.diff("named", "--no-prefix"), [apply_patch.PREFIXES]),
     "quoted names": ("named", lambda t: t.diff("named"), []),
     "renamed": ("moved", lambda t: t.diff("moved", "-M"), []),
