@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import io
 import json
@@ -20,7 +21,7 @@ from core.errors import InputError
 from exporters.parquet import build_table, measure_text
 from taskdb.records import FailureKind
 from tests.containers import make_services
-from tests.exporters.tasks import BASE, WORDS_RIGHT, make_certificate, make_task
+from tests.exporters.tasks import BASE, WORDS_RIGHT, make_certificate, make_task, make_task_with_image
 from tests.exporters.test_formats import SWEBENCH_FIELDS, apply
 from tests.exporters.test_training_formats import FACT_COLUMNS, FACTS, TASK_COLUMNS, export, read_lines
 from tests.helpers import TinyRepo
@@ -215,6 +216,24 @@ def test_multi_swe_bench_rows_have_results_that_agree_with_their_lists(tmp_path:
     [grader] = read_lines(out / "graders.jsonl")
     assert (grader["org"], grader["repo"], grader["number"], grader["image"]) == ("ada", "words", 1, task.image)
     assert read_lines(out / "patches.gold.jsonl")[0]["fix_patch"] == row["fix_patch"]
+
+
+@pytest.mark.docker
+def test_the_command_for_multi_swe_bench_applies_a_patch_of_another_form(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    task = make_task_with_image(services, tmp_path)
+    [row] = read_lines(export("multi-swe-bench", [task], tmp_path / "out") / "graders.jsonl")
+    program = ast.parse((Path(exporters.__file__).parent / "shipped" / "multi_swe_bench_eval.py").read_text())
+    [unpack] = [node.value for node in program.body if isinstance(node, ast.Assign) and node.targets[0].id == "UNPACK"]
+    result = services.sandbox.run(
+        task.image,
+        ["bash", "-c", ast.literal_eval(unpack), "mergemill", row["grader"]],
+        limits=services.test_limits(),
+        files={"/home/fix.patch": services.artifacts.get(task.gold_patch).rstrip(b"\n")},
+    )
+    assert "applied after: added missing last line feed\n" in result.output
+    printed = [line for line in result.output.splitlines() if line.startswith("mergemill: ")]
+    assert [line.split()[1] for line in printed] == ["PASSED"] * 4, result.output
 
 
 def test_rows_of_one_pull_request_have_numbers_of_their_own(tmp_path: Path) -> None:
