@@ -40,6 +40,7 @@ SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var/lock")  #
 CLOCK_TICK = 0.02  # seconds after which the kernel gives a change another time
 HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
 MAX_REPORT = 40 * 1024 * 1024
+MAX_PATCH = 64 * 1024 * 1024
 MAX_ENTRIES = 16 * 1024 * 1024  # bytes of a list that eval.sh wrote
 MAX_TESTS, MAX_ELEMENTS, MAX_TEXT, MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 500000, 5000000, 64 * 1024, 2000, 100
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
@@ -514,6 +515,8 @@ def apply_patch(patch, tree, record=None):
 
     `record`: a new folder for the repairs that it needed and the paths that it touches.
     """
+    if os.path.getsize(patch) > MAX_PATCH:
+        return False
     command = [sys.executable, "-I", "-S", "-B", os.path.join(HERE, "apply_patch.py")]
     command += ["--record", str(record)] if record else []
     env = dict(os.environ, GIT_DIR=os.path.join(tree, ".git"), GIT_WORK_TREE=tree, **CLEAN_GIT)

@@ -25,7 +25,7 @@ from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, make_shop
 from tests.verifiers.test_grade import GradedTask
-from verifiers.grade import grade
+from verifiers.rewards import MAX_SUBMISSION_BYTES, grade
 from verifiers.verify import verify
 
 pytestmark = pytest.mark.docker
@@ -314,6 +314,25 @@ def test_a_small_patch_of_a_large_file_is_graded(mebibytes: int, value: float, g
     patch = graded_task.patch("zeros", {PACKAGE: SHOP_RIGHT}) + make_zeros(mebibytes * 2**20)
     graded, exported, why = grade_twice(graded_task, patch)
     assert (graded, exported) == (value, value), why
+
+
+def test_a_patch_larger_than_the_container_is_graded(graded_task: GradedTask) -> None:
+    graded, exported, why = grade_twice(graded_task, bytes(6 * MAX_SUBMISSION_BYTES))
+    assert (graded, exported) == (0, 0), why
+
+
+def test_a_tree_that_fills_the_disk_is_worth_0(graded_task: GradedTask) -> None:
+    command = "head -c 100M /dev/zero > x; MERGEMILL_REPORT_DIR=/dev/shm/report bash /eval.sh; rm x; ls report"
+    services, task = graded_task.services, graded_task.task
+    result = services.sandbox.run(
+        task.image,
+        ["bash", "-c", f"cd /dev/shm; {command}"],
+        limits=services.test_limits(),
+        files={"/eval.sh": services.artifacts.get(task.require_script())},
+    )
+    names = result.output.splitlines()
+    assert "tree_error" in names, result.output
+    assert "error" not in names, result.output
 
 
 ENDINGS = {

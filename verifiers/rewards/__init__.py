@@ -14,6 +14,8 @@ from verifiers import grade as tests
 from verifiers.rewards import performance, review, simulated, structure, writing
 
 TESTS, SIMULATED = "tests", "simulated"
+MAX_SUBMISSION_BYTES = 64 * 1024 * 1024
+"""A larger submission earns 0 without being evaluated."""
 
 
 @dataclass(frozen=True)
@@ -56,4 +58,13 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
     Raises:
         Transient: engine, disk or network failed.
     """
+    if len(submission) > MAX_SUBMISSION_BYTES:
+        return Score(
+            task=task.name,
+            value=0.0,
+            resolved=False,
+            f2p_rate=0.0,
+            p2p_rate=0.0,
+            explanation=f"the submission has more than {MAX_SUBMISSION_BYTES} bytes",
+        )
     return select_reward(task).grade(task, services, submission)
