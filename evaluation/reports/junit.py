@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 
 MAX_TESTS = 500_000
-MAX_ELEMENTS = 5_000_000
+MAX_ELEMENTS, MAX_DEPTH = 5_000_000, 1_000
 MAX_CLASSNAME = 2_000
 MAX_CLASSNAME_PARTS = 100
 MAX_TEXT = 64 * 1024
@@ -99,8 +99,8 @@ class _CaseReader:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         self._depth += 1
         self._elements += 1
-        if self._elements > MAX_ELEMENTS:
-            raise UnreadableReportError(f"the report has more than {MAX_ELEMENTS} elements")
+        if self._elements > MAX_ELEMENTS or self._depth > MAX_DEPTH:
+            raise UnreadableReportError(f"the report has more than {MAX_ELEMENTS} elements, or too deep ones")
         if self._depth == 1:
             self.is_canonical = attributes.get("mergemill") == CANONICAL_VERSION
         if self._case is None:

@@ -42,7 +42,8 @@ HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
 MAX_REPORT = 40 * 1024 * 1024
 MAX_PATCH = 64 * 1024 * 1024
 MAX_ENTRIES = 16 * 1024 * 1024  # bytes of a list that eval.sh wrote
-MAX_TESTS, MAX_ELEMENTS, MAX_TEXT, MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 500000, 5000000, 64 * 1024, 2000, 100
+MAX_TESTS, MAX_ELEMENTS, MAX_DEPTH, MAX_TEXT = 500000, 5000000, 1000, 64 * 1024
+MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 2000, 100
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")  # in Python's form of an object
 OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
@@ -343,7 +344,7 @@ class CaseReader:
         """Read the start of an element."""
         self.depth += 1
         self.elements += 1
-        if self.elements > MAX_ELEMENTS or len(self.cases) > MAX_TESTS:
+        if self.elements > MAX_ELEMENTS or self.depth > MAX_DEPTH or len(self.cases) > MAX_TESTS:
             raise ValueError("the report is too large")
         if self.depth == 1:
             self.is_canonical = attributes.get("mergemill") == "1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,28 @@ def test_a_damaged_report_raises_no_unexpected_exception(recording: str, tmp_pat
         if report:
             content = convert_report(name, str(out), str(tree))
             assert grade.parse_outcomes(content, []) == {i: o.status.value for i, o in report.outcomes.items()}
+
+
+CASE = '<testcase classname="a" name="one"/>'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<a>" * 2_000 + CASE + "</a>" * 2_000,
+        "<a>" + "<a/>" * junit.MAX_ELEMENTS + CASE + "</a>",
+        "<a>" + CASE * (junit.MAX_TESTS + 2) + "</a>",
+    ],
+    ids=["deep", "elements", "tests"],
+)
+def test_reports_of_unbounded_structure_are_rejected_by_both_readers(text: str) -> None:
+    with pytest.raises(junit.UnreadableReportError):
+        junit.parse_junit(text.encode(), [])
+    assert grade.parse_report(text.encode(), []) is None
+
+
+def test_a_class_of_millions_of_parts_is_resolved_in_time() -> None:
+    text = f'<a><testcase classname="{"a." * 2_000_000}" name="one"/></a>'.encode()
+    started = time.perf_counter()
+    assert list(grade.parse_outcomes(text, ["a.py"])) == list(junit.parse_junit(text, ["a.py"]).outcomes)
+    assert time.perf_counter() - started < 20
