@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from backends.index import ScratchIndex
 from derivers.criterion import has_criterion_main, list_benchmarks
-from derivers.mutation.grammars import create_parser, find_grammar
+from derivers.mutation.grammars import find_grammar
+from languages.parsing import create_parser
 from taskdb.records import BuildPlan, TestId
 
 _PLAIN_TESTS = {
@@ -61,7 +62,7 @@ def _list_criterion_benchmarks(source: bytes) -> list[str]:
     grammar = find_grammar("benches/any.rs")
     if grammar is None or not has_criterion_main(source):
         return []
-    root = create_parser(grammar).parse(source).root_node
+    root = create_parser(grammar.syntax).parse(source).root_node
     return list(dict.fromkeys(benchmark.name for benchmark in list_benchmarks(root)))
 
 

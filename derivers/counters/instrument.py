@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from derivers.criterion import has_criterion_main, list_benchmarks, list_group_functions
-from derivers.mutation.grammars import create_parser, find_grammar
+from derivers.mutation.grammars import find_grammar
 from derivers.mutation.syntax import iterate_tree
 from derivers.statements import render_template
+from languages.parsing import create_parser
 
 _GO_TEST = re.compile(r"(Test|Benchmark)(?![a-z])\w*")
 _GO_SIZED = {
@@ -45,7 +46,7 @@ def add_counters(files: Mapping[str, bytes]) -> dict[str, bytes]:
         grammar = find_grammar(path)
         if grammar is None or grammar.name not in _INSTRUMENTS:
             continue
-        root = create_parser(grammar).parse(source).root_node
+        root = create_parser(grammar.syntax).parse(source).root_node
         find_insertions, build_helper = _INSTRUMENTS[grammar.name]
         name, text = build_helper(root)
         changed = _insert(source, sorted(find_insertions(root)))

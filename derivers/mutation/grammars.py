@@ -5,33 +5,19 @@ Shapes of statements need no row: the grammars of tree-sitter name them much ali
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-
-import tree_sitter_c
-import tree_sitter_cpp
-import tree_sitter_go
-import tree_sitter_java
-import tree_sitter_javascript
-import tree_sitter_php
-import tree_sitter_python
-import tree_sitter_ruby
-import tree_sitter_rust
-import tree_sitter_typescript
-from tree_sitter import Language, Parser
 
 from derivers.mutation import swaps
+from languages import parsing
+from languages.parsing import Syntax
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grammar:
     """One row: a parser, and the tokens of its language that operators read and write."""
 
-    name: str
-    suffixes: tuple[str, ...]
-    load: Callable[[], object]
-    """Return the language object of the tree-sitter package."""
+    syntax: Syntax
     null_literal: str = ""
     """The null value that any function may return; empty where that depends on the return type."""
     zero_values: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +46,11 @@ class Grammar:
     typed_parameters: bool = True
     """Whether a parameter can replace another one only where both are declared with the same type."""
 
+    @property
+    def name(self) -> str:
+        """Name of the language."""
+        return self.syntax.name
+
 
 _INTEGER_TYPES = ("int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64")
 _GO_ZEROS = {
@@ -82,9 +73,7 @@ _C_NUMBERS = frozenset({"number_literal"})
 
 GRAMMARS: tuple[Grammar, ...] = (
     Grammar(
-        name="python",
-        suffixes=(".py",),
-        load=tree_sitter_python.language,
+        syntax=parsing.PYTHON,
         null_literal="None",
         booleans=("True", "False"),
         negation="not ",
@@ -100,9 +89,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         typed_parameters=False,
     ),
     Grammar(
-        name="go",
-        suffixes=(".go",),
-        load=tree_sitter_go.language,
+        syntax=parsing.GO,
         zero_values=_GO_ZEROS,
         no_op="",
         statement_end="",
@@ -110,62 +97,46 @@ GRAMMARS: tuple[Grammar, ...] = (
         number_nodes=frozenset({"int_literal", "float_literal"}),
     ),
     Grammar(
-        name="javascript",
-        suffixes=(".js", ".jsx", ".mjs", ".cjs"),
-        load=tree_sitter_javascript.language,
+        syntax=parsing.JAVASCRIPT,
         null_literal="undefined",
         assignment_template="const {name} = {value};",
     ),
     Grammar(
-        name="typescript",
-        suffixes=(".ts", ".mts", ".cts"),
-        load=tree_sitter_typescript.language_typescript,
+        syntax=parsing.TYPESCRIPT,
         null_literal="undefined",
         assignment_template="const {name} = {value};",
     ),
     Grammar(
-        name="typescript",
-        suffixes=(".tsx",),
-        load=tree_sitter_typescript.language_tsx,
+        syntax=parsing.TSX,
         null_literal="undefined",
         assignment_template="const {name} = {value};",
     ),
     Grammar(
-        name="rust",
-        suffixes=(".rs",),
-        load=tree_sitter_rust.language,
+        syntax=parsing.RUST,
         zero_values=_RUST_ZEROS,
         no_op="{}",
         assignment_template="let {name} = {value};",
         number_nodes=frozenset({"integer_literal", "float_literal"}),
     ),
     Grammar(
-        name="java",
-        suffixes=(".java",),
-        load=tree_sitter_java.language,
+        syntax=parsing.JAVA,
         zero_values=_JAVA_ZEROS,
         default_zero="null",
         assignment_template="{type} {name} = {value};",
         number_nodes=frozenset({"decimal_integer_literal", "decimal_floating_point_literal"}),
     ),
     Grammar(
-        name="c",
-        suffixes=(".c", ".h"),
-        load=tree_sitter_c.language,
+        syntax=parsing.C,
         zero_values=_C_ZEROS,
         number_nodes=_C_NUMBERS,
     ),
     Grammar(
-        name="c++",
-        suffixes=(".cc", ".cpp", ".cxx", ".hpp", ".hh", ".hxx", ".ipp"),
-        load=tree_sitter_cpp.language,
+        syntax=parsing.CPP,
         zero_values=_C_ZEROS,
         number_nodes=_C_NUMBERS,
     ),
     Grammar(
-        name="ruby",
-        suffixes=(".rb", ".rake"),
-        load=tree_sitter_ruby.language,
+        syntax=parsing.RUBY,
         null_literal="nil",
         comment_prefix="#",
         no_op="nil",
@@ -173,9 +144,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         assignment_template="{name} = {value}",
     ),
     Grammar(
-        name="php",
-        suffixes=(".php",),
-        load=tree_sitter_php.language_php,
+        syntax=parsing.PHP,
         null_literal="null",
         assignment_template="${name} = {value};",
     ),
@@ -184,10 +153,5 @@ GRAMMARS: tuple[Grammar, ...] = (
 
 def find_grammar(path: str) -> Grammar | None:
     """Return the grammar of a file by its suffix."""
-    suffix = PurePosixPath(path).suffix.lower()
-    return next((grammar for grammar in GRAMMARS if suffix in grammar.suffixes), None)
-
-
-def create_parser(grammar: Grammar) -> Parser:
-    """Return a new parser; a parser must not be shared between threads."""
-    return Parser(Language(grammar.load()))
+    syntax = parsing.find_syntax(path)
+    return next((grammar for grammar in GRAMMARS if grammar.syntax is syntax), None)

@@ -12,9 +12,10 @@ from itertools import chain, count
 
 from tree_sitter import Node, Query, QueryCursor
 
-from derivers.mutation.grammars import Grammar, create_parser
+from derivers.mutation.grammars import Grammar
 from derivers.mutation.mutation import MutationOperator, MutationSite, TextEdit
 from derivers.mutation.syntax import BLOCKS, is_comment, is_docstring, iterate_tree, list_statements
+from languages.parsing import create_parser
 
 _SKIPPED_PREFIXES = ("import", "future_import", "package", "preproc", "use_", "attribute_", "annotation", "decorator")
 _SKIPPED_SUFFIXES = ("_type", "type_arguments", "type_parameters", "type_annotation", "type_identifier")
@@ -27,7 +28,7 @@ class SourceFile:
     def __init__(self, source: bytes, grammar: Grammar) -> None:
         self.bytes = source
         self.grammar = grammar
-        self._parser = create_parser(grammar)
+        self._parser = create_parser(grammar.syntax)
         self._tree = self._parser.parse(source)
         self._fault_query = Query(self._parser.language or self._tree.language, "(ERROR) @fault (MISSING) @fault")
         self.root = self._tree.root_node

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from derivers.mutation.grammars import create_parser, find_grammar
+from derivers.mutation.grammars import find_grammar
 from derivers.mutation.syntax import FUNCTIONS
+from languages.parsing import create_parser
 
 _NAMED_FUNCTIONS = FUNCTIONS - {"arrow_function", "function_expression", "func_literal", "lambda", "lambda_expression"}
 _TYPES = frozenset(
@@ -61,7 +62,7 @@ def list_definitions(path: str, source: bytes) -> dict[str, CodeDefinition]:
     if grammar is None:
         return {}
     found: dict[str, CodeDefinition] = {}
-    todo: list[tuple[str, Node]] = [("", create_parser(grammar).parse(source).root_node)]
+    todo: list[tuple[str, Node]] = [("", create_parser(grammar.syntax).parse(source).root_node)]
     while todo:
         prefix, node = todo.pop()
         for child in node.named_children:

@@ -14,9 +14,10 @@ from backends.git import GitRepository
 from derivers.base import KindRejection
 from derivers.counters import add_counters
 from derivers.criterion import list_benchmarks
-from derivers.mutation.grammars import create_parser, find_grammar
+from derivers.mutation.grammars import find_grammar
 from derivers.performance import PerformanceMeasurement
 from evaluation.harness import HARNESS_FOLDER
+from languages.parsing import create_parser
 from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
 from taskdb.lineage import Lineage
 from tests import records
@@ -30,7 +31,8 @@ def list_names(body: str) -> list[str]:
     grammar = find_grammar(FILE)
     assert grammar is not None
     source = f"fn bench(c: &mut Criterion) {{\n{body}\n}}\n{MAIN}"
-    return [benchmark.name for benchmark in list_benchmarks(create_parser(grammar).parse(source.encode()).root_node)]
+    root = create_parser(grammar.syntax).parse(source.encode()).root_node
+    return [benchmark.name for benchmark in list_benchmarks(root)]
 
 
 def count(source: str) -> str:
@@ -91,7 +93,7 @@ def test_a_group_of_another_function_says_nothing() -> None:
         b'fn a(c: &mut Criterion) { let mut g = c.benchmark_group("g"); run(&mut g); }\n'
         b'fn run(g: &mut BenchmarkGroup<WallTime>) { g.bench_function("sum", |b| b.iter(sum)); }\n'
     )
-    assert list_benchmarks(create_parser(grammar).parse(source).root_node) == []
+    assert list_benchmarks(create_parser(grammar.syntax).parse(source).root_node) == []
 
 
 def test_the_closure_of_a_benchmark_is_repeated_and_its_function_counts_from_zero() -> None:
