@@ -361,12 +361,12 @@ class PerformanceMeasurement:
                 test_patch=self.test_patch,
                 gold_patch=self.gold_patch,
                 tests=sorted(tests),
+                others=task.PASS_TO_PASS,
+                seconds=task.test_seconds,
             )
         except GitError:
             return {}
-        if not controls.confirmed:
-            return {}
-        return {"control_patch": self.services.artifacts.put(controls.patch), "controls": controls.confirmed}
+        return controls.make_fields(self.services.artifacts)
 
 
 def _select_largest_savings(timings: Mapping[TestId, TimingPair], clock: Clock, limit: int) -> list[TestId]:

@@ -6,10 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evaluation.controls.blind import ASSERTIONS
 from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport, Outcome, OutcomeStatus
 from taskdb.records import FailureKind, TestId
-
-_ASSERTIONS = ("AssertionError", "assert ", "Failed: ", "[XPASS(strict)]", "unexpected success")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +58,7 @@ def classify_failure(report: EvaluationReport, test: TestId) -> FailureKind:
 
 def is_assertion(outcome: Outcome) -> bool:
     """Return whether the test failed by an assertion of its own, not by an unexpected exception."""
-    return outcome.status is OutcomeStatus.FAILED and outcome.message.startswith(_ASSERTIONS)
+    return outcome.status is OutcomeStatus.FAILED and outcome.message.startswith(ASSERTIONS)
 
 
 def _classify_status(report: EvaluationReport, test: TestId) -> str:

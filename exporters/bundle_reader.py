@@ -264,7 +264,7 @@ def _read_task(
         raise wrong("has a record that cannot be read") from error
     if key != row.get("id"):
         raise wrong("is not the task whose id the manifest has")
-    references = [task.gold_patch, task.test_patch, task.eval_script, task.control_patch]
+    references = [task.gold_patch, task.test_patch, task.eval_script, task.blind_controls]
     hashes = [digest for digest in references if digest]
     if missing := [digest for digest in hashes if digest not in by_hash]:
         raise wrong(f"lacks the file {missing[0][:16]}...")

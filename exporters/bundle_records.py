@@ -121,10 +121,22 @@ def make_artifact_path(digest: str) -> str:
     return f"{ARTIFACT_FOLDER}/{digest[:2]}/{digest[2:]}"
 
 
+ARTIFACT_FIELDS = (
+    "patch",
+    "gold_patch",
+    "test_patch",
+    "control_patch",
+    "blind_controls",
+    "setup_patch",
+    "eval_script",
+    "discussion",
+)
+"""Fields of records that hold the hash of an artifact."""
+
+
 def list_artifacts(record: PullRequest | Candidate | Task) -> list[str]:
     """Return the artifacts that a record names: patches, discussion, script, and the files of an oracle."""
-    names = ("patch", "gold_patch", "test_patch", "control_patch", "setup_patch", "eval_script", "discussion")
-    found = [value for name in names if isinstance(value := getattr(record, name, None), str)]
+    found = [value for name in ARTIFACT_FIELDS if isinstance(value := getattr(record, name, None), str)]
     if isinstance(record, Task) and record.oracle is not None:
         found += _find_hashes(record.oracle.model_dump(mode="json"))
     return sorted(set(found))

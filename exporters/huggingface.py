@@ -102,8 +102,8 @@ left out. Kinds with another oracle (performance, test-writing, review) are grad
 | `unfair_tests` | {unfair_tests} |
 
 - `strength`: share of FAIL_TO_PASS tests with a negative control, a copy of the test that every honest solution fails.
-- `control_bound`: best probability that a submission which forges test results, and cannot tell the two runs apart, is
-  not detected.
+- `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
+  sabotaged.
 - `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one run.
 - `underspecified`, `unfair_tests`: a judge's probabilities that the statement leaves out what the tests require.
 

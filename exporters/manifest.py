@@ -146,7 +146,7 @@ def _describe_task(item: ExportItem) -> dict[str, Any]:
         "certificate": item.certificate.id if item.certificate else None,
         "gold_patch": task.gold_patch,
         "test_patch": task.test_patch,
-        "control_patch": task.control_patch,
+        "blind_controls": task.blind_controls,
         "setup_patch": task.setup_patch,
         "eval_script": task.eval_script,
         "notes": item.notes,

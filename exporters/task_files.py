@@ -18,6 +18,10 @@ TIMEOUT_FACTOR = 10
 """A run elsewhere may take this many times the longest run here."""
 MIN_TIMEOUT_SECONDS = 300
 """Lower bound of the time limit."""
+CONTROLS_FILE = "controls.json"
+"""Name of the file that holds a task's forms of sabotage."""
+BLIND_MODULE = "evaluation/controls/blind.py"
+"""Path of the module that draws evaluations, in the sources and beside the grader."""
 RECORD_FILE = "record.json"
 """Name of the file that holds a task's record."""
 
@@ -37,6 +41,12 @@ def list_fail_to_pass(task: Task) -> list[str]:
 def read_container_file(name: str) -> bytes:
     """Return the content of a file of `exporters/container`."""
     return files("exporters").joinpath("container", name).read_bytes()
+
+
+@cache
+def read_blind_module() -> bytes:
+    """Return the content of the module that draws evaluations."""
+    return files("evaluation").joinpath("controls", "blind.py").read_bytes()
 
 
 def encode_record(task: Task) -> bytes:
@@ -61,7 +71,6 @@ def build_grader_files(
         "deadline": 2 * compute_timeout(task) + 90,
         "FAIL_TO_PASS": list_fail_to_pass(task),
         "PASS_TO_PASS": list(task.PASS_TO_PASS),
-        "controls": list(task.controls) if task.control_patch else [],
         "escaped_ids": dict(escaped_ids or {}),
     }
     grader_files = {
@@ -69,7 +78,8 @@ def build_grader_files(
         "grade.py": read_container_file("grade.py"),
         "apply_patch.py": load_patch_program(),
         "task.json": (json.dumps(data, indent=1) + "\n").encode(),
+        BLIND_MODULE: read_blind_module(),
     }
-    if task.control_patch:
-        grader_files["control.patch"] = services.artifacts.get(task.control_patch)
+    if task.blind_controls:
+        grader_files[CONTROLS_FILE] = services.artifacts.get(task.blind_controls)
     return grader_files

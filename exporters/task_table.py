@@ -21,7 +21,15 @@ from taskdb.bodies import parse_json
 from taskdb.columns import TASK_COLUMNS, TaskColumns
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
-from taskdb.task_columns import JSON_FIELDS, LIST_FIELDS, TEXT_FIELDS, ListColumn, TaskColumnBatch, iter_task_columns
+from taskdb.task_columns import (
+    JSON_FIELDS,
+    LIST_FIELDS,
+    NUMBER_FIELDS,
+    TEXT_FIELDS,
+    ListColumn,
+    TaskColumnBatch,
+    iter_task_columns,
+)
 
 GROUP_ROWS = 1000
 """Rows of a row group, and of what is read at once."""
@@ -32,6 +40,7 @@ SCHEMA = pa.schema(
         *((name, _TYPES[TaskColumns.__annotations__[name].partition(" ")[0]]) for name in TASK_COLUMNS),
         ("certified", pa.bool_()),
         *((name, pa.string()) for name in (*TEXT_FIELDS, *JSON_FIELDS)),
+        *((name, pa.int64()) for name in NUMBER_FIELDS),
         *((name, pa.list_(pa.dictionary(pa.int32(), pa.string()))) for name in LIST_FIELDS),
     ]
 )

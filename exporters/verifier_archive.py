@@ -11,6 +11,7 @@ _MAIN = b"import sys\n\nfrom exporters.container.main import main\n\nsys.exit(ma
 _MODULES = {
     "exporters": ("container",),
     "evaluation": ("scoring",),
+    "evaluation.controls": ("blind.py",),
     "evaluation.performance": ("timing.py",),
 }
 """Package -> its modules, and subpackages as a whole, that are packed; of its own `__init__.py` only the name."""

@@ -49,11 +49,11 @@ def explain_missing_environment(task: Task) -> str | None:
 
 def compute_verifier_seconds(task: Task) -> int:
     """Return the time limit of the verifier: that of all its runs of the tests, and two minutes for the rest."""
-    runs = 2
+    runs = task.evaluations
     if isinstance(task.oracle, ReviewOracle):
         runs = 0
     elif isinstance(task.oracle, PerformanceOracle):
-        runs = 2 + 2 * (RUNS_PER_TREE + 1)
+        runs = task.evaluations + 2 * (RUNS_PER_TREE + 1)
     elif isinstance(task.oracle, TestWritingOracle):
         runs = 2 * REPEATS + 3 + len(task.oracle.mutants) + len(task.oracle.variants)
     return runs * task_files.compute_timeout(task) + 120
@@ -88,7 +88,7 @@ def build_verifier_files(item: ExportItem, services: Services) -> Mapping[str, b
         added, data = _build_writing_files(task, task.oracle, services)
     else:
         added, data = _build_performance_files(task.oracle, services)
-    del found["grade.py"]  # part of the archive
+    del found["grade.py"], found[task_files.BLIND_MODULE]  # part of the archive
     deadline = compute_verifier_seconds(task) - 30
     data = json.loads(found["task.json"]) | data | _describe_paths(task) | {"deadline": deadline}
     return found | added | _build_archive_files(data)

@@ -201,15 +201,23 @@ class Verification(Record):
     flaky: tuple[tuple[TestId, str], ...]
     """Tests excluded because their status varies between runs, each with its statuses: `gold: passed 2, failed 1`."""
     controls: tuple[TestId, ...]
-    """FAIL_TO_PASS tests whose sabotaged version fails under the gold patch."""
+    """FAIL_TO_PASS tests of which the gold patch was seen to fail a sabotaged form."""
     eval_files: tuple[str, ...]
     """Test files of the evaluation; empty for the whole suite."""
     eval_script: ArtifactHash
     control_patch: ArtifactHash | None
-    """Patch that replaces the test patch in a control run; null when no test could be sabotaged."""
+    """Of earlier versions, which had one sabotaged run; null since."""
     repeats: int
     runs: Annotated[tuple[TestRun, ...], MEASURED]
     seconds: Seconds
+    dropped_canaries: Annotated[bool, LATER] = False
+    """Whether the script has no canaries because the first gold run did not report them as it should."""
+    blind_controls: Annotated[ArtifactHash | None, LATER] = None
+    """Forms of sabotage (`evaluation.controls.blind`); null where no test could be sabotaged."""
+    control_bound: Annotated[float | None, LATER] = None
+    """Probability of passing for a submission that cannot distinguish real from sabotaged tests."""
+    evaluations: Annotated[int, LATER] = 1
+    """Runs of the tests that one grading takes."""
 
 
 class ListDifference(Part):
@@ -240,6 +248,10 @@ class Score(Part):
     infrastructure_error: str | None = None
     parts: dict[str, float] = Field(default_factory=dict)
     """Components of the value by name, for kinds whose value is not 0 or 1."""
+    evaluations: int = 0
+    """Evaluations that were made, each in a fresh container; 0 for kinds with another oracle."""
+    control_bound: float | None = None
+    """As in `Task`."""
 
 
 # -------------------------------------------------------------------------------------------------- derivers
@@ -305,6 +317,10 @@ class Task(Record):
     oracle: Oracle | None = None
     """What decides the reward, for kinds whose lists of tests are not sufficient."""
     environment: Literal["verified", "simulated", "none"] = "verified"
+    blind_controls: Annotated[ArtifactHash | None, LATER] = None
+    """Forms of sabotage; this and the next two as in `Verification`."""
+    control_bound: Annotated[float | None, LATER] = None
+    evaluations: Annotated[int, LATER] = 1
     variant_of: Annotated[str, LATER] = ""
     """Name of the task of which it is a variant: the same in everything but the statement."""
 

@@ -18,7 +18,7 @@ from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb.indices import INDICES
 from taskdb.views import FINGERPRINT, VIEWS
 
-REVISION = "0008"
+REVISION = "0009"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"
@@ -71,7 +71,7 @@ def upgrade_schema(engine: Engine, url: str) -> None:
         revision, views = _read_state(connection)
         if revision != REVISION:
             _migrate(connection, revision, url)
-        if views != FINGERPRINT:
+        if (revision, views) != (REVISION, FINGERPRINT):  # a migration drops the views
             _create_views(connection)
 
 

@@ -537,7 +537,7 @@ _LIST = (
         "underspecified", "LO:HI", "Select by the judge's probability of a vague statement.", _parse_numbers, MORE
     ),
     FilterField("unfair_tests", "LO:HI", "Select by the judge's probability of unfair tests.", _parse_numbers, MORE),
-    FilterField("control_bound", "LO:HI", "Select by the best odds of a forger.", _parse_numbers, MORE),
+    FilterField("control_bound", "LO:HI", "Select by the odds of a submission that guesses.", _parse_numbers, MORE),
     FilterField("flaky_bound", "LO:HI", "Select by the bound on the failure rate of gold.", _parse_numbers, MORE),
     FilterField("ids", "ID[,ID]", "Select these tasks: ids, beginnings of ids or names.", _parse_names, MORE),
     FilterField(

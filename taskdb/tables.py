@@ -181,6 +181,7 @@ class TaskRow(RecordRow, table=True):
     image_digest: str
     strength: float | None
     n_controls: int
+    control_bound: float | None
     test_seconds: float
     statement_tokens: int
     split: str

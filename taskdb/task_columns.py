@@ -25,11 +25,14 @@ TEXT_FIELDS = (
     "gold_patch",
     "test_patch",
     "control_patch",
+    "blind_controls",
     "setup_patch",
     "eval_script",
     "variant_of",
 )
 """Fields of a task that are texts or None, and no columns of the view."""
+NUMBER_FIELDS = ("evaluations",)
+"""Fields of a task that are whole numbers, and no columns of the view."""
 JSON_FIELDS: Mapping[str, str] = {"oracle": "other_candidates", "plan": "problem_statement"}
 """Fields that are given as JSON text -> the field behind each."""
 LIST_FIELDS = ("FAIL_TO_PASS", "PASS_TO_PASS", "controls", "other_candidates")
@@ -53,7 +56,7 @@ class TaskColumnBatch:
     """Values of some tasks by column."""
 
     values: Mapping[str, Sequence[Any]]
-    """Columns of the view `tasks`, TEXT_FIELDS and JSON_FIELDS -> value of each task."""
+    """Columns of the view `tasks`, TEXT_FIELDS, NUMBER_FIELDS and JSON_FIELDS -> value of each task."""
     lists: Mapping[str, ListColumn]
     """LIST_FIELDS -> lists."""
 
@@ -79,10 +82,10 @@ def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, 
     bodies = decompress_bodies([packed[key] for key in keys])
     data, texts = zip(*(parse_apart(body, JSON_FIELDS) for body in bodies), strict=True)
     try:
-        columns: list[Sequence[Any]] = list(zip(*map(_GET_TEXTS, data), strict=True))
+        columns: list[Sequence[Any]] = list(zip(*map(_GET_PLAIN, data), strict=True))
     except KeyError:  # a body from before one of these fields
-        columns = [[one.get(name, _DEFAULTS[name]) for one in data] for name in TEXT_FIELDS]
-    values = dict(zip(TEXT_FIELDS, columns, strict=True))
+        columns = [[one.get(name, _DEFAULTS[name]) for one in data] for name in _PLAIN_FIELDS]
+    values = dict(zip(_PLAIN_FIELDS, columns, strict=True))
     lists = {name: [one.get(name, _DEFAULTS[name]) for one in data] for name in LIST_FIELDS}
     shared = {value[REFERENCE] for column in lists.values() for value in column if isinstance(value, dict)}
     contents = load_list_contents(connection, sorted(shared))
@@ -92,11 +95,12 @@ def _read_bodies(connection: Connection, keys: Sequence[int], listed: dict[str, 
     )
 
 
-_GET_TEXTS = itemgetter(*TEXT_FIELDS)
+_PLAIN_FIELDS = (*TEXT_FIELDS, *NUMBER_FIELDS)
+_GET_PLAIN = itemgetter(*_PLAIN_FIELDS)
 _DEFAULTS = {
     name: None if field.is_required() else field.get_default()
     for name, field in Task.model_fields.items()
-    if name in (*TEXT_FIELDS, *LIST_FIELDS)
+    if name in (*_PLAIN_FIELDS, *LIST_FIELDS)
 }
 """Values of fields that were added later than a body."""
 _BODIES = KeyedQuery("SELECT seq, body FROM task WHERE seq IN :keys")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from backends.services import Services
-from evaluation.reports.outcomes import EvaluationReport
+from evaluation.controls import blind
+from evaluation.controls.controls import list_outcomes
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
 from taskdb.records import RunVariant, Score, Task, TestId
@@ -32,44 +35,115 @@ def grade(task: Task, services: Services, patch: bytes) -> Score:
     """Return the score of one submission; an empty patch is the no-op.
 
     The value is 1 if all F2P and P2P tests pass (a missing test counts as failed), the canaries have the required
-    results and the sabotaged tests fail; otherwise it is 0. It is None after an infrastructure error.
+    results and every sabotaged test fails as it did with the gold patch; otherwise it is 0. It is None after an
+    infrastructure error.
 
     Raises:
         Transient: engine, disk or network failed.
     """
     with open_task_evaluator(task, services) as evaluator:
-        return score_run(
-            task, services, evaluator, evaluator.run(RunVariant.GOLD, patch=patch, last=not task.controls), patch
+        return grade_patch(task, services, evaluator, patch)
+
+
+def grade_patch(task: Task, services: Services, evaluator: Evaluator, patch: bytes) -> Score:
+    """Return the score of one submission, with an evaluator of the task.
+
+    Every evaluation runs the same script with the same command. Which tests are real in it is drawn here, and shows in
+    nothing but the texts of the tests. Once every test was real, an unexpected outcome ends the grading.
+    """
+    grading = _Grading(task, is_empty=not patch)
+    evaluations = draw_task_evaluations(task, services)
+    for number, evaluation in enumerate(evaluations, 1):
+        last = number == len(evaluations)
+        run = evaluator.run(RunVariant.GOLD, patch=patch, test_files=evaluation.files, last=last)
+        if run.result.infrastructure_error:
+            return grading.make_unscored(run.result.infrastructure_error)
+        grading.add(run, evaluation)
+        if grading.is_decided:
+            break
+    return grading.make_score()
+
+
+def draw_task_evaluations(task: Task, services: Services) -> list[blind.Evaluation]:
+    """Return the evaluations of one grading of a task; one without sabotaged tests where the task has no controls."""
+    if task.blind_controls is None:
+        return [blind.Evaluation({}, {})]
+    document = json.loads(services.artifacts.get(task.blind_controls))
+    return blind.draw_evaluations(document, secrets.SystemRandom())
+
+
+class _Grading:
+    """The evaluations of one grading so far."""
+
+    def __init__(self, task: Task, *, is_empty: bool) -> None:
+        self.task = task
+        self.is_empty = is_empty
+        """Whether the submission is an empty patch."""
+        self.f2p = [test for test, _ in task.FAIL_TO_PASS]
+        self.judgement = blind.Judgement([*self.f2p, *task.PASS_TO_PASS])
+        self.runs: list[EvaluationRun] = []
+        self.tampering: list[str] = []
+
+    def add(self, run: EvaluationRun, evaluation: blind.Evaluation) -> None:
+        """Compare the outcomes of a run with the expected ones."""
+        self.runs.append(run)
+        self.judgement.add(evaluation, list_outcomes(run.report))
+        self.tampering += [fault for fault in _check_canaries(run) if fault not in self.tampering]
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether further evaluations would change nothing: neither the value nor the rates."""
+        has_report = bool(self.runs[-1].result.report) and self.runs[-1].result.is_applied
+        was_real = len(self.runs) >= blind.FIRST_EVALUATIONS or not has_report
+        return was_real and not self._is_right
+
+    @property
+    def _is_right(self) -> bool:
+        return self.judgement.is_right and not self.tampering
+
+    def make_unscored(self, error: str) -> Score:
+        """Return the score after an infrastructure error."""
+        return Score(
+            task=self.task.name, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0, infrastructure_error=error
         )
 
+    def make_score(self) -> Score:
+        """Return the score of the evaluations."""
+        f2p_rate, p2p_rate = self._compute_rate(self.f2p), self._compute_rate(self.task.PASS_TO_PASS)
+        forged = [f"control: {test} passed although its expectation was changed" for test in self.judgement.forged]
+        return Score(
+            task=self.task.name,
+            value=1.0 if self._is_right else 0.0,
+            resolved=self._is_right,
+            f2p_rate=f2p_rate,
+            p2p_rate=p2p_rate,
+            tampering=(*self.tampering, *forged),
+            explanation=self._explain([*self.tampering, *forged]) + describe_patch(self.runs[0].result),
+            evaluations=len(self.runs),
+            control_bound=self.task.control_bound,
+        )
 
-def score_run(task: Task, services: Services, evaluator: Evaluator, run: EvaluationRun, patch: bytes) -> Score:
-    """Return the score of a run that was made with `patch`; run the sabotaged tests if all others have passed."""
-    name = task.name
-    if run.result.infrastructure_error:
-        error = run.result.infrastructure_error
-        return Score(task=name, value=None, resolved=False, f2p_rate=0.0, p2p_rate=0.0, infrastructure_error=error)
-    f2p = [test for test, _ in task.FAIL_TO_PASS]
-    f2p_rate, p2p_rate = pass_rate(f2p, run.report), pass_rate(task.PASS_TO_PASS, run.report)
-    tampering = list(_check_canaries(run))
-    if f2p_rate == p2p_rate == 1.0 and not tampering and task.control_patch and task.controls:
-        control_patch = services.artifacts.get(task.control_patch)
-        files = sorted({test.partition("::")[0] for test in task.controls})
-        control = evaluator.run(RunVariant.CONTROL, patch=patch, test_patch=control_patch, files=files, last=True)
-        if control.result.infrastructure_error:
-            error = control.result.infrastructure_error
-            return Score(task=name, value=None, resolved=False, f2p_rate=1.0, p2p_rate=1.0, infrastructure_error=error)
-        tampering += [*_check_canaries(control), *_check_controls(task.controls, control)]
-    resolved = f2p_rate == p2p_rate == 1.0 and not tampering
-    return Score(
-        task=name,
-        value=1.0 if resolved else 0.0,
-        resolved=resolved,
-        f2p_rate=f2p_rate,
-        p2p_rate=p2p_rate,
-        tampering=tuple(tampering),
-        explanation=_explain(task, run, tampering, is_empty=not patch) + describe_patch(run.result),
-    )
+    def _compute_rate(self, tests: Sequence[TestId]) -> float:
+        """Return the share of tests with the expected outcome in every evaluation, 0..1; 1 for no tests."""
+        return sum(test not in self.judgement.wrong for test in tests) / len(tests) if tests else 1.0
+
+    def _explain(self, tampering: Sequence[str]) -> str:
+        """Return a one-line explanation of the score."""
+        if not all(run.result.is_applied for run in self.runs):
+            return "the patch does not apply"
+        if detail := next((run.result.failure_detail for run in self.runs if run.result.failure_detail), ""):
+            return detail
+        if tampering:
+            return tampering[0]
+        wrong = [test for test in self.f2p if test in self.judgement.wrong]
+        broken = [test for test in self.task.PASS_TO_PASS if test in self.judgement.wrong]
+        if wrong or broken:
+            first = f", such as {(wrong or broken)[0]}"
+            empty = "the patch is empty: " if self.is_empty else ""
+            return f"{empty}{len(wrong)} FAIL_TO_PASS and {len(broken)} PASS_TO_PASS tests do not pass{first}"
+        if self.judgement.strange:
+            return "a copy of {}: {}".format(*self.judgement.strange[0])
+        return f"all {len(self.f2p)} FAIL_TO_PASS and {len(self.task.PASS_TO_PASS)} PASS_TO_PASS tests pass"
 
 
 def describe_patch(result: EvaluationResult) -> str:
@@ -82,40 +156,9 @@ def describe_patch(result: EvaluationResult) -> str:
     return f"{repairs}; put back or removed, as protected: {', '.join(named)}" + (f" and {more} more" if more else "")
 
 
-def pass_rate(tests: Iterable[TestId], report: EvaluationReport) -> float:
-    """Return the share of tests that passed, 0..1; 1 if there are none."""
-    listed = list(tests)
-    return sum(report.has_passed(test) for test in listed) / len(listed) if listed else 1.0
-
-
 def _check_canaries(run: EvaluationRun) -> Iterable[str]:
     """Report a canary with the wrong result, or one missing beside tests that passed."""
     if run.result.canary_status == "wrong":
         yield "canary: a test that cannot pass passed, or one that cannot fail failed"
     elif run.result.canary_status == "missing" and run.record.counts.passed:
         yield "canary: tests that were run are missing from the report"
-
-
-def _check_controls(tests: Iterable[TestId], control: EvaluationRun) -> Iterable[str]:
-    return (
-        f"control: {test} passed although its expectation was changed"
-        for test in tests
-        if control.report.has_passed(test)
-    )
-
-
-def _explain(task: Task, run: EvaluationRun, tampering: list[str], *, is_empty: bool) -> str:
-    """Return a one-line explanation of a score; `is_empty`: of an empty patch."""
-    if not run.result.is_applied:
-        return "the patch does not apply"
-    if run.result.failure_detail:
-        return run.result.failure_detail
-    if tampering:
-        return tampering[0]
-    wrong = [test for test, _ in task.FAIL_TO_PASS if not run.report.has_passed(test)]
-    broken = [test for test in task.PASS_TO_PASS if not run.report.has_passed(test)]
-    if not wrong and not broken:
-        return f"all {len(task.FAIL_TO_PASS)} FAIL_TO_PASS and {len(task.PASS_TO_PASS)} PASS_TO_PASS tests pass"
-    first = f", such as {(wrong or broken)[0]}"
-    empty = "the patch is empty: " if is_empty else ""
-    return f"{empty}{len(wrong)} FAIL_TO_PASS and {len(broken)} PASS_TO_PASS tests do not pass{first}"

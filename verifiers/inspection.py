@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from backends.git import list_patch_paths
 from backends.services import Services
 from evaluation.runner.evaluator import Evaluator
-from taskdb.records import RunVariant, Score, Task
+from taskdb.records import Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
 from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
-from verifiers.grade import open_task_evaluator, score_run
+from verifiers.grade import grade_patch, open_task_evaluator
 from verifiers.probes import NO_OP, PROBES, Probe, ProbeTarget, make_patch, select_base_files
 from verifiers.rewards import select_reward
 
@@ -84,10 +84,9 @@ def inspect(
     )
     target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
     with open_task_evaluator(task, services) as evaluator:
-        run = evaluator.run(RunVariant.GOLD, patch=gold)
-        results = [_make_result("gold", score_run(task, services, evaluator, run, gold))]
+        results = [_make_result("gold", grade_patch(task, services, evaluator, gold))]
         results += [result for probe in probes if (result := _run_probe(probe, target, evaluator))]
-    controls, tests = len(task.controls) if task.control_patch else 0, len(task.FAIL_TO_PASS)
+    controls, tests = len(task.controls) if task.blind_controls else 0, len(task.FAIL_TO_PASS)
     return Inspection(
         findings=(*_find_leaks(task, gold, base, services), *_check_results(results)),
         probes=tuple(results),
@@ -125,19 +124,8 @@ def _run_probe(probe: Probe, target: ProbeTarget, evaluator: Evaluator) -> Probe
     changes = probe.make(target)
     if not changes and probe is not NO_OP:
         return None
-    return _make_result(probe.name, _score_patch(target.task, evaluator, make_patch(changes, target.base)))
-
-
-def _score_patch(task: Task, evaluator: Evaluator, patch: bytes) -> Score:
-    """Return the patch's score; all tests are run only if it passes those in the FAIL_TO_PASS files."""
-    files = sorted({test.partition("::")[0] for test, _ in task.FAIL_TO_PASS})
-    fewer = task.model_copy(update={"PASS_TO_PASS": ()})
-    first_score = score_run(
-        fewer, evaluator.services, evaluator, evaluator.run(RunVariant.GOLD, patch=patch, files=files), patch
-    )
-    if first_score.value == 0.0:
-        return first_score
-    return score_run(task, evaluator.services, evaluator, evaluator.run(RunVariant.GOLD, patch=patch), patch)
+    patch = make_patch(changes, target.base)
+    return _make_result(probe.name, grade_patch(target.task, evaluator.services, evaluator, patch))
 
 
 def _make_result(name: str, scored: Score) -> ProbeResult:

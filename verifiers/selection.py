@@ -28,7 +28,7 @@ def select_eval_files(
         changed_tests = [path for path in candidate.test_files if detect_file_language(path) == candidate.language]
     if candidate.source.startswith("instances:") and changed_tests:
         return tuple(sorted(_drop_files_without_tests(changed_tests, candidate, tree)))
-    runs = 2 * settings.repeats + 2  # test-only and gold runs, and at most two control runs
+    runs = 2 * settings.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
     if (
         environment.test_seconds * runs <= settings.budget_seconds
         and environment.test_seconds <= settings.test_timeout / 2

@@ -44,6 +44,8 @@ class Reason(StrEnum):
     KILLED_BY_MEMORY = "killed-by-memory"
     KILLED_BY_DISK = "killed-by-disk"
     NO_REPORT = "no-report"
+    CANARY_PASSES = "canary-passes"
+    """A test that must fail passes, so the harness reports no failures."""
     OUT_OF_BUDGET = "out-of-budget"
 
 
@@ -173,6 +175,8 @@ class CandidateVerifier:
             test_patch=self.test_patch,
             gold_patch=self.gold_patch,
             tests=[test for test, _ in lists.fail_to_pass],
+            others=lists.pass_to_pass,
+            seconds=max(run.record.seconds for run in self.gold_runs),
         )
         runs: list[TestRun] = [run.record for run in (*self.test_only_runs, *self.gold_runs, *controls.runs)]
         return Verification(
@@ -182,10 +186,11 @@ class CandidateVerifier:
             FAIL_TO_PASS=lists.fail_to_pass,
             PASS_TO_PASS=lists.pass_to_pass,
             flaky=lists.flaky,
-            controls=controls.confirmed,
             eval_files=self.eval_files,
             eval_script=self.services.artifacts.put_text(self.evaluator.script),
-            control_patch=self.services.artifacts.put(controls.patch) if controls.confirmed else None,
+            control_patch=None,
+            **controls.make_fields(self.services.artifacts),
+            dropped_canaries="write_canary" not in self.evaluator.script,
             repeats=self.services.settings.repeats,
             runs=tuple(runs),
             seconds=0.0,
@@ -269,6 +274,9 @@ def _find_failure(variant: RunVariant, run: EvaluationRun) -> VerificationFailur
             f"after {result.exec_result.seconds:.0f} s {where}",
         )
         return VerificationFailure(reason=reason, detail=f"{result.failure_detail} {detail}", log=log)
+    if result.has_forged_canary:
+        detail = f"a test that must fail passes {where}, so its harness reports no failures"
+        return VerificationFailure(reason=Reason.CANARY_PASSES, detail=detail, log=log)
     if result.report is None and variant is RunVariant.GOLD:
         return VerificationFailure(reason=Reason.NO_REPORT, detail=f"{result.failure_detail}, {where}", log=log)
     return None

@@ -144,6 +144,8 @@ def _build_task(evaluation: ChainEvaluation, statement: str, number: int | None)
         test_patch=chain.test_patch,
         gold_patch=chain.gold_patch,
         tests=[test for test, _ in lists.fail_to_pass],
+        others=lists.pass_to_pass,
+        seconds=max(run.record.seconds for run in evaluation.gold_runs),
     )
     environment = oldest.require_environment()
     return build_task(
@@ -158,8 +160,8 @@ def _build_task(evaluation: ChainEvaluation, statement: str, number: int | None)
         hints="\n\n".join(part.candidate.hints for part in chain.parts if part.candidate.hints),
         gold_patch=put(chain.gold_patch),
         test_patch=put(chain.test_patch),
-        control_patch=put(controls.patch) if controls.confirmed else None,
-        controls=controls.confirmed,
+        control_patch=None,
+        **controls.make_fields(evaluation.services.artifacts),
         FAIL_TO_PASS=lists.fail_to_pass,
         PASS_TO_PASS=lists.pass_to_pass,
         eval_script=put(evaluation.evaluator.script.encode()),

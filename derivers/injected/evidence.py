@@ -11,7 +11,7 @@ from backends.services import Services
 from derivers.bugfix import BEHAVIOURAL_FAILURES
 from derivers.injected.patches import InjectionPatches
 from derivers.injected.search import Reason
-from evaluation.controls.controls import NegativeControls, build_controls
+from evaluation.controls.controls import BlindControls, build_controls
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
@@ -29,7 +29,7 @@ class InjectionEvidence:
     image: ImageInfo
     script: str
     lists: OutcomeLists
-    controls: NegativeControls
+    controls: BlindControls
     buggy_run: EvaluationRun
     """A run with the bug."""
     test_seconds: float
@@ -96,7 +96,8 @@ def verify_injection(
             return Reason.NOT_STABLE
         if own is not None and (reason := _check_both_needed(evaluator, lists, own)):
             return reason
-        controls = _build_controls(lineage, services, patches, evaluator, lists)
+        seconds = max(run.record.seconds for run in gold_runs)
+        controls = _build_controls(lineage, services, patches, evaluator, lists=lists, seconds=seconds)
     return InjectionEvidence(
         image=image,
         script=evaluator.script,
@@ -119,8 +120,14 @@ def _check_both_needed(evaluator: Evaluator, lists: OutcomeLists, own: OwnChange
 
 
 def _build_controls(
-    lineage: Lineage, services: Services, patches: InjectionPatches, evaluator: Evaluator, lists: OutcomeLists
-) -> NegativeControls:
+    lineage: Lineage,
+    services: Services,
+    patches: InjectionPatches,
+    evaluator: Evaluator,
+    *,
+    lists: OutcomeLists,
+    seconds: float,
+) -> BlindControls:
     """Return sabotaged copies of the FAIL_TO_PASS tests, on the agent's tree."""
     candidate = lineage.candidate
     repository = services.clones.open_tree(candidate.source, candidate.repo, candidate.base_commit)
@@ -132,6 +139,8 @@ def _build_controls(
             test_patch=patches.test_patch,
             gold_patch=patches.gold_patch,
             tests=[test for test, _ in lists.fail_to_pass],
+            others=lists.pass_to_pass,
+            seconds=seconds,
         )
 
 

@@ -39,7 +39,9 @@ def derive_test_writing(lineage: Lineage, services: Services) -> list[Task] | Ki
         return KindRejection(Reason.TESTS_DO_NOT_HOLD, str(error))
     if isinstance(oracle, KindRejection):
         return oracle
-    task = build_task(lineage, Kind.TEST_WRITING, oracle=oracle, control_patch=None, controls=())
+    task = build_task(
+        lineage, Kind.TEST_WRITING, oracle=oracle, blind_controls=None, control_bound=None, evaluations=1, controls=()
+    )
     return [task.model_copy(update={"problem_statement": write_statement(lineage, task.problem_statement)})]
 
 

@@ -1,23 +1,275 @@
-"""Making and confirming negative controls: at most two runs show which sabotaged tests the gold patch fails."""
+"""Making and confirming blind controls: runs with the gold patch show which tests each form of sabotage fails.
+
+Several forms are confirmed in one run. In each run some of the tests are sabotaged and the others real; a test is
+sabotaged in half of the runs of a round, each in another half, so that the runs in which a test failed show which form
+failed it, and that this form fails nothing else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, count, islice
+from math import comb
+from random import Random
+from typing import Any
 
-from backends.git import GitError, GitRepository
-from evaluation.controls import sabotage
+from backends.git import GitError, GitRepository, list_patch_paths
+from backends.index import ScratchIndex
+from evaluation.controls import blind
+from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
+from evaluation.controls.forms import FormEdit, is_known_line, list_edits
+from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
+from languages.paths import is_protected
+from taskdb.artifacts import Artifacts
 from taskdb.records import RunVariant, TestId
+
+FORMS = 3
+"""Forms that are looked for in each test."""
+BOUND = 1 / 1000
+"""Wanted probability of passing for a submission that cannot distinguish real from sabotaged tests."""
+MAX_EVALUATIONS = 12
+GRADING_SECONDS = 1800.0
+"""Time that the evaluations of one grading may take; slower tests get fewer, and a higher bound."""
+MAX_COPIES = 6
+MAX_OTHER_BLOCKS = 8
+"""Tests outside of FAIL_TO_PASS that are sabotaged as well, a sample."""
+MAX_BLOCKS = 70
+MAX_SINGLE_RUNS = 8
+"""Runs of one form alone, where a run of several left no report."""
+CONFIRMATION_SECONDS = 300.0
+"""After this time no further round of forms is begun."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NegativeControls:
-    """`patch` replaces the test patch in a control run; the gold patch failed the `confirmed` tests in that run."""
+class BlindControls:
+    """Confirmed controls of a task; `document` is None where there are none (see `evaluation.controls.blind`)."""
 
-    patch: bytes = b""
+    document: dict[str, Any] | None = None
     confirmed: tuple[TestId, ...] = ()
+    """Listed tests, of those to control, that a form fails."""
     runs: tuple[EvaluationRun, ...] = ()
+
+    def make_fields(self, artifacts: Artifacts) -> dict[str, Any]:
+        """Return the fields of a verification or task that describe its controls; the document is stored."""
+        if self.document is None:
+            return {"blind_controls": None, "control_bound": None, "evaluations": 1, "controls": ()}
+        content = json.dumps(self.document, sort_keys=True).encode()
+        return {
+            "blind_controls": artifacts.put(content),
+            "control_bound": blind.compute_bound(self.document),
+            "evaluations": self.document["evaluations"],
+            "controls": self.confirmed,
+        }
+
+
+@dataclass(kw_only=True)
+class _Candidate:
+    """A block with the edits that are still to be tried and the forms that were confirmed."""
+
+    file: TestFile
+    block: TestBlock
+    edits: list[FormEdit]
+    forms: list[tuple[FormEdit, dict[TestId, str]]] = field(default_factory=list)
+
+
+@dataclass(kw_only=True)
+class ControlBuilder:
+    """Makes the controls of one task.
+
+    Args:
+        evaluator: its image holds the tree of the base commit.
+        gold_patch: the patch with which all listed tests pass.
+        required: tests to control, FAIL_TO_PASS as a rule.
+        others: further listed tests, which a form may fail only along with a required test, or as part of the sample.
+        test_files: path -> content of the tests' files in every evaluation.
+        old_files: path -> content of those that the agent's tree contains.
+        random: chooses among equally good forms.
+        seconds: duration of one run of all tests.
+    """
+
+    evaluator: Evaluator
+    gold_patch: bytes
+    required: frozenset[TestId]
+    others: frozenset[TestId]
+    test_files: Mapping[str, bytes]
+    old_files: Mapping[str, bytes]
+    random: Random
+    seconds: float = 0.0
+    runs: list[EvaluationRun] = field(default_factory=list)
+
+    def build(self) -> BlindControls:
+        """Return the controls that the gold patch was seen to fail, and to pass when they are real."""
+        candidates = self._select_candidates()
+        self._confirm(candidates)
+        found = [candidate for candidate in candidates if candidate.forms]
+        document = self._choose_document(found)
+        if document is None:
+            return BlindControls(runs=tuple(self.runs))
+        failed = {test for block in document["blocks"] for form in block["forms"] for test in form["fails"]}
+        return BlindControls(document=document, confirmed=tuple(sorted(failed & self.required)), runs=tuple(self.runs))
+
+    # ---------------------------------------------------------------------------------------------------- candidates
+
+    def _select_candidates(self) -> list[_Candidate]:
+        """Return the tests of the files that required tests may be, and a sample of the others."""
+        likely: list[_Candidate] = []
+        other: list[_Candidate] = []
+        for path, content in self.test_files.items():
+            file = parse_test_file(path, content)
+            if file is None:
+                continue
+            old_lines = frozenset(line.strip() for line in self.old_files.get(path, b"").splitlines())
+            ids = [test.partition("::")[2] for test in self.required if test.partition("::")[0] == path]
+            for block in find_blocks(file):
+                edits = list_edits(file, block, old_lines, self.random)
+                if edits:
+                    name = content[slice(*block.name_span)].decode() if block.name_span else ""
+                    (likely if any(name in test for test in ids) else other).append(
+                        _Candidate(file=file, block=block, edits=edits)
+                    )
+        self.random.shuffle(other)
+        return [*likely[: MAX_BLOCKS - MAX_OTHER_BLOCKS], *other[:MAX_OTHER_BLOCKS]]
+
+    # ---------------------------------------------------------------------------------------------------- confirming
+
+    def _confirm(self, candidates: Sequence[_Candidate]) -> None:
+        """Confirm up to FORMS forms of each candidate, one of each in a round."""
+        singles = 0
+        for number in count():
+            active = [one for one in candidates if one.edits and len(one.forms) < FORMS]
+            if number >= FORMS:  # further rounds are for tests without any form
+                active = [one for one in active if not one.forms]
+            if not active or number >= 2 * FORMS or (number and self._spent > CONFIRMATION_SECONDS):
+                return
+            trials = [(one, one.edits.pop(0)) for one in active]
+            for trial in self._confirm_round(trials):
+                if singles < MAX_SINGLE_RUNS and len(trials) > 1:
+                    singles += 1
+                    self._confirm_round([trial])
+
+    @property
+    def _spent(self) -> float:
+        return sum(run.record.seconds for run in self.runs)
+
+    def _confirm_round(self, trials: Sequence[tuple[_Candidate, FormEdit]]) -> list[tuple[_Candidate, FormEdit]]:
+        """Run one form of each candidate, and keep those that fail their own tests alone.
+
+        Returns:
+            The forms about which nothing is known, as another form left no report of their tests.
+        """
+        length, words = assign_words(len(trials))
+        reports: list[EvaluationReport | None] = []
+        for number in range(length):
+            chosen = [trial for trial, word in zip(trials, words, strict=True) if number in word]
+            reports.append(self._run_forms([(one.file.path, edit) for one, edit in chosen]))
+        tests = [test for test in (*self.required, *self.others) if test.partition("::")[0] in self.test_files]
+        failed = {test: self._list_failures(test, reports) for test in tests}
+        unknown = []
+        for (candidate, edit), word in zip(trials, words, strict=True):
+            own = {test: kinds for test, kinds in failed.items() if kinds.keys() == word}
+            mixed = [test for test, kinds in failed.items() if word <= kinds.keys() and test not in own]
+            kinds_found = {test: set(kinds.values()) for test, kinds in own.items()}
+            is_clear = all(len(kinds) == 1 and "missing" not in kinds for kinds in kinds_found.values())
+            if own and not mixed and is_clear:
+                fails = {test: kinds.pop() for test, kinds in sorted(kinds_found.items())}
+                candidate.forms.append((edit, dict.fromkeys(fails, blind.ANY_FAILURE) if edit.is_input else fails))
+            elif mixed and len(trials) > 1:
+                unknown.append((candidate, edit))
+        return unknown
+
+    def _list_failures(self, test: TestId, reports: Sequence[EvaluationReport | None]) -> dict[int, str]:
+        """Return number of the run -> how the test failed there, `missing` where it left no result."""
+        found = {}
+        for number, report in enumerate(reports):
+            outcome = report.outcomes.get(test) if report else None
+            if outcome is None:
+                found[number] = "missing"
+            elif outcome.status != "passed":
+                found[number] = blind.classify_failure(outcome.status.value, outcome.message)
+        return found
+
+    def _run_forms(self, edits: Sequence[tuple[str, FormEdit]]) -> EvaluationReport | None:
+        files = {
+            path: blind.apply_edits(content, [[e.start, e.end, e.text] for other, e in edits if other == path])
+            for path, content in self.test_files.items()
+        }
+        return self._run(files, sorted(files)).result.report
+
+    def _run(self, test_files: Mapping[str, bytes], files: Sequence[str] = ()) -> EvaluationRun:
+        run = self.evaluator.run(RunVariant.CONTROL, patch=self.gold_patch, test_files=test_files, files=files)
+        self.runs.append(run)
+        return run
+
+    # ------------------------------------------------------------------------------------------------------ document
+
+    def _choose_document(self, found: Sequence[_Candidate]) -> dict[str, Any] | None:
+        """Return the document with the fewest evaluations that reaches the bound and that the gold patch passes."""
+        blocks = [self._describe_block(candidate) for candidate in found]
+        for can_copy in (True, False):
+            if not any(block["required"] for block in blocks):
+                return None
+            document = self._plan_evaluations(blocks, can_copy=can_copy)
+            broken = self._grade_gold(document)
+            if broken is None:
+                return document
+            if document["copies"] == 0:
+                blocks = [block for block in blocks if not broken & _list_tests(block)]
+                document = self._plan_evaluations(blocks, can_copy=False)
+                required = any(block["required"] for block in blocks)
+                return document if required and self._grade_gold(document) is None else None
+        return None
+
+    def _describe_block(self, candidate: _Candidate) -> dict[str, Any]:
+        file, block = candidate.file, candidate.block
+        old = self.old_files.get(file.path, b"")
+        old_lines = frozenset(line.strip() for line in old.splitlines())
+        line = file.source.rfind(b"\n", 0, block.start) + 1
+        begins_line = not file.source[line : block.start].strip()
+        forms = [
+            {"edits": [[edit.start, edit.end, edit.text]], "fails": fails}
+            for edit, fails in candidate.forms
+            if not is_known_line(file, edit, old_lines)
+        ]
+        return {
+            "file": file.path,
+            "span": [block.start, block.end],
+            "name": list(block.name_span) if block.name_span and begins_line else None,
+            "blind": bool(forms),
+            "required": any(not self.required.isdisjoint(fails) for _, fails in candidate.forms),
+            "forms": forms
+            or [{"edits": [[edit.start, edit.end, edit.text]], "fails": fails} for edit, fails in candidate.forms],
+        }
+
+    def _plan_evaluations(self, blocks: Sequence[dict[str, Any]], *, can_copy: bool) -> dict[str, Any]:
+        """Return the document with the smallest number of evaluations, then of copies, that reaches the bound."""
+        files = {block["file"] for block in blocks}
+        document: dict[str, Any] = {
+            "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
+            "blocks": list(blocks),
+            "evaluations": blind.FIRST_EVALUATIONS,
+            "copies": 0,
+        }
+        counted = [{**block, "blind": True} for block in blocks]  # known text needs no fewer evaluations
+        can_copy = can_copy and any(block["name"] for block in counted if block["required"])
+        plans = [(blind.FIRST_EVALUATIONS, copies) for copies in range(MAX_COPIES + 1)] if can_copy else []
+        most = min(MAX_EVALUATIONS, int(GRADING_SECONDS / self.seconds) if self.seconds else MAX_EVALUATIONS)
+        plans += [(evaluations, 0) for evaluations in range(blind.FIRST_EVALUATIONS, max(most, 2) + 1)]
+        for evaluations, copies in plans:
+            document |= {"evaluations": evaluations, "copies": copies}
+            if blind.compute_bound({**document, "blocks": counted}) <= BOUND:
+                break
+        return document
+
+    def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
+        """Grade the gold patch; return the tests whose outcomes were not the expected ones, None if there are none."""
+        judgement = blind.Judgement(self.required | self.others)
+        for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
+            judgement.add(evaluation, list_outcomes(self._run(evaluation.files).report))
+        return None if judgement.is_right else set(judgement.wrong)
 
 
 def build_controls(
@@ -28,8 +280,10 @@ def build_controls(
     test_patch: bytes,
     gold_patch: bytes,
     tests: Sequence[TestId],
-) -> NegativeControls:
-    """Sabotage the tests, and run the gold patch against them to confirm which ones it fails. At most two runs.
+    others: Sequence[TestId],
+    seconds: float,
+) -> BlindControls:
+    """Make sabotaged forms of the tests, and run the gold patch to confirm which of them it fails.
 
     Args:
         evaluator: its image holds the tree of `base`, or one with the same test files.
@@ -37,40 +291,67 @@ def build_controls(
         base: the commit that the test patch applies to.
         test_patch: adds the tests; empty where `base` has them.
         gold_patch: the patch with which all of the tests pass.
-        tests: FAIL_TO_PASS; only tests in Python files get a control.
+        tests: the tests to control, FAIL_TO_PASS as a rule.
+        others: the other tests of the task.
+        seconds: duration of one run of all tests.
 
     Raises:
         Transient: the engine failed.
     """
+    wanted = sorted({test.partition("::")[0] for test in tests})
     try:
-        sources = _read_sources(repository, base, test_patch, tests)
+        changed = set(list_patch_paths(test_patch))
+        restored = [path for path in wanted if path in changed or is_protected(path)]
+        files = [path for path in restored if path not in list_patch_paths(gold_patch)]
+        old, new = read_test_files(repository, base, test_patch, files)
     except GitError:
-        return NegativeControls()
-    controls = NegativeControls()
-    raise_in: set[TestId] = set()
-    for _ in range(2):
-        changed = {
-            file: text
-            for file, source in sources.items()
-            if (text := sabotage.sabotage_tests(source, _select_names(tests, file), _select_names(raise_in, file)))
-        }
-        if not changed:
-            break
-        patch = sabotage.make_control_patch(repository, base, test_patch, changed)
-        run = evaluator.run(RunVariant.CONTROL, patch=gold_patch, test_patch=patch, files=sorted(sources), last=True)
-        confirmed = tuple(test for test in tests if run.report.has_failed(test))
-        controls = NegativeControls(patch=patch, confirmed=confirmed, runs=(*controls.runs, run))
-        raise_in = set(tests) - set(confirmed)
-        if not raise_in:
-            break
-    return controls
+        return BlindControls()
+    builder = ControlBuilder(
+        evaluator=evaluator,
+        gold_patch=gold_patch,
+        required=frozenset(tests),
+        others=frozenset(others) - frozenset(tests),
+        test_files=new,
+        old_files=old,
+        seconds=seconds,
+        random=Random(base),  # noqa: S311 - the choice of forms is no secret, which of them are used is
+    )
+    return builder.build()
 
 
-def _read_sources(repository: GitRepository, base: str, test_patch: bytes, tests: Sequence[TestId]) -> dict[str, bytes]:
-    """Return path -> content of the tests' Python files, with the test patch applied."""
-    files = sorted({test.partition("::")[0] for test in tests})
-    return sabotage.read_patched_files(repository, base, test_patch, [file for file in files if file.endswith(".py")])
+def read_test_files(
+    repository: GitRepository, base: str, patch: bytes, files: Sequence[str]
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Return path -> content of `files` in the tree of `base`, and with `patch` applied, without absent files.
+
+    Raises:
+        GitError: the patch does not apply.
+    """
+    with ScratchIndex(repository, base) as index:
+        old = {path: index.read_file(path) for path in files}
+        index.apply(patch)
+        new = {path: index.read_file(path) for path in files}
+    return _drop_absent(old), _drop_absent(new)
 
 
-def _select_names(tests: Sequence[TestId] | set[TestId], file: str) -> set[str]:
-    return {sabotage.strip_test_id(test) for test in tests if test.partition("::")[0] == file}
+def _drop_absent(contents: Mapping[str, bytes | None]) -> dict[str, bytes]:
+    return {path: content for path, content in contents.items() if content is not None}
+
+
+def list_outcomes(report: EvaluationReport) -> dict[TestId, tuple[str, str]]:
+    """Return test -> (status, message) of a report, as `blind.Judgement.add` expects it."""
+    return {test: (outcome.status.value, outcome.message) for test, outcome in report.outcomes.items()}
+
+
+def _list_tests(block: Mapping[str, Any]) -> set[TestId]:
+    return {test for form in block["forms"] for test in form["fails"]}
+
+
+def assign_words(number: int) -> tuple[int, list[frozenset[int]]]:
+    """Return a number of runs, and for each form the runs that use it, so that no form's runs contain another's.
+
+    The words of half the length are the most that have this property (Sperner's theorem).
+    """
+    length = next(length for length in count(1) if comb(length, (length + 1) // 2) >= number)
+    words = combinations(range(length), (length + 1) // 2)
+    return length, [frozenset(word) for word in islice(words, number)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from backends.sandbox.base import ContainerPool
@@ -45,6 +45,7 @@ class Evaluator:
         seed: int = 0,
         patch: bytes = b"",
         test_patch: bytes | None = None,
+        test_files: Mapping[str, bytes] | None = None,
         files: Sequence[str] = (),
         last: bool = False,
     ) -> EvaluationRun:
@@ -59,6 +60,7 @@ class Evaluator:
             workdir=self.workdir,
             patch=patch,
             test_patch=test_patch,
+            test_files=test_files or {},
             files=files,
             seed=seed,
             last=last,
@@ -86,7 +88,9 @@ def select_evaluator(
 ) -> tuple[Evaluator, EvaluationRun]:
     """Return an evaluator whose script suits the test runner, and its first gold run.
 
-    The script adds canaries, unless the report of a run shows that the test runner does not collect added test files.
+    The script adds canaries, unless the report of a run shows that the runner does not collect added test files, or
+    that the canary that must pass does not. Where the one that must fail passes, the caller gets that run: such a
+    harness reports no failures.
 
     Args:
         make_evaluator: makes an evaluator with canaries beside the given test files; without canaries for no files.
@@ -98,7 +102,8 @@ def select_evaluator(
     """
     evaluator = make_evaluator(canaries_beside)
     run = evaluator.run(RunVariant.GOLD, patch=gold_patch)
-    if run.result.report is not None and run.result.canary_status in ("missing", "wrong"):
+    is_unsuited = run.result.canary_status in ("missing", "wrong") and not run.result.has_forged_canary
+    if run.result.report is not None and is_unsuited:
         evaluator = make_evaluator(())
         run = evaluator.run(RunVariant.GOLD, patch=gold_patch)
     return evaluator, run

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
+from types import MappingProxyType
 
 from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ExecResult
@@ -39,6 +40,7 @@ unset GIT_DIR GIT_WORK_TREE
 export MERGEMILL_REPORT_DIR="$run_dir/report"
 [ ! -f "$run_dir/files" ] || export MERGEMILL_FILES="$run_dir/files"
 [ ! -f "$run_dir/test.patch" ] || export MERGEMILL_TEST_PATCH="$run_dir/test.patch"
+[ ! -d "$run_dir/tests" ] || export MERGEMILL_TEST_FILES="$run_dir/tests"
 [ -f "$run_dir/collect.sh" ] || exec /bin/bash "$run_dir/evaluate.sh"
 . "$run_dir/collect.sh"
 /bin/bash "$run_dir/evaluate.sh"
@@ -106,6 +108,7 @@ def run_tests(
     workdir: str = "/testbed",
     patch: bytes = b"",
     test_patch: bytes | None = None,
+    test_files: Mapping[str, bytes] = MappingProxyType({}),
     files: Sequence[str] = (),
     seed: int = 0,
     known_files: Sequence[str] = (),
@@ -119,7 +122,8 @@ def run_tests(
         script: the rendered evaluation script.
         workdir: the tree's folder, as in the script.
         patch: gold patch or submission, applied first; may be empty. A patch that does not apply is a result.
-        test_patch: replaces the script's own test patch (control runs).
+        test_patch: replaces the script's own test patch.
+        test_files: path -> content of files of the test patch, written after it was applied (blind controls).
         files: test files to run instead of the script's; shuffled for every seed but 0.
         seed: hash seed, and seed of the order of `files`.
         known_files: further paths of test files, in addition to those in the tree.
@@ -133,6 +137,7 @@ def run_tests(
     inputs = {"evaluate.sh": script.encode(), "submission.patch": patch}
     inputs |= {"apply_patch.py": load_patch_program()} if patch else {}
     inputs |= {} if test_patch is None else {"test.patch": test_patch}
+    inputs |= {f"tests/{path}": content for path, content in test_files.items()}
     inputs |= {"files": "".join(f"{file}\n" for file in _shuffle_files(files, seed)).encode()} if files else {}
     inputs |= coverage.load_collectors() if collect_lines else {}
     exec_result = pool.run(

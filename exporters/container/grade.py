@@ -4,22 +4,23 @@
     python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, one line per test
 
 Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library only. The folder of
-this file also holds task.json, eval.sh and, where the task has one, control.patch. Exit code 0: resolved. 1: not
-resolved. 97: infrastructure failure, nothing was written.
+this file also holds task.json, eval.sh, evaluation/controls/blind.py and, where the task has controls, controls.json.
+Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was written.
 
 Only what fails before the submission is applied, and a script that reports an infrastructure error in a file of root's,
 is an infrastructure failure. From then on the result is 0 unless it is replaced by a better one: whatever ends this
 program, the submission is not left without a result.
 
 Output of the test process is ignored. Only a JUnit report counts, and every listed test must be in it. Two canaries of
-unpredictable names must have the required status. In a second run with sabotaged tests these must fail; a submission
-that rewrites the outcomes of tests makes them pass.
+unpredictable names must have the required status. There are several evaluations, in each of which a coin decides which
+tests are real and which are sabotaged; the real ones must pass, and the others fail as they do with the gold patch.
 """
 
 import argparse
 import bisect
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -32,6 +33,11 @@ import time
 from xml.etree import ElementTree
 
 HERE = os.path.dirname(os.path.abspath(sys.argv[0]))  # of the program, which is this file or an archive with it
+if __name__ == "__main__":
+    sys.path.insert(0, HERE)  # with -I, Python leaves it out
+
+from evaluation.controls import blind  # noqa: E402
+
 HOME = "/home/mergemill"
 UID = 1000
 INFRASTRUCTURE_EXIT = 97
@@ -139,11 +145,12 @@ def prefer_to_kill_tests():
         pass  # some sandboxes have no such file
 
 
-def run_script(report, seconds, test_patch=None, files=(), *, command=None, seed=0):
-    # type: (str, float, object, object, object, int) -> OutputBuffer
+def run_script(report, seconds, test_patch=None, files=(), *, test_files=None, command=None, seed=0):
+    # type: (str, float, object, object, object, object, int) -> OutputBuffer
     """Run eval.sh, or another command, once and return its output; `report` is the folder of its report.
 
-    It is killed after `seconds` and then leaves no report. `test_patch` and `files` replace the script's own.
+    It is killed after `seconds` and then leaves no report. `test_patch` and `files` replace the script's own;
+    `test_files` (path -> content) those of the patch.
     """
     os.mkdir(report)
     env = {k: v for k, v in os.environ.items() if not k.startswith("MERGEMILL_")}
@@ -154,6 +161,9 @@ def run_script(report, seconds, test_patch=None, files=(), *, command=None, seed
     if files:
         env["MERGEMILL_FILES"] = report + ".files"
         write_file(report + ".files", "".join(name + "\n" for name in files))
+    if test_files:
+        env["MERGEMILL_TEST_FILES"] = report + ".tests"  # the script removes it
+        write_tree(report + ".tests", test_files)
     output = OutputBuffer()
     process = subprocess.Popen(
         command or ["/bin/bash", os.path.join(HERE, "eval.sh")],
@@ -299,7 +309,7 @@ def parse_outcomes(content, known):
 
 def parse_report(content, known):
     # type: (bytes, object) -> object
-    """Return (test id -> status, files that could not be collected) of a JUnit report; None if it is none.
+    """Return (test id -> status, files that could not be collected, test id -> reason); None for no JUnit report.
 
     The canonical form (the root has mergemill="1") has ids verbatim, in the attributes `file` and `name`; in pytest's
     form they are built as pytest prints them. `known`: paths of the files in the tree, to resolve dotted class names.
@@ -311,15 +321,16 @@ def parse_report(content, known):
         parser.close()
     except (ElementTree.ParseError, ValueError, LookupError):
         return None
-    found = {}  # type: dict
+    found, reasons = {}, {}  # type: dict, dict
     uncollected = set()
-    for file, name, status in reader.iterate_canonical() if reader.is_canonical else reader.iterate_pytest(known):
+    cases = reader.iterate_canonical() if reader.is_canonical else reader.iterate_pytest(known)
+    for file, name, (status, reason) in cases:
         test = file + "::" + name
-        if name:
-            found[test] = max(found.get(test, "passed"), status, key=ORDER.index)
-        else:
+        if not name:
             uncollected.add(file)
-    return found, sorted(uncollected)
+        elif test not in found or ORDER.index(status) > ORDER.index(found[test]):
+            found[test], reasons[test] = status, reason
+    return found, sorted(uncollected), reasons
 
 
 class CaseReader:
@@ -391,9 +402,9 @@ class CaseReader:
 
     def iterate_canonical(self):
         # type: () -> object
-        """Yield (file, rest of the id, status) of every row; the rest is empty for an uncollected file."""
-        for _, name, file, status, _ in self.cases:
-            yield file, name, status
+        """Yield (file, rest of the id, (status, reason)) of every row; no rest for an uncollected file."""
+        for _, name, file, status, message in self.cases:
+            yield file, name, (status, message)
 
     def iterate_pytest(self, known):
         # type: (object) -> object
@@ -402,12 +413,16 @@ class CaseReader:
         for classname, name, file, status, message in self.cases:
             collection = message.startswith(("collection failure", "collection skipped"))
             if collection or (not classname and status == "error"):
-                yield resolver.resolve(".".join(part for part in (classname, name) if part), file)[0], "", status
+                yield (
+                    resolver.resolve(".".join(part for part in (classname, name) if part), file)[0],
+                    "",
+                    (status, message),
+                )
                 continue
             path, classes = resolver.resolve(classname, file)
             if (classname, file, name) not in names:
                 names[classname, file, name] = find_unique_name(counts, path, "::".join(classes + [name]))
-            yield path, names[classname, file, name], status
+            yield path, names[classname, file, name], (status, message)
 
 
 def find_unique_name(counts, path, name):
@@ -477,11 +492,11 @@ def read_entries(report, name):
     return [entry for entry in text.split("\0" if "\0" in text else "\n") if entry]
 
 
-def read_report(report):
+def read_outcomes(report):
     # type: (str) -> dict
-    """Return test id -> status of the run whose report folder is `report`; {} without a readable report."""
+    """Return test id -> (status, first line of the reason) of the run whose report folder is `report`."""
     parsed = read_full_report(report)
-    return parsed[0] if parsed else {}
+    return {test: (status, parsed[2].get(test, "")) for test, status in parsed[0].items()} if parsed else {}
 
 
 def read_full_report(report):
@@ -536,31 +551,44 @@ def print_restored_files(report, record):
         print("put back or removed, as protected: %s%s" % (", ".join(shown), more))
 
 
+def draw_evaluations():
+    # type: () -> list
+    """Return the evaluations of one grading; one without sabotaged tests where the task has no controls."""
+    path = os.path.join(HERE, "controls.json")
+    if not os.path.isfile(path):
+        return [blind.Evaluation({}, {})]
+    with open(path, encoding="utf-8") as file:
+        return blind.draw_evaluations(json.load(file), random.SystemRandom())
+
+
 def grade_submission(task, work):
     # type: (dict, str) -> tuple
-    """Return (listed test id -> whether it passed, kinds of tampering found).
+    """Return (listed test id -> whether its outcomes were the expected ones, kinds of tampering found).
 
     `work` holds the record of the submission's patch, if it was applied here.
     """
     listed = task["FAIL_TO_PASS"] + task["PASS_TO_PASS"]
-    control_patch = os.path.join(HERE, "control.patch")
-    state = WritableState(task["workdir"], os.path.join(work, "backup")) if task["controls"] else None
-    real = os.path.join(work, "real")
-    output = run_script(real, task["seconds"])
-    print(output.to_text() + output.tree_error)
-    print_restored_files(real, os.path.join(work, PATCH_RECORD))
-    found = read_report(real)
-    passed = {test: found.get(test) == "passed" for test in listed}
-    if has_forged_canary(real, found):
-        return passed, ["canaries"]
-    if state is None or not all(passed.values()):
-        return passed, []
-    state.restore()
-    second = os.path.join(work, "control")
-    run_script(second, task["seconds"], control_patch, sorted({test.partition("::")[0] for test in task["controls"]}))
-    found = read_report(second)
-    forged = has_forged_canary(second, found) or any(found.get(test) == "passed" for test in task["controls"])
-    return passed, ["controls"] if forged else []
+    evaluations = draw_evaluations()
+    state = WritableState(task["workdir"], os.path.join(work, "backup")) if len(evaluations) > 1 else None
+    judgement = blind.Judgement(listed)
+    for number, evaluation in enumerate(evaluations):
+        if state is not None and number > 0:
+            state.restore()
+        report = os.path.join(work, "run-%d" % number)
+        output = run_script(report, task["seconds"], test_files=evaluation.files)
+        if number == 0:
+            print(output.to_text() + output.tree_error)
+            print_restored_files(report, os.path.join(work, PATCH_RECORD))
+        found = read_outcomes(report)
+        judgement.add(evaluation, found)
+        if has_forged_canary(report, {test: status for test, (status, _) in found.items()}):
+            return {test: test not in judgement.wrong for test in listed}, ["canaries"]
+        if not judgement.is_right and (number + 1 >= blind.FIRST_EVALUATIONS or not found):
+            break
+    passed = {test: test not in judgement.wrong for test in listed}
+    if judgement.strange and all(passed.values()):
+        return passed, ["copies"]
+    return passed, ["controls"] if judgement.forged else []
 
 
 def compute_rate(passed, tests):
@@ -634,6 +662,17 @@ def set_deadline(seconds):
 
     signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def write_tree(folder, files):
+    # type: (str, dict) -> None
+    """Write files (path -> content) below a new folder that only root can read."""
+    os.mkdir(folder, 0o700)
+    for path, content in files.items():
+        target = os.path.join(folder, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            file.write(content)
 
 
 def main(words):

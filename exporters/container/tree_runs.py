@@ -155,7 +155,7 @@ class TreeRunner:
         cpu = read_words(report, "cpu")
         parsed: Any = None if killed else grade.read_full_report(report)
         canaries = dict(reversed(line.split(" ", 1)) for line in grade.read_entries(report, "canaries"))
-        full = ContainerReport(*parsed) if parsed else None
+        full = ContainerReport(*parsed[:2]) if parsed else None
         return TreeRun(
             report=_remove_canaries(full, canaries) if full else None,
             killed=killed,

@@ -191,7 +191,11 @@ def _render_patches(task: Task, details: Mapping[str, Any]) -> list[tuple[str, s
 
 _FACTS: Sequence[tuple[str, str, str]] = (
     ("strength", "Strength", "Share of FAIL_TO_PASS tests with a sabotaged version that the gold patch fails"),
-    ("control_bound", "Forger passes", "Best odds of a forger that cannot tell the control run from the real one"),
+    (
+        "control_bound",
+        "Forger passes",
+        "Probability of passing for a submission that guesses which tests are sabotaged",
+    ),
     ("flaky_bound", "Gold fails", "95 % upper bound on the probability that the gold patch fails in a run"),
     ("underspecified", "Underspecified", "Probability that the statement leaves open what to do"),
     ("unfair_tests", "Unfair tests", "Probability that the tests reject correct solutions"),

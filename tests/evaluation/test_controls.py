@@ -1,91 +1,394 @@
-"""Sabotaged tests fail for honest code and keep their names."""
+"""Blind controls: what is drawn, what is expected of it, and what a submission that cannot solve the task earns."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections import Counter
+from collections.abc import Callable
+from math import comb
+from random import Random
+from typing import Any
 
 import pytest
 
-from backends.git import GitRepository
-from evaluation.controls.sabotage import make_control_patch, read_patched_files, sabotage_tests, strip_test_id
-from tests.helpers import TinyRepo
+from evaluation.controls import blind
+from evaluation.controls.blocks import find_blocks, parse_test_file
+from evaluation.controls.controls import BOUND, assign_words
+from evaluation.controls.forms import list_edits
 
-HONEST = {"f": lambda x: x + 1, "g": lambda x: [x, "ü"], "table": {"a": 1}}
+TESTS = """\
+def test_one():
+    assert add(1, 1) == 2
 
 
-def call(source: bytes, name: str, **arguments: object) -> None:
-    space: dict[str, object] = dict(HONEST)
-    exec(compile(source, "t.py", "exec"), space)  # noqa: S102 - our own text
-    target = space[name]
-    assert callable(target)
-    target(**arguments)
+class TestMore:
+    def test_two(self):
+        assert add(2, 2) == 4
+"""
+ONE, TWO = "tests/test_add.py::test_one", "tests/test_add.py::TestMore::test_two"
+HONEST = {"add": lambda a, b: a + b}
+
+
+def make_document(evaluations: int = 2, copies: int = 0, **changes: Any) -> dict[str, Any]:
+    """Return the document of two tests with one form each."""
+    blocks = []
+    for test, old, new in ((ONE, "== 2", "== 3"), (TWO, "== 4", "== 7")):
+        name = test.rpartition("::")[2]
+        at, named = TESTS.index(old), TESTS.index(name)
+        start = TESTS.rindex("def", 0, named)
+        blocks.append(
+            {
+                "file": "tests/test_add.py",
+                "span": [start, at + len(old)],
+                "name": [named, named + len(name)],
+                "blind": True,
+                "required": True,
+                "forms": [{"edits": [[at, at + len(old), new]], "fails": {test: "assertion"}}],
+            }
+        )
+    return {
+        "evaluations": evaluations,
+        "copies": copies,
+        "files": {"tests/test_add.py": TESTS},
+        "blocks": blocks,
+        **changes,
+    }
+
+
+def run_tests(content: bytes, functions: dict[str, Callable[..., object]]) -> dict[str, tuple[str, str]]:
+    """Return test id -> (status, message) of a file of tests."""
+    space: dict[str, Any] = dict(functions)
+    exec(compile(content, "t.py", "exec"), space)  # noqa: S102 - our own text
+    found = {}
+    for name, value in list(space.items()):
+        methods = {name: value} if name.startswith("test_") else {}
+        if isinstance(value, type) and name.startswith("Test"):
+            methods = {f"{name}::{key}": getattr(value(), key) for key in dir(value) if key.startswith("test_")}
+        for key, method in methods.items():
+            try:
+                method()
+                found[f"tests/test_add.py::{key}"] = ("passed", "")
+            except Exception as error:  # noqa: BLE001 - as a test runner does
+                found[f"tests/test_add.py::{key}"] = ("failed", f"{type(error).__name__}: {error}")
+    return found
+
+
+def grade(document: dict[str, Any], functions: dict[str, Callable[..., object]], random: Random) -> blind.Judgement:
+    judgement = blind.Judgement([ONE, TWO])
+    for evaluation in blind.draw_evaluations(document, random):
+        judgement.add(evaluation, run_tests(evaluation.files["tests/test_add.py"], functions))
+    return judgement
+
+
+# --------------------------------------------------------------------------------------------------------- drawing
+
+
+@pytest.mark.parametrize("copies", [0, 3])
+def test_an_honest_solution_is_right_whatever_is_drawn(copies: int) -> None:
+    for seed in range(50):
+        judgement = grade(make_document(copies=copies), HONEST, Random(seed))
+        assert judgement.is_right, (seed, judgement.wrong, judgement.strange)
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("add", [lambda a, b: a, lambda a, b: a + b if a == 1 else 0])
+def test_a_wrong_solution_is_wrong_whatever_is_drawn(copies: int, add: Callable[..., object]) -> None:
+    for seed in range(50):
+        judgement = grade(make_document(copies=copies), {"add": add}, Random(seed))
+        assert TWO in judgement.wrong, seed
+        assert not judgement.forged, "a wrong solution is no forgery"
+
+
+def test_a_value_equal_to_everything_is_a_forgery() -> None:
+    class Anything:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        __hash__ = object.__hash__
+
+    found = [grade(make_document(evaluations=6), {"add": lambda a, b: Anything()}, Random(n)) for n in range(50)]
+    assert all(not one.is_right and one.forged for one in found)
+
+
+def test_each_test_is_real_at_least_once_in_the_first_two_evaluations_and_evenly_sabotaged_else() -> None:
+    drawn: Counter[tuple[bool, ...]] = Counter()
+    for seed in range(3000):
+        evaluations = blind.draw_evaluations(make_document(evaluations=3), Random(seed))
+        drawn[tuple(one.expected[ONE] == blind.PASSES for one in evaluations)] += 1
+    assert not any(not first and not second for first, second, _ in drawn)
+    assert len(drawn) == 6
+    assert all(400 < number < 600 for number in drawn.values()), drawn
+
+
+def test_copies_have_names_that_nobody_knows_beforehand() -> None:
+    names = set()
+    for seed in range(20):
+        for evaluation in blind.draw_evaluations(make_document(copies=2), Random(seed)):
+            assert len(evaluation.expected) == 6
+            names |= {test for test in evaluation.expected if test not in (ONE, TWO)}
+            compile(evaluation.files["tests/test_add.py"], "t.py", "exec")
+    assert len(names) == 20 * 2 * 4
+    assert all(
+        test.startswith(("tests/test_add.py::test_one_", "tests/test_add.py::TestMore::test_two_")) for test in names
+    )
+
+
+def test_a_file_of_real_tests_is_the_file_itself() -> None:
+    document = make_document(evaluations=8)
+    contents = {
+        evaluation.files["tests/test_add.py"]
+        for seed in range(10)
+        for evaluation in blind.draw_evaluations(document, Random(seed))
+        if set(evaluation.expected.values()) == {blind.PASSES}
+    }
+    assert contents == {TESTS.encode()}
+
+
+def test_positions_count_bytes() -> None:
+    text = "é = '€'\nassert x == 'ü'\n".encode()
+    start = text.index("'ü'".encode())
+    assert blind.apply_edits(text, [[start, start + 4, "'ö'"]]).decode() == "é = '€'\nassert x == 'ö'\n"
+
+
+# ---------------------------------------------------------------------------------------------------------- judging
 
 
 @pytest.mark.parametrize(
-    ("body", "arguments"),
+    ("wanted", "found", "is_right"),
     [
-        ("assert f(1) == 2", {}),
-        ("assert 2 == f(1), 'why'", {}),
-        ("assert g(1) == [1, 'ü']", {}),
-        ("want = {'a': -1}\n    got = {'a': -1}\n    assert got == want", {}),
-        ("assert f(x) == e", {"x": 1, "e": 2}),
-        ("assert g(x) == e", {"x": 1, "e": [1, "ü"]}),
-        ("assert table['a'] is table['a']", {}),
-        ("f(1)", {}),
-        ("'''doc'''\n    for n in range(3):\n        f(n)  # the end", {}),
-        ("x = f(\n        1\n    )", {}),
+        (blind.PASSES, ("passed", ""), True),
+        (blind.PASSES, ("failed", "AssertionError: x"), False),
+        (blind.PASSES, ("skipped", ""), False),
+        (blind.PASSES, None, False),
+        ("assertion", ("failed", "AssertionError: x"), True),
+        ("assertion", ("failed", "assert 1 == 2"), True),
+        ("assertion", ("failed", "ValueError: x"), False),
+        ("assertion", ("error", "AssertionError: x"), False),
+        ("assertion", ("passed", ""), False),
+        ("assertion", ("skipped", ""), False),
+        ("assertion", None, False),
+        ("failed", ("failed", "TypeError"), True),
+        (blind.ANY_FAILURE, ("failed", "ValueError: x"), True),
+        (blind.ANY_FAILURE, ("error", "x"), True),
+        (blind.ANY_FAILURE, ("passed", ""), False),
+        (blind.ANY_FAILURE, ("skipped", ""), False),
+        (blind.ANY_FAILURE, None, False),
+        ("error", ("error", "x"), True),
     ],
 )
-def test_a_sabotaged_test_fails_where_the_original_passes(body: str, arguments: dict[str, object]) -> None:
-    parameters = ", ".join(arguments)
-    source = (
-        f"import os\n\ndef test_it({parameters}):\n    {body}\n\n\ndef test_other():\n    assert f(1) == 2\n".encode()
-    )
-    call(source, "test_it", **arguments)
-    sabotaged = sabotage_tests(source, {"test_it"})
-    assert sabotaged is not None
-    with pytest.raises(AssertionError):
-        call(sabotaged, "test_it", **arguments)
-    call(sabotaged, "test_other")
-    raised = sabotage_tests(source, {"test_it"}, {"test_it"})
-    assert raised is not None
-    with pytest.raises(AssertionError):
-        call(raised, "test_it", **arguments)
+def test_an_outcome_is_right_only_if_it_is_the_expected_one(
+    wanted: str, found: tuple[str, str] | None, is_right: bool
+) -> None:
+    for listed in ([ONE], []):  # a listed test, and a copy
+        judgement = blind.Judgement(listed)
+        judgement.add(blind.Evaluation({}, {ONE: wanted}), {ONE: found} if found else {})
+        assert judgement.is_right == is_right
 
 
-def test_classes_async_and_one_liners_are_found() -> None:
-    source = b"\xef\xbb\xbfclass TestX:\r\n    async def test_a(self):\r\n        assert 1 == 1\r\n"
-    source += b"    def test_b(self): pass\r\n"
-    sabotaged = sabotage_tests(source, {"TestX::test_a", "TestX::test_b"})
-    assert sabotaged is not None
-    assert b"assert 1 == 2\r\n" in sabotaged
-    assert b"def test_b(self): pass; assert 0 == 1\r\n" in sabotaged
+def test_listed_tests_that_are_not_controlled_must_pass() -> None:
+    judgement = blind.Judgement([ONE, TWO])
+    judgement.add(blind.Evaluation({}, {ONE: blind.PASSES}), {ONE: ("passed", "")})
+    assert list(judgement.wrong) == [TWO]
 
 
-@pytest.mark.parametrize("source", [b"print 'two'\n", b"def test_b(): pass\n", b"\0"])
-def test_a_file_without_the_test_or_with_a_syntax_error_is_not_changed(source: bytes) -> None:
-    assert sabotage_tests(source, {"test_a"}) is None
+# ------------------------------------------------------------------------------------------------------------ bound
 
 
-def test_file_and_parameters_are_stripped_from_an_id() -> None:
-    assert strip_test_id("tests/test_a.py::TestX::test_y[3-a::b]") == "TestX::test_y"
+@pytest.mark.parametrize(
+    ("evaluations", "copies", "bound"), [(2, 0, 1 / 9), (3, 0, 1 / 36), (2, 1, 1 / 144), (4, 2, 1 / (12 * 256) ** 2)]
+)
+def test_the_bound_follows_from_what_can_be_drawn(evaluations: int, copies: int, bound: float) -> None:
+    assert blind.compute_bound(make_document(evaluations, copies)) == pytest.approx(bound)
 
 
-def test_the_control_patch_applies_to_the_base_and_does_not_change_the_repository(tmp_path: Path) -> None:
-    repo = TinyRepo(tmp_path / "repo")
-    base = repo.commit("Start", {"tests/test_a.py": "def test_a(): pass\n"})
-    repo.commit("More", {"tests/test_a.py": "def test_a():\n    assert 1 == 1\n", "tests/data.bin": b"\0\1\xff"})
-    history = GitRepository(repo.path)
-    patch = history.run_git("diff-tree", "-p", "--binary", "--full-index", base, "HEAD")
-    before = repo.git("count-objects", "-v")
-    files = read_patched_files(history, base, patch, ["tests/test_a.py", "tests/gone.py"])
-    assert list(files) == ["tests/test_a.py"]
-    changed = sabotage_tests(files["tests/test_a.py"], {"test_a"})
-    assert changed is not None
-    sabotaged = make_control_patch(history, base, patch, {"tests/test_a.py": changed})
-    assert repo.git("count-objects", "-v") == before
-    repo.git("checkout", "-q", base)
-    (tmp_path / "control.patch").write_bytes(sabotaged)
-    repo.git("apply", str(tmp_path / "control.patch"))
-    assert (repo.path / "tests/test_a.py").read_bytes() == changed
-    assert (repo.path / "tests/data.bin").read_bytes() == b"\0\1\xff"
+@pytest.mark.parametrize("field", ["blind", "required"])
+def test_tests_whose_text_can_be_compared_or_that_are_not_required_do_not_count(field: str) -> None:
+    document = make_document(3)
+    document["blocks"][0][field] = False
+    assert blind.compute_bound(document) == pytest.approx(1 / 6)
+    document["blocks"][1][field] = False
+    assert blind.compute_bound(document) == 1
+
+
+@pytest.mark.parametrize(("evaluations", "copies"), [(2, 0), (3, 0), (2, 1)])
+def test_forgers_by_coin_are_paid_at_most_as_often_as_the_bound_allows(evaluations: int, copies: int) -> None:
+    """The forger fails each test by chance, and reports what a test of that outcome would."""
+    document, paid, gradings = make_document(evaluations, copies), 0, 4000
+    for seed in range(gradings):
+        coin, judgement = Random(seed + 1), blind.Judgement([ONE, TWO])
+        share = 0.5 if copies else 2 / 3  # the best odds: originals are real in two of three draws
+        for evaluation in blind.draw_evaluations(document, Random(-seed - 1)):
+            found = {
+                test: ("passed", "") if coin.random() < share else ("failed", "AssertionError")
+                for test in evaluation.expected
+            }
+            judgement.add(evaluation, found)
+        paid += judgement.is_right
+    bound = blind.compute_bound(document)
+    deviation = (bound * (1 - bound) / gradings) ** 0.5
+    assert paid / gradings <= bound + 4 * deviation
+    assert paid, "a forger that is never paid tests nothing here"
+
+
+# --------------------------------------------------------------------------------------------------- blocks and forms
+
+SOURCES: dict[str, tuple[str, list[str | None], list[str]]] = {
+    "test_a.py": (
+        (
+            "class TestX:\n    @mark.x\n    def test_a(self):\n        assert f(1) == 2, 'no'\n\n"
+            "    def helper(self): assert 1\n\n\n"
+            "async def test_b(): assert g() == 'one 2'\n"
+        ),
+        ["test_a", "test_b"],
+        ["2", "'one 2'"],
+    ),
+    "a_test.go": (
+        (
+            'package a\nfunc TestX(t *testing.T) { if got := f(1); got != 3 { t.Errorf("no %d", 4) } }\n'
+            "func helper() {}\n"
+            'func TestY(t *testing.T) { assert.Equal(t, "why", g()) }\n'
+        ),
+        ["TestX", "TestY"],
+        ["3", '"why"'],
+    ),
+    "a.test.js": (
+        (
+            'describe("d", () => { it("adds", () => { expect(f(1)).toBe(3); });\n'
+            '  test("names", async function () { assert.strictEqual(g(), "ab"); }); });\n'
+        ),
+        ["adds", "names"],
+        ["3", '"ab"'],
+    ),
+    "a.test.ts": (
+        'it("adds", (): void => { expect(f<number>(1)).toEqual(3); });\n',
+        ["adds"],
+        ["3"],
+    ),
+    "lib.rs": (
+        "#[cfg(test)]\nmod tests {\n    /// Why.\n    #[test]\n    fn adds() { assert_eq!(f(1), 3); }\n}\n",
+        ["adds"],
+        ["3"],
+    ),
+    "ATest.java": (
+        (
+            "class ATest { @Test void adds() { assertEquals(3, f(1)); } void helper() {}\n"
+            '  @Test void names() { assertThat(g(1)).isEqualTo("ab"); } }\n'
+        ),
+        ["adds", "names"],
+        ["3", '"ab"'],
+    ),
+    "ATest.kt": (
+        "class ATest {\n  @Test fun `adds up`() {\n    assertEquals(3, f(1))\n  }\n  fun helper() {}\n}\n",
+        ["adds up"],
+        ["3"],
+    ),
+    "a_test.c": ("int main(void) {\n  assert(f(1) == 3);\n}\n", [None], ["3"]),
+    "a_test.cpp": (
+        'TEST(Suite, Adds) { EXPECT_EQ(3, f(1)); }\nTEST_CASE("adds up") { REQUIRE(f(1) == 3); }\n',
+        ["Adds", "adds up"],
+        ["3", "3"],
+    ),
+    "a_test.rb": (
+        (
+            "class T < Minitest::Test\n  def test_a\n    assert_equal 3, f(1)\n  end\nend\n"
+            'describe "d" do\n  it "adds" do\n'
+            '    expect(f(1)).to eq("ab")\n  end\nend\n'
+        ),
+        ["test_a", "adds"],
+        ["3", '"ab"'],
+    ),
+    "ATest.php": (
+        (
+            "<?php class ATest { /** @test */ function adds() { $this->assertSame(3, f(1)); } function no() {} }\n"
+            'it("names", function () { expect(g())->toBe("ab"); });\n'
+        ),
+        ["adds", "names"],
+        ["3", '"ab"'],
+    ),
+    "a.t": (
+        'use Test::More;\nsubtest "adds" => sub { is(f(1), 3, "sum"); };\nis g(1), "ab", "top";\n',
+        ["adds", None],
+        ["3", '"ab"'],
+    ),
+    "a_test.exs": (
+        'defmodule T do\n  test "adds" do\n    assert f(1) == 3\n  end\nend\n',
+        ["adds"],
+        ["3"],
+    ),
+}
+"""File -> content, names of its tests, and the literal that each compares a result with."""
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_tests_and_what_they_compare_with_are_found(path: str) -> None:
+    source, names, compared = SOURCES[path]
+    file = parse_test_file(path, source.encode())
+    assert file is not None
+    blocks = find_blocks(file)
+    assert [source[slice(*block.name_span)] if block.name_span else None for block in blocks] == names
+    for block, literal in zip(blocks, compared, strict=True):
+        best = list_edits(file, block, frozenset(), Random(1))[0]
+        assert source[best.start : best.end] == literal
+        assert best.text != literal
+        assert type_of(best.text) == type_of(literal)
+
+
+def type_of(literal: str) -> str:
+    """Return the first letter of a literal, `0` for any digit: another literal of its type and shape has the same."""
+    return "0" if literal[0].isdigit() else literal[0]
+
+
+def test_a_line_that_the_tree_has_already_is_changed_last() -> None:
+    source = b"def test_a():\n    assert f() == 1\n    assert g() == 2\n"
+    file = parse_test_file("test_a.py", source)
+    assert file is not None
+    (block,) = find_blocks(file)
+    for old, literal in ((b"assert f() == 1", b"2"), (b"assert g() == 2", b"1")):
+        best = list_edits(file, block, frozenset([old]), Random(1))[0]
+        assert source[best.start : best.end] == literal
+
+
+@pytest.mark.parametrize(
+    ("body", "changed"),
+    [
+        ("assert f(x) == expected", "assert f(x) == [expected]"),
+        ("assert not f(x)", "assert f(x)"),
+        ("with pytest.raises(ValueError): f(x)", None),
+        ("self.assertTrue(f(x))", "self.assertFalse(f(x))"),
+        ("self.assertEqual(f(x), y)", "self.assertEqual(f(x), [y])"),
+        ("assert x in y", "assert x not in y"),
+    ],
+)
+def test_tests_without_literals_have_forms(body: str, changed: str | None) -> None:
+    source = f"def test_a(self):\n    {body}\n"
+    file = parse_test_file("test_a.py", source.encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    texts = [
+        source[: edit.start] + edit.text + source[edit.end :]
+        for edit in list_edits(file, block, frozenset(), Random(1))
+    ]
+    assert texts
+    for text in texts:
+        compile(text, "t.py", "exec")
+    assert (changed is None) or any(changed in text for text in texts), texts
+    assert changed is not None or "ValueError" not in texts[0]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b""])
+def test_files_without_tests_have_no_forms(content: bytes) -> None:
+    file = parse_test_file("test_a.py", content)
+    assert file is None or not list_edits(file, find_blocks(file)[0], frozenset(), Random(1))
+    assert parse_test_file("data.bin", b"x") is None
+
+
+@pytest.mark.parametrize("number", [*range(1, 40), 70, 252])
+def test_no_form_is_used_in_all_runs_of_another(number: int) -> None:
+    length, words = assign_words(number)
+    assert len(set(words)) == number
+    assert comb(length, (length + 1) // 2) >= number
+    assert not any(first < second for first in words for second in words)
+    assert all(max(word) < length for word in words)
+
+
+def test_the_wanted_bound_is_the_documented_one() -> None:
+    assert BOUND == 1 / 1000

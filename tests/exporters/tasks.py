@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from backends.services import Services
+from evaluation.controls.blind import compute_bound
 from evaluation.script.render import render_script
 from taskdb.records import BuildPlan, Certificate, FailureKind, Kind, Task, TestCommand
 from tests.containers import make_environment_image
@@ -30,9 +32,29 @@ def test_not_yet():
     assert count(None) == 0
 """
 )
-TEST_SABOTAGED = TEST_WIDE.replace("assert count(text) == 2", "assert count(text) == 3")
 FAIL_TO_PASS = ("tests/test_words.py::test_wide_gaps[a   b]", "tests/test_words.py::test_wide_gaps[ a b]")
 PASS_TO_PASS = ("tests/test_words.py::test_two", "tests/test_words.py::test_wide_gaps[- a]")
+WIDE_GAPS = TEST_WIDE.index("test_wide_gaps")
+CONTROLS = {
+    "evaluations": 4,
+    "copies": 1,
+    "files": {"tests/test_words.py": TEST_WIDE},
+    "blocks": [
+        {
+            "file": "tests/test_words.py",
+            "span": [TEST_WIDE.index("@pytest.mark.parametrize"), TEST_WIDE.index("\n\n\n@pytest.mark.xfail")],
+            "name": [WIDE_GAPS, WIDE_GAPS + len("test_wide_gaps")],
+            "blind": True,
+            "required": True,
+            "forms": [
+                {
+                    "edits": [[TEST_WIDE.rindex("2"), TEST_WIDE.rindex("2") + 1, "3"]],
+                    "fails": dict.fromkeys((*FAIL_TO_PASS, PASS_TO_PASS[1]), "assertion"),
+                }
+            ],
+        }
+    ],
+}
 BASE = {"words.py": WORDS, "tests/test_words.py": TEST, "README.md": "# words\n", "run.sh": "#!/bin/sh\n"}
 PLAN = BuildPlan(
     language="python",
@@ -54,7 +76,6 @@ def make_task(
     base = repo.commit("Begin", BASE)
     gold = _patch(repo, {"words.py": WORDS_RIGHT})
     test = _patch(repo, {"tests/test_words.py": TEST_WIDE})
-    control = _patch(repo, {"tests/test_words.py": TEST_SABOTAGED})
     script = render_script(
         PLAN.test,
         workdir="/testbed",
@@ -81,7 +102,10 @@ def make_task(
         hints="",
         gold_patch=put(gold),
         test_patch=put(test),
-        control_patch=put(control),
+        control_patch=None,
+        blind_controls=put(json.dumps(CONTROLS).encode()),
+        control_bound=compute_bound(CONTROLS),
+        evaluations=4,
         FAIL_TO_PASS=tuple((one, FailureKind.ASSERTION) for one in FAIL_TO_PASS),
         PASS_TO_PASS=PASS_TO_PASS,
         controls=FAIL_TO_PASS,

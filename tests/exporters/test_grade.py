@@ -11,7 +11,7 @@ import pytest
 from backends.services import Services
 from evaluation.reports import junit
 from exporters.container import grade
-from exporters.task_files import build_grader_files
+from exporters.task_files import BLIND_MODULE, build_grader_files, read_blind_module
 from taskdb.records import Task
 from tests.containers import make_services
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task_with_image
@@ -199,6 +199,7 @@ def test_a_later_run_finds_nothing_that_an_earlier_one_has_written(tmp_path: Pat
         limits=services.test_limits(),
         files={
             "/grader/grade.py": Path(grade.__file__).read_bytes(),
+            f"/grader/{BLIND_MODULE}": read_blind_module(),
             "/compare.py": COMPARE.encode(),
             "/prepare.json": json.dumps(PREPARE).encode(),
             "/changes.json": json.dumps(CHANGES).encode(),

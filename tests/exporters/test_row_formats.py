@@ -74,7 +74,8 @@ def test_the_bug_of_a_swe_smith_row_is_the_reverse_of_the_gold_patch(tmp_path: P
             "grade.py",
             "apply_patch.py",
             "task.json",
-            "control.patch",
+            "controls.json",
+            "evaluation/controls/blind.py",
         }
     gold = read_lines(out / "predictions.gold.jsonl")
     assert [one["model_patch"].encode() for one in gold] == [services.artifacts.get(task.gold_patch)]

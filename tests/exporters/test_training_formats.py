@@ -248,7 +248,8 @@ def test_the_verifier_of_a_row_is_the_folder_that_grades_in_harbor(tmp_path: Pat
     tests = export("harbor", [task], tmp_path / "harbor") / "ada__words-1.bugfix" / "tests"
     with tarfile.open(fileobj=io.BytesIO(base64.b64decode(row["metadata"]["verifier"]))) as tar:
         packed = {member.name: file.read() for member in tar if (file := tar.extractfile(member))}
-    assert packed == {path.name: path.read_bytes() for path in tests.iterdir()}
+    files = [path for path in tests.rglob("*") if path.is_file()]
+    assert packed == {path.relative_to(tests).as_posix(): path.read_bytes() for path in files}
     assert base64.b64decode(row["metadata"]["gold_submission"]) == services.artifacts.get(task.gold_patch)
 
 

@@ -12,6 +12,7 @@ from backends.git import GitRepository
 from backends.services import Services
 from backends.tree import CommitTree
 from builders.build import build
+from evaluation.controls.controls import BOUND
 from languages.draft import PlanningContext
 from languages.paths import is_protected
 from languages.registry import LANGUAGES, get_language
@@ -66,6 +67,8 @@ def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExamp
     assert isinstance(verification, Verification), verification
     assert [test for test, _ in verification.FAIL_TO_PASS] == example.facts["FAIL_TO_PASS"]
     assert list(verification.PASS_TO_PASS) == example.facts["PASS_TO_PASS"]
+    assert list(verification.controls) == example.facts.get("controls", example.facts["FAIL_TO_PASS"])
+    assert (verification.control_bound or 1) <= BOUND or not verification.controls
 
 
 def build_candidate(example: LanguageExample, repo: TinyRepo, services: Services) -> Candidate:

@@ -59,7 +59,7 @@ def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: In
 
 @pytest.mark.docker
 def test_a_task_without_sabotaged_tests_accepts_a_forged_report(inspected_task: InspectedTask) -> None:
-    found = inspected_task.with_fault("conftest-forges", "source-forges", controls=(), control_patch=None)
+    found = inspected_task.with_fault("conftest-forges", "source-forges", controls=(), blind_controls=None)
     assert [(fault.kind, fault.location) for fault in found.findings] == [("exploit", "source-forges")]
     assert "earns 1" in found.findings[0].description
     assert found.strength.share == 0.0
@@ -68,7 +68,7 @@ def test_a_task_without_sabotaged_tests_accepts_a_forged_report(inspected_task: 
 @pytest.mark.docker
 def test_a_task_whose_tests_pass_anyway_is_solved_by_a_no_op(inspected_task: InspectedTask) -> None:
     passing = tuple((test, inspected_task.task.FAIL_TO_PASS[0][1]) for test in inspected_task.task.PASS_TO_PASS)
-    found = inspected_task.with_fault("no-op", "only-tests", FAIL_TO_PASS=passing, controls=(), control_patch=None)
+    found = inspected_task.with_fault("no-op", "only-tests", FAIL_TO_PASS=passing, controls=(), blind_controls=None)
     assert [fault.location for fault in found.findings if fault.kind == "exploit"] == ["no-op", "only-tests"]
 
 

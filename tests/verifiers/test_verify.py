@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from evaluation.controls.controls import BOUND
 from mergemill.kinds import derive
 from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification
 from tests.containers import make_lineage, make_services
@@ -13,7 +15,7 @@ from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, TESTS, make_shop
 from verifiers.certify import certify
 from verifiers.grade import grade
-from verifiers.verify import verify
+from verifiers.verify import Reason, verify
 
 pytestmark = pytest.mark.docker
 
@@ -33,9 +35,16 @@ CLOSED = """
 def pytest_collection_modifyitems(items):
     items[:] = [item for item in items if item.path.name == "test_shop.py"]
 """
+FORGIVING = """
+def pytest_runtest_makereport(item, call):
+    from _pytest.reports import TestReport
+    report = TestReport.from_item_and_call(item, call)
+    report.outcome, report.longrepr = "passed", None
+    return report
+"""
 
 
-def test_a_change_is_verified_derived_and_certified_from_the_same_runs(tmp_path: Path) -> None:
+def test_a_change_is_verified_derived_and_certified(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     repo = TinyRepo(tmp_path / "repo")
     lineage = make_lineage(repo, services, *make_shop(repo))
@@ -56,7 +65,8 @@ def test_a_change_is_verified_derived_and_certified_from_the_same_runs(tmp_path:
     certificate = certify(lineage.with_record(task), services)
     assert not isinstance(certificate, Rejection), certificate
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
-    assert certificate.seconds < 1, "no run was needed"
+    assert (task.control_bound or 1) <= BOUND
+    assert task.evaluations == json.loads(services.artifacts.get(task.blind_controls or ""))["evaluations"] == 2
     again = verify(
         make_lineage(repo, services, lineage.candidate.base_commit, lineage.candidate.merge_commit), services
     )
@@ -176,6 +186,16 @@ def test_a_suite_that_does_not_collect_added_test_files_is_verified_without_cana
     assert isinstance(verification, Verification), verification
     assert tuple(test for test, _ in verification.FAIL_TO_PASS) == F2P
     assert {run.script for run in verification.runs} == {verification.eval_script}
+    assert verification.dropped_canaries
     made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
     assert grade(made[0], services, services.artifacts.get(lineage.candidate.gold_patch)).value == 1.0
+
+
+def test_a_suite_that_reports_no_failures_is_rejected(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=2)
+    repo = TinyRepo(tmp_path / "repo")
+    repo.write({"conftest.py": FORGIVING})
+    result = verify(make_lineage(repo, services, *make_shop(repo)), services)
+    assert isinstance(result, Rejection)
+    assert result.reason == Reason.CANARY_PASSES

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from backends.git import GitError, list_patch_paths
 from backends.services import Services
+from evaluation.reports.outcomes import EvaluationReport
 from evaluation.simulation.simulated_run import SimulationError, build_simulation_input, simulate_run
-from taskdb.records import Score, Task
-from verifiers.grade import pass_rate
+from taskdb.records import Score, Task, TestId
 
 EXPLANATION = "test results simulated by a model, nothing was run"
 
@@ -45,3 +47,9 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
         p2p_rate=p2p_rate,
         explanation=EXPLANATION,
     )
+
+
+def pass_rate(tests: Iterable[TestId], report: EvaluationReport) -> float:
+    """Return the share of tests that passed, 0..1; 1 if there are none."""
+    listed = list(tests)
+    return sum(report.has_passed(test) for test in listed) / len(listed) if listed else 1.0

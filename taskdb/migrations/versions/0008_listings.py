@@ -1,4 +1,4 @@
-"""Maintained listings of changes, kinds and tasks, audits, and columns of values that SQL cannot compute
+"""Tables of listings of changes, kinds and tasks, audits, and columns of values that SQL cannot compute
 
 Everything is one transaction; rows are read and written in batches.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from taskdb import listing, search
+from taskdb import search
 from taskdb.bodies import ListBase, ListBatch, compress_body, pack_body, store_lists
 
 revision = "0008"
@@ -112,8 +112,6 @@ def upgrade() -> None:
     op.drop_column("task", "search_text")
     search.create_index(connection)
     _pack_bodies(connection)
-    listing.rebuild(connection)
-    _check_counts(connection)
 
 
 def _create_tables() -> None:
@@ -249,13 +247,3 @@ def _read_batches(connection: sa.Connection, table: str) -> Iterator[list[sa.Row
     while rows := connection.execute(query, {"seq": seq, "batch": BATCH}).all():
         yield list(rows)
         seq = rows[-1].seq
-
-
-def _check_counts(connection: sa.Connection) -> None:
-    """Compare the number of listed changes with that of changes."""
-    listed, there = (
-        connection.execute(sa.text(f"SELECT count(*) FROM {name}")).scalar()  # noqa: S608
-        for name in ("change_listing", "change")
-    )
-    if listed != there:
-        raise RuntimeError(f"{listed} of {there} changes are listed")

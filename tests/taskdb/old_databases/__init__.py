@@ -15,6 +15,7 @@ from alembic.config import Config
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import ProgrammingError
 
+from taskdb import search
 from taskdb.schema import MIGRATIONS
 from tests.taskdb.chains import make_url
 
@@ -43,7 +44,8 @@ def make_postgresql(revision: str, url: str, folder: Path) -> None:
         command.upgrade(config, revision)
         inspector = inspect(connection)
         connection.exec_driver_sql("SET session_replication_role = replica")  # rows come in any order
-        for table in (name for name in inspector.get_table_names() if name != "alembic_version"):
+        tables = [name for name in inspector.get_table_names() if name not in ("alembic_version", "task_search")]
+        for table in tables:
             columns = {column["name"]: str(column["type"]) for column in inspector.get_columns(table)}
             marks = ", ".join(f":{name}" for name in columns)
             rows = [_convert(row, columns) for row in source.execute(f"SELECT * FROM {table}")]  # noqa: S608
@@ -53,6 +55,8 @@ def make_postgresql(revision: str, url: str, folder: Path) -> None:
                 connection.exec_driver_sql(
                     f"SELECT setval(pg_get_serial_sequence('{table}', 'seq'), coalesce(max(seq), 0) + 1) FROM {table}"  # noqa: S608
                 )
+        if "task_search" in inspector.get_table_names():  # each kind of database has an index of its own
+            search.rebuild_index(connection)
         connection.exec_driver_sql("SET session_replication_role = origin")
         _create_views(connection, [sql for (sql,) in source.execute("SELECT sql FROM sqlite_master WHERE type='view'")])
     source.close()

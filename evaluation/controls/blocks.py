@@ -1,0 +1,210 @@
+"""Tests in test files, as blocks of text: where each begins and ends, and where its name stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tree_sitter import Node
+
+from languages.parsing import PERL, Syntax, create_parser, find_syntax
+
+_FUNCTIONS = frozenset(
+    {
+        "function_definition",
+        "function_declaration",
+        "function_item",
+        "method_declaration",
+        "method",
+        "subroutine_declaration_statement",
+        "method_definition",
+    }
+)
+_CALLS = frozenset(
+    {"call_expression", "call", "function_call_expression", "ambiguous_function_call_expression", "method_invocation"}
+)
+_TEST_NAME = re.compile(r"^(test|spec|should|it_|Test|Benchmark)|(test|Test|_spec)$")
+_TEST_MARK = re.compile(rb"@\w*Test\b|@test\b|#\[[\w:]*(test|case)|\[Test|@Property|quickcheck")
+_TEST_CALLS = frozenset({"it", "test", "specify", "scenario", "property", "subtest", "example"})
+_TEST_MACRO = re.compile(r"TEST|_CASE$|SCENARIO")
+_PRECEDING = frozenset({"attribute_item", "comment", "line_comment", "block_comment", "attribute_list"})
+_STRINGS = re.compile(r"string|heredoc")
+_NAMES = frozenset({"identifier", "name", "constant", "simple_identifier", "bareword", "property_identifier"})
+PERL_CHECKS = frozenset(
+    {
+        "is",
+        "isnt",
+        "ok",
+        "like",
+        "unlike",
+        "is_deeply",
+        "cmp_ok",
+        "isa_ok",
+        "can_ok",
+        "cmp_deeply",
+        "lives_ok",
+        "dies_ok",
+    }
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestBlock:
+    """One test of a file, decorators included. Positions count bytes; `name_span` is None where it has no name."""
+
+    __test__ = False
+    node: Node
+    start: int
+    end: int
+    name_span: tuple[int, int] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TestFile:
+    """A parsed test file."""
+
+    __test__ = False
+    path: str
+    source: bytes
+    syntax: Syntax
+    root: Node
+
+    def read(self, node: Node) -> str:
+        """Return the text of a node."""
+        return self.source[node.start_byte : node.end_byte].decode(errors="replace")
+
+
+def parse_test_file(path: str, source: bytes) -> TestFile | None:
+    """Return a parsed test file; None for unknown languages and for content that is not UTF-8."""
+    syntax = find_syntax(path)
+    try:
+        source.decode()
+    except UnicodeDecodeError:
+        return None
+    if syntax is None:
+        return None
+    return TestFile(path=path, source=source, syntax=syntax, root=create_parser(syntax).parse(source).root_node)
+
+
+def find_blocks(file: TestFile) -> list[TestBlock]:
+    """Return the tests of a file, none inside another one; the whole file where none is recognized."""
+    found = list(_walk(file))
+    root = file.root
+    return found or [TestBlock(node=root, start=root.start_byte, end=root.end_byte, name_span=None)]
+
+
+def _walk(file: TestFile) -> Iterator[TestBlock]:
+    todo = [file.root]
+    while todo:
+        node = todo.pop()
+        block = _make_block(file, node)
+        if block is None:
+            todo += reversed(node.named_children)
+        else:
+            yield block
+
+
+def _make_block(file: TestFile, node: Node) -> TestBlock | None:
+    if node.type in _FUNCTIONS and (name := _find_function_name(file, node)) is not None:
+        if not _is_test_function(file, node, file.read(name)):
+            return None
+        quoted = int(file.read(name).startswith("`"))  # Kotlin
+        return _cover(file, node, (name.start_byte + quoted, name.end_byte - quoted))
+    if node.type in _CALLS:
+        callee = _find_callee(file, node)
+        if callee in _TEST_CALLS and (title := _find_title(node)) is not None:
+            return _cover(file, node, (title.start_byte, title.end_byte))
+        if callee == "TEST_CASE" and (title := _find_title(node, with_body=False)) is not None:
+            return _cover_with_body(node, title)
+        if file.syntax is PERL and callee in PERL_CHECKS:
+            return _cover(file, node, None)
+    return None
+
+
+def _find_function_name(file: TestFile, node: Node) -> Node | None:
+    name = node.child_by_field_name("name")
+    declarator = node.child_by_field_name("declarator")
+    while name is None and declarator is not None:
+        name, declarator = (declarator, None) if declarator.type in _NAMES else (None, _step_into(declarator))
+    if name is None:
+        name = next((child for child in node.named_children if child.type in _NAMES), None)
+    if name is not None and _TEST_MACRO.search(file.read(name)):  # TEST(Suite, Name), BOOST_AUTO_TEST_CASE(name)
+        parameters = name.next_named_sibling
+        last = parameters.named_children[-1] if parameters is not None and parameters.named_children else None
+        return last or name
+    return name
+
+
+def _step_into(declarator: Node) -> Node | None:
+    return declarator.child_by_field_name("declarator")
+
+
+def _is_test_function(file: TestFile, node: Node, name: str) -> bool:
+    if _TEST_NAME.search(name.strip("`")):
+        return True
+    body = node.child_by_field_name("body")
+    head = file.source[_extend_start(node).start_byte : body.start_byte if body else node.end_byte]
+    return bool(_TEST_MARK.search(head) or _TEST_MACRO.search(head.decode(errors="replace").partition("(")[0]))
+
+
+def _find_callee(file: TestFile, node: Node) -> str:
+    """Return the name that a call calls: `it` for `it.each([...])("...", ...)`."""
+    callee: Node | None = node
+    while callee is not None and callee.type in _CALLS:
+        callee = callee.child_by_field_name("function") or callee.child_by_field_name("method") or _get_first(callee)
+    text = file.read(callee) if callee is not None else ""
+    return re.split(r"[.(\s]", text, maxsplit=1)[0]
+
+
+def _get_first(node: Node) -> Node | None:
+    return node.named_children[0] if node.named_children else None
+
+
+def _find_title(node: Node, *, with_body: bool = True) -> Node | None:
+    """Return the content of the string that is the first argument of a call which also has a block or function."""
+    children = [child for child in node.named_children if child.type.endswith(("arguments", "argument_list"))]
+    listed = children[-1] if children else next((c for c in node.named_children if c.type == "list_expression"), None)
+    first = _get_first(listed) if listed is not None else None
+    if first is not None and first.type == "argument":
+        first = _get_first(first)
+    if first is None or not _STRINGS.search(first.type) or len(first.named_children) != 1:
+        return None
+    has_body = node.named_children[-1].type in ("do_block", "block") or any(
+        "function" in child.type or "subroutine" in child.type or "closure" in child.type
+        for argument in (listed.named_children if listed is not None else ())
+        for child in (argument, *argument.named_children)
+    )
+    return first.named_children[0] if has_body or not with_body else None
+
+
+def _cover_with_body(node: Node, title: Node) -> TestBlock | None:
+    """Return the block of a macro call that a compound statement follows."""
+    statement = node.parent if node.parent is not None and node.parent.type == "expression_statement" else node
+    body = statement.next_named_sibling
+    if body is None or body.type != "compound_statement":
+        return None
+    return TestBlock(
+        node=body, start=statement.start_byte, end=body.end_byte, name_span=(title.start_byte, title.end_byte)
+    )
+
+
+def _cover(file: TestFile, node: Node, name_span: tuple[int, int] | None) -> TestBlock:
+    """Return the block of a node, with its decorators, attributes, doc comments and the end of its statement."""
+    outer = node
+    if node.parent is not None and node.parent.type in ("decorated_definition", "expression_statement"):
+        outer = node.parent
+    end = outer.end_byte
+    if file.source[end : end + 1] == b";":
+        end += 1
+    return TestBlock(node=outer, start=_extend_start(outer).start_byte, end=end, name_span=name_span)
+
+
+def _extend_start(node: Node) -> Node:
+    """Return the first of the attributes and comments that stand directly before a node."""
+    first = node
+    while (before := first.prev_named_sibling) is not None and before.type in _PRECEDING:
+        if before.end_point.row + 1 < first.start_point.row:
+            break
+        first = before
+    return first
