@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from tree_sitter import Node
 
+from evaluation.controls.literals import FileStrings
 from languages.parsing import PERL, Syntax, create_parser, find_syntax
 
 _FUNCTIONS = frozenset(
@@ -69,6 +71,11 @@ class TestFile:
     source: bytes
     syntax: Syntax
     root: Node
+
+    @cached_property
+    def strings(self) -> FileStrings:
+        """The strings of the file."""
+        return FileStrings.read(self.root)
 
     def read(self, node: Node) -> str:
         """Return the text of a node."""

@@ -15,7 +15,7 @@ from random import Random
 from tree_sitter import Node
 
 from evaluation.controls.blocks import TestBlock, TestFile
-from evaluation.controls.literals import draw_other_texts, is_literal, list_strings
+from evaluation.controls.literals import draw_other_texts, is_literal
 
 _ASSERTION = re.compile(
     r"(?i)assert|expect|require|refute|should|must|check|verify|equal|raise|throw|match|contain|"
@@ -169,9 +169,8 @@ def list_edits(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
         old_lines: stripped lines that the file has in the agent's tree: literals there can be compared with it.
         random: chooses among equally good candidates.
     """
-    strings = list_strings(file.root)
     edits: dict[tuple[int, int], FormEdit] = {}
-    for edit in _iterate_edits(file, block, strings, random):
+    for edit in _iterate_edits(file, block, random):
         known = _read_line(file, edit.start) in old_lines
         ranked = FormEdit(rank=edit.rank + _KNOWN * known, start=edit.start, end=edit.end, text=edit.text)
         place = (edit.start, edit.end)
@@ -193,7 +192,7 @@ def _read_line(file: TestFile, position: int) -> bytes:
     return file.source[start : end if end >= 0 else len(file.source)].strip()
 
 
-def _iterate_edits(file: TestFile, block: TestBlock, strings: list[str], random: Random) -> Iterator[FormEdit]:
+def _iterate_edits(file: TestFile, block: TestBlock, random: Random) -> Iterator[FormEdit]:
     todo = [block.node]
     while todo:
         node = todo.pop()
@@ -201,7 +200,7 @@ def _iterate_edits(file: TestFile, block: TestBlock, strings: list[str], random:
             if block.name_span and node.start_byte <= block.name_span[0] < node.end_byte:
                 continue
             rank = _LiteralRanker(file, block, node).rank()
-            texts = draw_other_texts(node, strings, random) if rank is not None else []
+            texts = draw_other_texts(node, file.strings, random) if rank is not None else []
             if texts and rank is not None:
                 yield FormEdit(rank=rank, start=node.start_byte, end=node.end_byte, text=texts[0])
             continue

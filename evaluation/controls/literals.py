@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from tree_sitter import Node
@@ -41,8 +42,7 @@ def is_literal(node: Node) -> bool:
     return not node.named_children and (text in _BOOLEANS or (bool(_NUMBER.search(kind)) and text[:1].isdigit()))
 
 
-def list_strings(node: Node) -> list[str]:
-    """Return the texts of the string literals below a node, quotes included."""
+def _list_strings(node: Node) -> list[str]:
     found, todo = [], [node]
     while todo:
         node = todo.pop()
@@ -53,12 +53,26 @@ def list_strings(node: Node) -> list[str]:
     return sorted(set(found))
 
 
-def draw_other_texts(node: Node, strings: Sequence[str], random: Random) -> list[str]:
+@dataclass(frozen=True)
+class FileStrings:
+    """String literals of a file, quotes included, and the words in them, both sorted."""
+
+    texts: Sequence[str]
+    words: Sequence[str]
+
+    @classmethod
+    def read(cls, root: Node) -> FileStrings:
+        """Return the strings below a node."""
+        texts = _list_strings(root)
+        return cls(texts, sorted({word for text in texts if "\\" not in text for word in _WORD.findall(text)}))
+
+
+def draw_other_texts(node: Node, strings: FileStrings, random: Random) -> list[str]:
     """Return other texts for a literal, the most plausible first; none where there is no other of its shape.
 
     Args:
         node: a literal.
-        strings: the string literals of its file.
+        strings: those of its file.
         random: chooses among equally good texts.
     """
     text = (node.text or b"").decode(errors="replace")
@@ -84,18 +98,17 @@ def _change_number(text: str, random: Random) -> list[str]:
     return found
 
 
-def _change_string(text: str, strings: Sequence[str], random: Random) -> list[str]:
+def _change_string(text: str, strings: FileStrings, random: Random) -> list[str]:
     """Return strings in which a number, a word or a letter differs, then other strings of the file of that shape."""
     opening = _OPENING.match(text)
     start = opening.end() if opening else 0
     end = len(text) - (len(opening["quote"]) if opening else 0)
     inner = text[start:end]
     if not inner:
-        return _list_similar(text, strings, random)
+        return _list_similar(text, strings.texts, random)
     found = [inner[: m.start()] + _other_digits(m[0], random) + inner[m.end() :] for m in _find_numbers(inner)]
-    words = sorted({word for other in strings for word in _WORD.findall(other) if "\\" not in other})
     for match in random.sample(plain := _find_words(inner), min(3, len(plain))):
-        same = [word for word in words if word != match[0] and _shape(word) == _shape(match[0])]
+        same = [word for word in strings.words if word != match[0] and _shape(word) == _shape(match[0])]
         if same:
             found.append(inner[: match.start()] + random.choice(same) + inner[match.end() :])
     found += [_change_letter(inner, match, random) for match in plain[:2]]
@@ -104,7 +117,7 @@ def _change_string(text: str, strings: Sequence[str], random: Random) -> list[st
         place = random.choice(letters)
         found = [inner[:place] + ("b" if inner[place] == "a" else "a") + inner[place + 1 :]]
     changed = [text[:start] + other + text[end:] for other in found if other != inner]
-    return [*changed, *_list_similar(text, strings, random)]
+    return [*changed, *_list_similar(text, strings.texts, random)]
 
 
 def _find_numbers(inner: str) -> list[re.Match[str]]:
