@@ -160,7 +160,7 @@ class Judgement:
         self.wrong = {}  # type: dict
         """Listed test -> why its outcomes are not the expected ones."""
         self._failed = set()  # type: set
-        self._passed_sabotaged = {}  # type: dict
+        self._passed_sabotaged = []  # type: list
         self.strange = []  # type: list
         """Copies of listed tests whose outcome was not the expected one, and why."""
         self.listed = set(listed)  # type: ignore[call-overload]
@@ -174,10 +174,10 @@ class Judgement:
             status, message = found.get(test, ("missing", ""))
             if wanted == PASSES:
                 reason = "" if status == "passed" else "it did not pass"
-                self._failed.update([origin] if reason else [])
+                self._failed.update([(origin, test == origin)] if reason else [])
             elif status == "passed":
                 reason = "it passed although its expectation was changed"
-                self._passed_sabotaged[origin] = True
+                self._passed_sabotaged.append((origin, test == origin))
             else:
                 is_expected = is_expected_failure(wanted, status, message)
                 reason = "" if is_expected else "it failed in another way than expected"
@@ -189,8 +189,15 @@ class Judgement:
     @property
     def forged(self):
         # type: () -> list
-        """Sabotaged tests that passed, without those that failed when they were real: such a solution is only wrong."""
-        return [test for test in self._passed_sabotaged if test not in self._failed]
+        """Sabotaged tests that passed, without those that failed when they were real: such a solution is only wrong.
+
+        A copy that failed excuses no original, as a forger may know the names of the originals alone.
+        """
+        return list(dict.fromkeys(test for test, own in self._passed_sabotaged if not self._has_failed(test, own)))
+
+    def _has_failed(self, test, own):
+        # type: (str, bool) -> bool
+        return (test, True) in self._failed or (not own and (test, False) in self._failed)
 
     @property
     def is_right(self):

@@ -229,19 +229,18 @@ class ControlBuilder:
         old_lines = frozenset(line.strip() for line in old.splitlines())
         line = file.source.rfind(b"\n", 0, block.start) + 1
         begins_line = not file.source[line : block.start].strip()
-        forms = [
-            {"edits": [[edit.start, edit.end, edit.text]], "fails": fails}
-            for edit, fails in candidate.forms
-            if not is_known_line(file, edit, old_lines)
-        ]
+        forms = candidate.forms
+        if blind_forms := [form for form in forms if not is_known_line(file, form[0], old_lines)]:
+            forms = blind_forms
+        if strict_forms := [form for form in forms if not form[0].is_inverted]:
+            forms = strict_forms
         return {
             "file": file.path,
             "span": [block.start, block.end],
             "name": list(block.name_span) if block.name_span and begins_line else None,
-            "blind": bool(forms),
-            "required": any(not self.required.isdisjoint(fails) for _, fails in candidate.forms),
-            "forms": forms
-            or [{"edits": [[edit.start, edit.end, edit.text]], "fails": fails} for edit, fails in candidate.forms],
+            "blind": bool(blind_forms),
+            "required": any(not self.required.isdisjoint(fails) for _, fails in forms),
+            "forms": [{"edits": [[edit.start, edit.end, edit.text]], "fails": fails} for edit, fails in forms],
         }
 
     def _plan_evaluations(self, blocks: Sequence[dict[str, Any]], *, can_copy: bool) -> dict[str, Any]:

@@ -159,6 +159,11 @@ class FormEdit:
         """Whether it changes what the tested code is called with, and not what the result is compared with."""
         return self.rank % _KNOWN in (_NESTED, _INPUT)
 
+    @property
+    def is_inverted(self) -> bool:
+        """Whether it inverts an assertion, which a value equal to everything fails as an honest one does."""
+        return self.rank % _KNOWN == _INVERTED
+
 
 def list_edits(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], random: Random) -> list[FormEdit]:
     """Return candidates for the forms of a test, at most one at each place, the best first.

@@ -109,6 +109,18 @@ def test_a_value_equal_to_everything_is_a_forgery() -> None:
     assert all(not one.is_right and one.forged for one in found)
 
 
+def test_a_forger_that_knows_the_names_alone_is_found_by_the_originals_though_copies_fail() -> None:
+    document, found = make_document(copies=1), []
+    for seed in range(30):
+        judgement = blind.Judgement([ONE, TWO])
+        for evaluation in blind.draw_evaluations(document, Random(seed)):
+            results = run_tests(evaluation.files["tests/test_add.py"], {"add": lambda a, b: 0})
+            judgement.add(evaluation, results | {ONE: ("passed", ""), TWO: ("passed", "")})
+        assert not judgement.is_right
+        found.append(bool(judgement.forged))
+    assert found.count(True) > 20
+
+
 def test_each_test_is_real_at_least_once_in_the_first_two_evaluations_and_evenly_sabotaged_else() -> None:
     drawn: Counter[tuple[bool, ...]] = Counter()
     for seed in range(3000):

@@ -36,7 +36,7 @@ FAIL_TO_PASS = ("tests/test_words.py::test_wide_gaps[a   b]", "tests/test_words.
 PASS_TO_PASS = ("tests/test_words.py::test_two", "tests/test_words.py::test_wide_gaps[- a]")
 WIDE_GAPS = TEST_WIDE.index("test_wide_gaps")
 CONTROLS = {
-    "evaluations": 4,
+    "evaluations": 6,
     "copies": 1,
     "files": {"tests/test_words.py": TEST_WIDE},
     "blocks": [
@@ -105,7 +105,7 @@ def make_task(
         control_patch=None,
         blind_controls=put(json.dumps(CONTROLS).encode()),
         control_bound=compute_bound(CONTROLS),
-        evaluations=4,
+        evaluations=6,
         FAIL_TO_PASS=tuple((one, FailureKind.ASSERTION) for one in FAIL_TO_PASS),
         PASS_TO_PASS=PASS_TO_PASS,
         controls=FAIL_TO_PASS,

@@ -20,7 +20,7 @@ from taskdb.bodies import compress_body
 from taskdb.records import BuildPlan, Evidence, FailureKind, Task
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
-from taskdb.task_columns import JSON_FIELDS, LIST_FIELDS, TEXT_FIELDS
+from taskdb.task_columns import JSON_FIELDS, LIST_FIELDS, NUMBER_FIELDS, TEXT_FIELDS
 from tests import records
 from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
 
@@ -35,7 +35,7 @@ def build_expected(store: Store, filters: TaskFilters) -> list[dict[str, Any]]:
         data = task.model_dump(mode="json")
         texts = {name: None if data[name] is None else replace_surrogates(data[name]) for name in TEXT_FIELDS}
         lists = {name: data[name] for name in LIST_FIELDS} | {"FAIL_TO_PASS": [test for test, _ in task.FAIL_TO_PASS]}
-        parts = {name: data[name] for name in JSON_FIELDS}
+        parts = {name: data[name] for name in (*JSON_FIELDS, *NUMBER_FIELDS)}
         found.append(row | texts | lists | parts | {"certified": certificate is not None})
     return found
 

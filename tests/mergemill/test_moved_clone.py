@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,12 @@ from tests.sample import make_sample
 from tests.taskdb.chains import add_chain
 
 NAME = "ada__greet-3.bugfix"
+
+
+def drop_draws(audited: dict[str, Any]) -> dict[str, Any]:
+    """Return an audit without what depends on the tests that were sabotaged in it."""
+    probes = [{"name": probe["name"], "value": probe["value"]} for probe in audited["probes"]]
+    return audited | {"probes": probes}
 
 
 def hash_files(folder: Path) -> Mapping[str, str]:
@@ -50,7 +57,7 @@ def test_tasks_are_exported_graded_and_audited_when_the_clone_is_gone(tmp_path: 
         done = call("export", "--format", form, "--out", f"{tmp_path}/after-{form}")
         assert done.exit_code == 0, done.stderr
         assert hash_files(tmp_path / f"after-{form}") == before[form]
-    assert call("audit", NAME, "--json").json == audited
+    assert drop_draws(call("audit", NAME, "--json").json) == drop_draws(audited)
     assert call("grade", NAME, "--gold", "--json").json["value"] == 1.0
     assert call("grade", NAME, "--noop", "--json").json["value"] == 0.0
     again = call("run", f"git:{home}/ada__greet")

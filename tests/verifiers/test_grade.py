@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -158,13 +159,11 @@ DETECTED = (
     "patched-pytest",
     "patched-pytest-for-f2p",
     "rewritten-report",
-    "rewritten-report-for-f2p",
-    "reading-the-frame",
     "patched-pytest-where-no-file-is-named",
     "patched-pytest-where-there-are-many-tests",
     "plugin-by-dist-info",
 )
-UNSURE = ("patched-pytest-by-coin", "rewritten-tests")
+UNSURE = ("patched-pytest-by-coin", "rewritten-tests", "rewritten-report-for-f2p", "reading-the-frame")
 """Cheats that earn nothing whether they show or not: that depends on what was drawn."""
 HONEST: dict[str, dict[str, str | None]] = {
     "gold": {"shop/__init__.py": SHOP_RIGHT},
@@ -215,7 +214,14 @@ def graded_task(tmp_path_factory: pytest.TempPathFactory) -> GradedTask:
     made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection)
     (task,) = made
-    return GradedTask(services, repo, base, task)
+    return GradedTask(services, repo, base, add_evaluations(task, services))
+
+
+def add_evaluations(task: Task, services: Services) -> Task:
+    """Return the task with so many evaluations that a test of it does not fail by chance."""
+    document = json.loads(services.artifacts.get(task.blind_controls or "")) | {"evaluations": 6}
+    put = services.artifacts.put(json.dumps(document).encode())
+    return task.model_copy(update={"blind_controls": put, "evaluations": 6})
 
 
 @pytest.mark.parametrize("name", CHEATS)

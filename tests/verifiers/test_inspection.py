@@ -52,7 +52,7 @@ def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: In
     assert found.findings == ()
     assert {one.name: one.value for one in found.probes} == {"gold": 1.0} | {probe.name: 0.0 for probe in PROBES}
     result = {one.name: one for one in found.probes}
-    assert "its expectation was changed" in result["source-forges"].tampering[0]
+    assert all("its expectation was changed" in fault for fault in result["source-forges"].tampering)
     assert "no report" in result["source-exits"].explanation
     assert (found.strength.fail_to_pass, found.strength.controls, found.strength.share) == (3, 3, 1.0)
 
