@@ -21,7 +21,7 @@ MIN_TIMEOUT_SECONDS = 300
 CONTROLS_FILE = "controls.json"
 """Name of the file that holds a task's forms of sabotage."""
 BLIND_MODULE = "evaluation/controls/blind.py"
-"""Path of the module that draws evaluations, in the sources and beside the grader."""
+"""Path of the module that draws evaluations, in the sources and in the grader's folder."""
 RECORD_FILE = "record.json"
 """Name of the file that holds a task's record."""
 
@@ -68,7 +68,7 @@ def build_grader_files(
         "name": task.name,
         "workdir": task.require_plan().workdir,
         "seconds": compute_timeout(task),
-        "deadline": 2 * compute_timeout(task) + 90,
+        "deadline": task.evaluations * compute_timeout(task) + 90,
         "FAIL_TO_PASS": list_fail_to_pass(task),
         "PASS_TO_PASS": list(task.PASS_TO_PASS),
         "escaped_ids": dict(escaped_ids or {}),

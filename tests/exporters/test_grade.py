@@ -14,7 +14,7 @@ from exporters.container import grade
 from exporters.task_files import BLIND_MODULE, build_grader_files, read_blind_module
 from taskdb.records import Task
 from tests.containers import make_services
-from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task_with_image
+from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image
 
 KNOWN = ("tests/test_a.py", "tests/sub/test_a.py", "test_b.py", "pkg/tests/test_c.py", "README.rst")
 CASES = """
@@ -210,3 +210,12 @@ def test_a_later_run_finds_nothing_that_an_earlier_one_has_written(tmp_path: Pat
     assert found["left"] == {name: [True, []] for name in CHANGES}, result.output
     assert {"/opt/cache", "/opt/open", "/opt/lock", "/home/mergemill"} <= set(found["saved"])
     assert not {"/opt/hidden", "/opt/outside"} & set(found["saved"])
+
+
+def test_the_time_for_all_runs_grows_with_the_evaluations(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    task = make_task(services, tmp_path)
+    for evaluations in (1, 12):
+        files = build_grader_files(task.model_copy(update={"evaluations": evaluations}), services)
+        data = json.loads(files["task.json"])
+        assert data["deadline"] > evaluations * data["seconds"]
