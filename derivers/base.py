@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from backends.services import Services
+from evaluation.controls import NO_CONTROLS
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, RunVariant, Task
 from taskdb.verdicts import append_addition
@@ -54,11 +55,7 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
         "hints": candidate.hints,
         "gold_patch": candidate.gold_patch,
         "test_patch": candidate.test_patch,
-        "control_patch": None,
-        "blind_controls": None,
-        "control_bound": None,
-        "evaluations": 1,
-        "controls": (),
+        **NO_CONTROLS,
         "FAIL_TO_PASS": (),
         "PASS_TO_PASS": (),
         "eval_script": None,
@@ -79,11 +76,7 @@ def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
     gold_seconds = [run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD]
     return {
         "parent": verification.id,
-        "control_patch": verification.control_patch,
-        "blind_controls": verification.blind_controls,
-        "control_bound": verification.control_bound,
-        "evaluations": verification.evaluations,
-        "controls": verification.controls,
+        **{name: getattr(verification, name) for name in NO_CONTROLS},
         "FAIL_TO_PASS": verification.FAIL_TO_PASS,
         "PASS_TO_PASS": verification.PASS_TO_PASS,
         "eval_script": verification.eval_script,

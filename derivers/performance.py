@@ -20,6 +20,7 @@ from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
 from derivers.counters import add_counters
 from derivers.timed_tests import list_program_tests
+from evaluation.controls import NO_CONTROLS
 from evaluation.controls.controls import build_controls
 from evaluation.performance.timing import (
     ALPHA,
@@ -339,7 +340,7 @@ class PerformanceMeasurement:
             }
         )
 
-    def _build_controls(self, task: Task, workload: TimedWorkload) -> dict[str, object]:
+    def _build_controls(self, task: Task, workload: TimedWorkload) -> Mapping[str, object]:
         """Return the task's fields for sabotaged tests: all PASS_TO_PASS tests of the change's own test files.
 
         Where it has none, those of the workload's files.
@@ -365,7 +366,7 @@ class PerformanceMeasurement:
                 seconds=task.test_seconds,
             )
         except GitError:
-            return {}
+            return NO_CONTROLS
         return controls.make_fields(self.services.artifacts)
 
 

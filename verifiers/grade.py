@@ -9,7 +9,6 @@ from contextlib import contextmanager
 
 from backends.services import Services
 from evaluation.controls import blind
-from evaluation.controls.controls import list_outcomes
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
 from taskdb.records import RunVariant, Score, Task, TestId
@@ -87,7 +86,7 @@ class _Grading:
     def add(self, run: EvaluationRun, evaluation: blind.Evaluation) -> None:
         """Compare the outcomes of a run with the expected ones."""
         self.runs.append(run)
-        self.judgement.add(evaluation, list_outcomes(run.report))
+        self.judgement.add(evaluation, run.report.list_results())
         self.tampering += [fault for fault in _check_canaries(run) if fault not in self.tampering]
 
     @property

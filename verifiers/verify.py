@@ -188,7 +188,6 @@ class CandidateVerifier:
             flaky=lists.flaky,
             eval_files=self.eval_files,
             eval_script=self.services.artifacts.put_text(self.evaluator.script),
-            control_patch=None,
             **controls.make_fields(self.services.artifacts),
             dropped_canaries="write_canary" not in self.evaluator.script,
             repeats=self.services.settings.repeats,

@@ -160,7 +160,6 @@ def _build_task(evaluation: ChainEvaluation, statement: str, number: int | None)
         hints="\n\n".join(part.candidate.hints for part in chain.parts if part.candidate.hints),
         gold_patch=put(chain.gold_patch),
         test_patch=put(chain.test_patch),
-        control_patch=None,
         **controls.make_fields(evaluation.services.artifacts),
         FAIL_TO_PASS=lists.fail_to_pass,
         PASS_TO_PASS=lists.pass_to_pass,

@@ -210,7 +210,6 @@ class InjectedTaskBuilder:
             "setup_patch": artifacts.put(patches.setup_patch),
             "gold_patch": artifacts.put(patches.gold_patch),
             "test_patch": artifacts.put(patches.test_patch),
-            "control_patch": None,
             **controls.make_fields(artifacts),
             "FAIL_TO_PASS": evidence.lists.fail_to_pass,
             "PASS_TO_PASS": evidence.lists.pass_to_pass,

@@ -12,6 +12,7 @@ from derivers.base import KindRejection, build_task, check_statement
 from derivers.bugfix import check_bugfix
 from derivers.statements import render_template
 from derivers.test_writing.oracle_builder import Reason, WritingOracleBuilder
+from evaluation.controls import NO_CONTROLS
 from evaluation.submitted_tests.runner import NotScoredError
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
@@ -39,9 +40,7 @@ def derive_test_writing(lineage: Lineage, services: Services) -> list[Task] | Ki
         return KindRejection(Reason.TESTS_DO_NOT_HOLD, str(error))
     if isinstance(oracle, KindRejection):
         return oracle
-    task = build_task(
-        lineage, Kind.TEST_WRITING, oracle=oracle, blind_controls=None, control_bound=None, evaluations=1, controls=()
-    )
+    task = build_task(lineage, Kind.TEST_WRITING, oracle=oracle, **NO_CONTROLS)
     return [task.model_copy(update={"problem_statement": write_statement(lineage, task.problem_statement)})]
 
 

@@ -1,1 +1,13 @@
-"""Negative controls: FAIL_TO_PASS tests with a changed expectation, which an honest solution must fail."""
+"""Negative controls: tests with a changed expectation, which an honest solution must fail."""
+
+from collections.abc import Mapping
+from typing import Any
+
+NO_CONTROLS: Mapping[str, Any] = {
+    "control_patch": None,
+    "blind_controls": None,
+    "control_bound": None,
+    "evaluations": 1,
+    "controls": (),
+}
+"""Fields of a verification or task without controls."""

@@ -6,11 +6,12 @@ The forms of a task are a document (see `evaluation.controls.controls`, which ma
 
     {"evaluations": 2, "copies": 0,
      "files": {path: text},                     # test files as the test patch leaves them
-     "blocks": [{"file": path, "span": [start, end], "name": [start, end] or null, "blind": true,
+     "blocks": [{"file": path, "span": [start, end], "name": [start, end] or null, "blind": true, "required": true,
                  "forms": [{"edits": [[start, end, new], ...], "fails": {test id: kind of failure}}]}]}
 
 Positions count the bytes of the file. A block is one test, as its file defines it; each of its forms is an edit with
-which the gold patch was seen to fail the tests in `fails`, and no other.
+which the gold patch was seen to fail the tests in `fails`, and no other. It is `blind` unless the agent's tree has its
+text, and `required` if a form fails a FAIL_TO_PASS test.
 """
 
 FIRST_EVALUATIONS = 2
@@ -132,7 +133,7 @@ def _make_copy(text, block, form, name):
 
 def apply_edits(text, edits):
     # type: (bytes, list) -> bytes
-    """Return the text with all edits made; insertions at one place keep their order."""
+    """Return the text with all edits made. They must not overlap; insertions at one place come in any order."""
     for start, end, new in sorted(edits, key=lambda edit: edit[:2], reverse=True):
         text = text[:start] + new.encode("utf-8") + text[end:]
     return text

@@ -18,9 +18,9 @@ from typing import Any
 
 from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
-from evaluation.controls import blind
+from evaluation.controls import NO_CONTROLS, blind
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
-from evaluation.controls.forms import FormEdit, is_known_line, list_edits
+from evaluation.controls.forms import FormEdit, list_edits
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from languages.paths import is_protected
@@ -56,9 +56,10 @@ class BlindControls:
     def make_fields(self, artifacts: Artifacts) -> dict[str, Any]:
         """Return the fields of a verification or task that describe its controls; the document is stored."""
         if self.document is None:
-            return {"blind_controls": None, "control_bound": None, "evaluations": 1, "controls": ()}
+            return dict(NO_CONTROLS)
         content = json.dumps(self.document, sort_keys=True).encode()
         return {
+            **NO_CONTROLS,
             "blind_controls": artifacts.put(content),
             "control_bound": blind.compute_bound(self.document),
             "evaluations": self.document["evaluations"],
@@ -209,28 +210,29 @@ class ControlBuilder:
     def _choose_document(self, found: Sequence[_Candidate]) -> dict[str, Any] | None:
         """Return the document with the fewest evaluations that reaches the bound and that the gold patch passes."""
         blocks = [self._describe_block(candidate) for candidate in found]
-        for can_copy in (True, False):
-            if not any(block["required"] for block in blocks):
-                return None
-            document = self._plan_evaluations(blocks, can_copy=can_copy)
-            broken = self._grade_gold(document)
-            if broken is None:
-                return document
-            if document["copies"] == 0:
-                blocks = [block for block in blocks if not broken & _list_tests(block)]
-                document = self._plan_evaluations(blocks, can_copy=False)
-                required = any(block["required"] for block in blocks)
-                return document if required and self._grade_gold(document) is None else None
-        return None
+        document, broken = self._try_plan(blocks, can_copy=True)
+        if document is not None and broken is not None and document["copies"]:
+            document, broken = self._try_plan(blocks, can_copy=False)
+        if document is not None and broken is not None:
+            unbroken = [block for block in blocks if not broken & _list_tests(block)]
+            document, broken = self._try_plan(unbroken, can_copy=False)
+        return document if broken is None else None
+
+    def _try_plan(
+        self, blocks: Sequence[dict[str, Any]], *, can_copy: bool
+    ) -> tuple[dict[str, Any] | None, set[TestId] | None]:
+        """Return a document and what `_grade_gold` returns for it; no document where no required test is left."""
+        if not any(block["required"] for block in blocks):
+            return None, None
+        document = self._plan_evaluations(blocks, can_copy=can_copy)
+        return document, self._grade_gold(document)
 
     def _describe_block(self, candidate: _Candidate) -> dict[str, Any]:
         file, block = candidate.file, candidate.block
-        old = self.old_files.get(file.path, b"")
-        old_lines = frozenset(line.strip() for line in old.splitlines())
         line = file.source.rfind(b"\n", 0, block.start) + 1
         begins_line = not file.source[line : block.start].strip()
         forms = candidate.forms
-        if blind_forms := [form for form in forms if not is_known_line(file, form[0], old_lines)]:
+        if blind_forms := [form for form in forms if not form[0].is_known]:
             forms = blind_forms
         if strict_forms := [form for form in forms if not form[0].is_inverted]:
             forms = strict_forms
@@ -267,7 +269,7 @@ class ControlBuilder:
         """Grade the gold patch; return the tests whose outcomes were not the expected ones, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
         for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
-            judgement.add(evaluation, list_outcomes(self._run(evaluation.files).report))
+            judgement.add(evaluation, self._run(evaluation.files).report.list_results())
         return None if judgement.is_right else set(judgement.wrong)
 
 
@@ -299,9 +301,8 @@ def build_controls(
     """
     wanted = sorted({test.partition("::")[0] for test in tests})
     try:
-        changed = set(list_patch_paths(test_patch))
-        restored = [path for path in wanted if path in changed or is_protected(path)]
-        files = [path for path in restored if path not in list_patch_paths(gold_patch)]
+        added, changed = list_patch_paths(test_patch), list_patch_paths(gold_patch)
+        files = [path for path in wanted if (path in added or is_protected(path)) and path not in changed]
         old, new = read_test_files(repository, base, test_patch, files)
     except GitError:
         return BlindControls()
@@ -335,11 +336,6 @@ def read_test_files(
 
 def _drop_absent(contents: Mapping[str, bytes | None]) -> dict[str, bytes]:
     return {path: content for path, content in contents.items() if content is not None}
-
-
-def list_outcomes(report: EvaluationReport) -> dict[TestId, tuple[str, str]]:
-    """Return test -> (status, message) of a report, as `blind.Judgement.add` expects it."""
-    return {test: (outcome.status.value, outcome.message) for test, outcome in report.outcomes.items()}
 
 
 def _list_tests(block: Mapping[str, Any]) -> set[TestId]:

@@ -160,6 +160,11 @@ class FormEdit:
         return self.rank % _KNOWN in (_NESTED, _INPUT)
 
     @property
+    def is_known(self) -> bool:
+        """Whether the agent's tree has the line that it changes."""
+        return self.rank >= _KNOWN
+
+    @property
     def is_inverted(self) -> bool:
         """Whether it inverts an assertion, which a value equal to everything fails as an honest one does."""
         return self.rank % _KNOWN == _INVERTED
@@ -184,11 +189,6 @@ def list_edits(file: TestFile, block: TestBlock, old_lines: frozenset[bytes], ra
     found = list(edits.values())
     random.shuffle(found)
     return sorted(found, key=lambda edit: edit.rank)[:_MAX_CANDIDATES]
-
-
-def is_known_line(file: TestFile, edit: FormEdit, old_lines: frozenset[bytes]) -> bool:
-    """Return whether the agent's tree has the line that an edit changes."""
-    return _read_line(file, edit.start) in old_lines
 
 
 def _read_line(file: TestFile, position: int) -> bytes:

@@ -489,7 +489,7 @@ class Repairer:
             if file.is_renamed:
                 target = file.get_renaming()
                 is_usual = target != names
-            elif b"" in names:  # a line `diff --git` that has no other names beside it stays as it is
+            elif b"" in names:  # a line `diff --git` without other names stays as it is
                 target, is_usual = (b"", b""), True
             else:
                 used = levels or self._guess_levels(file, heads)
@@ -543,7 +543,9 @@ class Repairer:
         known = [head.count(b"/") for head in heads if head and unquote(name).startswith(head)]
         first = get_head(name, 1)
         is_folder = heads == {b""} and self.tree.has_folder(first)
-        usual = int(first in _GIT_PREFIXES and not is_folder)  # beside `/dev/null`, only git writes a prefix
+        usual = int(
+            first in _GIT_PREFIXES and not is_folder
+        )  # where the other name is `/dev/null`, only git writes a prefix
         common = find_common_level(*(names if NULL not in names else file.split_git_line()))
         level = max(known) if known else usual if common is None else common
         return level, level

@@ -57,6 +57,10 @@ class EvaluationReport:
             n[outcome.status] += 1
         return Counts(**{status.value: number for status, number in n.items()})
 
+    def list_results(self) -> dict[str, tuple[str, str]]:
+        """Return test -> (status, message), as `evaluation.controls.blind.Judgement.add` expects it."""
+        return {test: (outcome.status.value, outcome.message) for test, outcome in self.outcomes.items()}
+
     def list_files(self) -> frozenset[str]:
         """Return the test files that have at least one test in the report."""
         return frozenset(test.partition("::")[0] for test in self.outcomes)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from evaluation.reports.outcomes import EvaluationReport
-from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.runner.run import NO_FILES, EvaluationResult, run_tests
 from taskdb.records import RunVariant, TestRun
 
 EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
@@ -45,7 +45,7 @@ class Evaluator:
         seed: int = 0,
         patch: bytes = b"",
         test_patch: bytes | None = None,
-        test_files: Mapping[str, bytes] | None = None,
+        test_files: Mapping[str, bytes] = NO_FILES,
         files: Sequence[str] = (),
         last: bool = False,
     ) -> EvaluationRun:
@@ -60,7 +60,7 @@ class Evaluator:
             workdir=self.workdir,
             patch=patch,
             test_patch=test_patch,
-            test_files=test_files or {},
+            test_files=test_files,
             files=files,
             seed=seed,
             last=last,

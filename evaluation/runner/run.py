@@ -56,6 +56,8 @@ _REPORT_FILES = (
 )
 """Files collected from the report folder. They belong to root; the tests write to a folder beside them."""
 
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
+
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluationResult:
@@ -108,7 +110,7 @@ def run_tests(
     workdir: str = "/testbed",
     patch: bytes = b"",
     test_patch: bytes | None = None,
-    test_files: Mapping[str, bytes] = MappingProxyType({}),
+    test_files: Mapping[str, bytes] = NO_FILES,
     files: Sequence[str] = (),
     seed: int = 0,
     known_files: Sequence[str] = (),
