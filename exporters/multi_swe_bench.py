@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
-from exporters.bundle_writer import NOT_UTF8_NOTE
+from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.swebench import NOOP_PATCH, escape_test_ids
 from exporters.task_folder import write_task_folder
 from taskdb.records import FailureKind
@@ -25,6 +26,12 @@ LANGUAGES = {"c++": "cpp", "javascript": "js", "typescript": "ts"}
 """Languages with another name there."""
 SURROGATE_NUMBER = 1_000_000_000
 """Numbers from here on stand for no pull request."""
+README = """\
+# Software-engineering tasks made from merged changes
+
+Rows for Multi-SWE-bench. `python evaluate.py --workdir gold` grades the gold patches with its harness.
+
+"""
 
 
 def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
@@ -51,13 +58,14 @@ def write_multi_swe_bench(items: Iterable[ExportItem], folder: Path, services: S
             used.add((item.task.repo.lower(), number))
             tasks.add(row)
             name = {key: row[key] for key in ("org", "repo", "number")}
-            graders.add({**name, "image": item.image, "grader": build_grader(item.task, services)})
+            graders.add({**name, "image": item.image, "grader": build_grader(item, services)})
             gold.add({**name, "fix_patch": row["fix_patch"]})
             noop.add({**name, "fix_patch": NOOP_PATCH})
             write_task_folder(item, folder / item.folder, services)
     if not tasks.count:
         raise InputError("no task can be written as multi-swe-bench: their patches are not UTF-8")
     rows.write_shipped_file("multi_swe_bench_eval.py", folder / "evaluate.py")
+    write_file(folder / "README.md", README + ONE_CONTAINER)
 
 
 def choose_number(task: Task, used: set[tuple[str, int]]) -> int:
@@ -129,8 +137,11 @@ def _build_result(passed: Iterable[str], failed: Iterable[str]) -> dict[str, Any
     }
 
 
-def build_grader(task: Task, services: Services) -> str:
-    """Return base64 of a .tar.gz with the grader, its data and the evaluation script."""
-    escaped, _ = escape_test_ids(task)
+def build_grader(item: ExportItem, services: Services) -> str:
+    """Return base64 of a .tar.gz with the grader, its data, the evaluation script and the state of the image."""
+    escaped, _ = escape_test_ids(item.task)
     changed = {test: line for test, line in escaped.items() if line != test}
-    return base64.b64encode(pack_files(task_files.build_grader_files(task, services, escaped_ids=changed))).decode()
+    files = task_files.build_grader_files(
+        item.task, services, escaped_ids=changed, image_state=add_image_state(item, services)
+    )
+    return base64.b64encode(pack_files(files)).decode()

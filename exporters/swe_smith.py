@@ -16,7 +16,8 @@ from backends.scratch import DIFF_OPTIONS
 from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
-from exporters.bundle_writer import NOT_UTF8_NOTE
+from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.swebench import NOOP_PATCH, escape_test_ids
 from exporters.task_folder import write_task_folder
 
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from backends.services import Services
     from exporters.item import ExportItem
     from taskdb.records import Task
+
+README = """\
+# Software-engineering tasks made from merged changes
+
+Rows for SWE-smith. `python evaluate.py --predictions gold --run-id gold` grades the gold patches with its harness.
+
+"""
 
 
 def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Services) -> None:
@@ -46,6 +54,7 @@ def write_swe_smith(items: Iterable[ExportItem], folder: Path, services: Service
     if not tasks.count:
         raise InputError("no task can be written as swe-smith: their patches are not UTF-8", advice="--format harbor")
     rows.write_shipped_file("swesmith_eval.py", folder / "evaluate.py")
+    write_file(folder / "README.md", README + ONE_CONTAINER)
 
 
 def _iterate_rows(items: Iterable[ExportItem], services: Services) -> Iterator[tuple[dict[str, Any], ExportItem]]:
@@ -68,7 +77,6 @@ def build_swe_smith_row(item: ExportItem, services: Services) -> tuple[dict[str,
     task = item.task
     escaped, notes = escape_test_ids(task)
     changed = {test: line for test, line in escaped.items() if line != test}
-    files = task_files.build_grader_files(task, services, escaped_ids=changed)
     row = {
         "instance_id": item.folder,
         "repo": f"mergemill/{item.folder}",
@@ -81,10 +89,12 @@ def build_swe_smith_row(item: ExportItem, services: Services) -> tuple[dict[str,
         "FAIL_TO_PASS": list(dict.fromkeys(escaped[test] for test in task_files.list_fail_to_pass(task))),
         "PASS_TO_PASS": list(dict.fromkeys(escaped[test] for test in task.PASS_TO_PASS)),
         "image_name": item.image,
-        "grader": base64.b64encode(pack_files(files)).decode(),
         "timeout": 2 * task_files.compute_timeout(task) + 120,
         **rows.build_flat_facts(item),
     }
+    state = add_image_state(item, services)
+    files = task_files.build_grader_files(task, services, escaped_ids=changed, image_state=state)
+    row["grader"] = base64.b64encode(pack_files(files)).decode()
     valid, replaced = rows.make_valid_row(row)
     return valid, [*notes, *replaced]
 

@@ -26,6 +26,7 @@ from core.errors import InputError
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
+from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.item import ExportItem
 from exporters.parquet import ParquetShards
 from exporters.task_folder import write_task_folder
@@ -102,6 +103,7 @@ configs:
 # Software-engineering tasks made from merged changes
 
 Rows for SWE-bench 5 and tools that read them. `load_dataset` of this folder loads them, all in the split `test`.
+
 """
 """Data set card: without one, `datasets` finds no rows here, as it expects them in files named for their split."""
 
@@ -141,7 +143,7 @@ def write_swebench(items: Iterable[ExportItem], folder: Path, services: Services
             table.add(valid)
             item.notes.extend(f"tasks.parquet: {note}" for note in replaced)
             write_task_folder(item, folder / item.folder, services)
-    write_file(folder / "README.md", CARD)
+    write_file(folder / "README.md", CARD + ONE_CONTAINER)
     if not tasks.count:
         raise InputError("no task can be written as swebench: their patches are not UTF-8", advice="--format harbor")
 
@@ -174,7 +176,7 @@ def build_row(item: ExportItem, services: Services) -> tuple[dict[str, Any], lis
         "docker_image": item.image,
         "log_parser": LOG_PARSER,
         "eval_type": "pass_and_fail",
-        "eval_script": render_eval_script(task, services, changed),
+        "eval_script": render_eval_script(task, services, changed, add_image_state(item, services)),
         **rows.build_flat_facts(item),
     }
     return row, [*([SETUP_PATCH_NOTE] if task.setup_patch else []), *notes]
@@ -206,9 +208,19 @@ def escape_test_id(test: str) -> str:
     return re.sub(r"\[(?=\d+m)", escape, test)
 
 
-def render_eval_script(task: Task, services: Services, escaped_ids: Mapping[str, str]) -> str:
-    """Return the row's `eval_script`; `escaped_ids` holds the ids whose lines differ from the id."""
-    archive = pack_files(task_files.build_grader_files(task, services, escaped_ids=escaped_ids))
+def render_eval_script(
+    task: Task, services: Services, escaped_ids: Mapping[str, str], image_state: bytes | None
+) -> str:
+    """Return the row's `eval_script`.
+
+    Args:
+        task: the task.
+        services: provides the artifacts.
+        escaped_ids: the ids whose lines differ from the id.
+        image_state: state of the image, with which the script checks its container; None for no check.
+    """
+    files = task_files.build_grader_files(task, services, escaped_ids=escaped_ids, image_state=image_state)
+    archive = pack_files(files)
     return EVAL_SCRIPT.format(archive=base64.encodebytes(archive).decode().rstrip("\n"))
 
 

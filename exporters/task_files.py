@@ -55,7 +55,11 @@ def encode_record(task: Task) -> bytes:
 
 
 def build_grader_files(
-    task: Task, services: Services, *, escaped_ids: Mapping[str, str] | None = None
+    task: Task,
+    services: Services,
+    *,
+    escaped_ids: Mapping[str, str] | None = None,
+    image_state: bytes | None = None,
 ) -> dict[str, bytes]:
     """Return name -> content of the files that grade the task in its container: script, grader and data.
 
@@ -63,6 +67,7 @@ def build_grader_files(
         task: the task.
         services: provides the artifacts.
         escaped_ids: test id -> escaped id, for ids that a log parser would misread.
+        image_state: state of the image (`exporters.image_states`), where the grader has to check its container.
     """
     data = {
         "name": task.name,
@@ -80,6 +85,9 @@ def build_grader_files(
         "task.json": (json.dumps(data, indent=1) + "\n").encode(),
         BLIND_MODULE: read_blind_module(),
     }
+    if image_state is not None:
+        grader_files["image_state.json"] = image_state
+        grader_files["image_state.py"] = read_container_file("image_state.py")
     if task.blind_controls:
         grader_files[CONTROLS_FILE] = services.artifacts.get(task.blind_controls)
     return grader_files

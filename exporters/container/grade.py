@@ -7,6 +7,9 @@ Runs as root in a container of the task's image, on Python 3.6 or later, with th
 this file also holds task.json, eval.sh, evaluation/controls/blind.py and, where the task has controls, controls.json.
 Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was written.
 
+Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in one container, a
+submission is refused, with the result 0, unless the container is as its image made it.
+
 Only what fails before the submission is applied, and a script that reports an infrastructure error in a file of root's,
 is an infrastructure failure. From then on the result is 0 unless it is replaced by a better one: whatever ends this
 program, the submission is not left without a result.
@@ -42,6 +45,7 @@ HOME = "/home/mergemill"
 UID = 1000
 INFRASTRUCTURE_EXIT = 97
 PATCH_RECORD = "patch"
+STATE_FILE = "image_state.json"
 SHARED = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run", "/var/lock")  # noqa: S108 - every user can write there
 CLOCK_TICK = 0.02  # seconds after which the kernel gives a change another time
 HEAD_BYTES, TAIL_BYTES = 64 * 1024, 192 * 1024
@@ -53,6 +57,7 @@ MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 2000, 100
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")  # in Python's form of an object
 OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
+MAX_REASONS = 20  # against grading in a container that the output names
 MAX_RESTORED_FILES = 10  # protected files that the output names
 
 
@@ -652,6 +657,20 @@ def prepare(task):
     return work
 
 
+def list_reasons_to_refuse():
+    # type: () -> list
+    """Return how this container differs from its image; what was merely added is deleted."""
+    from image_state import list_problems  # noqa: PLC0415 - the module is only there with a state
+
+    with open(os.path.join(HERE, STATE_FILE), encoding="ascii") as file:
+        state = json.load(file)
+    try:
+        kill_tests()
+        return list_problems(state)
+    except (OSError, subprocess.SubprocessError) as error:
+        return ["it cannot be read: %s" % error]
+
+
 def set_deadline(seconds):
     # type: (float) -> None
     """Raise TimeoutError in the main thread after so many seconds; 0 for never."""
@@ -694,6 +713,14 @@ def main(words):
 
     failed = dict.fromkeys(task["FAIL_TO_PASS"] + task["PASS_TO_PASS"], False)
     work = ""
+    if os.path.isfile(os.path.join(HERE, STATE_FILE)):
+        write_result(failed)
+        reasons = list_reasons_to_refuse()
+        if reasons:
+            print("the submission earns 0, as this container is not as its image made it")
+            for reason in reasons[:MAX_REASONS]:
+                print("refused: %s" % ascii(reason)[1:-1])
+            return 1
     try:
         work = prepare(task)
         write_result(failed)  # until there is a better one

@@ -1,0 +1,402 @@
+"""Compare a container with the image that it was started from, before a submission is graded in it.
+
+    python3 -I -S -B image_state.py WORKDIR FILE     in a fresh container: write the state of the image as JSON
+
+For harnesses that run a task's script where an agent may have worked as root. Whatever the tests' user can write (the
+tree, its home, caches) is not compared, as the code under test could change it during the run as well; the rest must be
+as the image has it. What an agent added to folders of programs and packages is deleted, so that it is not used.
+
+Runs as root on Python 3.6 or later, with the standard library only. A changed kernel, loader, bash or python can hide
+what it likes: a fresh container is the safe place for a submission.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+USER = 1000
+HOME = "/home/mergemill"
+BLOCK = 1 << 20
+DIGEST_BYTES = 6
+IGNORED = frozenset(
+    ["/proc", "/sys", "/dev", "/run", "/tmp", "/root", "/home", "/logs", "/.dockerenv"]  # noqa: S108
+    + ["/var/" + name for name in ("tmp", "run", "lock", "log", "cache", "backups", "lib/apt", "lib/dpkg")]
+    + ["/etc/" + name for name in ("hosts", "hostname", "resolv.conf", "mtab")]
+)
+OPEN_FOLDERS = frozenset(["/", "/opt", "/srv", "/mnt", "/media"])  # what is added there is not found by its name
+LOOSE_FOLDERS = frozenset(["bin", "sbin", "site-packages", "dist-packages", "node_modules"])
+CACHE_FOLDER = "__pycache__"
+INSTALLER_FILES = frozenset(["RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json", "uv_build.json"])
+VARIABLES_OF_CONTAINER = frozenset(["HOME", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "LC_CTYPE", "_"])
+LOADER_VARIABLES = re.compile(r"LD_|BASH_ENV$|BASH_FUNC_|GLIBC_TUNABLES$")
+SHELL_FILES = (".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile", ".zshenv", ".zshrc")
+PASSIVE_PROGRAMS = frozenset(["sleep", "tail", "cat", "tee", "timeout", "coreutils"])
+SYSTEM_FOLDERS = ("/usr/", "/bin/", "/sbin/", "/lib")
+START_SECONDS = 1  # within which the container's command starts all that belongs to it
+
+
+# ------------------------------------------------------------------------------------------------ units of the image
+
+
+class Walk:
+    """Walk over the file system, in units: folders with their files, and single files of loose folders.
+
+    Args:
+        excluded: paths that are left out with all below.
+        finds_writable: whether paths that the tests' user can write are left out, too, and kept in `writable`.
+    """
+
+    def __init__(self, excluded, finds_writable):
+        # type: (object, bool) -> None
+        self.excluded = IGNORED.union(excluded, read_mount_points())
+        self.finds_writable = finds_writable
+        self.writable = []  # type: list
+
+    def list_units(self):
+        # type: () -> object
+        """Yield (kind, path, digest): `folder`, `file` of a loose or open folder, or `cache` of compiled Python."""
+        waiting = ["/"]
+        while waiting:
+            folder = waiting.pop()
+            lines = [describe(folder)]
+            is_loose = folder in OPEN_FOLDERS or os.path.basename(folder) in LOOSE_FOLDERS
+            for name in sorted(os.listdir(folder)):
+                path = os.path.join(folder, name)
+                if self.leaves_out(path) or (folder.endswith(".dist-info") and name in INSTALLER_FILES):
+                    continue
+                if os.path.isdir(path) and not os.path.islink(path):
+                    if name == CACHE_FOLDER:
+                        yield "cache", path, hash_folder(path)
+                    else:
+                        waiting.append(path)
+                elif is_loose:
+                    yield "file", path, shorten(describe(path))
+                else:
+                    lines.append(describe(path))
+            yield "folder", folder, shorten(b"\n".join(lines))
+
+    def leaves_out(self, path):
+        # type: (str) -> bool
+        """Return whether a path is not compared."""
+        if path in self.excluded:
+            return True
+        if not self.finds_writable:
+            return False
+        found = os.lstat(path)
+        is_writable = found.st_uid == USER or (found.st_mode & stat.S_IWOTH and not stat.S_ISLNK(found.st_mode))
+        if is_writable:
+            self.writable.append(path)
+        return bool(is_writable)
+
+
+def shorten(content):
+    # type: (bytes) -> bytes
+    """Return the digest of a description."""
+    return hashlib.sha256(content).digest()[:DIGEST_BYTES]
+
+
+def describe(path):
+    # type: (str) -> bytes
+    """Return path, mode, owner, and the content of a file or the target of a link."""
+    found = os.lstat(path)
+    content = b""
+    if stat.S_ISREG(found.st_mode):
+        content = hash_file(path).encode()
+    elif stat.S_ISLNK(found.st_mode):
+        content = os.fsencode(os.readlink(path))
+    return b"%s\0%o %d %d\0%s" % (os.fsencode(path), found.st_mode, found.st_uid, found.st_gid, content)
+
+
+def hash_file(path):
+    # type: (str) -> str
+    """Return the sha256 of a file's content."""
+    found = hashlib.sha256()
+    with open(path, "rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            found.update(block)
+    return found.hexdigest()
+
+
+def hash_folder(path):
+    # type: (str) -> bytes
+    """Return the digest of a folder with all below."""
+    lines = []
+    for folder, folders, names in os.walk(path):
+        lines.extend(describe(os.path.join(folder, name)) for name in folders + names)
+    return shorten(b"\n".join(sorted(lines)))
+
+
+def read_mount_points():
+    # type: () -> set
+    """Return the paths where something is mounted over the image; only who started the container can mount."""
+    with open("/proc/self/mountinfo", "rb") as file:
+        names = [line.split()[4] for line in file]
+    return {os.fsdecode(re.sub(rb"\\(\d{3})", lambda octal: bytes([int(octal[1], 8)]), name)) for name in names} - {"/"}
+
+
+def read_head(workdir):
+    # type: (str) -> str
+    """Return the commit that HEAD names; empty where there is none."""
+    git = os.path.join(workdir, ".git")
+    head = read_text(os.path.join(git, "HEAD"))
+    if not head.startswith("ref: "):
+        return head
+    found = read_text(os.path.join(git, head[len("ref: ") :]))
+    for line in [] if found else read_text(os.path.join(git, "packed-refs")).splitlines():
+        commit, _, name = line.partition(" ")
+        found = commit if name == head[len("ref: ") :] else found
+    return found
+
+
+def read_text(path):
+    # type: (str) -> str
+    """Return the text of a regular file without space around it; empty where there is none."""
+    if not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read(BLOCK).strip()
+
+
+def read_state(workdir):
+    # type: (str) -> dict
+    """Return the state of this container, which must be a fresh one, for `list_problems`."""
+    walk = Walk([workdir], finds_writable=True)
+    units = {"folder": [], "file": [], "cache": []}  # type: dict
+    for kind, _, digest in walk.list_units():
+        units[kind].append(digest)
+    return {
+        "units": {kind: base64.b64encode(b"".join(sorted(found))).decode() for kind, found in units.items()},
+        "workdir": workdir,
+        "writable": sorted(walk.writable),
+        "open": sorted(os.path.join(folder, name) for folder in OPEN_FOLDERS for name in list_names(folder)),
+        "home": sorted(list_names(HOME)),
+        "shell": hash_shell_files(),
+        "env": {name: value for name, value in os.environ.items() if name not in VARIABLES_OF_CONTAINER},
+        "head": read_head(workdir),
+        "objects": hash_objects(workdir),
+    }
+
+
+def list_names(folder):
+    # type: (str) -> list
+    """Return the names in a folder; none where there is no folder."""
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def hash_shell_files():
+    # type: () -> dict
+    """Return name -> sha256 of root's files that a shell reads at its start."""
+    return {name: hash_file("/root/" + name) for name in SHELL_FILES if os.path.isfile("/root/" + name)}
+
+
+def hash_objects(workdir):
+    # type: (str) -> str
+    """Return a digest of the objects of the tree's repository."""
+    return base64.b64encode(hash_folder(os.path.join(workdir, ".git", "objects"))).decode()
+
+
+# ------------------------------------------------------------------------------------------------------- comparison
+
+
+def list_problems(state):
+    # type: (dict) -> list
+    """Return why a submission cannot be graded in this container, one line each; restore what can be restored.
+
+    Raises:
+        OSError: the container cannot be read.
+    """
+    problems = list_processes() + list_variables(state) + list_changes(state)
+    if hash_shell_files() != state["shell"]:
+        problems.append("a start file of root's shell is not as the image has it")
+    restore_home(state)
+    problems += restore_head(state)
+    return problems + list_processes()
+
+
+def list_changes(state):
+    # type: (dict) -> list
+    """Return how files outside of the tree differ from the image, and delete what was merely added.
+
+    Additions to folders of programs and packages are deleted, those of open folders stay, all others are changes.
+    """
+    units = {kind: split_digests(text) for kind, text in state["units"].items()}
+    foreign = {kind: [] for kind in units}  # type: dict
+    missing = {kind: set(digests) for kind, digests in units.items()}
+    for kind, path, digest in Walk([state["workdir"]] + state["writable"], finds_writable=False).list_units():
+        missing[kind].discard(digest)
+        if digest not in units[kind]:
+            foreign[kind].append(path)
+    others = sorted(foreign["folder"] + foreign["file"])
+    kept = {path for path in others if os.path.dirname(path) in OPEN_FOLDERS and path not in state["open"]}
+    others = [path for path in others if path not in kept and not lies_in(path, kept)]
+    if missing["folder"] or missing["file"]:  # then some of the others are changed, not added
+        changed = ["%s is not as the image has it" % find_newest(path) for path in others]
+        return changed or ["%d entries of the image are missing" % (len(missing["folder"]) + len(missing["file"]))]
+    folders = kept.union(foreign["folder"])
+    others = [path for path in others if not lies_in(path, folders)]
+    loose = [path for path in others if os.path.basename(os.path.dirname(path)) in LOOSE_FOLDERS]
+    for path in loose + [path for path in foreign["cache"] if not lies_in(path, folders)]:
+        delete(path)
+    return ["%s was added to what the image has" % path for path in others if path not in loose]
+
+
+def split_digests(text):
+    # type: (str) -> set
+    """Return the digests of a text in base64."""
+    packed = base64.b64decode(text)
+    return {packed[at : at + DIGEST_BYTES] for at in range(0, len(packed), DIGEST_BYTES)}
+
+
+def lies_in(path, folders):
+    # type: (str, set) -> bool
+    """Return whether a path lies below one of the folders."""
+    while path != "/":
+        path = os.path.dirname(path)
+        if path in folders:
+            return True
+    return False
+
+
+def find_newest(path):
+    # type: (str) -> str
+    """Return a file, or the file of a folder that was changed last."""
+    names = [] if os.path.islink(path) or not os.path.isdir(path) else os.listdir(path)
+    files = [os.path.join(path, name) for name in names if not os.path.isdir(os.path.join(path, name))]
+    return max(files, key=lambda file: os.lstat(file).st_ctime) if files else path
+
+
+def delete(path):
+    # type: (str) -> None
+    """Delete a file, a link, or a folder with all below."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    else:
+        os.remove(path)
+
+
+def restore_home(state):
+    # type: (dict) -> None
+    """Delete what the home folder of the tests' user did not have: packages, configuration and caches of its own."""
+    for name in list_names(HOME):
+        if name not in state["home"]:
+            delete(os.path.join(HOME, name))
+
+
+def restore_head(state):
+    # type: (dict) -> list
+    """Make HEAD name the commit of the image, and return what is wrong with the repository's objects."""
+    git = os.path.join(state["workdir"], ".git")
+    if not os.path.isdir(git):
+        return ["the tree has no repository"]
+    if hash_objects(state["workdir"]) != state["objects"] and not has_sound_objects(git):
+        return ["the repository of the tree has damaged objects"]
+    if read_head(state["workdir"]) != state["head"]:
+        head = os.path.join(git, "HEAD")
+        if os.path.lexists(head):
+            delete(head)
+        with open(head, "w", encoding="ascii") as file:
+            file.write(state["head"] + "\n")
+    return []
+
+
+def has_sound_objects(git):
+    # type: (str) -> bool
+    """Return whether each object of a repository has the content that its name stands for.
+
+    Git reads them through a repository without configuration.
+    """
+    with tempfile.TemporaryDirectory() as clean:
+        for folder in ("refs", "objects/info"):
+            os.makedirs(os.path.join(clean, folder))
+        for name, text in (
+            ("HEAD", "ref: refs/heads/main"),
+            ("config", "[core]\nrepositoryformatversion = 0\nbare = true"),
+            ("objects/info/alternates", os.path.join(git, "objects")),
+        ):
+            with open(os.path.join(clean, name), "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+        env = {"PATH": os.environ["PATH"], "GIT_DIR": clean, "HOME": clean, "GIT_CONFIG_NOSYSTEM": "1"}
+        command = ["git", "fsck", "--full", "--no-dangling"]
+        return subprocess.call(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
+
+
+def list_variables(state):
+    # type: (dict) -> list
+    """Return variables with which programs load foreign code, and give this process the variables of the image."""
+    found = [name for name in os.environ if LOADER_VARIABLES.match(name) and name not in state["env"]]
+    os.environ.clear()
+    os.environ.update(state["env"], HOME="/root")
+    return ["the variable %s is set" % name for name in sorted(found)]
+
+
+# -------------------------------------------------------------------------------------------------------- processes
+
+
+def list_processes():
+    # type: () -> list
+    """Return the processes that were left behind: all but the container's own, and those that wait or copy output."""
+    processes = {pid: found for pid, found in ((pid, read_process(pid)) for pid in list_pids()) if found}
+    own, pid = {1}, os.getpid()
+    while pid in processes and pid not in own:
+        own.add(pid)
+        pid = processes[pid]["parent"]
+    first = processes.get(1, {}).get("start", 0)
+    return [
+        "process %d (%s) is running" % (pid, process["name"])
+        for pid, process in sorted(processes.items())
+        if pid not in own
+        and process["state"] not in "ZX"
+        and not (process["parent"] == 1 and process["start"] - first <= START_SECONDS * os.sysconf("SC_CLK_TCK"))
+        and not is_passive(pid)
+    ]
+
+
+def list_pids():
+    # type: () -> list
+    """Return the ids of all processes."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def read_process(pid):
+    # type: (int) -> object
+    """Return name, state, parent and start (in ticks) of a process; None when it has ended."""
+    try:
+        with open("/proc/%d/stat" % pid, "rb") as file:
+            head, _, tail = os.fsdecode(file.read()).rpartition(")")
+    except OSError:
+        return None
+    fields = tail.split()
+    return {"name": head.partition("(")[2], "state": fields[0], "parent": int(fields[1]), "start": int(fields[19])}
+
+
+def is_passive(pid):
+    # type: (int) -> bool
+    """Return whether a process runs a program that only waits or copies, with no code but that of the system."""
+    try:
+        program = os.readlink("/proc/%d/exe" % pid)
+        with open("/proc/%d/maps" % pid, "rb") as file:
+            mapped = {os.fsdecode(line.split(None, 5)[5].strip()) for line in file if line.count(b"/")}
+    except (OSError, IndexError):
+        return False
+    is_system = all(path.startswith(SYSTEM_FOLDERS) and not path.endswith(" (deleted)") for path in mapped)
+    return is_system and os.path.basename(program) in PASSIVE_PROGRAMS
+
+
+def main(words):
+    # type: (list) -> int
+    """Write the state of a fresh container and return the exit code."""
+    workdir, path = words
+    with open(path, "w", encoding="ascii") as file:
+        json.dump(read_state(workdir), file, sort_keys=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
