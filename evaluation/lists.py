@@ -8,19 +8,16 @@ from dataclasses import dataclass
 
 from evaluation.controls.blind import ASSERTIONS
 from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport, Outcome, OutcomeStatus
-from taskdb.records import FailureKind, TestId
+from taskdb.records import FailureKind, FlakyTest, RunVariant, TestId
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomeLists:
-    """The lists of one candidate, each sorted.
-
-    `flaky` holds (test, its statuses), such as `test-only: failed 3; gold: passed 2, failed 1`.
-    """
+    """The lists of one candidate, each sorted."""
 
     fail_to_pass: tuple[tuple[TestId, FailureKind], ...]
     pass_to_pass: tuple[TestId, ...]
-    flaky: tuple[tuple[TestId, str], ...]
+    flaky: tuple[FlakyTest, ...]
     flaky_fail_to_pass: tuple[TestId, ...]
     """Flaky tests that the first pair of runs put into FAIL_TO_PASS, without those missing from a gold run."""
 
@@ -35,7 +32,11 @@ def make_lists(test_only: Sequence[EvaluationReport], gold: Sequence[EvaluationR
         before = [_classify_status(report, test) for report in test_only]
         after = [_classify_status(report, test) for report in gold]
         if len(set(before)) > 1 or len(set(after)) > 1:
-            flaky.append((test, f"test-only: {_count_statuses(test_only, test)}; gold: {_count_statuses(gold, test)}"))
+            counts = {
+                RunVariant.TEST_ONLY: _count_statuses(test_only, test),
+                RunVariant.GOLD: _count_statuses(gold, test),
+            }
+            flaky.append(FlakyTest(test=test, counts=counts))
             if before[0] == "fails" and after[0] == "passes" and all(test in report.outcomes for report in gold):
                 lost.append(test)
         elif after[0] == "passes" and before[0] == "fails":
@@ -68,7 +69,7 @@ def _classify_status(report: EvaluationReport, test: TestId) -> str:
     return "passes" if outcome.status is OutcomeStatus.PASSED else "neither"
 
 
-def _count_statuses(reports: Sequence[EvaluationReport], test: TestId) -> str:
+def _count_statuses(reports: Sequence[EvaluationReport], test: TestId) -> dict[str, int]:
     outcomes = [report.outcomes.get(test) for report in reports]
     counts = Counter("absent" if outcome is None else outcome.status.value for outcome in outcomes)
-    return ", ".join(f"{status} {number}" for status, number in counts.most_common())
+    return dict(counts.most_common())

@@ -104,7 +104,7 @@ left out. Kinds with another oracle (performance, test-writing, review) are grad
 - `strength`: share of FAIL_TO_PASS tests with a negative control, a copy of the test that every honest solution fails.
 - `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
   sabotaged.
-- `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one run.
+- `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading.
 - `underspecified`, `unfair_tests`: a judge's probabilities that the statement leaves out what the tests require.
 
 ## Use

@@ -86,7 +86,7 @@ SELECT t.seq AS task, d.change, t.id, t.name, t.kind, t.repo, t.language, t.lang
        d.status, t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published, t.environment, t.image,
        d.name AS change_name, d.change_kind, d.candidate, d.verification, d.certificate, t.strength,
        t.control_bound,
-       coalesce(v.n_gold_runs, 0) + coalesce(k.n_gold_runs, 0) AS n_gold_runs,
+       coalesce(k.n_gold_runs, 0) AS n_gold_runs,
        j.underspecified, j.unfair_tests, j.set_aside, t.test_seconds, t.statement_tokens,
        c.n_gold_files AS changed_files, c.gold_lines AS changed_lines, d.name AS family, t.split, '{}' AS difficulty,
        CASE WHEN a.seq IS NULL THEN NULL WHEN a.clean THEN 'clean' ELSE 'findings' END AS audited,
@@ -95,7 +95,6 @@ FROM derivation_listing d
 JOIN change_listing h ON h.change = d.change
 JOIN task t ON t.id = d.task
 JOIN candidate c ON c.id = t.candidate
-LEFT JOIN verification v ON v.id = t.parent
 LEFT JOIN certificate k ON k.id = d.certificate
 LEFT JOIN verdict j ON j.id = h.verdict
 LEFT JOIN audit a ON a.seq = (SELECT max(x.seq) FROM audit x WHERE x.parent = t.id)
@@ -103,17 +102,20 @@ WHERE d.change IN :keys
 """
 """Rows of `task_listing` for some changes, from `derivation_listing`; the bound of flakiness is added in Python."""
 
-_CONFIDENCE_GAP = 0.05
+_Z_SQUARED = 1.96**2
+"""Square of the quantile of a 95 % interval."""
 _BATCH = 1000
 _LISTINGS = (tables.ChangeListingRow, tables.DerivationListingRow, tables.TaskListingRow)
 
 
-def compute_flaky_bound(n_runs: int) -> float | None:
-    """Return the 95 % upper bound of the probability that gold fails in a run; None when no run was seen.
+def compute_flaky_bound(n_gradings: int) -> float | None:
+    """Return an upper bound of the probability that gold fails in a grading; None when no grading was seen.
 
-    `n_runs` passed and none failed: the bound p solves (1 - p) ** n_runs = 0.05.
+    It is the upper end of Wilson's 95 % score interval (Wilson 1927) after `n_gradings` with reward 1 and none without:
+    the gradings of a certificate, which are made when the lists of tests are frozen. Repeats of the verification do not
+    count: only tests that passed in all of them are listed.
     """
-    return round(1 - _CONFIDENCE_GAP ** (1 / n_runs), 6) if n_runs else None
+    return round(_Z_SQUARED / (n_gradings + _Z_SQUARED), 6) if n_gradings else None
 
 
 def refresh(connection: Connection, changes: Collection[int], deltas: Deltas | None = None) -> None:

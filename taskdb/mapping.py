@@ -94,7 +94,7 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Environment: (tables.EnvironmentRow, {"language_version": lambda e: e.plan.language_version}),
     Verification: (
         tables.VerificationRow,
-        {**_COUNTS, "n_flaky": lambda v: len(v.flaky), "n_gold_runs": _count_gold_runs},
+        {**_COUNTS, "n_flaky": lambda v: len(v.list_flaky()), "n_gold_runs": _count_gold_runs},
     ),
     Verdict: (tables.VerdictRow, _VERDICT),
     Task: (tables.TaskRow, _TASK),

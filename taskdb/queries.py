@@ -206,6 +206,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         chain = connection.execute(_CHAIN_OF_TASK, {"parent": task.parent, "candidate": task.candidate}).one()
         tags = _dump_tags(connection, chain)
         verdict = _dump_verdict(connection, chain)
+        verification = _dump_verification(connection, task.parent if chain.environment else None)
     listed = dict(row) if row else _build_superseded_row(task)
     return task, listed | {
         "problem_statement": task.problem_statement,
@@ -224,6 +225,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         "parents": _list_known(task.parent, chain.environment, task.candidate, chain.change),
         "tags": tags,
         "verdict": verdict,
+        "verification": verification,
         "published": _dump_published(task.published),
         "environment": task.environment,
         "other_candidates": list(task.other_candidates),
@@ -533,6 +535,7 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         published = _load_published(connection, chain) if chain else None
         tags = _dump_tags(connection, chain) if chain else None
         verdict = _dump_verdict(connection, chain) if chain else None
+        verification = _dump_verification(connection, chain.verification if chain else None)
         attempts = read_attempts(connection, chain.environment, chain.rejection) if chain else ()
     for event in events:
         event["ok"] = bool(event["ok"])
@@ -546,12 +549,13 @@ def look_up_change(store: Store, word: str) -> tuple[PullRequest, dict[str, Any]
         "published": _dump_published(published),
         "tags": tags,
         "verdict": verdict,
+        "verification": verification,
         "attempts": [one.model_dump(mode="json") for one in attempts],
     }
 
 
 _CHAIN_OF_CHANGE = text(f"""
-    SELECT h.task, h.rejection, h.environment, {_OF_CHANGE}
+    SELECT h.task, h.rejection, h.environment, h.verification, {_OF_CHANGE}
     FROM changes h LEFT JOIN tagging g ON g.id = h.tags
     LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = h.verification)
     WHERE h.pull_request = :id""")  # noqa: S608 - constant columns
@@ -583,6 +587,14 @@ def _dump_verdict(connection: Connection, chain: Any) -> dict[str, Any] | None:
     return read_record(connection, Verdict, chain.verdict, chain.verdict_body).model_dump(
         mode="json", exclude=_CHAIN_FIELDS
     )
+
+
+def _dump_verification(connection: Connection, key: str | None) -> dict[str, Any] | None:
+    """Return what a verification left out, tests with their statuses by kind of run; None for no verification."""
+    if key is None:
+        return None
+    record = load_record(connection, Verification, key)
+    return {"dropped_canaries": record.dropped_canaries, "flaky": dict(record.list_flaky())}
 
 
 def _list_known(*keys: str | None) -> list[str]:

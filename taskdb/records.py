@@ -189,6 +189,21 @@ class TestRun(Part):
     counts: Counts
 
 
+class FlakyTest(Part):
+    """A test excluded because its status varies between runs."""
+
+    test: TestId
+    counts: dict[RunVariant, dict[str, int]]
+    """Kind of run -> status (`passed`, `failed`, `error`, `skipped`, `xfailed`, `absent`) -> number of runs."""
+
+    def describe_counts(self) -> str:
+        """Return the counts as text, such as `test-only: failed 3; gold: passed 2, failed 1`."""
+        return "; ".join(
+            f"{variant.value}: {', '.join(f'{status} {number}' for status, number in counts.items())}"
+            for variant, counts in self.counts.items()
+        )
+
+
 class Verification(Record):
     """Lists of one candidate's tests, how each FAIL_TO_PASS test failed, and which tests were excluded and why."""
 
@@ -198,8 +213,8 @@ class Verification(Record):
     name: str
     FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
     PASS_TO_PASS: tuple[TestId, ...]
-    flaky: tuple[tuple[TestId, str], ...]
-    """Tests excluded because their status varies between runs, each with its statuses: `gold: passed 2, failed 1`."""
+    flaky: tuple[tuple[TestId, str], ...] = ()
+    """Of earlier versions, where it was part of the identity; empty since. `list_flaky` reads both fields."""
     controls: tuple[TestId, ...]
     """FAIL_TO_PASS tests of which the gold patch was seen to fail a sabotaged form."""
     eval_files: tuple[str, ...]
@@ -218,6 +233,12 @@ class Verification(Record):
     """Probability of passing for a submission that cannot distinguish real from sabotaged tests."""
     evaluations: Annotated[int, LATER] = 1
     """Runs of the tests that one grading takes."""
+    flaky_tests: Annotated[tuple[FlakyTest, ...], MEASURED] = ()
+    """Excluded tests with their counts, sorted; measured, as names and counts may differ between two verifications."""
+
+    def list_flaky(self) -> list[tuple[TestId, str]]:
+        """Return the tests excluded as flaky, each with its statuses as text."""
+        return [*self.flaky, *((one.test, one.describe_counts()) for one in self.flaky_tests)]
 
 
 class ListDifference(Part):

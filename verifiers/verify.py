@@ -185,7 +185,7 @@ class CandidateVerifier:
             name=self.candidate.name,
             FAIL_TO_PASS=lists.fail_to_pass,
             PASS_TO_PASS=lists.pass_to_pass,
-            flaky=lists.flaky,
+            flaky_tests=lists.flaky,
             eval_files=self.eval_files,
             eval_script=self.services.artifacts.put_text(self.evaluator.script),
             **controls.make_fields(self.services.artifacts),
@@ -237,9 +237,8 @@ class CandidateVerifier:
         lists, gold_run = self.compute_lists(), self.gold_runs[-1]
         if lists and lists.flaky_fail_to_pass:
             test = lists.flaky_fail_to_pass[0]
-            return VerificationFailure(
-                reason=Reason.FLAKY, detail=f"{test}: {dict(lists.flaky)[test]}", log=gold_run.record.log
-            )
+            counts = next(one for one in lists.flaky if one.test == test).describe_counts()
+            return VerificationFailure(reason=Reason.FLAKY, detail=f"{test}: {counts}", log=gold_run.record.log)
         failing = [
             test
             for test, outcome in gold_run.report.outcomes.items()

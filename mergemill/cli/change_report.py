@@ -24,7 +24,8 @@ def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversati
     """
     name = report["name"]
     output.print_text(f"{name} of {report['source']}: {_format_position(report['events'])}\n")
-    output.print_text(f"kinds: {format_tags(report['tags'])}\nstatement: {format_verdict(report['verdict'])}\n")
+    output.print_text(f"kinds: {format_tags(report['tags'])}\nstatement: {format_verdict(report['verdict'])}")
+    output.print_text(f"verification: {format_verification(report['verification'])}\n")
     events = [
         {"kind": ""} | event | {"verdict": "ok" if event["ok"] else event["reason"]} for event in report["events"]
     ]
@@ -78,6 +79,16 @@ def format_verdict(verdict: dict[str, Any] | None) -> str:
     opinions = f"{len(verdict['opinions'])} opinions" if verdict["opinions"] else ""
     findings = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]]
     return "; ".join(part for part in (probabilities, set_aside, opinions, *findings) if part)
+
+
+def format_verification(verification: dict[str, Any] | None) -> str:
+    """Return which tests a verification left out, and whether its evaluation script has canaries."""
+    if verification is None:
+        return "none"
+    no_canaries = "no canaries, as the test runner does not collect or report added test files"
+    canaries = no_canaries if verification["dropped_canaries"] else "with canaries"
+    flaky = [f"{test} ({counts})" for test, counts in verification["flaky"].items()]
+    return f"{canaries}; flaky tests left out: {_shorten(flaky)}"
 
 
 def _format_position(events: list[dict[str, Any]]) -> str:

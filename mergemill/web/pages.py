@@ -196,7 +196,7 @@ _FACTS: Sequence[tuple[str, str, str]] = (
         "Forger passes",
         "Probability of passing for a submission that guesses which tests are sabotaged",
     ),
-    ("flaky_bound", "Gold fails", "95 % upper bound on the probability that the gold patch fails in a run"),
+    ("flaky_bound", "Gold fails", "95 % upper bound on the probability that the gold patch fails in a grading"),
     ("underspecified", "Underspecified", "Probability that the statement leaves open what to do"),
     ("unfair_tests", "Unfair tests", "Probability that the tests reject correct solutions"),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from evaluation.lists import make_lists
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from taskdb.published import compare_lists
-from taskdb.records import FailureKind, PublishedLists
+from taskdb.records import FailureKind, FlakyTest, PublishedLists, RunVariant
 
 
 def report(uncollected: dict[str, str] | None = None, **outcomes: str) -> EvaluationReport:
@@ -44,7 +44,9 @@ def test_a_file_that_could_not_be_collected_differs_from_an_absent_test() -> Non
 def test_a_flaky_test_is_excluded_with_its_counts() -> None:
     once, twice = report(a="failed", b="passed"), report(a="passed", b="passed")
     lists = make_lists([once, once, once], [twice, once, twice])
-    assert lists.flaky == (("t.py::a", "test-only: failed 3; gold: passed 2, failed 1"),)
+    counts = {RunVariant.TEST_ONLY: {"failed": 3}, RunVariant.GOLD: {"passed": 2, "failed": 1}}
+    assert lists.flaky == (FlakyTest(test="t.py::a", counts=counts),)
+    assert lists.flaky[0].describe_counts() == "test-only: failed 3; gold: passed 2, failed 1"
     assert lists.flaky_fail_to_pass == ("t.py::a",)
     assert lists.fail_to_pass == ()
 
@@ -53,7 +55,7 @@ def test_a_test_whose_name_varies_is_no_flaky_fail_to_pass() -> None:
     lists = make_lists(
         [report(b="passed"), report(b="passed")], [report(b="passed", at_12="passed"), report(b="passed")]
     )
-    assert [test for test, _ in lists.flaky] == ["t.py::at_12"]
+    assert [one.test for one in lists.flaky] == ["t.py::at_12"]
     assert lists.flaky_fail_to_pass == ()
 
 

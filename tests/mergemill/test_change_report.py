@@ -53,6 +53,7 @@ def test_the_report_shows_the_position_of_each_kind(
         "published": None,
         "tags": None,
         "verdict": None,
+        "verification": None,
         "attempts": [],
     }
     print_change_report(report, has_log=False)
@@ -69,6 +70,7 @@ def test_a_published_list_of_hundreds_of_tests_is_cut(capsys: pytest.CaptureFixt
         "events": [],
         "tags": None,
         "verdict": None,
+        "verification": None,
         "attempts": [],
         "tasks": [],
         "published": {"verdict": "subset", "fail_to_pass": {"missing": ["a"], "extra": []}, "pass_to_pass": lists},
@@ -78,6 +80,28 @@ def test_a_published_list_of_hundreds_of_tests_is_cut(capsys: pytest.CaptureFixt
     assert lines["fail_to_pass missing"].endswith("  a")
     assert lines["fail_to_pass extra"].endswith("  -")
     assert f"test_{SHOWN_TESTS - 1} and {300 - SHOWN_TESTS} more (--json lists all)" in lines["pass_to_pass missing"]
+
+
+@pytest.mark.parametrize(
+    ("verification", "text"),
+    [
+        (None, "none"),
+        ({"dropped_canaries": False, "flaky": {}}, "with canaries; flaky tests left out: -"),
+        (
+            {"dropped_canaries": True, "flaky": {}},
+            "no canaries, as the test runner does not collect or report added test files",
+        ),
+        ({"dropped_canaries": True, "flaky": {"t::a": "gold: passed 2, failed 1"}}, "t::a (gold: passed 2, failed 1)"),
+    ],
+)
+def test_what_a_verification_left_out_is_shown(
+    verification: dict[str, Any] | None, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = {"name": "ada__greet-1", "source": "git:greet", "events": [], "tasks": [], "attempts": []}
+    report |= dict.fromkeys(("tags", "verdict", "published")) | {"verification": verification}
+    print_change_report(report, has_log=False)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("verification: ")]
+    assert text in line
 
 
 def test_text_of_a_repository_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,6 +80,7 @@ def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
         " source parents published"
     )
     assert set(wanted.split()) <= set(shown)
+    assert shown["verification"] == {"dropped_canaries": False, "flaky": {}}
     assert (shown["patch"], shown["certified"]) == ("gold\n", True)
 
 
@@ -89,7 +90,9 @@ def test_commands_print_tables_without_json(folder: Path) -> None:
     assert "certified" in listed
     assert "--- patch\ngold\n" in run_mergemill("tasks", "show", "ada__greet-1.bugfix", cwd=folder).stdout
     assert "verify" in run_mergemill("funnel", cwd=folder).stdout
-    assert "certify" in run_mergemill("why", "ada__greet-1", cwd=folder).stdout
+    why = run_mergemill("why", "ada__greet-1", cwd=folder).stdout
+    assert "certify" in why
+    assert "verification: with canaries; flaky tests left out: -" in why
     assert "status" in run_mergemill("tasks", "stats", cwd=folder).stdout
     assert "ada__greet-2" in run_mergemill("sql", "SELECT * FROM changes", cwd=folder).stdout
 

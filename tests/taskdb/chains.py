@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from taskdb.chains import StageResult
-from taskdb.records import Stage, Task
+from taskdb.records import Stage, Task, TestRun
 from taskdb.store import Store
 from tests import records
 
@@ -16,13 +16,19 @@ def make_url(folder: Path) -> str:
 
 
 def add_chain(
-    store: Store, number: int = 1, *, source: str = "git:greet", to: Stage = Stage.CERTIFY, **candidate_fields: Any
+    store: Store,
+    number: int = 1,
+    *,
+    source: str = "git:greet",
+    to: Stage = Stage.CERTIFY,
+    runs: tuple[TestRun, ...] = (),
+    **candidate_fields: Any,
 ) -> Task:
     """Add a change with its records up to a stage and return its task."""
     pull = records.make_pull_request(number, source=source)
     candidate = records.make_candidate(pull, **candidate_fields)
     environment = records.make_environment(candidate)
-    verification = records.make_verification(environment)
+    verification = records.make_verification(environment, runs=runs)
     verdict = records.make_verdict(verification)
     task = records.make_task(verification, candidate)
     store.add_mined_changes((pull, candidate, 0.1))

@@ -7,6 +7,8 @@ from typing import Annotated
 import pytest
 
 from taskdb.base import LATER, MEASURED, Part, Record
+from taskdb.records import FlakyTest, RunVariant, Verification
+from tests import records
 
 OLD_ID = "8d847aa65f104f8599c2762554185f1c4e18649b2c10d69fa069425b8ae2a2ed"
 """Id of the first parcel below, before it and its parts had the fields marked `LATER`."""
@@ -53,3 +55,19 @@ def test_defaults_of_later_fields_keep_the_id() -> None:
 def test_other_values_of_later_fields_identify(parcel: Parcel) -> None:
     assert parcel.id != OLD_ID
     assert Parcel.model_validate_json(parcel.model_dump_json()).id == parcel.id
+
+
+def test_flaky_tests_do_not_identify_a_verification() -> None:
+    candidate = records.make_candidate(records.make_pull_request(1))
+    environment = records.make_environment(candidate)
+    calm = records.make_verification(environment)
+    flaky = FlakyTest(test="t.py::at_12:30:05", counts={RunVariant.GOLD: {"passed": 2, "absent": 1}})
+    varied = records.make_verification(environment, flaky_tests=(flaky,))
+    assert Verification.model_validate_json(varied.model_dump_json()).flaky_tests == (flaky,)
+    assert varied.id == calm.id
+    earlier = records.make_verification(environment, flaky=(("t.py::a", "gold: passed 2, failed 1"),))
+    assert earlier.id != calm.id
+    assert [one.list_flaky() for one in (earlier, varied)] == [
+        [("t.py::a", "gold: passed 2, failed 1")],
+        [("t.py::at_12:30:05", "gold: passed 2, absent 1")],
+    ]

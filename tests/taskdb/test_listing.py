@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy.stats import binomtest
 from sqlalchemy.event import listen, remove
 
 from core.errors import InputError
@@ -22,7 +23,7 @@ from taskdb.columns import TASK_COLUMNS
 from taskdb.histograms import count_bins
 from taskdb.mapping import get_table
 from taskdb.queries import TaskFilters
-from taskdb.records import Candidate, Kind, PullRequest, Record, RunVariant, Stage, Task, TestRun
+from taskdb.records import Candidate, Counts, Kind, PullRequest, Record, RunVariant, Stage, Task, TestRun
 from taskdb.selection import Range
 from taskdb.store import Store
 from taskdb.tags import ChangeKind
@@ -33,6 +34,19 @@ from tests.taskdb.chains import add_chain, make_url
 
 LISTINGS = (tables.ChangeListingRow, tables.DerivationListingRow, tables.TaskListingRow)
 KINDS = (Kind.BUGFIX, Kind.FEATURE, Kind.TEST_WRITING, Kind.INJECTED, Kind.REVIEW)
+GOLD_RUN = TestRun(
+    variant=RunVariant.GOLD,
+    seed=0,
+    script="s",
+    image_digest="d",
+    report="r",
+    log="l",
+    exit_code=0,
+    killed_by=None,
+    seconds=1,
+    test_seconds=1,
+    counts=Counts(passed=3),
+)
 
 
 def read_listings(store: Store) -> dict[str, list[tuple[Any, ...]]]:
@@ -97,20 +111,7 @@ class RandomWriter:
 
     def verify(self) -> None:
         if environment := self.pick(type(records.make_environment(records.make_candidate(PULL)))):
-            run = TestRun(
-                variant=RunVariant.GOLD,
-                seed=0,
-                script="s",
-                image_digest="d",
-                report="r",
-                log="l",
-                exit_code=0,
-                killed_by=None,
-                seconds=1,
-                test_seconds=1,
-                counts=environment.counts,
-            )
-            runs = (run,) * self.random.randrange(3)
+            runs = (GOLD_RUN,) * self.random.randrange(3)
             candidate = environment.parent
             self.add(records.make_verification(environment, candidate=candidate, runs=runs, repeats=len(runs)))
 
@@ -234,12 +235,24 @@ def test_a_task_is_listed_with_the_facts_of_its_chain(db: str) -> None:
         (row,) = queries.list_tasks(store, TaskFilters(), columns=TASK_COLUMNS)
         assert tuple(row) == TASK_COLUMNS
         assert (row["underspecified"], row["unfair_tests"], row["set_aside"]) == (0.3, 0.4, None)
-        assert row["flaky_bound"] == pytest.approx(1 - 0.05 ** (1 / 3), abs=1e-6)  # three gold runs of the certificate
+        assert row["flaky_bound"] == pytest.approx(0.5615, abs=1e-4)  # three gradings of the certificate
         assert (row["strength"], row["control_bound"], row["audited"]) == (0.0, None, None)
         assert (row["changed_files"], row["changed_lines"], row["family"]) == (1, 4, "ada__greet-1")
         assert (row["statement_tokens"], row["difficulty"], row["split"]) == (7, "{}", "train")
         store.add(Audit(parent=task.id, name=task.name, clean=False, at="2024-05-01T00:00:00+00:00"))
         assert queries.list_tasks(store, TaskFilters(), columns=["audited"]) == [{"audited": "findings"}]
+
+
+def test_the_flaky_bound_is_wilsons_for_gradings_with_frozen_lists(db: str) -> None:
+    for n_gradings in (1, 3, 10):
+        interval = binomtest(0, n_gradings).proportion_ci(0.95, method="wilson")
+        assert listing.compute_flaky_bound(n_gradings) == pytest.approx(interval.high, abs=1e-4)
+    with Store.open(db) as store:
+        derived = add_chain(store, 1, to=Stage.DERIVE, runs=(GOLD_RUN,) * 3)
+        certified = add_chain(store, 2, runs=(GOLD_RUN,) * 3)
+        rows = queries.list_tasks(store, TaskFilters(), columns=["id", "flaky_bound"])
+        bounds = {row["id"]: row["flaky_bound"] for row in rows}
+        assert bounds == {derived.id: None, certified.id: pytest.approx(0.5615, abs=1e-4)}
 
 
 def test_pages_follow_each_other(db: str) -> None:

@@ -241,7 +241,17 @@ def test_why_shows_a_rejected_change_with_its_test_lists(db: str) -> None:
         done = StageResult(stage=Stage.VERIFY, result=rejection, source="git:greet", name="ada__greet-1", seconds=2.5)
         store.add_stage_results(done)
         _, story = queries.look_up_change(store, "ada__greet-1")
-    assert set(story) == {"name", "source", "events", "attempts", "tasks", "published", "tags", "verdict"}
+    assert set(story) == {
+        "name",
+        "source",
+        "events",
+        "attempts",
+        "tasks",
+        "published",
+        "tags",
+        "verdict",
+        "verification",
+    }
     assert [(e["stage"], e["ok"], e["reason"]) for e in story["events"]] == [
         ("mine", True, None),
         ("build", True, None),

@@ -81,7 +81,9 @@ def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) 
     with_flaky = repo.commit("A flaky test", {"tests/test_flaky.py": FLAKY_TEST})
     verification = verify(make_lineage(repo, services, base, with_flaky), services)
     assert isinstance(verification, Verification), verification
-    assert [test for test, _ in verification.flaky] == ["tests/test_flaky.py::test_sometimes"]
+    (excluded,) = verification.flaky_tests
+    assert excluded.test == "tests/test_flaky.py::test_sometimes"
+    assert excluded.counts == {RunVariant.TEST_ONLY: {"passed": 3}, RunVariant.GOLD: {"passed": 2, "failed": 1}}
     repo.git("checkout", "-q", "-b", "alone", base)
     flaky = FLAKY_TEST.replace('"1" or not shop.total([1])', '"1" and shop.total([1])')
     alone = repo.commit("Only flaky", {"shop/__init__.py": SHOP_RIGHT, "tests/test_flaky.py": flaky})
