@@ -78,8 +78,12 @@ def require_bundle(folder: Path) -> dict[str, Any]:
     return content
 
 
-def read_records(folder: Path) -> Iterator[Record]:
+def read_records(folder: Path, *, need_parents: bool = True) -> Iterator[Record]:
     """Yield the records of a bundle, parents first, each with the id that its content gives.
+
+    Args:
+        folder: of the bundle.
+        need_parents: whether every record's parents must be there; a bundle that is only graded has tasks alone.
 
     Raises:
         InputError: a line is no record, has another id, is there twice, or names a parent that is not before it.
@@ -91,7 +95,9 @@ def read_records(folder: Path) -> Iterator[Record]:
             number += 1
             try:
                 record = _parse_record(line)
-                _check_links(record, seen)
+                if need_parents:
+                    _check_parents(record, seen)
+                _check_words(record, seen)
             except (ValueError, RecursionError, InputError) as error:
                 problem = str(error) if isinstance(error, InputError) else "it is not a record"
                 raise InputError(f"{folder / RECORDS_FILE}:{number}: {problem}") from error
@@ -116,13 +122,17 @@ def _parse_record(line: bytes) -> Record:
     return record
 
 
-def _check_links(record: Record, seen: set[str]) -> None:
-    """Raise InputError for an unusable name or reference; `seen`: ids of the records before it."""
-    if record.id in seen:
-        raise InputError(f"{record.id[:12]} is there twice")
+def _check_parents(record: Record, seen: set[str]) -> None:
+    """Raise InputError for a parent that is not among the ids of the records before it."""
     parents = [getattr(record, name) for name in ("parent", "candidate") if hasattr(record, name)]
     if missing := [parent for parent in parents if parent not in seen]:
         raise InputError(f"its parent {str(missing[0])[:12]!r} is not before it")
+
+
+def _check_words(record: Record, seen: set[str]) -> None:
+    """Raise InputError for an unusable id, name or commit; `seen`: ids of the records before it."""
+    if record.id in seen:
+        raise InputError(f"{record.id[:12]} is there twice")
     for name in ("name", "repo", "source", "language", "version", "license"):
         value = getattr(record, name, "")
         if isinstance(value, str) and (_CONTROL.search(value) or len(value) > 1000):
@@ -209,7 +219,7 @@ def unpack_content(folder: Path, artifacts: Artifacts, clones: CloneStore) -> No
         for repository, row in packs:
             for commit in row["commits"]:
                 clones.trees.keep(row["repo"], commit, repository)
-    for record in read_records(folder):
+    for record in read_records(folder, need_parents=False):
         if isinstance(record, PullRequest | Candidate | Task):
             for digest in list_artifacts(record):
                 path = folder / make_artifact_path(digest)
@@ -226,8 +236,9 @@ def read_bundle(folder: Path) -> Iterator[BundledTask]:
     content = require_bundle(folder)
     if has_records(folder):
         rows = {row["id"]: row for row in content["tasks"]}
-        digests = {one.parent: one.image_digest for one in read_records(folder) if isinstance(one, Certificate)}
-        for record in read_records(folder):
+        records = read_records(folder, need_parents=False)
+        digests = {one.parent: one.image_digest for one in records if isinstance(one, Certificate)}
+        for record in read_records(folder, need_parents=False):
             if isinstance(record, Task) and record.id in rows:
                 yield BundledTask(
                     task=record,

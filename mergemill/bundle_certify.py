@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import verifiers
 from exporters.bundle_reader import read_bundle
 from mergemill.bundle_contents import fetch_image, open_bundle, require_sound_bundle
 from mergemill.services import make_services
-from verifiers.certify import GOLD_RUNS
-from verifiers.probes import NO_OP
+from verifiers.certify import describe_machine, iterate_gradings
 
 if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
     from exporters.bundle_reader import BundledTask
     from taskdb.records import Task
-
-_GOLD = "gold"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +30,10 @@ class BundleCertificate:
     exploits: dict[str, float | None] = field(default_factory=dict)
     """Name of a probe -> value of its submission, which must be 0."""
     conditions: list[str] = field(default_factory=list)
-    """What differed from the runs that certified the task, and the limits of these runs."""
+    """Conditions of each grading of gold, the limits of the runs, and whether the image is the certified one."""
     machine: dict[str, Any]
+    evaluations: int = 0
+    """Runs of the tests that the gradings took."""
     problems: list[str] = field(default_factory=list)
     """Why the task is not certified; empty if it is."""
 
@@ -47,7 +43,7 @@ def certify_bundle(folder: Path, settings: Settings, only: Sequence[str] = ()) -
 
     Args:
         folder: of the bundle.
-        settings: engine and limits.
+        settings: engine, limits and number of gradings.
         only: names of tasks; empty for all.
 
     Raises:
@@ -70,28 +66,22 @@ def _certify_task(bundled: BundledTask, folder: Path, services: Services, machin
     if not fetch_image(bundled, folder, services):
         problem = f"the image {task.image} is neither in the engine nor in the bundle, nor in a registry that it names"
         return BundleCertificate(task=task.name, id=task.id, machine=machine, problems=[problem])
-    submission = verifiers.select_reward(task).make_gold(task, services)
-    gold = [verifiers.grade(task, services, submission).value for _ in range(GOLD_RUNS)]
-    noop = verifiers.grade(task, services, b"").value
-    inspection = verifiers.inspect(task, services, bundled.read_files())
-    exploits = {probe.name: probe.value for probe in inspection.probes if probe.name not in (_GOLD, NO_OP.name)}
-    problems = [f"gold scored {value}" for value in gold if value != 1.0]
-    problems += [f"an empty submission scored {noop}"] if noop != 0.0 else []
-    problems += [f"{name} scored {value}" for name, value in exploits.items() if value != 0.0]
+    *_, gradings = iterate_gradings(task, services, bundled.read_files())
     return BundleCertificate(
         task=task.name,
         id=task.id,
-        gold=gold,
-        noop=noop,
-        exploits=exploits,
-        conditions=describe_conditions(task, services),
+        gold=gradings.gold,
+        noop=gradings.noop,
+        exploits=gradings.exploits,
+        conditions=[*gradings.conditions, *describe_limits(task, services)],
         machine=machine,
-        problems=problems,
+        evaluations=gradings.evaluations,
+        problems=[problem.detail for problem in gradings.problems],
     )
 
 
-def describe_conditions(task: Task, services: Services) -> list[str]:
-    """Return the conditions of the gradings, one line each."""
+def describe_limits(task: Task, services: Services) -> list[str]:
+    """Return the limits of every run and the origin of the image, one line each."""
     limits = services.test_limits()
     lines = [
         f"{limits.cpus} cpus, {limits.memory_mb} MB of memory, {limits.seconds:.0f} s for one run",
@@ -104,16 +94,3 @@ def describe_conditions(task: Task, services: Services) -> list[str]:
             "the image that was verified" if same else f"image {image.digest}, verified was {task.image_digest}"
         )
     return lines
-
-
-def describe_machine(services: Services) -> dict[str, Any]:
-    """Return what the gradings ran on."""
-    engine = services.images.get_engine_info()
-    return {
-        "architecture": platform.machine(),
-        "cpus": os.cpu_count(),
-        "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
-        "kernel": platform.release(),
-        "engine": engine.version,
-        "storage_driver": engine.storage_driver,
-    }

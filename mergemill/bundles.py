@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,14 @@ def export_splits(
             if not store.is_read_only:  # an archive is exported and stays as it is
                 store.add(result.bundle)
             yield result
+
+
+def count_without_controls(filters: TaskFilters, settings: Settings) -> int:
+    """Return the number of tasks that resolved filters leave out because they have no controls."""
+    if not filters.controlled:
+        return 0
+    with Store.open(settings.db, create=False) as store:
+        return queries.count_tasks(store, replace(filters, controlled=False)) - queries.count_tasks(store, filters)
 
 
 class ItemReader:

@@ -84,8 +84,9 @@ class PipelineStep:
 def list_steps() -> tuple[PipelineStep, ...]:
     """Return the stages after the miner, in order."""
     from builders.build import build  # noqa: PLC0415 - queries need none of them
+    from mergemill.certification import certify  # noqa: PLC0415
     from mergemill.kinds import derive  # noqa: PLC0415
-    from verifiers import certify, verify  # noqa: PLC0415
+    from verifiers import verify  # noqa: PLC0415
     from verifiers.judge import judge  # noqa: PLC0415
 
     return (

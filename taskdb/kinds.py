@@ -30,6 +30,18 @@ class Requirement(StrEnum):
     """A rejection by build or verify: there is no usable environment."""
 
 
+LIST_KINDS = (
+    Kind.BUGFIX,
+    Kind.FEATURE,
+    Kind.INJECTED,
+    Kind.COMBINED,
+    Kind.TERSE,
+    Kind.USER_STORY,
+    Kind.TRACEBACK,
+)
+"""Kinds whose reward lists of tests alone decide, so that their tests need negative controls."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Prerequisites:
     """What a change must have for a kind of task."""

@@ -381,6 +381,14 @@ class Certificate(Record):
     noop: float
     image_digest: Annotated[str, MEASURED]
     seconds: Seconds
+    conditions: Annotated[tuple[str, ...], LATER] = ()
+    """Conditions of each grading of gold, one line each."""
+    exploits: Annotated[dict[str, float | None], LATER] = Field(default_factory=dict)
+    """Name of a submission that must earn 0 -> its value; what only controls expose may earn 1 where there are none."""
+    machine: Annotated[dict[str, Any], MEASURED] = Field(default_factory=dict)
+    """Where it was certified: architecture, CPUs, memory, kernel, engine; empty for tasks without an image."""
+    evaluations: Annotated[int, MEASURED] = 0
+    """Runs of the tests that the certificate took."""
 
 
 class Bundle(Record):

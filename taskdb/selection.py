@@ -33,6 +33,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from core.errors import UsageError
 from taskdb.columns import TASK_COLUMNS, TaskColumns, build_clause
+from taskdb.kinds import LIST_KINDS
 from taskdb.records import Kind
 from taskdb.tags import ChangeKind
 
@@ -172,6 +173,8 @@ class TaskFilters:
     control_bound: Range | None = None
     flaky_bound: Range | None = None
     difficulty: PassRate | None = None
+    controlled: bool = False
+    """Whether tasks of `LIST_KINDS` must have controls."""
     where: str | None = None
     ids: Words | None = None
     """Full ids."""
@@ -233,6 +236,8 @@ class TaskFilters:
             conditions += _match_dates(columns["created_at"], self.created)
         if self.difficulty is not None:
             conditions.append(_match_pass_rate(columns["difficulty"], self.difficulty))
+        if self.controlled:
+            conditions.append(or_(columns["kind"].not_in(LIST_KINDS), columns["control_bound"] < 1))
         if self.where is not None:
             conditions.append(_compile_where(self.where, columns))
         if self.ids is not None:

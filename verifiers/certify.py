@@ -1,21 +1,32 @@
-"""Certify tasks with their own image and oracle: reward 1 for gold in every grading, 0 for an empty submission.
+"""Certify tasks with their own image and oracle: reward 1 for gold in every grading, 0 for all that must earn 0.
 
 The gradings are made when the lists of tests and the controls are frozen, each in fresh containers. No run from which
-the lists were chosen counts.
+the lists were chosen counts. Where lists of tests decide the reward, the conditions of the gold gradings differ, and
+the audit's quick exploits are graded as well.
 """
 
 from __future__ import annotations
 
+import os
+import platform
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from backends.services import Services
 from taskdb.lineage import Lineage
-from taskdb.records import Certificate, Rejection, Stage, Task
-from verifiers.rewards import grade, select_reward
+from taskdb.records import Certificate, Rejection, Score, Stage, Task
+from verifiers import grade as tests
+from verifiers.base_tree import TreeFiles
+from verifiers.conditions import AS_VERIFIED, vary_conditions
+from verifiers.inspection import grade_probes
+from verifiers.probes import NO_OP, PROBES
+from verifiers.rewards import REWARDS, TESTS, grade, select_reward
 
-GOLD_RUNS = 3
+MAX_BOUND = 0.001
+"""Probability of success above which a submission that forges results may earn 1: the task's record states it."""
 
 
 class Reason(StrEnum):
@@ -23,24 +34,77 @@ class Reason(StrEnum):
 
     GOLD_FAILS = "gold-fails"
     NOOP_PASSES = "noop-passes"
+    EXPLOIT_PASSES = "exploit-passes"
+    """A submission that does not solve the task earns more than 0."""
     NO_IMAGE = "no-image"
     NOT_SCORED = "not-scored"
     SIMULATED = "simulated"
     """No test was run; a model simulated the results."""
 
 
-@dataclass(frozen=True)
-class _CertificationScores:
-    gold: tuple[float, ...]
-    noop: float
+@dataclass(frozen=True, kw_only=True)
+class CertificationProblem:
+    """Why a task cannot be certified; `detail` is one line for people."""
+
+    reason: Reason
+    detail: str
 
 
-def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
+@dataclass(kw_only=True)
+class CertificationGradings:
+    """Gradings of one task so far. A value is None where it could not be scored."""
+
+    gold: list[float | None] = field(default_factory=list)
+    noop: float | None = None
+    exploits: dict[str, float | None] = field(default_factory=dict)
+    """Name of a submission that must earn 0 -> its value."""
+    conditions: list[str] = field(default_factory=list)
+    """Conditions of each grading of gold, one line each."""
+    evaluations: int = 0
+    """Runs of the tests so far."""
+    problems: list[CertificationProblem] = field(default_factory=list)
+    """Why the task is not certified; empty if it is."""
+
+    def add_gold(self, score: Score, conditions: str) -> None:
+        """Add a grading of the gold submission, which must earn 1."""
+        self.gold.append(score.value)
+        self.conditions.append(conditions)
+        self._count(score, "the gold submission")
+        if score.value is not None and score.value < 1.0:
+            values = ", ".join("no score" if value is None else str(value) for value in self.gold)
+            detail = f"the gold submission scored {values}, at last with {conditions}: {score.explanation}"
+            self.problems.append(CertificationProblem(reason=Reason.GOLD_FAILS, detail=detail))
+
+    def add_noop(self, score: Score) -> None:
+        """Add the grading of the empty submission, which must earn 0."""
+        self.noop = score.value
+        self._count(score, "an empty submission")
+        if score.value is not None and score.value > 0.0:
+            detail = f"an empty submission scored {score.value}"
+            self.problems.append(CertificationProblem(reason=Reason.NOOP_PASSES, detail=detail))
+
+    def add_exploit(self, name: str, score: Score, *, may_pass: bool) -> None:
+        """Add the grading of a submission that must earn 0, unless the task's record states that it may pass."""
+        self.exploits[name] = score.value
+        self._count(score, name)
+        if score.value and not may_pass:
+            detail = f"the exploit {name} scored {score.value}: {score.explanation}"
+            self.problems.append(CertificationProblem(reason=Reason.EXPLOIT_PASSES, detail=detail))
+
+    def _count(self, score: Score, submission: str) -> None:
+        self.evaluations += score.evaluations
+        if score.value is None:
+            detail = score.infrastructure_error or f"{submission} has no score"
+            self.problems.append(CertificationProblem(reason=Reason.NOT_SCORED, detail=detail))
+
+
+def certify(lineage: Lineage, services: Services, files: TreeFiles | None = None) -> Certificate | Rejection:
     """Certify a task.
 
     Args:
         lineage: the task.
-        services: sandbox, artifacts and settings.
+        services: sandbox, artifacts and settings; clones if `files` is not given.
+        files: the base tree, from which exploits are made; read from the clone of the task's source by default.
 
     Raises:
         Transient: the engine failed.
@@ -54,35 +118,59 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
         if image is None:
             return _reject(task, Reason.NO_IMAGE, f"image {task.image} does not exist", started)
         digest = image.digest
-    proof = _collect_scores(task, services)
-    if isinstance(proof, str):
-        return _reject(task, Reason.NOT_SCORED, proof, started)
-    if min(proof.gold) < 1.0:
-        return _reject(task, Reason.GOLD_FAILS, f"the gold submission scored {list(proof.gold)}", started)
-    if proof.noop > 0.0:
-        return _reject(task, Reason.NOOP_PASSES, f"an empty submission scored {proof.noop}", started)
+    for gradings in iterate_gradings(task, services, files):
+        if gradings.problems:
+            problem = gradings.problems[0]
+            return _reject(task, problem.reason, problem.detail, started)
     return Certificate(
         parent=task.id,
         name=task.name,
-        gold=proof.gold,
-        noop=proof.noop,
+        gold=tuple(value for value in gradings.gold if value is not None),
+        noop=gradings.noop or 0.0,
         image_digest=digest,
+        conditions=tuple(gradings.conditions),
+        exploits=gradings.exploits,
+        machine=describe_machine(services) if task.image else {},
+        evaluations=gradings.evaluations,
         seconds=time.perf_counter() - started,
     )
 
 
-def _collect_scores(task: Task, services: Services) -> _CertificationScores | str:
-    """Return the scores of fresh gradings, or the reason one has no score; the first that decides is the last."""
-    submissions = [select_reward(task).make_gold(task, services)] * GOLD_RUNS + [b""]
-    values = []
-    for submission in submissions:
-        scored = grade(task, services, submission)
-        if scored.value is None:
-            return scored.infrastructure_error or f"no score from {task.image}"
-        values.append(scored.value)
-        if submission and scored.value < 1.0:
-            return _CertificationScores(tuple(values), 0.0)
-    return _CertificationScores(tuple(values[:-1]), values[-1])
+def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = None) -> Iterator[CertificationGradings]:
+    """Make the gradings of a certificate; yield all so far, the same object, after each.
+
+    Args and errors as in `certify`.
+    """
+    gradings = CertificationGradings()
+    reward, settings = select_reward(task), services.settings
+    is_by_lists = reward is REWARDS[TESTS]
+    gold = reward.make_gold(task, services)
+    varied = vary_conditions(settings.certify_runs) if is_by_lists else [AS_VERIFIED] * settings.certify_runs
+    for conditions in varied:
+        score = tests.grade(task, services, gold, conditions) if is_by_lists else grade(task, services, gold)
+        gradings.add_gold(score, conditions.describe(settings.cpus) if task.image else "no container")
+        yield gradings
+    gradings.add_noop(grade(task, services, b""))
+    yield gradings
+    if is_by_lists and settings.certify_exploits == "quick":
+        is_bound = task.control_bound is not None and task.control_bound <= MAX_BOUND
+        exploits = [probe for probe in PROBES if probe is not NO_OP]
+        for probe, score in grade_probes(task, services, files, exploits):
+            gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and not is_bound)
+            yield gradings
+
+
+def describe_machine(services: Services) -> dict[str, Any]:
+    """Return what gradings run on: architecture, CPUs, memory in megabytes, kernel, engine and its storage driver."""
+    engine = services.images.get_engine_info()
+    return {
+        "architecture": platform.machine(),
+        "cpus": os.cpu_count(),
+        "memory_mb": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") >> 20,
+        "kernel": platform.release(),
+        "engine": engine.version,
+        "storage_driver": engine.storage_driver,
+    }
 
 
 def _reject(task: Task, reason: Reason, detail: str, started: float) -> Rejection:

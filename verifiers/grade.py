@@ -12,15 +12,16 @@ from evaluation.controls import blind
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
 from taskdb.records import RunVariant, Score, Task, TestId
+from verifiers.conditions import AS_VERIFIED, Conditions
 
 MAX_RESTORED_FILES = 10
 """Protected files that an explanation names."""
 
 
 @contextmanager
-def open_task_evaluator(task: Task, services: Services) -> Iterator[Evaluator]:
+def open_task_evaluator(task: Task, services: Services, *, cpu_share: float = 1.0) -> Iterator[Evaluator]:
     """Open an evaluator with the task's own image and script, for any number of runs."""
-    with services.sandbox.open_pool(task.image, limits=services.test_limits()) as pool:
+    with services.sandbox.open_pool(task.image, limits=services.test_limits(cpu_share=cpu_share)) as pool:
         yield Evaluator(
             services=services,
             pool=pool,
@@ -30,7 +31,7 @@ def open_task_evaluator(task: Task, services: Services) -> Iterator[Evaluator]:
         )
 
 
-def grade(task: Task, services: Services, patch: bytes) -> Score:
+def grade(task: Task, services: Services, patch: bytes, conditions: Conditions = AS_VERIFIED) -> Score:
     """Return the score of one submission; an empty patch is the no-op.
 
     The value is 1 if all F2P and P2P tests pass (a missing test counts as failed), the canaries have the required
@@ -40,11 +41,13 @@ def grade(task: Task, services: Services, patch: bytes) -> Score:
     Raises:
         Transient: engine, disk or network failed.
     """
-    with open_task_evaluator(task, services) as evaluator:
-        return grade_patch(task, services, evaluator, patch)
+    with open_task_evaluator(task, services, cpu_share=conditions.cpu_share) as evaluator:
+        return grade_patch(task, services, evaluator, patch, conditions)
 
 
-def grade_patch(task: Task, services: Services, evaluator: Evaluator, patch: bytes) -> Score:
+def grade_patch(
+    task: Task, services: Services, evaluator: Evaluator, patch: bytes, conditions: Conditions = AS_VERIFIED
+) -> Score:
     """Return the score of one submission, with an evaluator of the task.
 
     Every evaluation runs the same script with the same command. Which tests are real in it is drawn here, and shows in
@@ -54,13 +57,27 @@ def grade_patch(task: Task, services: Services, evaluator: Evaluator, patch: byt
     evaluations = draw_task_evaluations(task, services)
     for number, evaluation in enumerate(evaluations, 1):
         last = number == len(evaluations)
-        run = evaluator.run(RunVariant.GOLD, patch=patch, test_files=evaluation.files, last=last)
+        run = evaluator.run(
+            RunVariant.GOLD,
+            patch=patch,
+            test_files=evaluation.files,
+            seed=conditions.seed,
+            files=list_test_files(task) if conditions.seed else (),
+            time_zone=conditions.time_zone,
+            last=last,
+        )
         if run.result.infrastructure_error:
             return grading.make_unscored(run.result.infrastructure_error)
         grading.add(run, evaluation)
         if grading.is_decided:
             break
     return grading.make_score()
+
+
+def list_test_files(task: Task) -> list[str]:
+    """Return the files of the task's tests, sorted."""
+    tests = (*(test for test, _ in task.FAIL_TO_PASS), *task.PASS_TO_PASS)
+    return sorted({test.partition("::")[0] for test in tests})
 
 
 def draw_task_evaluations(task: Task, services: Services) -> list[blind.Evaluation]:

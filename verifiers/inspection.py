@@ -85,13 +85,29 @@ def inspect(
     target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
     with open_task_evaluator(task, services) as evaluator:
         results = [_make_result("gold", grade_patch(task, services, evaluator, gold))]
-        results += [result for probe in probes if (result := _run_probe(probe, target, evaluator))]
+        results += [_make_result(probe.name, score) for probe, score in _run_probes(probes, target, evaluator)]
     controls, tests = len(task.controls) if task.blind_controls else 0, len(task.FAIL_TO_PASS)
     return Inspection(
         findings=(*_find_leaks(task, gold, base, services), *_check_results(results)),
         probes=tuple(results),
         strength=OracleStrength(fail_to_pass=tests, controls=controls, share=controls / tests if tests else 0.0),
     )
+
+
+def grade_probes(
+    task: Task, services: Services, files: TreeFiles | None = None, probes: Sequence[Probe] = PROBES
+) -> Iterator[tuple[Probe, Score]]:
+    """Yield the score of each submission that must earn 0 and can be made from a task graded by lists of tests.
+
+    Args and errors as in `inspect`.
+    """
+    gold_files = list_patch_paths(services.artifacts.get(task.gold_patch))
+    base = index_base_tree(
+        read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
+    )
+    target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
+    with open_task_evaluator(task, services) as evaluator:
+        yield from _run_probes(probes, target, evaluator)
 
 
 def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) -> Inspection:
@@ -119,13 +135,13 @@ def _find_leaks(task: Task, gold: bytes, base: BaseTreeIndex, services: Services
         yield InspectionFinding(kind="statement", location=quote, description=description)
 
 
-def _run_probe(probe: Probe, target: ProbeTarget, evaluator: Evaluator) -> ProbeResult | None:
-    """Grade a probe; None if it cannot be made from this task."""
-    changes = probe.make(target)
-    if not changes and probe is not NO_OP:
-        return None
-    patch = make_patch(changes, target.base)
-    return _make_result(probe.name, grade_patch(target.task, evaluator.services, evaluator, patch))
+def _run_probes(probes: Sequence[Probe], target: ProbeTarget, evaluator: Evaluator) -> Iterator[tuple[Probe, Score]]:
+    """Grade the probes that can be made from this task."""
+    for probe in probes:
+        changes = probe.make(target)
+        if changes or probe is NO_OP:
+            patch = make_patch(changes, target.base)
+            yield probe, grade_patch(target.task, evaluator.services, evaluator, patch)
 
 
 def _make_result(name: str, scored: Score) -> ProbeResult:

@@ -170,11 +170,13 @@ class Probe:
         name: name in reports.
         description: what the submission does.
         make: returns its changes, empty where it cannot be made from the target.
+        needs_controls: whether nothing but negative controls exposes it, so that it may earn 1 where there are none.
     """
 
     name: str
     description: str
     make: Callable[[ProbeTarget], Changes] = field(repr=False)
+    needs_controls: bool = False
 
 
 NO_OP = Probe(name="no-op", description="an empty patch", make=_change_nothing)
@@ -200,6 +202,7 @@ PROBES: tuple[Probe, ...] = (
         name="source-forges",
         description="source code that rewrites the report at process exit",
         make=_forge_in_source,
+        needs_controls=True,
     ),
 )
 

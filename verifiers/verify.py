@@ -1,6 +1,6 @@
 """Verify candidates: repeated test-only and gold runs (B + T and B + T + G), each in a fresh container.
 
-All runs use the final image and evaluation script, so they count for certification as well.
+All runs use the final image and evaluation script.
 """
 
 from __future__ import annotations

@@ -47,6 +47,7 @@ class Evaluator:
         test_patch: bytes | None = None,
         test_files: Mapping[str, bytes] = NO_FILES,
         files: Sequence[str] = (),
+        time_zone: str = "",
         last: bool = False,
     ) -> EvaluationRun:
         """Run the tests once in a fresh container; arguments as in `run_tests`.
@@ -63,6 +64,7 @@ class Evaluator:
             test_files=test_files,
             files=files,
             seed=seed,
+            time_zone=time_zone,
             last=last,
         )
         report = result.report or EMPTY_REPORT

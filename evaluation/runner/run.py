@@ -113,6 +113,7 @@ def run_tests(
     test_files: Mapping[str, bytes] = NO_FILES,
     files: Sequence[str] = (),
     seed: int = 0,
+    time_zone: str = "",
     known_files: Sequence[str] = (),
     collect_lines: bool = False,
     last: bool = False,
@@ -128,6 +129,7 @@ def run_tests(
         test_files: path -> content of files of the test patch, written after it was applied (blind controls).
         files: test files to run instead of the script's; shuffled for every seed but 0.
         seed: hash seed, and seed of the order of `files`.
+        time_zone: name of the tests' time zone; empty for that of the script.
         known_files: further paths of test files, in addition to those in the tree.
         collect_lines: whether to collect the executed lines of the tree; the script stays the same.
         last: whether this is the pool's last run.
@@ -146,7 +148,7 @@ def run_tests(
         ["/bin/bash", "-c", _START_SCRIPT, "mergemill", run_dir, workdir],
         files={f"{run_dir}/{name}": content for name, content in inputs.items()},
         collect=[f"{run_dir}/report/{name}" for name in _REPORT_FILES],
-        env={"MERGEMILL_SEED": str(seed)},
+        env={"MERGEMILL_SEED": str(seed), "MERGEMILL_TZ": time_zone},
         last=last,
     )
     return _parse_result(exec_result, script, known_files)

@@ -14,8 +14,9 @@ from core.config import Settings
 from core.errors import InputError, UsageError
 from core.text import format_count
 from mergemill.cli import output
+from mergemill.cli.certificates import print_certificates
 from mergemill.cli.commands import COMMANDS
-from mergemill.cli.options import GRADING_SETTINGS, READ_SETTINGS, JsonOption, split_words, with_settings
+from mergemill.cli.options import CERTIFY_SETTINGS, READ_SETTINGS, JsonOption, split_words, with_settings
 from taskdb.records import Stage
 
 FolderArgument = Annotated[Path, typer.Argument(metavar="DIR", readable=False, help="Folder of an exported bundle.")]
@@ -46,7 +47,7 @@ def verify_bundle(folder: FolderArgument, as_json: JsonOption = False) -> None:
 
 
 @app.command("certify")
-@with_settings(*GRADING_SETTINGS)
+@with_settings(*CERTIFY_SETTINGS)
 def certify_bundle(
     folder: FolderArgument,
     only: Annotated[str | None, typer.Option("--only", metavar="NAME[,NAME]", help="Certify only these tasks.")] = None,
@@ -61,18 +62,7 @@ def certify_bundle(
 
     Example: mergemill bundle certify bundle-harbor --json
     """
-    from mergemill.bundle_certify import certify_bundle as certify  # noqa: PLC0415 - only this command
-
-    n_failed = 0
-    for result in certify(folder, settings, split_words(only)):
-        n_failed += bool(result.problems)
-        if as_json:
-            output.print_json(asdict(result))
-            continue
-        verdict = "; ".join(result.problems) or f"gold {result.gold}, noop {result.noop}"
-        output.print_text(f"{result.task}: {verdict}; {format_count(len(result.exploits), 'exploit')} tried")
-    if n_failed:
-        raise InputError(f"{format_count(n_failed, 'task')} not certified")
+    print_certificates(folder, split_words(only), settings, as_json=as_json)
 
 
 @app.command("import")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -57,6 +58,12 @@ def export(
         typer.Option("--push", metavar="HOST/PREFIX", help="Push the images to this registry, and name them there."),
     ] = None,
     *,
+    allow_no_controls: Annotated[
+        bool,
+        typer.Option(
+            "--allow-no-controls", help="Export tasks, too, in which a submission that forges results is paid."
+        ),
+    ] = False,
     with_images: Annotated[
         bool, typer.Option("--with-images", help="Put the images into the bundle, as an OCI layout.")
     ] = False,
@@ -66,14 +73,18 @@ def export(
 ) -> None:
     """Write tasks as a bundle in another tool's format.
 
-    Without --status only certified tasks are exported.
+    Without --status only certified tasks are exported, and of those that lists of tests decide only the ones with
+    negative controls.
 
     Example: mergemill export --format harbor --out bundle --split train=0.9,test=0.1
     """
-    from mergemill.bundles import export_splits  # noqa: PLC0415 - only this command needs the exporters
+    from mergemill.bundles import count_without_controls, export_splits  # noqa: PLC0415 - only this command needs the exporters
 
     splits = split_words(split) if split is not None else None
-    tasks = select_certified(filters, settings)
+    tasks = select_certified(replace(filters, controlled=not allow_no_controls), settings)
+    if format_name in FORMATS and (n_left := count_without_controls(tasks, settings)):
+        problem = "without negative controls, so that forged results are paid; --allow-no-controls exports them"
+        output.print_message(f"{format_count(n_left, 'task')} not exported: {problem}")
     exports = export_splits(
         format_name,
         out,

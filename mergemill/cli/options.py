@@ -56,6 +56,8 @@ IMAGE_SETTINGS = (
 """Settings of a command that works on images."""
 GRADING_SETTINGS = (*IMAGE_SETTINGS, "test_timeout")
 """Settings of a command that runs tests."""
+CERTIFY_SETTINGS = (*GRADING_SETTINGS, "certify_runs", "certify_exploits")
+"""Settings of a command that certifies the tasks of bundles."""
 GITHUB_SETTINGS = ("github_api", "github_app_id", "github_app_key", "github_app_installation")
 """Settings of a command that connects to GitHub."""
 MODEL_SETTINGS = ("llm", "model")
@@ -99,6 +101,8 @@ PANELS: Mapping[str, Sequence[str]] = {
         "max_attempts",
         "skills",
         "repeats",
+        "certify_runs",
+        "certify_exploits",
         "injected_per_change",
         "injected_bugs",
     ),

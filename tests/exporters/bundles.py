@@ -16,9 +16,18 @@ from tests.exporters.tasks import make_certificate, make_task
 
 
 def add_tasks(
-    store: Store, services: Services, folder: Path, *, count: int = 2, repos: Sequence[str] = ("ada/words",)
+    store: Store,
+    services: Services,
+    folder: Path,
+    *,
+    count: int = 2,
+    repos: Sequence[str] = ("ada/words",),
+    **changes: object,
 ) -> list[Task]:
-    """Add tasks with complete chains to a database, of each repository in turn, and return them."""
+    """Add tasks with complete chains to a database, of each repository in turn, and return them.
+
+    `changes`: fields of every task.
+    """
     tasks = []
     for number in range(1, count + 1):
         made = make_task(services, folder, name=f"ada__words-{number}")
@@ -29,7 +38,9 @@ def add_tasks(
         candidate = records.make_candidate(pull, gold_patch=made.gold_patch, test_patch=made.test_patch)
         environment: Environment = records.make_environment(candidate)
         verification: Verification = records.make_verification(environment)
-        task = Task(**made.model_dump() | {"parent": verification.id, "candidate": candidate.id, "repo": repo})
+        task = Task(
+            **made.model_dump() | {"parent": verification.id, "candidate": candidate.id, "repo": repo} | changes
+        )
         store.add_mined_changes((pull, candidate, 0.1), tags=[records.make_tags(pull)])
         verdict = records.make_verdict(verification)
         store.add(environment, verification, verdict, task, make_certificate(task))

@@ -32,6 +32,7 @@ from taskdb.tags import Tags
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.bundles import add_tasks, edit_manifest, seal
+from tests.exporters.tasks import make_certificate
 
 LISTED = "SELECT id, name, status, change_kind, underspecified FROM tasks ORDER BY name"
 
@@ -385,9 +386,26 @@ def test_messages_count_one_thing_as_one(home: Path, bundle: Path) -> None:
     assert "and 1 more problem (" in refused.stderr
 
 
+@pytest.mark.parametrize("bound", [None, 1.0])
+def test_tasks_without_controls_are_exported_only_when_they_are_asked_for(bound: float | None, tmp_path: Path) -> None:
+    services = make_services(tmp_path / "mergemill-store")
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        first, second = add_tasks(store, services, tmp_path / "clones")
+        plain = Task(**first.model_dump() | {"control_bound": bound, "name": f"{first.name}-plain"})
+        store.add(plain, make_certificate(plain))
+    export = ("export", "--format", "swebench", "--json", "--out")
+    done = run_mergemill(*export, "without", cwd=tmp_path)
+    assert (done.exit_code, set(done.json["tasks"])) == (0, {first.id, second.id}), done
+    assert "1 task not exported: without negative controls" in done.stderr
+    allowed = run_mergemill(*export, "all", "--allow-no-controls", cwd=tmp_path)
+    assert (allowed.exit_code, "not exported" in allowed.stderr) == (0, False)
+    assert set(allowed.json["tasks"]) == {first.id, second.id, plain.id}
+
+
 def test_a_folder_without_a_bundle_is_an_input_error(tmp_path: Path) -> None:
-    for command in ("verify", "certify", "import"):
-        done = run_mergemill("bundle", command, str(tmp_path), cwd=tmp_path)
+    commands = [("bundle", word) for word in ("verify", "certify", "import")]
+    for words in [*commands, ("certify", "--again")]:
+        done = run_mergemill(*words, str(tmp_path), cwd=tmp_path)
         assert (done.exit_code, len(done.stderr.splitlines())) == (3, 1), done
 
 

@@ -9,7 +9,7 @@ import pytest
 import exporters
 import verifiers
 from mergemill.kinds import DEFAULT_KINDS, TASK_KINDS, get_prerequisites, list_stages
-from taskdb.kinds import Requirement
+from taskdb.kinds import LIST_KINDS, Requirement
 from taskdb.oracles import (
     MigrationOracle,
     Oracle,
@@ -20,6 +20,7 @@ from taskdb.oracles import (
 )
 from taskdb.records import Kind, Stage, Task
 from tests import records
+from verifiers.rewards import REWARDS, TESTS
 
 HASH = "0" * 64
 ORACLES: dict[Kind, Oracle] = {
@@ -38,6 +39,10 @@ def make_task(kind: Kind) -> Task:
     if kind in (Kind.REVIEW, Kind.SIMULATED):
         fields |= {"image": "", "environment": "simulated" if kind is Kind.SIMULATED else "none"}
     return Task(**task.model_dump() | fields)
+
+
+def test_kinds_that_lists_of_tests_decide_need_controls() -> None:
+    assert {kind for kind, row in TASK_KINDS.items() if row.reward is REWARDS[TESTS]} == set(LIST_KINDS)
 
 
 def test_every_kind_has_exactly_one_row() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from backends.services import Services
+from exporters.records_bundle import write_records_bundle
+from mergemill import certification
 from mergemill.kinds import derive
 from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection, Task, Verification
@@ -22,6 +25,14 @@ pytestmark = pytest.mark.docker
 SOMETIMES_RIGHT = SHOP.replace(
     "return sum(prices[1:])", "import os\n    return sum(prices) if os.urandom(1)[0] % 2 else sum(prices[1:])"
 )
+# As `total`, with what it returns where a condition does not hold.
+UNDER_A_CONDITION = SHOP.replace(
+    "return sum(prices[1:])", "import os, pathlib, time\n    return sum(prices) if {condition} else sum(prices[1:])"
+)
+AT_FULL_SPEED = """any(
+        path.exists() and path.read_text().split()[0] in ("100000", "max")
+        for path in map(pathlib.Path, ("/sys/fs/cgroup/cpu.max", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
+    )"""
 UNSCORED = 'mkdir -p "$MERGEMILL_REPORT_DIR"\necho trouble > "$MERGEMILL_REPORT_DIR/error"\nexit 97\n'
 
 
@@ -33,6 +44,9 @@ class CertifiedTask:
 
     def certify(self, **changes: object) -> Certificate | Rejection:
         return certify(self.lineage.with_record(self.task.model_copy(update=changes)), self.services)
+
+    def make_task(self, gold_patch: str) -> Task:
+        return Task(**self.task.model_dump() | {"gold_patch": gold_patch})
 
     def put_gold(self, content: str) -> str:
         patch = make_patch({"shop/__init__.py": content.encode()}, {"shop/__init__.py": SHOP.encode()})
@@ -56,6 +70,39 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: Certifie
     found = certified_task.certify(gold_patch=certified_task.put_gold(SHOP_RIGHT))
     assert isinstance(found, Certificate), found
     assert (found.gold, found.noop) == ((1.0, 1.0, 1.0), 0.0)
+    assert found.conditions == (
+        "seed 0, files in the project's order, UTC, 1 CPUs, no network",
+        "seed 1, files in order 1, Pacific/Chatham, 0.5 CPUs, no network",
+        "seed 2, files in order 2, America/St_Johns, 1 CPUs, no network",
+    )
+    assert len(found.exploits) == 9
+    assert set(found.exploits.values()) == {0.0}
+    n_gradings = 3 + 1 + len(found.exploits)
+    assert n_gradings <= found.evaluations <= n_gradings * certified_task.task.evaluations
+    assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(found.machine)
+
+
+@pytest.mark.parametrize("condition", ["time.timezone == 0", 'os.environ["PYTHONHASHSEED"] == "0"', AT_FULL_SPEED])
+def test_a_gold_patch_that_depends_on_the_conditions_is_rejected(condition: str, certified_task: CertifiedTask) -> None:
+    gold = certified_task.put_gold(UNDER_A_CONDITION.format(condition=condition))
+    found = certified_task.certify(gold_patch=gold)
+    assert isinstance(found, Rejection), found
+    assert found.reason == Reason.GOLD_FAILS
+    assert "scored 1.0, 0.0, at last with seed 1, files in order 1, Pacific/Chatham, 0.5 CPUs" in found.detail
+
+
+def test_an_exploit_that_is_paid_is_a_reason_for_rejection_where_controls_should_expose_it(
+    certified_task: CertifiedTask,
+) -> None:
+    changes = {"gold_patch": certified_task.put_gold(SHOP_RIGHT), "blind_controls": None, "controls": ()}
+    found = certified_task.certify(**changes, control_bound=0.001)
+    assert isinstance(found, Rejection), found
+    assert found.reason == Reason.EXPLOIT_PASSES
+    assert "source-forges scored 1.0" in found.detail
+    unbound = certified_task.certify(**changes, control_bound=None)
+    assert isinstance(unbound, Certificate), unbound
+    assert unbound.exploits["source-forges"] == 1.0
+    assert sum(value or 0.0 for value in unbound.exploits.values()) == 1.0
 
 
 @pytest.mark.parametrize("gold", [SHOP + "\n# nothing\n", SOMETIMES_RIGHT])
@@ -66,6 +113,24 @@ def test_a_gold_patch_that_fails_now_is_rejected_whatever_verification_saw(
     assert isinstance(found, Rejection)
     assert found.reason == Reason.GOLD_FAILS
     assert "0.0" in found.detail
+
+
+def test_the_stage_grades_what_the_written_bundle_has(
+    certified_task: CertifiedTask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = certified_task.make_task(certified_task.put_gold(SHOP_RIGHT))
+    lineage = certified_task.lineage.with_record(task)
+    found = certification.certify(lineage, certified_task.services)
+    assert isinstance(found, Certificate), found
+    assert (found.parent, found.gold) == (task.id, (1.0, 1.0, 1.0))
+
+    def write_another(_: Task, folder: Path, services: Services) -> str:
+        wrong = certified_task.make_task(certified_task.put_gold(SHOP + "\n# nothing\n"))
+        return write_records_bundle(wrong, folder, services)
+
+    monkeypatch.setattr(certification, "write_records_bundle", write_another)
+    assert isinstance(rejected := certification.certify(lineage, certified_task.services), Rejection)
+    assert rejected.reason == Reason.GOLD_FAILS
 
 
 def test_tests_that_pass_anyway_are_rejected(certified_task: CertifiedTask) -> None:
