@@ -17,14 +17,14 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from rich.console import Console
 from rich.table import Table
 
 from core.config import Settings
 from mergemill.cli import run_command_line
-from taskdb.records import Certificate, Environment, Task, Verification
+from taskdb.records import Certificate, Environment, RunVariant, Task, Verification
 from taskdb.store import Store
 
 ACCEPTANCE_RUNS = 2
@@ -91,12 +91,14 @@ def compute_costs(store: Store) -> list[VerificationCost]:
         verification = store.get(Verification, task.parent)
         environment = store.get(Environment, verification.parent)
         inside = sum(run.test_seconds for run in verification.runs)
+        of_gold = mean(run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD)
         around = (
             environment.seconds
             - ACCEPTANCE_RUNS * environment.test_seconds
             + verification.seconds
             - inside
             + certificate.seconds
+            - certificate.evaluations * of_gold
         )
         found.append(
             VerificationCost(
