@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
+from evaluation.differences import compare_with_runs
 from taskdb.lineage import Lineage
-from taskdb.published import compare_lists
 from taskdb.records import FailureKind, Kind, PublishedVerdict, Task, Verification
 
 BEHAVIOURAL_FAILURES = (FailureKind.ASSERTION, FailureKind.ERROR)
@@ -31,15 +31,23 @@ def check_bugfix(verification: Verification) -> str | None:
 
 def derive_bugfix(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
     """Return the bugfix task of a verified change. Nothing is executed."""
-    del services
     if detail := check_bugfix(lineage.require_verification()):
         return KindRejection(Reason.NO_BEHAVIOURAL_FAILURE, detail)
-    return check_statement(lineage) or [build_task(lineage, Kind.BUGFIX, published=compare_with_published(lineage))]
+    return check_statement(lineage) or [
+        build_task(lineage, Kind.BUGFIX, published=compare_with_published(lineage, services))
+    ]
 
 
-def compare_with_published(lineage: Lineage) -> PublishedVerdict | None:
+def compare_with_published(lineage: Lineage, services: Services) -> PublishedVerdict | None:
     """Return how the lists differ from those of a published task; None where the change was not published."""
     published, verification = lineage.candidate.published, lineage.require_verification()
     if published is None:
         return None
-    return compare_lists(published, [test for test, _ in verification.FAIL_TO_PASS], verification.PASS_TO_PASS)
+    return compare_with_runs(
+        published,
+        [test for test, _ in verification.FAIL_TO_PASS],
+        verification.PASS_TO_PASS,
+        runs=verification.runs,
+        eval_files=verification.eval_files,
+        artifacts=services.artifacts,
+    )

@@ -26,7 +26,6 @@ class Reason(StrEnum):
 
 def derive_feature(lineage: Lineage, services: Services) -> list[Task] | KindRejection:
     """Return the feature task of a verified change whose tests cannot be collected without it. Nothing is executed."""
-    del services
     if not lineage.require_verification().FAIL_TO_PASS:
         return KindRejection(Reason.NOTHING_FAILS, "no test fails before the change")
     if check_bugfix(lineage.require_verification()) is None:
@@ -38,7 +37,7 @@ def derive_feature(lineage: Lineage, services: Services) -> list[Task] | KindRej
     if unnamed := _find_unnamed(verdict):
         detail = f"the tests use {unnamed[0]!r}, whose definition could not be read"
         return KindRejection(Reason.INTERFACE_NOT_NAMED, detail)
-    task = build_task(lineage, Kind.FEATURE, published=compare_with_published(lineage))
+    task = build_task(lineage, Kind.FEATURE, published=compare_with_published(lineage, services))
     statement = append_interfaces(task.problem_statement, verdict.interfaces)
     return [task.model_copy(update={"problem_statement": statement})]
 

@@ -160,5 +160,5 @@ def derive(lineage: Lineage, services: Services) -> list[Task] | Rejection:
         reason=str(result.reason),
         detail=result.detail,
         kind=kind,
-        published=compare_with_published(lineage) if lineage.verification else None,
+        published=compare_with_published(lineage, services) if lineage.verification else None,
     )

@@ -248,12 +248,65 @@ class ListDifference(Part):
     extra: tuple[TestId, ...] = ()
 
 
-class PublishedVerdict(Part):
-    """How our lists differ from the published ones; the verdict is about the FAIL_TO_PASS set."""
+class DifferenceCause(StrEnum):
+    """Why a published list and ours differ in a test, as far as reports and logs show it."""
 
-    verdict: Literal["exact", "superset", "subset", "different"]
+    FLAKY = "flaky"
+    """Its status varies between the runs of the verification."""
+    ENVIRONMENT = "environment"
+    """It was skipped, or failed for a missing module, program or file, or another version of one."""
+    COLLECTION = "collection"
+    """Its file was not collected or compiled, or is not among the files that were run or published."""
+    ID_SPELLING = "id-spelling"
+    """Both have it; the published id fits several tests, or differs in more than the known readings allow."""
+    NETWORK = "network"
+    TIME = "time"
+    """A time limit, or a result that depends on the date."""
+    UNKNOWN = "unknown"
+
+
+class TestDifference(Part):
+    """A test in which a published list and ours differ, with the cause."""
+
+    __test__: ClassVar[bool] = False
+    list_name: Literal["FAIL_TO_PASS", "PASS_TO_PASS"]
+    side: Literal["missing", "extra"]
+    test: TestId
+    cause: DifferenceCause
+    detail: str
+    """One line: a quotation from the report or log, or what was found."""
+
+
+class PublishedGroup(Part):
+    """A published id that is matched, but not by exactly one test that no other published id matches."""
+
+    list_name: Literal["FAIL_TO_PASS", "PASS_TO_PASS"]
+    published: TestId
+    level: Literal["name", "parent", "file"]
+    """`name`: tests whose names are equal as published (cut, or without the file); `parent`: a Go test with its
+    subtests; `file`: a whole file, class or program."""
+    tests: int
+    """Number of our tests for which it stands."""
+
+
+class PublishedVerdict(Part):
+    """How our lists differ from the published ones; the verdict is about the FAIL_TO_PASS set.
+
+    `exact`: every published id is exactly one of our tests, and there are no others. `exact-by-name`, `exact-by-parent`
+    and `exact-by-file`: the same, but some published ids stand for several tests, as in `PublishedGroup`; the coarsest
+    level counts. `superset`: we have more, `subset`: fewer, `different`: both. Verdicts stored without `readings` and
+    `groups` may be of earlier versions, whose `exact` included the other three and lists that name a file of which any
+    test was ours.
+    """
+
+    verdict: Literal["exact", "exact-by-name", "exact-by-parent", "exact-by-file", "superset", "subset", "different"]
     fail_to_pass: ListDifference
     pass_to_pass: ListDifference
+    readings: Annotated[tuple[str, ...], MEASURED] = ()
+    """Readings of our ids by which FAIL_TO_PASS ids match, other than as written."""
+    groups: Annotated[tuple[PublishedGroup, ...], MEASURED] = ()
+    causes: Annotated[tuple[TestDifference, ...], MEASURED] = ()
+    """One for each missing and extra test; empty where the verdict was made without diagnosis."""
 
 
 class Score(Part):

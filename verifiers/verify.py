@@ -15,12 +15,12 @@ from backends.git import GitRepository
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from evaluation.controls.controls import build_controls
+from evaluation.differences import compare_with_runs
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
 from taskdb.lineage import Lineage
-from taskdb.published import compare_lists
 from taskdb.records import Candidate, Environment, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.tags import ChangeKind
 from verifiers.selection import select_eval_files
@@ -81,7 +81,14 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
     candidate, lists = lineage.candidate, verifier.compute_lists()
     published = None
     if candidate.published and lists:
-        published = compare_lists(candidate.published, [test for test, _ in lists.fail_to_pass], lists.pass_to_pass)
+        published = compare_with_runs(
+            candidate.published,
+            [test for test, _ in lists.fail_to_pass],
+            lists.pass_to_pass,
+            runs=[run.record for run in (*verifier.test_only_runs, *verifier.gold_runs)],
+            eval_files=verifier.eval_files,
+            artifacts=services.artifacts,
+        )
     return Rejection(
         parent=lineage.require_environment().id,
         name=candidate.name,

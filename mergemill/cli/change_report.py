@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,9 +48,19 @@ def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversati
 
 
 def _print_published(published: dict[str, Any]) -> None:
-    output.print_text(f"published FAIL_TO_PASS: {published['verdict']}")
+    readings = f" (ids read: {', '.join(published['readings'])})" if published.get("readings") else ""
+    output.print_text(f"published FAIL_TO_PASS: {published['verdict']}{readings}")
     for name in ("fail_to_pass", "pass_to_pass"):
         output.print_fields((f"{name} {side}", _shorten(published[name][side])) for side in ("missing", "extra"))
+    groups = [f"{one['published']} ({one['level']}, {one['tests']})" for one in published.get("groups", ())]
+    if groups:
+        output.print_fields([("published ids that stand for several tests", _shorten(groups))])
+    causes = published.get("causes", ())
+    counts = Counter((one["list_name"], one["side"], one["cause"]) for one in causes)
+    for (list_name, side, cause), number in sorted(counts.items()):
+        key = (list_name, side, cause)
+        first = next(one for one in causes if (one["list_name"], one["side"], one["cause"]) == key)
+        output.print_text(f"  {list_name} {side}: {cause} {number}, such as {first['test']}: {first['detail']}")
 
 
 def _shorten(tests: Sequence[str]) -> str:

@@ -62,7 +62,8 @@ def test_a_test_whose_name_varies_is_no_flaky_fail_to_pass() -> None:
 def test_published_ids_match_when_cut_at_a_space_or_without_their_file() -> None:
     ours = ("t.py::test_a[x y]", "t.py::test_a[x z]", "t.py::test_b")
     cut = compare_lists(PublishedLists(FAIL_TO_PASS=("t.py::test_a[x", "t.py::test_b"), PASS_TO_PASS=()), ours, ())
-    assert cut.verdict == "exact"
+    assert cut.verdict == "exact-by-name"
+    assert cut.readings == ("cut at the first space",)
     bare = compare_lists(PublishedLists(FAIL_TO_PASS=("test_b",), PASS_TO_PASS=("gone",)), ours, ("p.py::test_b",))
     assert bare.verdict == "superset"
     assert bare.fail_to_pass.extra == ("t.py::test_a[x y]", "t.py::test_a[x z]")

@@ -104,6 +104,29 @@ def test_what_a_verification_left_out_is_shown(
     assert text in line
 
 
+def test_causes_readings_and_groups_of_a_published_list_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    cause = {"list_name": "FAIL_TO_PASS", "side": "missing", "cause": "network"}
+    causes = [cause | {"test": f"test_{number}", "detail": f"gaierror {number}"} for number in range(2)]
+    causes.append(cause | {"side": "extra", "cause": "unknown", "test": "test_9", "detail": "in no published list"})
+    published = {
+        "verdict": "different",
+        "fail_to_pass": {"missing": ["test_0", "test_1"], "extra": ["test_9"]},
+        "pass_to_pass": {"missing": [], "extra": []},
+        "readings": ["title", "file"],
+        "groups": [{"list_name": "FAIL_TO_PASS", "published": "a.test.js", "level": "file", "tests": 3}],
+        "causes": causes,
+    }
+    report = {"name": "ada__greet-1", "source": "instances:rows.jsonl", "events": [], "attempts": [], "tasks": []}
+    print_change_report(
+        report | {"tags": None, "verdict": None, "published": published, "verification": None}, has_log=False
+    )
+    out = capsys.readouterr().out
+    assert "published FAIL_TO_PASS: different (ids read: title, file)" in out
+    assert "a.test.js (file, 3)" in out
+    assert "FAIL_TO_PASS missing: network 2, such as test_0: gaierror 0" in out
+    assert "FAIL_TO_PASS extra: unknown 1, such as test_9: in no published list" in out
+
+
 def test_text_of_a_repository_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
     hostile = "a\x1b[2Jb\rc\u202ed\x9be\x07"
     output.print_fields([("statement", hostile)])
