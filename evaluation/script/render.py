@@ -121,7 +121,8 @@ def render_script(
         metered=metered,
         timed_rounds=_encode_base64(timed_rounds.encode()),
         patches=_encode_patches(config=config_patch, test=test_patch),
-        patched=[_quote_bytes(os.fsencode(path)) for path in _list_patched_paths(test_patch)],
+        patched=_quote_paths(test_patch),
+        reconfigured=_quote_paths(config_patch),
         **_make_framework_values(test, canaries_beside),
         harness=encode_harness,
         linger=LINGER_SECONDS,
@@ -150,6 +151,8 @@ def _make_framework_values(test: TestCommand, canaries_beside: Sequence[str]) ->
         "folder": test.folder,
         "protected": list_protected_patterns() + list_config_patterns(),
         "protected_entries": [_match_entry(path) for path in list_protected_patterns() + list_config_patterns()],
+        "guarded": list_protected_patterns(),
+        "config": list_config_patterns(),
         "canary": canary,
         "canary_dir": _find_common_folder(canaries_beside) if canary else "",
         "canary_file": canary.name(canaries_beside) if canary else "",
@@ -178,10 +181,10 @@ def _parse_new_path(section: bytes) -> str:
     return line.rpartition(" b/")[2] if line.startswith("diff --git ") else ""
 
 
-def _list_patched_paths(patch: bytes) -> list[str]:
-    """Return the paths that a patch changes; none when git cannot read it, which the script then reports."""
+def _quote_paths(patch: bytes) -> list[str]:
+    """Return the paths of a patch as words of bash; none when git cannot read it, which the script then reports."""
     try:
-        return list_patch_paths(patch)
+        return [_quote_bytes(os.fsencode(path)) for path in list_patch_paths(patch)]
     except GitError:
         return []
 
