@@ -325,6 +325,20 @@ def test_of_two_go_files_with_one_function_the_compiled_one_is_used(tmp_path: Pa
     assert read("gojson", tmp_path, {"go.json": event}, tree) == {"a_1_test.go::TestIt": "passed"}
 
 
+def test_what_a_go_package_prints_before_its_first_test_is_no_result(tmp_path: Path) -> None:
+    rows = [
+        {"Action": "start"},
+        {"Action": "output", "Test": "TestIt", "Output": "--- FAIL: TestIt (0.00s)\n"},
+        {"Action": "fail", "Test": "TestIt"},
+        {"Action": "fail", "Test": "TestNothing"},
+        {"Action": "run", "Test": "TestIt"},
+        {"Action": "pass", "Test": "TestIt"},
+    ]
+    events = "".join(json.dumps({"Package": "example.org/a", **row}) + "\n" for row in rows)
+    tree = {"go.mod": "module example.org/a\n", "a_test.go": "package a\n\nfunc TestIt(t *testing.T) {}\n"}
+    assert read("gojson", tmp_path, {"go.json": events}, tree) == {"a_test.go::TestIt": "passed"}
+
+
 def test_a_rust_module_with_a_path_attribute_is_found(tmp_path: Path) -> None:
     text = (
         "     Running tests/all.rs (target/debug/deps/all-0123456789abcdef)\n\nrunning 1 test\ntest cp::whole ... ok\n"

@@ -11,7 +11,12 @@ import pytest
 from benchmarks.fairness.__main__ import BEGIN, END, MAX_REFUSED, render_table, write_table
 from benchmarks.fairness.projects import PROJECTS
 from benchmarks.fairness.suite import GradedSubmission, HonestTask, SubmissionGroup, open_task
-from taskdb.records import Score
+from evaluation.runner.run import run_tests
+from evaluation.script.render import render_script
+from taskdb.records import Score, TestCommand
+from tests.containers import make_environment_image, make_services
+from tests.exporters.verifying import run_verifier
+from tests.verifiers.shop import PYPROJECT
 
 REPRESENTATIVES = (
     "a data class with an ordering, its own exception",
@@ -71,10 +76,13 @@ def test_the_table_counts_and_names_refused_submissions(tmp_path: Path) -> None:
 
 @pytest.mark.docker
 @pytest.mark.parametrize("name", REPRESENTATIVES)
-def test_an_honest_submission_earns_1(name: str, python_task: HonestTask) -> None:
+def test_an_honest_submission_earns_1_here_and_in_a_bundle(name: str, python_task: HonestTask) -> None:
     [submission] = [one for one in python_task.project.submissions if one.name == name]
     [graded] = python_task.grade_all([submission], workers=1)
     assert not graded.is_refused, graded.score
+    reward, output = run_verifier(python_task.task, python_task.services, python_task.make_patch(submission))
+    assert reward is not None, output
+    assert reward["reward"] == 1, output
 
 
 @pytest.mark.slow
@@ -86,3 +94,34 @@ def test_all_honest_submissions_in_a_language_earn_1(language: str, tmp_path: Pa
         graded = task.grade_all(task.project.submissions, workers=2)
     refused = {(language, one.submission.name): one.score.explanation for one in graded if one.is_refused}
     assert refused.keys() == {row for row in REFUSED if row[0] == language}, json.dumps([*refused.items()], indent=1)
+
+
+def change_version(version: str) -> bytes:
+    return (
+        "diff --git a/pyproject.toml b/pyproject.toml\n--- a/pyproject.toml\n+++ b/pyproject.toml\n@@ -1,3 +1,3 @@\n"
+        f' [project]\n name = "shop"\n-version = "1.0"\n+version = "{version}"\n'
+    ).encode()
+
+
+@pytest.mark.docker
+@pytest.mark.parametrize(("config_patch", "found"), [(b"", "1.5"), (change_version("2.0"), "2.0")])
+def test_configuration_that_the_gold_patch_changes_is_the_gold_patchs(
+    config_patch: bytes, found: str, tmp_path: Path
+) -> None:
+    services = make_services(tmp_path)
+    test = f"def test_version():\n    assert 'version = \"{found}\"' in open('pyproject.toml').read()\n"
+    image = make_environment_image(services, {"pyproject.toml": PYPROJECT, "tests/test_version.py": test})
+    script = render_script(
+        TestCommand(framework="pytest", argv=("pytest",)),
+        workdir="/testbed",
+        test_patch=b"",
+        files=("tests/test_version.py",),
+        canaries_beside=(),
+        config_patch=config_patch,
+    )
+    with services.sandbox.open_pool(image, limits=services.test_limits()) as pool:
+        result = run_tests(pool, script, patch=change_version("1.5"), last=True)
+    assert result.tree_error is None
+    assert result.report is not None, result.log
+    assert [one.status.value for one in result.report.outcomes.values()] == ["passed"]
+    assert result.restored_files == (("pyproject.toml",) if config_patch else ())

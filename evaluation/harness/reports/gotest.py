@@ -45,6 +45,7 @@ class _GoTestOutput:
 
     def __init__(self):
         self.tests = {}  # (package, test) -> [status or None, message, seconds]
+        self.begun = set()  # packages with a test that began
         self.broken = {}  # package -> message
         self.messages = {}  # package -> first relevant line outside of its tests
         self.errors = {}  # what was built -> {file as the compiler names it: message}
@@ -71,13 +72,20 @@ class _GoTestOutput:
         elif action == "output":
             self._parse_output(package, test, output)
         elif action == "run" and test:
-            self.tests.setdefault((package, test), [None, "", 0.0])
+            self._begin(package, test)
         elif action in _STATUS_BY_ACTION and test:
             self._set_status(package, test, _STATUS_BY_ACTION[action], event.get("Elapsed", 0))
         elif action == "fail":
             self.broken.setdefault(package, "")
             if event.get("FailedBuild"):
                 self.broken[package] = "build failed"
+
+    def _begin(self, package, test):
+        """Begin a test. Whatever was reported of its package before the first one was only printed."""
+        if package not in self.begun:
+            self.begun.add(package)
+            self.tests = {key: found for key, found in self.tests.items() if key[0] != package}
+        self.tests.setdefault((package, test), [None, "", 0.0])
 
     def _set_status(self, package, test, status, seconds):
         old = self.tests.setdefault((package, test), [None, "", 0.0])
