@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from core.errors import Transient
+from core.errors import MachineError, Transient
 from exporters.task_files import read_container_file
 from taskdb.artifacts import write_atomically
 
@@ -62,7 +62,7 @@ def read_image_state(task: Task, services: Services) -> bytes | None:
     """
     try:
         info = services.images.inspect(task.image)
-    except Transient:  # an export needs no engine
+    except (MachineError, Transient):  # an export needs no engine
         return None
     if info is None or info.digest != task.image_digest:
         return None

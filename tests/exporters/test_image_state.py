@@ -15,9 +15,11 @@ import pytest
 
 import exporters
 from backends.services import Services
+from core.config import Settings
 from exporters.image_states import NO_STATE_NOTE, ONE_CONTAINER, add_image_state, read_image_state
 from exporters.item import ExportItem
 from exporters.task_files import build_grader_files
+from mergemill.services import make_services as open_services
 from taskdb.records import Task
 from tests.containers import make_services
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image
@@ -34,6 +36,13 @@ def test_an_export_without_the_image_notes_that_the_container_is_not_checked(tmp
     assert add_image_state(item, services) is None
     assert item.notes == [NO_STATE_NOTE]
     assert "image_state.json" not in build_grader_files(item.task, services)
+
+
+def test_an_export_needs_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = make_task(make_services(tmp_path), tmp_path)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere.sock")
+    services = open_services(Settings(store=tmp_path / "store"), engine=False)
+    assert read_image_state(task, services) is None
 
 
 @pytest.mark.parametrize("format_name", ONE_CONTAINER_FORMATS)
