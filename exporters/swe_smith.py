@@ -89,7 +89,7 @@ def build_swe_smith_row(item: ExportItem, services: Services) -> tuple[dict[str,
         "FAIL_TO_PASS": list(dict.fromkeys(escaped[test] for test in task_files.list_fail_to_pass(task))),
         "PASS_TO_PASS": list(dict.fromkeys(escaped[test] for test in task.PASS_TO_PASS)),
         "image_name": item.image,
-        "timeout": 2 * task_files.compute_timeout(task) + 120,
+        "timeout": task.evaluations * task_files.compute_timeout(task) + 120,
         **rows.build_flat_facts(item),
     }
     state = add_image_state(item, services)

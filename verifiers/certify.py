@@ -150,7 +150,7 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
         score = tests.grade(task, services, gold, conditions) if is_by_lists else grade(task, services, gold)
         gradings.add_gold(score, conditions.describe(settings.cpus) if task.image else "no container")
         yield gradings
-    gradings.add_noop(grade(task, services, b""))
+    gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings
     if is_by_lists and settings.certify_exploits == "quick":
         is_bound = task.control_bound is not None and task.control_bound <= MAX_BOUND

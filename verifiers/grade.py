@@ -31,7 +31,14 @@ def open_task_evaluator(task: Task, services: Services, *, cpu_share: float = 1.
         )
 
 
-def grade(task: Task, services: Services, patch: bytes, conditions: Conditions = AS_VERIFIED) -> Score:
+def grade(
+    task: Task,
+    services: Services,
+    patch: bytes,
+    conditions: Conditions = AS_VERIFIED,
+    *,
+    need_rates: bool = True,
+) -> Score:
     """Return the score of one submission; an empty patch is the no-op.
 
     The value is 1 if all F2P and P2P tests pass (a missing test counts as failed), the canaries have the required
@@ -42,18 +49,25 @@ def grade(task: Task, services: Services, patch: bytes, conditions: Conditions =
         Transient: engine, disk or network failed.
     """
     with open_task_evaluator(task, services, cpu_share=conditions.cpu_share) as evaluator:
-        return grade_patch(task, services, evaluator, patch, conditions)
+        return grade_patch(task, services, evaluator, patch, conditions, need_rates=need_rates)
 
 
 def grade_patch(
-    task: Task, services: Services, evaluator: Evaluator, patch: bytes, conditions: Conditions = AS_VERIFIED
+    task: Task,
+    services: Services,
+    evaluator: Evaluator,
+    patch: bytes,
+    conditions: Conditions = AS_VERIFIED,
+    *,
+    need_rates: bool = True,
 ) -> Score:
     """Return the score of one submission, with an evaluator of the task.
 
     Every evaluation runs the same script with the same command. Which tests are real in it is drawn here, and shows in
-    nothing but the texts of the tests. Once every test was real, an unexpected outcome ends the grading.
+    nothing but the texts of the tests. Once every test was real, an unexpected outcome ends the grading; without
+    `need_rates`, the first one does, since the value is decided and only the rates are not.
     """
-    grading = _Grading(task, is_empty=not patch)
+    grading = _Grading(task, is_empty=not patch, need_rates=need_rates)
     evaluations = draw_task_evaluations(task, services)
     for number, evaluation in enumerate(evaluations, 1):
         last = number == len(evaluations)
@@ -91,8 +105,9 @@ def draw_task_evaluations(task: Task, services: Services) -> list[blind.Evaluati
 class _Grading:
     """The evaluations of one grading so far."""
 
-    def __init__(self, task: Task, *, is_empty: bool) -> None:
+    def __init__(self, task: Task, *, is_empty: bool, need_rates: bool) -> None:
         self.task = task
+        self.need_rates = need_rates
         self.is_empty = is_empty
         """Whether the submission is an empty patch."""
         self.f2p = [test for test, _ in task.FAIL_TO_PASS]
@@ -108,10 +123,10 @@ class _Grading:
 
     @property
     def is_decided(self) -> bool:
-        """Whether further evaluations would change nothing: neither the value nor the rates."""
+        """Whether further evaluations would change nothing: neither the value nor the rates, if they are needed."""
         has_report = bool(self.runs[-1].result.report) and self.runs[-1].result.is_applied
         was_real = len(self.runs) >= blind.FIRST_EVALUATIONS or not has_report
-        return was_real and not self._is_right
+        return (was_real or not self.need_rates) and not self._is_right
 
     @property
     def _is_right(self) -> bool:

@@ -99,6 +99,8 @@ def grade_probes(
 ) -> Iterator[tuple[Probe, Score]]:
     """Yield the score of each submission that must earn 0 and can be made from a task graded by lists of tests.
 
+    The first unexpected outcome ends a grading, so that their rates are not about all tests.
+
     Args and errors as in `inspect`.
     """
     gold_files = list_patch_paths(services.artifacts.get(task.gold_patch))
@@ -107,7 +109,7 @@ def grade_probes(
     )
     target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
     with open_task_evaluator(task, services) as evaluator:
-        yield from _run_probes(probes, target, evaluator)
+        yield from _run_probes(probes, target, evaluator, need_rates=False)
 
 
 def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) -> Inspection:
@@ -135,13 +137,15 @@ def _find_leaks(task: Task, gold: bytes, base: BaseTreeIndex, services: Services
         yield InspectionFinding(kind="statement", location=quote, description=description)
 
 
-def _run_probes(probes: Sequence[Probe], target: ProbeTarget, evaluator: Evaluator) -> Iterator[tuple[Probe, Score]]:
+def _run_probes(
+    probes: Sequence[Probe], target: ProbeTarget, evaluator: Evaluator, *, need_rates: bool = True
+) -> Iterator[tuple[Probe, Score]]:
     """Grade the probes that can be made from this task."""
     for probe in probes:
         changes = probe.make(target)
         if changes or probe is NO_OP:
             patch = make_patch(changes, target.base)
-            yield probe, grade_patch(target.task, evaluator.services, evaluator, patch)
+            yield probe, grade_patch(target.task, evaluator.services, evaluator, patch, need_rates=need_rates)
 
 
 def _make_result(name: str, scored: Score) -> ProbeResult:

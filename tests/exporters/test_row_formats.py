@@ -19,7 +19,8 @@ import yaml
 import exporters
 from core.errors import InputError
 from exporters.parquet import build_table, measure_text
-from taskdb.records import FailureKind
+from exporters.task_files import compute_timeout
+from taskdb.records import FailureKind, Task
 from tests.containers import make_services
 from tests.exporters.tasks import BASE, WORDS_RIGHT, make_certificate, make_task, make_task_with_image
 from tests.exporters.test_formats import SWEBENCH_FIELDS, apply
@@ -262,3 +263,12 @@ def test_lists_that_several_rows_share_are_converted_once_and_stay_the_same() ->
 
 def test_the_size_of_a_row_is_that_of_all_its_texts() -> None:
     assert measure_text({"a": "xy", "b": ["abc", "d"], "c": [{"role": "user"}], "d": 1, "e": b"12", "f": []}) == 20
+
+
+def test_the_time_for_a_swe_smith_row_grows_with_the_evaluations(tmp_path: Path) -> None:
+    services = make_services(tmp_path)
+    task = make_task(services, tmp_path)
+    many = Task(**task.model_dump() | {"evaluations": 12, "name": f"{task.name}-many"})
+    out = export("swe-smith", [task, many], tmp_path / "out")
+    rows = {row["instance_id"]: row["timeout"] for row in read_lines(out / "tasks.jsonl")}
+    assert rows["ada__words-1.bugfix-many"] > 12 * compute_timeout(task) > rows["ada__words-1.bugfix"]

@@ -77,8 +77,9 @@ def test_the_gold_patch_earns_1_in_three_fresh_gradings(certified_task: Certifie
     )
     assert len(found.exploits) == 9
     assert set(found.exploits.values()) == {0.0}
-    n_gradings = 3 + 1 + len(found.exploits)
-    assert n_gradings <= found.evaluations <= n_gradings * certified_task.task.evaluations
+    others = 1 + len(found.exploits)
+    per_grading = certified_task.task.evaluations
+    assert 3 * per_grading + others <= found.evaluations <= (3 + others) * per_grading
     assert {"architecture", "cpus", "memory_mb", "kernel", "engine", "storage_driver"} == set(found.machine)
 
 
