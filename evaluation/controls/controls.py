@@ -224,7 +224,7 @@ class ControlBuilder:
         """Return a document and what `_grade_gold` returns for it; no document where no required test is left."""
         if not any(block["required"] for block in blocks):
             return None, None
-        document = self._plan_evaluations(blocks, can_copy=can_copy)
+        document = plan_evaluations(self.test_files, blocks, can_copy=can_copy, seconds=self.seconds)
         return document, self._grade_gold(document)
 
     def _describe_block(self, candidate: _Candidate) -> dict[str, Any]:
@@ -245,32 +245,49 @@ class ControlBuilder:
             "forms": [{"edits": [[edit.start, edit.end, edit.text]], "fails": fails} for edit, fails in forms],
         }
 
-    def _plan_evaluations(self, blocks: Sequence[dict[str, Any]], *, can_copy: bool) -> dict[str, Any]:
-        """Return the document with the smallest number of evaluations, then of copies, that reaches the bound."""
-        files = {block["file"] for block in blocks}
-        document: dict[str, Any] = {
-            "files": {path: content.decode() for path, content in self.test_files.items() if path in files},
-            "blocks": list(blocks),
-            "evaluations": blind.FIRST_EVALUATIONS,
-            "copies": 0,
-        }
-        counted = [{**block, "blind": True} for block in blocks]  # known text needs no fewer evaluations
-        can_copy = can_copy and any(block["name"] for block in counted if block["required"])
-        plans = [(blind.FIRST_EVALUATIONS, copies) for copies in range(MAX_COPIES + 1)] if can_copy else []
-        most = min(MAX_EVALUATIONS, int(GRADING_SECONDS / self.seconds) if self.seconds else MAX_EVALUATIONS)
-        plans += [(evaluations, 0) for evaluations in range(blind.FIRST_EVALUATIONS, max(most, 2) + 1)]
-        for evaluations, copies in plans:
-            document |= {"evaluations": evaluations, "copies": copies}
-            if blind.compute_bound({**document, "blocks": counted}) <= BOUND:
-                break
-        return document
-
     def _grade_gold(self, document: dict[str, Any]) -> set[TestId] | None:
         """Grade the gold patch; return the tests whose outcomes were not the expected ones, None if there are none."""
         judgement = blind.Judgement(self.required | self.others)
         for evaluation in blind.draw_evaluations(document, secrets.SystemRandom()):
             judgement.add(evaluation, self._run(evaluation.files).report.list_results())
         return None if judgement.is_right else set(judgement.wrong)
+
+
+def plan_evaluations(
+    test_files: Mapping[str, bytes], blocks: Sequence[dict[str, Any]], *, can_copy: bool, seconds: float
+) -> dict[str, Any]:
+    """Return the document with the smallest number of evaluations, then of copies, that reaches the bound.
+
+    Only blind blocks count and are copied, where a required one is blind. Where none is, all count: a submission
+    has to compare texts to find the sabotaged ones.
+
+    Args:
+        test_files: path -> content of the test files.
+        blocks: the blocks of the document.
+        can_copy: whether gold passes with copies of blocks.
+        seconds: duration of one run of all tests; a grading may take `GRADING_SECONDS`.
+    """
+    if any(block["blind"] and block["required"] for block in blocks):
+        blocks = [block if block["blind"] else {**block, "name": None} for block in blocks]
+        counted = blocks
+    else:
+        counted = [{**block, "blind": True} for block in blocks]
+    files = {block["file"] for block in blocks}
+    document: dict[str, Any] = {
+        "files": {path: content.decode() for path, content in test_files.items() if path in files},
+        "blocks": list(blocks),
+        "evaluations": blind.FIRST_EVALUATIONS,
+        "copies": 0,
+    }
+    can_copy = can_copy and any(block["name"] for block in counted if block["required"])
+    plans = [(blind.FIRST_EVALUATIONS, copies) for copies in range(MAX_COPIES + 1)] if can_copy else []
+    most = min(MAX_EVALUATIONS, int(GRADING_SECONDS / seconds) if seconds else MAX_EVALUATIONS)
+    plans += [(evaluations, 0) for evaluations in range(blind.FIRST_EVALUATIONS, max(most, 2) + 1)]
+    for evaluations, copies in plans:
+        document |= {"evaluations": evaluations, "copies": copies}
+        if blind.compute_bound({**document, "blocks": counted}) <= BOUND:
+            break
+    return document
 
 
 def build_controls(

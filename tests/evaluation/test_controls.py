@@ -12,7 +12,7 @@ import pytest
 
 from evaluation.controls import blind
 from evaluation.controls.blocks import find_blocks, parse_test_file
-from evaluation.controls.controls import BOUND, assign_words
+from evaluation.controls.controls import BOUND, assign_words, plan_evaluations
 from evaluation.controls.forms import list_edits
 
 TESTS = """\
@@ -210,6 +210,20 @@ def test_listed_tests_that_are_not_controlled_must_pass() -> None:
 )
 def test_the_bound_follows_from_what_can_be_drawn(evaluations: int, copies: int, bound: float) -> None:
     assert blind.compute_bound(make_document(evaluations, copies)) == pytest.approx(bound)
+
+
+def test_evaluations_are_planned_for_the_tests_whose_text_nobody_knows() -> None:
+    document = make_document()
+    files = {path: text.encode() for path, text in document["files"].items()}
+    document["blocks"][1]["blind"] = False
+    for can_copy, seconds, planned in ((True, 1.0, (2, 5)), (False, 1.0, (11, 0)), (False, 600.0, (3, 0))):
+        found = plan_evaluations(files, document["blocks"], can_copy=can_copy, seconds=seconds)
+        assert (found["evaluations"], found["copies"]) == planned
+        assert (blind.compute_bound(found) <= BOUND) == (seconds == 1.0)
+    assert [block["name"] is None for block in found["blocks"]] == [False, True]
+    document["blocks"][0]["blind"] = False
+    known = plan_evaluations(files, document["blocks"], can_copy=True, seconds=1.0)
+    assert (known["evaluations"], known["copies"], blind.compute_bound(known)) == (2, 2, 1)
 
 
 @pytest.mark.parametrize("field", ["blind", "required"])
