@@ -185,8 +185,7 @@ class Diagnosis:
     def explain_extra(self, test: TestId, list_name: str) -> Finding:
         """Return why a test of our list of that name is not in the published one."""
         listed = getattr(self.published, list_name)
-        forms = {*list_readings(test)}
-        letters = {_strip(form) for form in forms}
+        letters = {_strip(form) for form in list_readings(test)}
         if similar := next((one for one in listed if _strip(one) in letters), None):
             return DifferenceCause.ID_SPELLING, f"published, with equal letters, is {similar}"
         before = self._describe(test, self.test_only)
@@ -194,15 +193,29 @@ class Diagnosis:
             finding := _classify(before, (DifferenceCause.NETWORK, DifferenceCause.TIME))
         ):
             return finding
-        other = "PASS_TO_PASS" if list_name == "FAIL_TO_PASS" else "FAIL_TO_PASS"
-        if any(flatten(one) in forms for one in getattr(self.published, other)):
-            if list_name == "FAIL_TO_PASS" and self._is_uncompiled(test):
-                return DifferenceCause.COLLECTION, f"published as {other}; its file does not load here before the fix"
-            return DifferenceCause.UNKNOWN, f"published as {other}" + (f"; before the fix: {before}" if before else "")
+        if finding := self._explain_other_list(test, list_name, before):
+            return finding
         file = test.partition("::")[0]
         if self._published_files and file not in self._published_files:
             return DifferenceCause.COLLECTION, f"no published id names a test of {file}"
         return DifferenceCause.UNKNOWN, "in no published list"
+
+    def _explain_other_list(self, test: TestId, list_name: str, before: str) -> Finding | None:
+        """Return why a test of our list of that name is published in the other list; None where it is not.
+
+        Args:
+            test: the test.
+            list_name: our list.
+            before: the message of its failure before the fix, if any.
+        """
+        other = "PASS_TO_PASS" if list_name == "FAIL_TO_PASS" else "FAIL_TO_PASS"
+        file, forms, listed = test.partition("::")[0], {*list_readings(test)}, getattr(self.published, other)
+        if not any(flatten(one) in forms for one in listed):
+            whole = next((one for one in listed if self._files.get(one) == file), None)
+            return (DifferenceCause.ID_SPELLING, f"all of {whole} is published as {other}") if whole else None
+        if list_name == "FAIL_TO_PASS" and self._is_uncompiled(test):
+            return DifferenceCause.COLLECTION, f"published as {other}; its file does not load here before the fix"
+        return DifferenceCause.UNKNOWN, f"published as {other}" + (f"; before the fix: {before}" if before else "")
 
     def _explain_candidate(self, test: TestId, list_name: str) -> Finding:
         """Return why a test that was run is not in a list."""

@@ -142,6 +142,17 @@ def test_an_extra_test_is_explained_by_the_published_lists() -> None:
     assert elsewhere.explain_extra("tests/test_a.py::test_new", "PASS_TO_PASS")[0] == "unknown"
 
 
+def test_other_tests_of_a_file_that_is_published_as_a_whole_are_no_unknown_difference() -> None:
+    fixed, kept = "test/std-test.cc::std.fixed", "test/std-test.cc::std.kept"
+    before, gold = make_run({fixed: "failed", kept: "passed"}), make_run({fixed: "passed", kept: "passed"})
+    diagnosis = make_diagnosis(before, gold, f2p=("std-test",))
+    assert diagnosis.explain_extra(kept, "PASS_TO_PASS") == (
+        "id-spelling",
+        "all of std-test is published as FAIL_TO_PASS",
+    )
+    assert make_diagnosis(before, gold).explain_extra(kept, "PASS_TO_PASS")[0] == "unknown"
+
+
 def test_each_difference_has_its_cause_in_the_verdict(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path)
     gone = "tests/test_a.py::test_gone"
