@@ -6,10 +6,11 @@ it, and kept in the store.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import TYPE_CHECKING
 
-from core.errors import MachineError, Transient
+from core.errors import InputError, MachineError, Transient
 from exporters.task_files import read_container_file
 from taskdb.artifacts import write_atomically
 
@@ -72,7 +73,8 @@ def read_image_state(task: Task, services: Services) -> bytes | None:
     if path.is_file():
         return path.read_bytes()
     content = _run_program(task, program, services)
-    write_atomically(path, content, folder)
+    with contextlib.suppress(InputError, Transient):  # the store may be only readable
+        write_atomically(path, content, folder)
     return content
 
 

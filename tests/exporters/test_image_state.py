@@ -215,6 +215,10 @@ def test_a_state_is_the_same_in_every_container_and_read_once(tmp_path: Path) ->
     assert first is not None
     (kept,) = (services.settings.store_dir / "image-states").iterdir()
     kept.unlink()
+    kept.parent.rmdir()
+    kept.parent.write_text("a folder cannot be made here")
+    assert read_image_state(task, services) == first
+    kept.parent.unlink()
     assert read_image_state(task, services) == first
     kept.write_bytes(b"kept")
     assert read_image_state(task, services) == b"kept"
