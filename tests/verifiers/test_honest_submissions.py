@@ -13,6 +13,8 @@ from benchmarks.fairness.projects import PROJECTS
 from benchmarks.fairness.suite import GradedSubmission, HonestTask, SubmissionGroup, open_task
 from evaluation.runner.run import run_tests
 from evaluation.script.render import render_script
+from exporters.item import ExportItem
+from exporters.swebench import build_row
 from taskdb.records import Score, TestCommand
 from tests.containers import make_environment_image, make_services
 from tests.exporters.verifying import run_verifier
@@ -94,6 +96,26 @@ def test_all_honest_submissions_in_a_language_earn_1(language: str, tmp_path: Pa
         graded = task.grade_all(task.project.submissions, workers=2)
     refused = {(language, one.submission.name): one.score.explanation for one in graded if one.is_refused}
     assert refused.keys() == {row for row in REFUSED if row[0] == language}, json.dumps([*refused.items()], indent=1)
+
+
+@pytest.mark.slow
+@pytest.mark.docker
+@pytest.mark.timeout(1800)
+def test_a_script_for_one_container_refuses_no_more(python_task: HonestTask) -> None:
+    task, services = python_task.task, python_task.services
+    row, _ = build_row(ExportItem(task=task, certificate=None), services)
+    command = "cd /testbed; git apply /tmp/patch.diff; bash /eval.sh"
+    refused = set()
+    for submission in python_task.project.submissions:
+        if submission.group is SubmissionGroup.FORM:  # git applies the patch here
+            continue
+        files = {"/eval.sh": row["eval_script"].encode(), "/tmp/patch.diff": python_task.make_patch(submission)}
+        result = services.sandbox.run(task.image, ["bash", "-c", command], limits=services.test_limits(), files=files)
+        lines = result.output.rpartition(">>>>> Start Test Output")[2].splitlines()
+        passed = [line for line in lines if line.startswith("PASSED ")]
+        if len(passed) != len(task.FAIL_TO_PASS) + len(task.PASS_TO_PASS):
+            refused.add(("python", submission.name))
+    assert refused == REFUSED
 
 
 def change_version(version: str) -> bytes:
