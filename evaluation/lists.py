@@ -71,5 +71,4 @@ def _classify_status(report: EvaluationReport, test: TestId) -> str:
 
 def _count_statuses(reports: Sequence[EvaluationReport], test: TestId) -> dict[str, int]:
     outcomes = [report.outcomes.get(test) for report in reports]
-    counts = Counter("absent" if outcome is None else outcome.status.value for outcome in outcomes)
-    return dict(counts.most_common())
+    return dict(Counter("absent" if outcome is None else outcome.status.value for outcome in outcomes))

@@ -197,11 +197,12 @@ class FlakyTest(Part):
     """Kind of run -> status (`passed`, `failed`, `error`, `skipped`, `xfailed`, `absent`) -> number of runs."""
 
     def describe_counts(self) -> str:
-        """Return the counts as text, such as `test-only: failed 3; gold: passed 2, failed 1`."""
-        return "; ".join(
-            f"{variant.value}: {', '.join(f'{status} {number}' for status, number in counts.items())}"
-            for variant, counts in self.counts.items()
-        )
+        """Return the counts as text, most frequent first, such as `test-only: failed 3; gold: passed 2, failed 1`."""
+        described = []
+        for variant in (one for one in RunVariant if one in self.counts):
+            counts = sorted(self.counts[variant].items(), key=lambda item: (-item[1], item[0]))
+            described.append(f"{variant.value}: {', '.join(f'{status} {number}' for status, number in counts)}")
+        return "; ".join(described)
 
 
 class Verification(Record):

@@ -23,6 +23,7 @@ from languages.paths import is_benchmark, is_test_file
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Environment, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.tags import ChangeKind
+from verifiers.dead_runs import TestTexts, complete_run, find_unfinished_tests, has_died, has_lost_tests
 from verifiers.selection import select_eval_files
 
 BEHAVIOUR_KEEPING_KINDS = (ChangeKind.PERFORMANCE, ChangeKind.REFACTOR, ChangeKind.DEPENDENCY)
@@ -114,7 +115,10 @@ class CandidateVerifier:
     evaluator: Evaluator = field(init=False)
     """Evaluator with the final image and script, set by the first run."""
     test_only_runs: list[EvaluationRun] = field(default_factory=list)
+    """Each with the outcomes of a base run, where its runner died."""
     gold_runs: list[EvaluationRun] = field(default_factory=list)
+    base_runs: list[EvaluationRun] = field(default_factory=list)
+    """One for each test-only run whose runner died."""
 
     @cached_property
     def gold_patch(self) -> bytes:
@@ -135,6 +139,13 @@ class CandidateVerifier:
     def eval_files(self) -> tuple[str, ...]:
         """Test files to run; empty for the whole suite."""
         return select_eval_files(self.candidate, self.environment, self.services.settings, self.repository)
+
+    @cached_property
+    def test_texts(self) -> TestTexts:
+        """Texts of the tests of the changed files."""
+        return TestTexts(
+            repository=self.repository, base=self.candidate.base_commit, patch=self.gold_patch + self.test_patch
+        )
 
     def _make_evaluator(self, canary_files: Sequence[str]) -> Evaluator:
         plan = self.environment.plan
@@ -185,7 +196,9 @@ class CandidateVerifier:
             others=lists.pass_to_pass,
             seconds=max(run.record.seconds for run in self.gold_runs),
         )
-        runs: list[TestRun] = [run.record for run in (*self.test_only_runs, *self.gold_runs, *controls.runs)]
+        runs: list[TestRun] = [
+            run.record for run in (*self.base_runs, *self.test_only_runs, *self.gold_runs, *controls.runs)
+        ]
         return Verification(
             parent=self.environment.id,
             candidate=self.candidate.id,
@@ -223,16 +236,37 @@ class CandidateVerifier:
             budget = f"{self.services.settings.budget_seconds:g} s"
             return VerificationFailure(reason=Reason.OUT_OF_BUDGET, detail=f"verification took longer than {budget}")
         patch = self.gold_patch if variant is RunVariant.GOLD else b""
-        return self._record_run(
-            variant,
-            self.evaluator.run(variant, seed=seed, patch=patch, files=self._list_observed_files() if seed else ()),
-        )
+        run = self.evaluator.run(variant, seed=seed, patch=patch, files=self._list_files(seed))
+        return self._record_run(variant, run)
 
     def _record_run(self, variant: RunVariant, run: EvaluationRun) -> VerificationFailure | None:
-        if failure := _find_failure(variant, run):
+        framework = self.environment.plan.test.framework
+        died = variant is RunVariant.TEST_ONLY and not run.result.script_error and has_died(run.result, framework)
+        if not died and (failure := _find_failure(variant, run)):
             return failure
-        (self.gold_runs if variant is RunVariant.GOLD else self.test_only_runs).append(run)
+        if variant is RunVariant.GOLD:
+            self.gold_runs.append(run)
+        elif died or has_lost_tests(run.result.report, self.gold_runs[0].report, self.test_texts):
+            return self._record_incomplete_run(run, died=died)
+        else:
+            self.test_only_runs.append(run)
         return None
+
+    def _record_incomplete_run(self, run: EvaluationRun, *, died: bool) -> VerificationFailure | None:
+        """Add a test-only run that lacks tests, with their outcomes in a base run of the same seed."""
+        seed = run.record.seed
+        base = self.evaluator.run(RunVariant.BASE, seed=seed, test_patch=b"", files=self._list_files(seed))
+        failure = None if base.result.tree_error else _find_failure(RunVariant.BASE, base)
+        if died and failure:
+            return failure
+        died_in = find_unfinished_tests(run.result.log, self.gold_runs[0].report) if died else ()
+        self.base_runs.append(base)
+        self.test_only_runs.append(complete_run(run, base.report, died_in, self.test_texts))
+        return None
+
+    def _list_files(self, seed: int) -> Sequence[str]:
+        """Return the test files of the first pair, to be shuffled by the seed; none for the script's own, seed 0."""
+        return self._list_observed_files() if seed else ()
 
     def _list_observed_files(self) -> list[str]:
         """Return the test files of the first pair, to be shuffled by the seed."""
@@ -282,6 +316,6 @@ def _find_failure(variant: RunVariant, run: EvaluationRun) -> VerificationFailur
     if result.has_forged_canary:
         detail = f"a test that must fail passes {where}, so its harness reports no failures"
         return VerificationFailure(reason=Reason.CANARY_PASSES, detail=detail, log=log)
-    if result.report is None and variant is RunVariant.GOLD:
+    if result.report is None and variant is not RunVariant.TEST_ONLY:
         return VerificationFailure(reason=Reason.NO_REPORT, detail=f"{result.failure_detail}, {where}", log=log)
     return None

@@ -63,7 +63,7 @@ def parse_junit(content: bytes, known_files: Collection[str]) -> EvaluationRepor
             test = f"{case.file}::{case.name}"
             outcome = Outcome(status=case.status, message=case.message, seconds=case.seconds)
             outcomes[test] = _merge_outcomes(outcomes.get(test), outcome)
-        else:
+        elif case.file or case.message:  # pytest adds a row without any name when it is interrupted
             uncollected[case.file] = case.message
     return EvaluationReport(outcomes=outcomes, uncollected=uncollected)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
@@ -26,6 +26,10 @@ class EvaluationRun:
     def report(self) -> EvaluationReport:
         """The report, empty when the runner left none."""
         return self.result.report or EMPTY_REPORT
+
+    def with_report(self, report: EvaluationReport) -> EvaluationRun:
+        """Return the run with another report; its record keeps its own."""
+        return replace(self, result=replace(self.result, report=report))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -168,3 +168,10 @@ def test_two_files_of_one_dotted_path_have_tests_of_their_own(tmp_path: Path) ->
     content = f"<testsuite>{rows}</testsuite>".encode()
     assert list(junit.parse_junit(content, files).outcomes) == [f"{file}::test_x" for file in files]
     assert list(grade.parse_outcomes(content, files)) == [f"{file}::test_x" for file in files]
+
+
+def test_the_row_that_pytest_adds_when_it_is_interrupted_is_no_file() -> None:
+    rows = '<testcase classname="test_a" name="test_a" file="test_a.py" line="0" time="0.0" /><testcase time="0.0" />'
+    report = junit.parse_junit(f"<testsuites><testsuite>{rows}</testsuite></testsuites>".encode(), {"test_a.py"})
+    assert list(report.outcomes) == ["test_a.py::test_a"]
+    assert report.uncollected == {}

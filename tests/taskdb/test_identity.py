@@ -61,7 +61,8 @@ def test_flaky_tests_do_not_identify_a_verification() -> None:
     candidate = records.make_candidate(records.make_pull_request(1))
     environment = records.make_environment(candidate)
     calm = records.make_verification(environment)
-    flaky = FlakyTest(test="t.py::at_12:30:05", counts={RunVariant.GOLD: {"passed": 2, "absent": 1}})
+    counts = {RunVariant.GOLD: {"absent": 1, "passed": 2}, RunVariant.TEST_ONLY: {"failed": 3}}
+    flaky = FlakyTest(test="t.py::at_12:30:05", counts=counts)
     varied = records.make_verification(environment, flaky_tests=(flaky,))
     assert Verification.model_validate_json(varied.model_dump_json()).flaky_tests == (flaky,)
     assert varied.id == calm.id
@@ -69,5 +70,5 @@ def test_flaky_tests_do_not_identify_a_verification() -> None:
     assert earlier.id != calm.id
     assert [one.list_flaky() for one in (earlier, varied)] == [
         [("t.py::a", "gold: passed 2, failed 1")],
-        [("t.py::at_12:30:05", "gold: passed 2, absent 1")],
+        [("t.py::at_12:30:05", "test-only: failed 3; gold: passed 2, absent 1")],
     ]

@@ -18,6 +18,7 @@ from taskdb.records import (
     Counts,
     Evidence,
     FailureKind,
+    FlakyTest,
     Kind,
     RunVariant,
     Score,
@@ -220,7 +221,9 @@ def add_change(
         environment,
         FAIL_TO_PASS=((texts.test, FailureKind.ASSERTION), ("tests/test_greet.py::test_calm", FailureKind.ERROR)),
         PASS_TO_PASS=tuple(f"tests/test_{module}.py::test_{n}" for module in ("greet", "part") for n in range(8)),
-        flaky=((f"tests/test_net.py::{texts.title}", "gold: passed 2, failed 1"),),
+        flaky_tests=(
+            FlakyTest(test=f"tests/test_net.py::{texts.title}", counts={RunVariant.GOLD: {"passed": 2, "failed": 1}}),
+        ),
         controls=(texts.test,),
         runs=tuple(make_run(variant, seed, log) for variant in RunVariant for seed in (0, 1)),
     )
