@@ -167,10 +167,11 @@ class Diagnosis:
         return {file: reason for run in self.gold for file, reason in run.report.uncollected.items()}
 
     @cached_property
-    def _published_files(self) -> set[str | None]:
-        """Files of ours that a published id names."""
+    def _published_files(self) -> set[str]:
+        """Files of ours that a published id names, or of which it is a test."""
         listed = (*self.published.FAIL_TO_PASS, *self.published.PASS_TO_PASS)
-        return {find_file(test, self._files) for test in listed} - {None}
+        named = {file for one in listed if (file := find_file(one, self._files))}
+        return named | {test.partition("::")[0] for one in listed for test in self._by_reading.get(flatten(one), ())}
 
     def explain_missing(self, published: TestId, list_name: str) -> Finding:
         """Return why a published test is not in our list of that name."""
@@ -197,7 +198,7 @@ class Diagnosis:
             return finding
         file = test.partition("::")[0]
         if self._published_files and file not in self._published_files:
-            return DifferenceCause.COLLECTION, f"no published id names a test of {file}"
+            return DifferenceCause.COLLECTION, f"no published id is of {file}"
         return DifferenceCause.UNKNOWN, "in no published list"
 
     def _explain_other_list(self, test: TestId, list_name: str, before: str) -> Finding | None:

@@ -169,3 +169,12 @@ def test_the_looked_at_file_has_names_alone() -> None:
     names = LOOKED_AT.read_text().split("\n")[:-1]
     assert names == sorted(set(names))
     assert all("__" in name and " " not in name for name in names)
+
+
+def test_recorded_results_are_of_tasks_that_nobody_had_looked_at() -> None:
+    known = set(LOOKED_AT.read_text().split())
+    results = [json.loads(line) for line in (LOOKED_AT.parent / "results.jsonl").read_text().splitlines()]
+    assert results
+    assert not known & {one["name"] for one in results}
+    assert not any(one["was_looked_at"] for one in results)
+    assert all(one["mergemill"] for one in results)

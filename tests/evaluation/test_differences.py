@@ -153,6 +153,13 @@ def test_other_tests_of_a_file_that_is_published_as_a_whole_are_no_unknown_diffe
     assert make_diagnosis(before, gold).explain_extra(kept, "PASS_TO_PASS")[0] == "unknown"
 
 
+def test_tests_of_a_program_that_no_published_name_belongs_to_were_not_run_there() -> None:
+    ours = {"test/a-test.cc::a.one": "passed", "test/a-test.cc::a.two": "passed", "test/b-test.cc::b.one": "passed"}
+    diagnosis = make_diagnosis(make_run(ours), make_run(ours), p2p=("a.one",))
+    assert diagnosis.explain_extra("test/b-test.cc::b.one", "PASS_TO_PASS")[0] == "collection"
+    assert diagnosis.explain_extra("test/a-test.cc::a.two", "PASS_TO_PASS")[0] == "unknown"
+
+
 def test_each_difference_has_its_cause_in_the_verdict(tmp_path: Path) -> None:
     artifacts = Artifacts(tmp_path)
     gone = "tests/test_a.py::test_gone"
