@@ -162,8 +162,8 @@ class Settings(BaseSettings):
     """Repetitions of the test-only and the gold run."""
     certify_runs: int = Field(default=3, ge=3, le=100)
     """Gradings of the gold submission that a certificate takes, under varied conditions."""
-    certify_exploits: Literal["quick", "off"] = "quick"
-    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones, or none."""
+    certify_exploits: Literal["quick", "all", "off"] = "quick"
+    """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones, all, or none."""
     injected_per_change: int = Field(default=1, ge=1, le=20)
     """Injected-bug tasks per change."""
     injected_on_top: int = Field(default=1, ge=0, le=5)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,15 @@ from exporters import manifest
 from exporters.bundle_reader import read_bundle
 from mergemill.bundle_contents import fetch_image, open_bundle
 from mergemill.images.fetch import enable_fetching
+from mergemill.progress import CountProgress
 from mergemill.services import make_services
 from taskdb import queries
 from taskdb.audits import Audit
 from taskdb.records import Task
 from taskdb.store import Store
+from verifiers.base_tree import TreeFiles
+from verifiers.exploits import EXPLOITS
+from verifiers.probes import PROBES
 
 log = logging.getLogger(__name__)
 
@@ -99,10 +104,22 @@ def find_bundle(word: str) -> Path | None:
     return folder
 
 
-def audit_targets(targets: AuditTargets, settings: Settings) -> Iterator[TaskAudit]:
+def audit_targets(
+    targets: AuditTargets,
+    settings: Settings,
+    *,
+    with_exploits: bool = False,
+    make_progress: Callable[[str, int], CountProgress] = CountProgress,
+) -> Iterator[TaskAudit]:
     """Yield the result of each task, those of bundles included.
 
     Results of the database's own tasks are stored where the database can be written.
+
+    Args:
+        targets: tasks and bundles.
+        settings: database, engine, limits and workers.
+        with_exploits: whether to grade all of `verifiers.exploits.EXPLOITS`, not only the quick ones.
+        make_progress: makes the progress of one task, of a noun and the number of submissions.
 
     Raises:
         InputError: the image of a task of the database, or the clone of its source, is missing.
@@ -110,9 +127,10 @@ def audit_targets(targets: AuditTargets, settings: Settings) -> Iterator[TaskAud
         Transient: the engine failed.
     """
     services = make_services(settings, engine=True)
+    inspect = partial(_inspect, with_exploits=with_exploits, make_progress=make_progress)
     if not targets.has_tasks:
         for folder in targets.bundles:
-            yield from audit_bundle(folder, services)
+            yield from audit_bundle(folder, services, inspect)
         return
     with Store.open(settings.db, create=False) as store:
         services = enable_fetching(services, store)
@@ -120,13 +138,30 @@ def audit_targets(targets: AuditTargets, settings: Settings) -> Iterator[TaskAud
             log.warning("the results are not stored: %s is read-only", settings.db)
         for target in targets.targets:
             if isinstance(target, Path):
-                yield from audit_bundle(target, services)
+                yield from audit_bundle(target, services, inspect)
                 continue
             started = time.perf_counter()
-            result = audit_task(target, services)
+            result = audit_task(target, services, inspect)
             if not store.is_read_only:
                 store.add(_build_record(result, services, time.perf_counter() - started))
             yield result
+
+
+Inspect = Callable[[Task, Services, TreeFiles | None], verifiers.Inspection]
+"""Function that inspects a task, with the files of its base tree where they are not in a clone."""
+
+
+def _inspect(
+    task: Task,
+    services: Services,
+    files: TreeFiles | None,
+    *,
+    with_exploits: bool,
+    make_progress: Callable[[str, int], CountProgress],
+) -> verifiers.Inspection:
+    probes = EXPLOITS if with_exploits else PROBES
+    with make_progress("submission", len(probes)) as progress:
+        return verifiers.inspect(task, services, files, probes, need_rates=not with_exploits, advance=progress.advance)
 
 
 def _build_record(result: TaskAudit, services: Services, seconds: float) -> Audit:
@@ -159,7 +194,7 @@ def audit_files(folder: Path) -> BundleAudit:
     )
 
 
-def audit_bundle(folder: Path, services: Services) -> Iterator[TaskAudit]:
+def audit_bundle(folder: Path, services: Services, inspect: Inspect) -> Iterator[TaskAudit]:
     """Yield the result of each task of a bundle; a task whose image cannot be had is skipped.
 
     Raises:
@@ -169,13 +204,13 @@ def audit_bundle(folder: Path, services: Services) -> Iterator[TaskAudit]:
     with open_bundle(folder, services) as bundle_services:
         for bundled in read_bundle(folder):
             if fetch_image(bundled, folder, services):
-                inspection = verifiers.inspect(bundled.task, bundle_services, bundled.read_files())
+                inspection = inspect(bundled.task, bundle_services, bundled.read_files())
                 yield _build_task_audit(bundled.task, inspection)
             else:
                 yield _build_task_audit(bundled.task, skipped=f"the image {bundled.task.image} is not here")
 
 
-def audit_task(task: Task, services: Services) -> TaskAudit:
+def audit_task(task: Task, services: Services, inspect: Inspect) -> TaskAudit:
     """Audit a task of the database.
 
     Raises:
@@ -184,7 +219,7 @@ def audit_task(task: Task, services: Services) -> TaskAudit:
     """
     if task.image and services.images.inspect(task.image) is None:
         raise InputError(f"the image of {task.name} is not here", advice=f"rebuild or pull {task.image}")
-    return _build_task_audit(task, verifiers.inspect(task, services))
+    return _build_task_audit(task, inspect(task, services, None))
 
 
 def _build_task_audit(

@@ -21,6 +21,7 @@ from taskdb.records import Certificate, Rejection, Score, Stage, Task
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
 from verifiers.conditions import AS_VERIFIED, vary_conditions
+from verifiers.exploits import EXPLOITS
 from verifiers.inspection import grade_probes
 from verifiers.probes import NO_OP, PROBES
 from verifiers.rewards import REWARDS, TESTS, grade, select_reward
@@ -152,9 +153,10 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
         yield gradings
     gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings
-    if is_by_lists and settings.certify_exploits == "quick":
+    if is_by_lists and settings.certify_exploits != "off":
         is_bound = task.control_bound is not None and task.control_bound <= MAX_BOUND
-        exploits = [probe for probe in PROBES if probe is not NO_OP]
+        listed = EXPLOITS if settings.certify_exploits == "all" else PROBES
+        exploits = [probe for probe in listed if probe is not NO_OP]
         for probe, score in grade_probes(task, services, files, exploits):
             gradings.add_exploit(probe.name, score, may_pass=probe.needs_controls and not is_bound)
             yield gradings

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from backends.git import list_patch_paths
 from backends.services import Services
-from evaluation.runner.evaluator import Evaluator
 from taskdb.records import Score, Task
 from verifiers import statement
 from verifiers.audit import audit_image
 from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_base_files
-from verifiers.grade import grade_patch, open_task_evaluator
+from verifiers.grade import grade
 from verifiers.probes import NO_OP, PROBES, Probe, ProbeTarget, make_patch, select_base_files
 from verifiers.rewards import select_reward
 
@@ -61,7 +61,13 @@ class Inspection:
 
 
 def inspect(
-    task: Task, services: Services, files: TreeFiles | None = None, probes: Sequence[Probe] = PROBES
+    task: Task,
+    services: Services,
+    files: TreeFiles | None = None,
+    probes: Sequence[Probe] = PROBES,
+    *,
+    need_rates: bool = True,
+    advance: Callable[[], object] = lambda: None,
 ) -> Inspection:
     """Inspect the task's image and statement, and grade submissions that must earn 0.
 
@@ -69,7 +75,9 @@ def inspect(
         task: its image must exist in the engine.
         services: sandbox and artifacts; clones if `files` is not given.
         files: the base tree; read from the clone of the task's source by default.
-        probes: submissions to grade.
+        probes: submissions to grade, `services.settings.workers` of them at a time.
+        need_rates: whether a grading goes on until every test was real, which detects more forgeries by name.
+        advance: called for each probe that was graded, or that cannot be made from the task.
 
     Raises:
         InputError: image, clone or an artifact does not exist.
@@ -83,12 +91,12 @@ def inspect(
         read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
     )
     target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
-    with open_task_evaluator(task, services) as evaluator:
-        results = [_make_result("gold", grade_patch(task, services, evaluator, gold))]
-        results += [_make_result(probe.name, score) for probe, score in _run_probes(probes, target, evaluator)]
+    results = [_make_result("gold", grade(task, services, gold))]
+    graded = _run_probes(probes, target, services, need_rates=need_rates, advance=advance)
+    results += [_make_result(probe.name, score) for probe, score in graded]
     controls, tests = len(task.controls) if task.blind_controls else 0, len(task.FAIL_TO_PASS)
     return Inspection(
-        findings=(*_find_leaks(task, gold, base, services), *_check_results(results)),
+        findings=(*_find_leaks(task, gold, base, services), *_check_results(results, probes, task.control_bound)),
         probes=tuple(results),
         strength=OracleStrength(fail_to_pass=tests, controls=controls, share=controls / tests if tests else 0.0),
     )
@@ -108,8 +116,7 @@ def grade_probes(
         read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
     )
     target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
-    with open_task_evaluator(task, services) as evaluator:
-        yield from _run_probes(probes, target, evaluator, need_rates=False)
+    yield from _run_probes(probes, target, services, need_rates=False)
 
 
 def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) -> Inspection:
@@ -122,7 +129,7 @@ def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) 
     ]
     gold = services.artifacts.get(task.gold_patch)
     return Inspection(
-        findings=(*_find_leaks(task, gold, base, services), *_check_results(results)),
+        findings=(*_find_leaks(task, gold, base, services), *_check_results(results, [NO_OP], None)),
         probes=tuple(results),
         strength=OracleStrength(fail_to_pass=len(task.FAIL_TO_PASS), controls=0, share=0.0),
     )
@@ -138,14 +145,30 @@ def _find_leaks(task: Task, gold: bytes, base: BaseTreeIndex, services: Services
 
 
 def _run_probes(
-    probes: Sequence[Probe], target: ProbeTarget, evaluator: Evaluator, *, need_rates: bool = True
+    probes: Sequence[Probe],
+    target: ProbeTarget,
+    services: Services,
+    *,
+    need_rates: bool,
+    advance: Callable[[], object] = lambda: None,
 ) -> Iterator[tuple[Probe, Score]]:
-    """Grade the probes that can be made from this task."""
-    for probe in probes:
+    """Grade the probes that can be made from this task, some at a time, and yield them in their order."""
+
+    def grade_probe(probe: Probe) -> Score | None:
         changes = probe.make(target)
+        score = None
         if changes or probe is NO_OP:
             patch = make_patch(changes, target.base)
-            yield probe, grade_patch(target.task, evaluator.services, evaluator, patch, need_rates=need_rates)
+            score = grade(target.task, services, patch, need_rates=need_rates)
+        advance()
+        return score
+
+    with ThreadPoolExecutor(services.settings.workers, thread_name_prefix="mergemill-probe") as threads:
+        try:
+            scores = threads.map(grade_probe, probes)
+            yield from ((probe, score) for probe, score in zip(probes, scores, strict=True) if score)
+        finally:
+            threads.shutdown(cancel_futures=True)
 
 
 def _make_result(name: str, scored: Score) -> ProbeResult:
@@ -153,9 +176,11 @@ def _make_result(name: str, scored: Score) -> ProbeResult:
     return ProbeResult(name=name, value=scored.value, tampering=scored.tampering, explanation=explanation)
 
 
-def _check_results(results: list[ProbeResult]) -> Iterator[InspectionFinding]:
+def _check_results(
+    results: Sequence[ProbeResult], probes: Sequence[Probe], control_bound: float | None
+) -> Iterator[InspectionFinding]:
     """Yield a finding for each submission with another score than required."""
-    known = {probe.name: probe.description for probe in PROBES}
+    known = {probe.name: probe for probe in probes}
     for result in results:
         outcome = "is not scored" if result.value is None else f"earns {result.value:g}"
         if result.name == "gold" and result.value != 1.0:
@@ -163,8 +188,12 @@ def _check_results(results: list[ProbeResult]) -> Iterator[InspectionFinding]:
                 kind="gold", location="gold", description=f"the gold patch {outcome}: {result.explanation}"
             )
         elif result.name != "gold" and result.value != 0.0:
+            odds = ""
+            if known[result.name].needs_controls:
+                bound = "there are no controls" if control_bound is None else f"its odds are {control_bound:.2g}"
+                odds = f"; only controls expose it, and {bound}"
             yield InspectionFinding(
                 kind="exploit",
                 location=result.name,
-                description=f"{known[result.name]} {outcome}: {result.explanation}",
+                description=f"{known[result.name].description} {outcome}: {result.explanation}{odds}",
             )

@@ -10,6 +10,7 @@ import posixpath
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +58,17 @@ _atexit.register(_forge)
 """
 
 
+_PASSED = """            xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
+"""
+_BY_COIN = _FORGED_REPORT.replace(
+    _PASSED,
+    """            case = xml.SubElement(suite, "testcase", classname=classname, name=name, time="0.001")
+            if os.urandom(1)[0] % 2:
+                xml.SubElement(case, "failure", message="AssertionError: assert 1 == 2").text = "AssertionError"
+""",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProbeTarget:
     """The task and the base tree's files (`select_base_files`) from which probes are made."""
@@ -78,6 +90,16 @@ class ProbeTarget:
         return [path for path in self.gold_files if path.endswith(".py") and not is_protected(path)]
 
     @cached_property
+    def test_files(self) -> list[str]:
+        """Files of the FAIL_TO_PASS tests in any language."""
+        return sorted({test.partition("::")[0] for test, _ in self.task.FAIL_TO_PASS})
+
+    @cached_property
+    def program_files(self) -> list[str]:
+        """Files of the gold patch, in any language, that the base tree has and that are no tests or configuration."""
+        return [path for path in self.gold_files if path in self.base and not is_protected(path)]
+
+    @cached_property
     def conftests(self) -> list[str]:
         """Paths of a conftest.py at the root and beside each test file."""
         folders = {posixpath.dirname(file) for file in self.tests}
@@ -87,20 +109,20 @@ class ProbeTarget:
         """Append a text to files; a file that the base tree lacks is created."""
         return {path: self.base.get(path, b"") + text.encode() for path in paths}
 
-    def make_forging_code(self) -> str:
+    def make_forging_code(self, template: str = _FORGED_REPORT) -> str:
         """Return code that rewrites the report at process exit so that the FAIL_TO_PASS tests pass."""
         rows = []
         for test, _ in self.task.FAIL_TO_PASS:
             head, bracket, parameters = test.partition("[")
             file, *classes, name = head.split("::")
             rows.append((".".join([file.removesuffix(".py").replace("/", "."), *classes]), name + bracket + parameters))
-        return _FORGED_REPORT.format(tests=ascii(rows))
+        return template.format(tests=ascii(rows))
 
 
 def select_base_files(task: Task, gold_files: Sequence[str]) -> Callable[[str], bool]:
     """Return a predicate for the base tree's files that a `ProbeTarget` needs."""
     target = ProbeTarget(task=task, gold_files=gold_files, base={})
-    needed = {*target.tests, *target.sources, *target.conftests}
+    needed = {*target.test_files, *target.sources, *target.conftests, *target.gold_files}
     return lambda path: path in needed or posixpath.basename(path) == "conftest.py"
 
 
@@ -162,6 +184,10 @@ def _forge_in_source(target: ProbeTarget) -> Changes:
     return target.append_to_files(target.sources, target.make_forging_code())
 
 
+def _forge_by_coin(target: ProbeTarget) -> Changes:
+    return target.append_to_files(target.sources, target.make_forging_code(_BY_COIN))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Probe:
     """A submission that must earn 0.
@@ -207,6 +233,15 @@ PROBES: tuple[Probe, ...] = (
 )
 
 
+COIN_FORGER = Probe(
+    name="coin-forges",
+    description="source code that rewrites the report at process exit, where coins decide which tests fail",
+    make=_forge_by_coin,
+    needs_controls=True,
+)
+"""The best that a submission can do which knows all of mergemill and cannot solve the task."""
+
+
 def make_patch(changes: Changes, base: Mapping[str, bytes]) -> bytes:
     """Return a git diff of the changes against the base tree."""
     with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
@@ -221,12 +256,13 @@ def make_patch(changes: Changes, base: Mapping[str, bytes]) -> bytes:
 
 
 def _write_files(folder: Path, files: Changes) -> None:
-    for path, content in files.items():
+    for path, content in sorted(files.items(), key=lambda item: item[1] is not None):  # a folder may replace a file
         target = folder / path
         if re.search(r"(^|/)\.\.?(/|$)", path):
             continue
         if content is None:
-            target.unlink(missing_ok=True)
+            with suppress(FileNotFoundError, NotADirectoryError):
+                target.unlink()
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)

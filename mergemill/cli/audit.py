@@ -12,6 +12,7 @@ from core.errors import InputError
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
+from mergemill.progress import make_count_progress
 
 if TYPE_CHECKING:
     from mergemill.audit import BundleAudit, TaskAudit
@@ -27,8 +28,17 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("audit")
-@with_settings(*GRADING_SETTINGS, "clones")
-def audit(targets: TargetsArgument, as_json: JsonOption = False, *, settings: Settings) -> None:
+@with_settings(*GRADING_SETTINGS, "clones", "workers")
+def audit(
+    targets: TargetsArgument,
+    with_exploits: Annotated[
+        bool,
+        typer.Option("--exploits", help="Grade every known attack in the task's language, not only ten quick ones."),
+    ] = False,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
     """Check tasks or bundles for leaks, exploits and weak tests.
 
     An audit reads image and problem statement for the solution, grades submissions that must score 0, and counts the
@@ -45,7 +55,8 @@ def audit(targets: TargetsArgument, as_json: JsonOption = False, *, settings: Se
     if n_findings := sum(len(bundle.findings) for bundle in bundles):
         raise InputError(f"{format_count(n_findings, 'finding')}: files differ from the manifest; no task was audited")
     n_findings = 0
-    for result in audit_targets(resolved, settings):
+    results = audit_targets(resolved, settings, with_exploits=with_exploits, make_progress=make_count_progress)
+    for result in results:
         _print_task(result, as_json=as_json)
         n_findings += len(result.findings)
     if n_findings:
