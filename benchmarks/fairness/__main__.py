@@ -17,8 +17,8 @@ from pathlib import Path
 
 from benchmarks.fairness.projects import PROJECTS
 from benchmarks.fairness.suite import GradedSubmission, SubmissionGroup, open_task
+from benchmarks.page_table import write_table
 
-BEGIN, END = "<!-- table: written by benchmarks.fairness -->\n", "<!-- end of table -->\n"
 MAX_REFUSED = 0.01
 """Share of honest submissions that may be refused."""
 Results = Mapping[str, Sequence[GradedSubmission]]
@@ -70,12 +70,6 @@ def _list_refused(results: Results) -> Iterator[str]:
                 yield f"- {language}, {one.submission.name}: {one.score.explanation}"
 
 
-def write_table(page: Path, table: str) -> None:
-    """Replace the text between the marks of a page."""
-    before, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    page.write_text(before + BEGIN + table + END + rest.partition(END)[2], encoding="utf-8")
-
-
 def main() -> None:
     """Grade the submissions of the chosen languages; the exit code is 1 if more than 1 % are refused."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -93,7 +87,7 @@ def main() -> None:
     table = render_table(results)
     print(table)
     if options.page:
-        write_table(options.page, table)
+        write_table(options.page, "benchmarks.fairness", table)
     graded = [one for cell in results.values() for one in cell]
     sys.exit(sum(one.is_refused for one in graded) > MAX_REFUSED * len(graded))
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from benchmarks.flaky.measure import measure
 from benchmarks.flaky.simulate import REPEATS, simulate
-from benchmarks.flaky.tables import render_table, write_tables
+from benchmarks.flaky.tables import render_table
+from benchmarks.page_table import write_table
 
 
 def main() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
     tables.append(render_table("simulated", list(simulate(arguments.simulated, arguments.seed))))
     print("\n".join(tables))
     if arguments.page:
-        write_tables(arguments.page, "\n".join(tables))
+        write_table(arguments.page, "benchmarks.flaky", "\n".join(tables))
 
 
 if __name__ == "__main__":

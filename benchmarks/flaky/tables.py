@@ -1,14 +1,11 @@
-"""Tables of the benchmark, and the place in a page that holds them."""
+"""Tables of the benchmark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from benchmarks.environments.tables import compute_wilson_interval
 from benchmarks.flaky.simulate import REPEATS, CaseResult
-
-BEGIN, END = "<!-- table: written by python -m benchmarks.flaky -->\n", "<!-- end of table -->\n"
 
 
 def render_table(title: str, results: Sequence[CaseResult]) -> str:
@@ -26,17 +23,3 @@ def render_table(title: str, results: Sequence[CaseResult]) -> str:
 def _format_share(number: int, tests: int) -> str:
     low, high = compute_wilson_interval(number, tests)
     return f"{100 * number / tests:.0f} ({100 * low:.0f}-{100 * high:.0f})"
-
-
-def write_tables(page: Path, tables: str) -> None:
-    """Replace the tables of a page.
-
-    Raises:
-        SystemExit: the page has no place for them.
-    """
-    text = page.read_text()
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"{page} has no lines {BEGIN.strip()} and {END.strip()}")
-    page.write_text(before + begin + tables + end + after)

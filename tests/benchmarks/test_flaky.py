@@ -9,7 +9,7 @@ import pytest
 from benchmarks.flaky.cases import CASES
 from benchmarks.flaky.measure import make_project, measure
 from benchmarks.flaky.simulate import REPEATS, CaseResult, FlakyCounts, count_tests, simulate
-from benchmarks.flaky.tables import BEGIN, END, render_table, write_tables
+from benchmarks.flaky.tables import render_table
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from tests.containers import make_services
 
@@ -53,17 +53,10 @@ def test_projects_are_made_by_their_seed() -> None:
         compile(text, path, "exec")
 
 
-def test_tables_are_written_between_their_lines(tmp_path: Path) -> None:
+def test_a_table_has_shares_with_intervals() -> None:
     counts = {number: FlakyCounts(tests=10, caught=8, slipped=0) for number in REPEATS}
     table = render_table("in containers", [CaseResult(name="at random", rate="1/2", counts=counts)])
     assert table.splitlines()[2].startswith("| at random | 1/2 | 10 | 80 (49-94) | ")
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}old\n{END}after\n")
-    write_tables(page, table)
-    assert page.read_text() == f"before\n{BEGIN}{table}{END}after\n"
-    page.write_text("nothing\n")
-    with pytest.raises(SystemExit, match="has no lines"):
-        write_tables(page, table)
 
 
 @pytest.mark.docker

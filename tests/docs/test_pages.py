@@ -46,6 +46,7 @@ OTHER_TOOLS = frozenset(
         "--build-arg",
         "--cached",
         "--check",
+        "--coins",
         "--cpu",
         "--custom-rm-path",
         "--exclude-newer",

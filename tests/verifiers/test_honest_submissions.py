@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fairness.__main__ import BEGIN, END, MAX_REFUSED, render_table, write_table
+from benchmarks.fairness.__main__ import MAX_REFUSED, render_table
 from benchmarks.fairness.projects import PROJECTS
 from benchmarks.fairness.suite import GradedSubmission, HonestTask, SubmissionGroup, open_task
 from evaluation.runner.run import run_tests
@@ -58,7 +58,7 @@ def make_score(value: float | None) -> Score:
     return Score(task="x", value=value, resolved=value == 1, f2p_rate=1.0, p2p_rate=1.0, explanation="so it is")
 
 
-def test_the_table_counts_and_names_refused_submissions(tmp_path: Path) -> None:
+def test_the_table_counts_and_names_refused_submissions() -> None:
     submissions = PROJECTS["go"].submissions[:3]
     results = {
         "go": [
@@ -70,10 +70,6 @@ def test_the_table_counts_and_names_refused_submissions(tmp_path: Path) -> None:
     assert "| other code than the gold patch | 1 of 3 | 1 of 1 |\n" in table
     assert "| all | 1 of 3 | 1 of 1 |\n" in table
     assert f"Refused: 2 of 4 (50.0 %).\n- go, {submissions[1].name}: so it is\n" in table
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{BEGIN}old\n{END}after\n")
-    write_table(page, table)
-    assert page.read_text() == f"before\n{BEGIN}{table}{END}after\n"
 
 
 @pytest.mark.docker
