@@ -70,7 +70,7 @@ def test_a_test_whose_status_varies_is_flaky() -> None:
     diagnosis = make_diagnosis([failed, failed], [passed, failed])
     assert diagnosis.explain_missing(TEST, "FAIL_TO_PASS") == (
         "flaky",
-        "test-only: failed 2; gold: passed 1, failed 1",
+        "test-only: failed 2; gold: failed 1, passed 1",
     )
 
 
