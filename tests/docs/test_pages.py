@@ -58,6 +58,7 @@ OTHER_TOOLS = frozenset(
         "--label-key",
         "--metadata-key",
         "--network",
+        "--page",
         "--patches",
         "--postgresql",
         "--predictions",

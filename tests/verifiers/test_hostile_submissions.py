@@ -283,7 +283,7 @@ REPOSITORIES: Mapping[str, tuple[str, bool]] = {
     "link": ("mv .git /elsewhere; ln -s /elsewhere .git", True),
     "deleted": ("rm -rf .git", False),
     "file": ("rm -rf .git; echo 'gitdir: /nowhere' > .git", False),
-    "no commit": ("rm .git/HEAD; mkfifo .git/HEAD", False),
+    "no commit": ("rm .git/HEAD; mkfifo .git/HEAD", True),  # the check of the container restores HEAD
     "no objects": ("rm -rf .git/objects; ln -s /dev/zero .git/objects", False),
 }
 """Commands that change the repository before a script runs in the same container, and whether tests can still run."""
