@@ -59,6 +59,7 @@ OTHER_TOOLS = frozenset(
         "--metadata-key",
         "--network",
         "--page",
+        "--rounds",
         "--patches",
         "--postgresql",
         "--predictions",
