@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from backends.index import ScratchIndex
 from derivers.criterion import has_criterion_main, list_benchmarks
-from derivers.mutation.grammars import find_grammar
+from languages.mutation.grammars import find_grammar
 from languages.parsing import create_parser
 from taskdb.records import BuildPlan, TestId
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from tree_sitter import Node
 
 from derivers.criterion import has_criterion_main, list_benchmarks, list_group_functions
-from derivers.mutation.grammars import find_grammar
-from derivers.mutation.syntax import iterate_tree
 from derivers.statements import render_template
+from languages.mutation.grammars import find_grammar
+from languages.mutation.syntax import iterate_tree
 from languages.parsing import create_parser
 
 _GO_TEST = re.compile(r"(Test|Benchmark)(?![a-z])\w*")

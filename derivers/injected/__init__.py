@@ -19,10 +19,10 @@ from derivers.injected.bug_writer import BugWriter
 from derivers.injected.evidence import InjectionEvidence, OwnChange, verify_injection
 from derivers.injected.patches import InjectionPatches, build_injection_patches
 from derivers.injected.search import BugSearch, DetectedBug, Reason, compute_timeout, find_hideable_files
-from derivers.mutation import Mutation, select_diverse
 from derivers.statements import render_template
 from derivers.structure.definitions import find_enclosing_definition
 from evaluation.reports.coverage import CoveredLines
+from languages.mutation import Mutation, select_diverse
 from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task, TestId
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 
 from backends.git import GitRepository
-from derivers.mutation import Mutation, generate_mutants
 from evaluation.reports.coverage import CoveredLines
+from languages.mutation import Mutation, generate_mutants
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
 from taskdb.records import Candidate, TestId

@@ -10,10 +10,10 @@ from enum import StrEnum
 
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
-from derivers.mutation import Mutation, build_patch
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import render_plan_script
+from languages.mutation import Mutation, build_patch
 from languages.paths import is_protected, is_test_file
 from taskdb.lineage import Lineage
 from taskdb.records import TestId

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from derivers.mutation.grammars import find_grammar
-from derivers.mutation.syntax import FUNCTIONS
+from languages.mutation.grammars import find_grammar
+from languages.mutation.syntax import FUNCTIONS
 from languages.parsing import create_parser
 
 _NAMED_FUNCTIONS = FUNCTIONS - {"arrow_function", "function_expression", "func_literal", "lambda", "lambda_expression"}

@@ -17,8 +17,8 @@ from backends.git import GitRepository
 from backends.index import ScratchIndex
 from backends.services import Services
 from derivers.base import KindRejection
-from derivers.test_writing import edits
-from derivers.test_writing.edits import EditDraft, FixedFile
+from evaluation.edits.drafts import EditDraft, draft_faults, draft_mutants, draft_variants
+from evaluation.edits.fixed_files import FixedFile, list_fix_spans, read_fixed_files
 from evaluation.reports.coverage import CoveredLines
 from evaluation.scoring.submitted_tests import SubmittedTestsResult
 from evaluation.submitted_tests.patch import SubmittedPatch, find_violation, read_submitted_patch
@@ -64,7 +64,7 @@ class WritingOracleBuilder:
         submitted = self._read_own_tests()
         if isinstance(submitted, KindRejection):
             return submitted
-        drafts = edits.draft_mutants(self._files, TRIED_MUTANTS)
+        drafts = draft_mutants(self._files, TRIED_MUTANTS)
         if not drafts:
             return KindRejection(Reason.NO_MUTANT, "no mutation operator applies to the lines of the fix")
         runner = SubmittedTestsRunner(target=self._target, submitted=submitted)
@@ -82,7 +82,7 @@ class WritingOracleBuilder:
                 Reason.NO_MUTANT_DETECTED, f"the change's own tests pass with each of {len(drafts)} mutants"
             )
         faults, variants = self._select_faults(runner, own_result), self._select_variants(runner, own_result)
-        spans = edits.list_fix_spans(self._files)
+        spans = list_fix_spans(self._files)
         base_coverage, uncovered_spans = self._measure_coverage(runner, spans)
         return TestWritingOracle(
             mutants=tuple(self._store_edit(draft) for draft in [*faults, *mutants]),
@@ -122,7 +122,7 @@ class WritingOracleBuilder:
     def _files(self) -> list[FixedFile]:
         candidate = self.lineage.candidate
         with ScratchIndex(self._repository, candidate.base_commit) as index:
-            return edits.read_fixed_files(index, candidate.gold_files, self._target.gold_patch)
+            return read_fixed_files(index, candidate.gold_files, self._target.gold_patch)
 
     def _read_own_tests(self) -> SubmittedPatch | KindRejection:
         """Return the change's tests, read like any submission."""
@@ -139,7 +139,7 @@ class WritingOracleBuilder:
 
     def _select_faults(self, runner: SubmittedTestsRunner, own_result: SubmittedTestsResult) -> list[EditDraft]:
         """Return drafts of the restored fault with which the same tests fail as before the fix."""
-        drafts = edits.draft_faults(self._files, TRIED_FAULTS)
+        drafts = draft_faults(self._files, TRIED_FAULTS)
         results = runner.run_on_edits([draft.patch for draft in drafts])
         matching = [
             draft
@@ -151,7 +151,7 @@ class WritingOracleBuilder:
 
     def _select_variants(self, runner: SubmittedTestsRunner, own_result: SubmittedTestsResult) -> list[EditDraft]:
         """Return variants with which no test fails."""
-        drafts = edits.draft_variants(self._files, TRIED_VARIANTS)
+        drafts = draft_variants(self._files, TRIED_VARIANTS)
         results = runner.run_on_edits([draft.patch for draft in drafts])
         passing = [
             draft

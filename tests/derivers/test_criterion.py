@@ -14,9 +14,9 @@ from backends.git import GitRepository
 from derivers.base import KindRejection
 from derivers.counters import add_counters
 from derivers.criterion import list_benchmarks
-from derivers.mutation.grammars import find_grammar
 from derivers.performance import PerformanceMeasurement
 from evaluation.harness import HARNESS_FOLDER
+from languages.mutation.grammars import find_grammar
 from languages.parsing import create_parser
 from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
 from taskdb.lineage import Lineage

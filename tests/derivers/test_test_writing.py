@@ -10,16 +10,9 @@ import pytest
 
 from backends.git import GitRepository
 from backends.index import ScratchIndex
-from derivers.test_writing.edits import (
-    EditDraft,
-    FixedFile,
-    draft_faults,
-    draft_mutants,
-    draft_variants,
-    list_fix_spans,
-    read_fixed_files,
-)
-from derivers.test_writing.whitespace import respace
+from evaluation.edits.drafts import EditDraft, draft_faults, draft_mutants, draft_variants
+from evaluation.edits.fixed_files import FixedFile, list_fix_spans, read_fixed_files
+from evaluation.edits.whitespace import respace
 from evaluation.scoring.submitted_tests import OMITTED_HUNK, REWRITTEN_FAULT
 from tests.helpers import TinyRepo
 

@@ -12,9 +12,9 @@ from itertools import chain, count
 
 from tree_sitter import Node, Query, QueryCursor
 
-from derivers.mutation.grammars import Grammar
-from derivers.mutation.mutation import MutationOperator, MutationSite, TextEdit
-from derivers.mutation.syntax import BLOCKS, is_comment, is_docstring, iterate_tree, list_statements
+from languages.mutation.grammars import Grammar
+from languages.mutation.mutation import MutationOperator, MutationSite, TextEdit
+from languages.mutation.syntax import BLOCKS, is_comment, is_docstring, iterate_tree, list_statements
 from languages.parsing import create_parser
 
 _SKIPPED_PREFIXES = ("import", "future_import", "package", "preproc", "use_", "attribute_", "annotation", "decorator")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from derivers.mutation.mutation import MutationSite, TextEdit
-from derivers.mutation.operators.expressions import negate
-from derivers.mutation.scopes import find_locals
-from derivers.mutation.source_file import SourceFile
-from derivers.mutation.syntax import (
+from languages.mutation.mutation import MutationSite, TextEdit
+from languages.mutation.operators.expressions import negate
+from languages.mutation.scopes import find_locals
+from languages.mutation.source_file import SourceFile
+from languages.mutation.syntax import (
     BLOCKS,
     FUNCTIONS,
     IFS,

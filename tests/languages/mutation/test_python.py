@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from derivers.mutation import generate_mutants, generate_variants, select_diverse
+from languages.mutation import generate_mutants, generate_variants, has_same_code, select_diverse
 
 LOOP = "def f(xs):\n    for x in xs:\n        g(x)\n    return x\n"
 
@@ -162,3 +162,18 @@ def test_a_selection_covers_many_operators_and_lines() -> None:
     assert {"comparison-boundary", "comparison-flipped", "constant", "statement-removed"} <= {
         c.operator for c in chosen
     }
+
+
+@pytest.mark.parametrize(
+    ("path", "after", "same"),
+    [
+        ("a.py", b'def f(a):\n    """Other words."""\n    # why\n    if a:\n        a += 1\n    return a\n', True),
+        ("a.py", b"def f(a):\n    if a:\n        a += 1\n        return a\n", False),
+        ("a.py", b"def f(a):\n    if a:\n        a += 2\n    return a\n", False),
+        ("a.unknown", b"anything else", False),
+    ],
+    ids=["comments and docstring", "indented", "literal", "no grammar"],
+)
+def test_code_differs_where_more_than_comments_do(path: str, after: bytes, same: bool) -> None:
+    before = b'def f(a):\n    """Words."""\n    if a:\n        a += 1\n    return a\n'
+    assert has_same_code(path, before, after) is same

@@ -1,6 +1,6 @@
 """The supported languages: one `Grammar` per row, with the tokens and literals that operators read and write.
 
-Shapes of statements need no row: the grammars of tree-sitter name them much alike (`derivers.mutation.syntax`).
+Shapes of statements need no row: the grammars of tree-sitter name them much alike (`languages.mutation.syntax`).
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from derivers.mutation import swaps
 from languages import parsing
+from languages.mutation import swaps
 from languages.parsing import Syntax
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from derivers.mutation.source_file import SourceFile
-from derivers.mutation.syntax import BLOCKS, FUNCTIONS, NAMES, find_callee, find_enclosing, find_function, iterate_tree
+from languages.mutation.source_file import SourceFile
+from languages.mutation.syntax import BLOCKS, FUNCTIONS, NAMES, find_callee, find_enclosing, find_function, iterate_tree
 
 DECLARATIONS = frozenset(
     {

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
-from derivers.mutation import swaps
-from derivers.mutation.mutation import MutationSite
-from derivers.mutation.source_file import SourceFile
-from derivers.mutation.syntax import (
+from languages.mutation import swaps
+from languages.mutation.mutation import MutationSite
+from languages.mutation.source_file import SourceFile
+from languages.mutation.syntax import (
     CALLS,
     COLLECTIONS,
     MEMBERS,

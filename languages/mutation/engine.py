@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from derivers.mutation.grammars import find_grammar
-from derivers.mutation.mutation import Mutation, TextEdit, build_mutations
-from derivers.mutation.operators import MUTANT_OPERATORS, VARIANT_OPERATORS
-from derivers.mutation.source_file import SourceFile, SyntaxOperator
+from languages.mutation.grammars import find_grammar
+from languages.mutation.mutation import Mutation, TextEdit, build_mutations
+from languages.mutation.operators import MUTANT_OPERATORS, VARIANT_OPERATORS
+from languages.mutation.source_file import SourceFile, SyntaxOperator
+from languages.mutation.syntax import is_comment, is_docstring
 
 
 def generate_mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Mutation]:
@@ -32,6 +33,30 @@ def is_program(path: str, before: bytes, after: bytes) -> bool:
     if grammar is None:
         return False
     return SourceFile(before, grammar).parses(after, (TextEdit(0, len(before), after),))
+
+
+def has_same_code(path: str, before: bytes, after: bytes) -> bool:
+    """Return whether two texts of a file differ at most in comments, docstrings and white space.
+
+    Where there is no grammar for the file, they must be equal.
+    """
+    grammar = find_grammar(path)
+    if grammar is None:
+        return before == after
+    return _outline(SourceFile(before, grammar)) == _outline(SourceFile(after, grammar))
+
+
+def _outline(file: SourceFile) -> list[tuple[int, str, bytes]]:
+    """Return depth, type and, for leaves, text of the nodes that are code, in the order of the text."""
+    found: list[tuple[int, str, bytes]] = []
+    todo = [(0, file.root)]
+    while todo:
+        depth, node = todo.pop()
+        if is_comment(node) or is_docstring(node):
+            continue
+        found.append((depth, node.type, b"" if node.children else file.get_bytes(node)))
+        todo += [(depth + 1, child) for child in reversed(node.children)]
+    return found
 
 
 def _generate(

@@ -1,0 +1,22 @@
+"""Small changes of program text: mutants, which contain one fault, and variants, which preserve behaviour.
+
+Nothing is executed and nothing is random: the same file yields the same mutations in the same order. Whether a mutant
+is really faulty and a variant really equivalent is decided by tests.
+"""
+
+from __future__ import annotations
+
+from languages.mutation.engine import generate_mutants, generate_variants, has_same_code, is_program
+from languages.mutation.mutation import Mutation
+from languages.mutation.patch import build_patch
+from languages.mutation.selection import select_diverse
+
+__all__ = [
+    "Mutation",
+    "build_patch",
+    "generate_mutants",
+    "generate_variants",
+    "has_same_code",
+    "is_program",
+    "select_diverse",
+]
