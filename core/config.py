@@ -164,6 +164,8 @@ class Settings(BaseSettings):
     """Gradings of the gold submission that a certificate takes, under varied conditions."""
     certify_exploits: Literal["quick", "all", "off"] = "quick"
     """Submissions that must earn 0 and are graded for a certificate: the audit's quick ones, all, or none."""
+    strength_runs: int = Field(default=20, ge=0, le=1000)
+    """Edits of the gold patch with which an audit runs the tests, to measure their strength; 0 for none."""
     injected_per_change: int = Field(default=1, ge=1, le=20)
     """Injected-bug tasks per change."""
     injected_on_top: int = Field(default=1, ge=0, le=5)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 ROW_FACTS = (
     "change_kind",
     "strength",
+    "untested_hunks",
     "control_bound",
     "flaky_bound",
     "underspecified",

@@ -101,7 +101,8 @@ left out. Kinds with another oracle (performance, test-writing, review) are grad
 | `underspecified` | {underspecified} |
 | `unfair_tests` | {unfair_tests} |
 
-- `strength`: share of FAIL_TO_PASS tests with a negative control, a copy of the test that every honest solution fails.
+- `strength`: share of the faults in the gold patch (a hunk left out, a mutant of a line) that the tests detect, in an
+  audit. `untested_hunks` names the hunks that no test misses.
 - `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
   sabotaged.
 - `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading.

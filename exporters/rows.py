@@ -47,6 +47,7 @@ FACT_TYPES: Mapping[str, pa.DataType] = {
     "family": pa.string(),
     "split": pa.string(),
     "strength": pa.float64(),
+    "untested_hunks": pa.string(),
     "control_bound": pa.float64(),
     "flaky_bound": pa.float64(),
     "underspecified": pa.float64(),

@@ -119,7 +119,7 @@ def audit_targets(
         targets: tasks and bundles.
         settings: database, engine, limits and workers.
         with_exploits: whether to grade all of `verifiers.exploits.EXPLOITS`, not only the quick ones.
-        make_progress: makes the progress of one task, of a noun and the number of submissions.
+        make_progress: makes the progress of one task, of a noun and the number of submissions or edits.
 
     Raises:
         InputError: the image of a task of the database, or the clone of its source, is missing.
@@ -160,8 +160,7 @@ def _inspect(
     make_progress: Callable[[str, int], CountProgress],
 ) -> verifiers.Inspection:
     probes = EXPLOITS if with_exploits else PROBES
-    with make_progress("submission", len(probes)) as progress:
-        return verifiers.inspect(task, services, files, probes, need_rates=not with_exploits, advance=progress.advance)
+    return verifiers.inspect(task, services, files, probes, need_rates=not with_exploits, open_counter=make_progress)
 
 
 def _build_record(result: TaskAudit, services: Services, seconds: float) -> Audit:

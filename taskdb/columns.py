@@ -87,6 +87,7 @@ class TaskColumns:
     verification: str | None
     certificate: str | None
     strength: float | None
+    untested_hunks: str | None
     control_bound: float | None
     flaky_bound: float | None
     underspecified: float | None

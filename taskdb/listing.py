@@ -84,8 +84,8 @@ WHERE h.change IN :keys
 TASKS_DEFINITION = """
 SELECT t.seq AS task, d.change, t.id, t.name, t.kind, t.repo, t.language, t.language_version, t.license, t.source,
        d.status, t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published, t.environment, t.image,
-       d.name AS change_name, d.change_kind, d.candidate, d.verification, d.certificate, t.strength,
-       t.control_bound,
+       d.name AS change_name, d.change_kind, d.candidate, d.verification, d.certificate, a.strength,
+       a.untested_hunks, t.control_bound,
        coalesce(k.n_gold_runs, 0) AS n_gold_runs,
        j.underspecified, j.unfair_tests, j.set_aside, t.test_seconds, t.statement_tokens,
        c.n_gold_files AS changed_files, c.gold_lines AS changed_lines, d.name AS family, t.split, '{}' AS difficulty,

@@ -53,11 +53,17 @@ def choose_split(repo: str) -> str:
     return "train" if share < _TRAIN_SHARE else "test"
 
 
-def _compute_strength(task: Task) -> float | None:
-    """Return the share of FAIL_TO_PASS tests with a control; None for a task with another oracle."""
-    if task.oracle is not None or not task.FAIL_TO_PASS:
+def _get_strength(audit: Audit) -> float | None:
+    """Return the share of faults that the tests detected; None where it was not measured."""
+    score = (audit.strength or {}).get("score")
+    return None if score is None else float(score)
+
+
+def _format_untested_hunks(audit: Audit) -> str | None:
+    """Return the places of the hunks that no test misses, separated by commas; None where it was not measured."""
+    if _get_strength(audit) is None or audit.strength is None:
         return None
-    return round(len(task.controls) / len(task.FAIL_TO_PASS), 6)
+    return ", ".join(audit.strength["untested_hunks"])
 
 
 def _count_gold_runs(verification: Verification) -> int:
@@ -71,7 +77,6 @@ _COUNTS: dict[str, ColumnFunction] = {
 _TASK: dict[str, ColumnFunction] = {
     **_COUNTS,
     "published": lambda task: task.published.verdict if task.published else None,
-    "strength": _compute_strength,
     "n_controls": lambda task: len(task.controls),
     "statement_tokens": lambda task: count_tokens(task.problem_statement),
     "split": lambda task: choose_split(task.repo),
@@ -87,6 +92,12 @@ _VERDICT: dict[str, ColumnFunction] = {
     "n_opinions": lambda verdict: sum(not opinion.invalid_reason for opinion in verdict.opinions),
 }
 
+_AUDIT: dict[str, ColumnFunction] = {
+    "n_findings": lambda audit: len(audit.findings),
+    "strength": _get_strength,
+    "untested_hunks": _format_untested_hunks,
+}
+
 RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, ColumnFunction]]] = {
     PullRequest: (tables.PullRequestRow, {}),
     Tags: (tables.TaggingRow, _TAGS),
@@ -99,7 +110,7 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Verdict: (tables.VerdictRow, _VERDICT),
     Task: (tables.TaskRow, _TASK),
     Certificate: (tables.CertificateRow, {"n_gold_runs": lambda certificate: certificate.gold.count(1.0)}),
-    Audit: (tables.AuditRow, {"n_findings": lambda audit: len(audit.findings)}),
+    Audit: (tables.AuditRow, _AUDIT),
     Rejection: (tables.RejectionRow, {}),
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
     ImageCopy: (tables.ImageCopyRow, {}),

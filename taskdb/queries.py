@@ -12,6 +12,7 @@ from core.errors import InputError
 from taskdb import counts, search
 from taskdb.artifacts import Artifacts
 from taskdb.attempts import read_attempts
+from taskdb.audits import Audit
 from taskdb.collation import ByteOrder
 from taskdb.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
 from taskdb.record_tables import TABLE_NAMES, get_record_clause
@@ -207,6 +208,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         tags = _dump_tags(connection, chain)
         verdict = _dump_verdict(connection, chain)
         verification = _dump_verification(connection, task.parent if chain.environment else None)
+        strength = _dump_strength(connection, task)
     listed = dict(row) if row else _build_superseded_row(task)
     return task, listed | {
         "problem_statement": task.problem_statement,
@@ -219,7 +221,7 @@ def look_up_task(store: Store, artifacts: Artifacts, word: str) -> tuple[Task, d
         "image": task.image,
         "image_digest": task.image_digest,
         "certified": listed["status"] == "certified",
-        "strength": {"controls": len(task.controls), "fail_to_pass": len(task.FAIL_TO_PASS)},
+        "strength": strength,
         "license": task.license,
         "source": task.source,
         "parents": _list_known(task.parent, chain.environment, task.candidate, chain.change),
@@ -241,6 +243,7 @@ _CHAIN_OF_TASK = text(f"""
     LEFT JOIN verdict j ON j.seq = (SELECT max(seq) FROM verdict WHERE parent = :parent)
     WHERE c.id = :candidate""")  # noqa: S608 - constant columns
 """Ancestors of a task, the tags of its change and the newest verdict on its verification."""
+_NEWEST_AUDIT = text("SELECT id FROM audit WHERE parent = :task ORDER BY seq DESC LIMIT 1")
 _LISTED_ROW = select(*(_TASKS.c[name] for name in LIST_KEYS)).where(_TASKS.c.id == bindparam("key"))
 
 
@@ -595,6 +598,13 @@ def _dump_verification(connection: Connection, key: str | None) -> dict[str, Any
         return None
     record = load_record(connection, Verification, key)
     return {"dropped_canaries": record.dropped_canaries, "flaky": dict(record.list_flaky())}
+
+
+def _dump_strength(connection: Connection, task: Task) -> dict[str, Any]:
+    """Return the number of controls and, where the newest audit measured it, the strength of the tests."""
+    audit = connection.execute(_NEWEST_AUDIT, {"task": task.id}).scalar()
+    measured = load_record(connection, Audit, audit).strength if audit else None
+    return {**(measured or {}), "controls": len(task.controls), "fail_to_pass": len(task.FAIL_TO_PASS)}
 
 
 def _list_known(*keys: str | None) -> list[str]:

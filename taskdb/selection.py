@@ -521,7 +521,7 @@ _LIST = (
     FilterField("selection", "NAME", "Use the filters of this saved selection.", _parse_text, COMMON),
     FilterField("created", "DATE:DATE", "Select tasks of changes between these days, months or years.", _parse_created),
     FilterField("changed_lines", "LO:HI", "Select by lines that the gold patch adds or removes.", _parse_numbers),
-    FilterField("strength", "LO:HI", "Select by the share of FAIL_TO_PASS tests with a control.", _parse_numbers),
+    FilterField("strength", "LO:HI", "Select by the share of faults that the tests detect.", _parse_numbers),
     FilterField("difficulty", "[MODEL/SCAFFOLD:]LO:HI", "Select by the pass rate of rollouts.", _parse_difficulty),
     FilterField("source", "SOURCE[,...]", "Select tasks of these sources.", _parse_words, MORE),
     FilterField("change_kind", _KINDS, "Select tasks of changes of these kinds.", _parse_words, MORE),

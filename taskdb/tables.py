@@ -179,7 +179,6 @@ class TaskRow(RecordRow, table=True):
     environment: str
     image: str
     image_digest: str
-    strength: float | None
     n_controls: int
     control_bound: float | None
     test_seconds: float
@@ -207,6 +206,8 @@ class AuditRow(RecordRow, table=True):
     name: str
     clean: bool
     n_findings: int
+    strength: float | None
+    untested_hunks: str | None
     image_digest: str
     at: str
     seconds: float

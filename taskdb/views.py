@@ -80,7 +80,9 @@ FROM score s JOIN task t ON t.id = s.task
 """
 
 AUDITS = """
-SELECT a.id, a.parent AS task, a.name, a.clean, a.n_findings, a.image_digest, a.at, a.seconds FROM audit a
+SELECT a.id, a.parent AS task, a.name, a.clean, a.n_findings, a.strength, a.untested_hunks, a.image_digest, a.at,
+       a.seconds
+FROM audit a
 """
 
 BUNDLES = """

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Protocol
 
 from backends.git import list_patch_paths
 from backends.services import Services
@@ -15,6 +17,7 @@ from verifiers.base_tree import BaseTreeIndex, TreeFiles, index_base_tree, read_
 from verifiers.grade import grade
 from verifiers.probes import NO_OP, PROBES, Probe, ProbeTarget, make_patch, select_base_files
 from verifiers.rewards import select_reward
+from verifiers.strength import OracleStrength, draft_edits, measure_strength, read_gold_files, summarize_edits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,21 +46,32 @@ class ProbeResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OracleStrength:
-    """Number of FAIL_TO_PASS tests and of sabotaged tests among them that gold was seen to fail; `share` is 0..1."""
-
-    fail_to_pass: int
-    controls: int
-    share: float
-
-
-@dataclass(frozen=True, kw_only=True)
 class Inspection:
-    """Everything found in result task; a task without findings passed every check."""
+    """Everything found in a task; a task without findings passed every check."""
 
     findings: tuple[InspectionFinding, ...]
     probes: tuple[ProbeResult, ...]
     strength: OracleStrength
+
+
+class Counter(Protocol):
+    """Counts what is finished."""
+
+    def advance(self) -> object:
+        """Count one more."""
+
+
+OpenCounter = Callable[[str, int], AbstractContextManager[Counter]]
+"""Opens the counter of a part of an inspection, from the noun of what is counted and the number of them."""
+
+
+class _NoCounter:
+    def advance(self) -> None:
+        """Count nothing."""
+
+
+def _open_no_counter(_noun: str, _number: int) -> AbstractContextManager[Counter]:
+    return nullcontext(_NoCounter())
 
 
 def inspect(
@@ -67,9 +81,11 @@ def inspect(
     probes: Sequence[Probe] = PROBES,
     *,
     need_rates: bool = True,
-    advance: Callable[[], object] = lambda: None,
+    open_counter: OpenCounter = _open_no_counter,
 ) -> Inspection:
-    """Inspect the task's image and statement, and grade submissions that must earn 0.
+    """Inspect the task's image and statement, grade submissions that must earn 0, and measure the tests' strength.
+
+    The strength is measured with at most `services.settings.strength_runs` edits of the gold patch.
 
     Args:
         task: its image must exist in the engine.
@@ -77,7 +93,7 @@ def inspect(
         files: the base tree; read from the clone of the task's source by default.
         probes: submissions to grade, `services.settings.workers` of them at a time.
         need_rates: whether a grading goes on until every test was real, which detects more forgeries by name.
-        advance: called for each probe that was graded, or that cannot be made from the task.
+        open_counter: opens the progress of the probes, and then of the edits of the gold patch.
 
     Raises:
         InputError: image, clone or an artifact does not exist.
@@ -92,13 +108,17 @@ def inspect(
     )
     target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
     results = [_make_result("gold", grade(task, services, gold))]
-    graded = _run_probes(probes, target, services, need_rates=need_rates, advance=advance)
-    results += [_make_result(probe.name, score) for probe, score in graded]
-    controls, tests = len(task.controls) if task.blind_controls else 0, len(task.FAIL_TO_PASS)
+    with open_counter("submission", len(probes)) as counter:
+        graded = _run_probes(probes, target, services, need_rates=need_rates, advance=counter.advance)
+        results += [_make_result(probe.name, score) for probe, score in graded]
+    touched = {path: base.files[path] for path in gold_files if path in base.files}
+    edits = draft_edits(read_gold_files(touched, gold), services.settings.strength_runs)
+    with open_counter("edit", len(edits)) as counter:
+        strength = measure_strength(task, services, edits, counter.advance)
     return Inspection(
         findings=(*_find_leaks(task, gold, base, services), *_check_results(results, probes, task.control_bound)),
         probes=tuple(results),
-        strength=OracleStrength(fail_to_pass=tests, controls=controls, share=controls / tests if tests else 0.0),
+        strength=strength,
     )
 
 
@@ -131,7 +151,7 @@ def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) 
     return Inspection(
         findings=(*_find_leaks(task, gold, base, services), *_check_results(results, [NO_OP], None)),
         probes=tuple(results),
-        strength=OracleStrength(fail_to_pass=len(task.FAIL_TO_PASS), controls=0, share=0.0),
+        strength=summarize_edits(task),
     )
 
 

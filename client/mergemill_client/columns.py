@@ -25,6 +25,7 @@ TASK_COLUMNS: dict[str, type] = {
     "verification": str,
     "certificate": str,
     "strength": float,
+    "untested_hunks": str,
     "control_bound": float,
     "flaky_bound": float,
     "underspecified": float,

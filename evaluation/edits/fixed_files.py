@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -55,13 +55,27 @@ def read_fixed_files(index: ScratchIndex, paths: Iterable[str], gold: bytes) -> 
         paths: of the files that the fix touches.
         gold: the fix.
     """
-    named = sorted(path for path in paths if is_source(path))
-    before = {path: index.read_file(path) for path in named}
+    named = [path for path in paths if is_source(path)]
+    before = {path: content for path in named if (content := index.read_file(path)) is not None}
     index.apply(gold)
-    found = [
-        FixedFile(path=path, before=before[path], after=after) for path in named if (after := index.read_file(path))
+    return select_fixed_files(before, {path: content for path in named if (content := index.read_file(path))})
+
+
+def select_fixed_files(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> list[FixedFile]:
+    """Return the source files that differ between two trees and that are text and not too large, by path.
+
+    Args:
+        before: path -> content.
+        after: the same; deleted and empty files have no lines to edit.
+    """
+    return [
+        FixedFile(path=path, before=before.get(path), after=content)
+        for path, content in sorted(after.items())
+        if is_source(path)
+        and 0 < len(content) <= MAX_FILE_BYTES
+        and b"\0" not in content
+        and content != before.get(path)
     ]
-    return [file for file in found if len(file.after) <= MAX_FILE_BYTES and b"\0" not in file.after]
 
 
 def list_fix_spans(files: Iterable[FixedFile]) -> list[LineSpan]:

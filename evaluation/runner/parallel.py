@@ -18,8 +18,14 @@ PoolJob = Callable[[ContainerPool, bool], T]
 """Takes a container pool and whether no later job uses that pool."""
 
 
-def run_parallel(sandbox: Sandbox, image: str, limits: ResourceLimits, jobs: Sequence[PoolJob[T]]) -> list[T]:
-    """Run the jobs, at most MAX_PARALLEL_RUNS at a time, and return their results in the order of the jobs.
+def run_parallel(
+    sandbox: Sandbox,
+    image: str,
+    limits: ResourceLimits,
+    jobs: Sequence[PoolJob[T]],
+    max_parallel: int = MAX_PARALLEL_RUNS,
+) -> list[T]:
+    """Run the jobs, at most `max_parallel` at a time, and return their results in the order of the jobs.
 
     Raises:
         Transient: the engine failed. An exception of a job is raised as well; jobs that have not begun are dropped.
@@ -39,7 +45,7 @@ def run_parallel(sandbox: Sandbox, image: str, limits: ResourceLimits, jobs: Seq
                 queue.clear()
                 raise
 
-    width = min(MAX_PARALLEL_RUNS, len(jobs))
+    width = min(max_parallel, len(jobs))
     if width < 2:
         work()
     else:

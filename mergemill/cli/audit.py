@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,7 +29,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("audit")
-@with_settings(*GRADING_SETTINGS, "clones", "workers")
+@with_settings(*GRADING_SETTINGS, "clones", "workers", "strength_runs")
 def audit(
     targets: TargetsArgument,
     with_exploits: Annotated[
@@ -41,8 +42,8 @@ def audit(
 ) -> None:
     """Check tasks or bundles for leaks, exploits and weak tests.
 
-    An audit reads image and problem statement for the solution, grades submissions that must score 0, and counts the
-    FAIL_TO_PASS tests that a sabotaged test guards. Findings end it with exit code 3.
+    An audit reads image and problem statement for the solution, and grades submissions that must score 0. It runs the
+    tests on faults in the gold patch, which they should detect, and on rewrites of it. Findings end with exit code 3.
 
     Example: mergemill audit pallets__flask-5063.bugfix
     """
@@ -88,3 +89,35 @@ def _print_task(result: TaskAudit, *, as_json: bool) -> None:
     if result.findings:
         output.print_rows(result.findings, ("kind", "location", "description"), as_lines=False, nothing="")
     output.print_rows(result.probes, ("name", "value", "explanation"), as_lines=False, nothing="")
+    _print_strength(strength)
+
+
+def _print_strength(strength: Mapping[str, Any]) -> None:
+    """Print the score of the tests, and every fault that they miss and rewrite that they refuse."""
+    if not strength.get("edits"):
+        return
+    score = "not measured" if strength["score"] is None else f"{strength['score']:.2f}"
+    parts = (
+        f"{strength['hunks_detected']} of {format_count(strength['hunks'], 'omitted hunk')}",
+        f"{strength['mutants_detected']} of {format_count(strength['mutants'], 'mutant')} detected",
+        f"{strength['variants_accepted']} of {format_count(strength['variants'], 'rewrite')} accepted",
+    )
+    output.print_text(f"strength {score}: {', '.join(parts)}")
+    output.print_rows(_list_weaknesses(strength["edits"]), ("place", "weakness"), as_lines=False, nothing="")
+
+
+def _list_weaknesses(edits: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:
+    """Return a row for each fault that every test passes, and for each rewrite that a test refuses."""
+    from verifiers.strength import EditKind, EditOutcome, TriedEdit  # noqa: PLC0415 - as `mergemill.audit` above
+
+    rows = []
+    for edit in (TriedEdit(**edit) for edit in edits):
+        weakness = ""
+        if edit.kind is EditKind.VARIANT:
+            if edit.outcome is EditOutcome.DETECTED:
+                weakness = f"a rewrite is refused ({edit.detail}): {edit.by}"
+        elif edit.outcome is EditOutcome.PASSED:
+            weakness = "no test misses this hunk" if edit.kind is EditKind.HUNK else f"no test detects: {edit.detail}"
+        if weakness:
+            rows.append({"place": edit.place, "weakness": weakness})
+    return rows

@@ -103,6 +103,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "repeats",
         "certify_runs",
         "certify_exploits",
+        "strength_runs",
         "injected_per_change",
         "injected_bugs",
     ),

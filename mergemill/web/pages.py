@@ -190,7 +190,7 @@ def _render_patches(task: Task, details: Mapping[str, Any]) -> list[tuple[str, s
 
 
 _FACTS: Sequence[tuple[str, str, str]] = (
-    ("strength", "Strength", "Share of FAIL_TO_PASS tests with a sabotaged version that the gold patch fails"),
+    ("strength", "Strength", "Share of faults in the gold patch that the tests detect, as an audit measured"),
     (
         "control_bound",
         "Forger passes",

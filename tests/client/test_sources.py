@@ -144,7 +144,7 @@ def test_one_task_of_a_real_database(kind: str, tmp_path: Path) -> None:
             assert database.task("ada__greet-1.bugfix") == found
             assert [row["name"] for row in database.tasks(since="2024-03-03")] == ["ada__greet-2.bugfix"]
     assert set(mergemill_client.TASK_COLUMNS) <= set(found)
-    assert (found["id"], found["status"], found["strength"], found["difficulty"]) == (task.id, "certified", 0.0, {})
+    assert (found["id"], found["status"], found["strength"], found["difficulty"]) == (task.id, "certified", None, {})
     assert (found.get("patch"), found.get("FAIL_TO_PASS")) == (
         ("gold\n", ["tests/test_greet.py::test_new"]) if kind == "server" else (None, None)
     )

@@ -60,6 +60,7 @@ FACT_COLUMNS = {
     "family": "string",
     "split": "string",
     "strength": "double",
+    "untested_hunks": "string",
     "control_bound": "double",
     "flaky_bound": "double",
     "underspecified": "double",
@@ -78,6 +79,7 @@ FACT_COLUMNS = {
 FACTS = {
     "change_kind": "bug-fix",
     "strength": 0.5,
+    "untested_hunks": "words.py:2",
     "control_bound": 0.25,
     "flaky_bound": 0.63,
     "underspecified": 0.1,

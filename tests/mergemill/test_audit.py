@@ -15,7 +15,9 @@ from mergemill.cli import audit as audit_command
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
+from tests.verifiers.edits import make_edit
 from verifiers.inspection import InspectionFinding
+from verifiers.strength import EditKind, EditOutcome, OracleStrength, summarize_edits
 
 FORMATS = list(exporters.FORMATS)
 
@@ -83,7 +85,7 @@ def test_a_bundle_needs_neither_database_nor_clone(tmp_path: Path) -> None:
     done = run_mergemill("audit", "out", "--json", cwd=tmp_path)
     assert done.exit_code == 0, done.stderr
     content = done.lines[1]
-    assert (content["clean"], content["findings"], content["strength"]["share"]) == (True, [], 1.0)
+    assert (content["clean"], content["findings"], content["strength"]["score"]) == (True, [], 1.0)
     assert {row["name"]: row["value"] for row in content["probes"]}["source-forges"] == 0.0
 
 
@@ -115,9 +117,33 @@ def test_findings_of_a_task_are_printed_with_their_place(capsys: pytest.CaptureF
         skipped=None,
         findings=[asdict(leak)],
         probes=[],
-        strength={"controls": 1, "fail_to_pass": 2, "share": 0.5},
+        strength=asdict(OracleStrength(fail_to_pass=2, controls=1)),
     )
     audit_command._print_task(result, as_json=False)
     printed = capsys.readouterr().out
     assert "ada__greet-1.bugfix: 1 finding; 1 of 2 FAIL_TO_PASS tests have a sabotaged test" in printed
     assert "/testbed/gold.patch  the gold patch" in printed
+    assert "strength" not in printed
+
+
+def test_missed_faults_and_refused_rewrites_are_printed_with_their_place(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edits = [
+        make_edit(EditKind.HUNK, EditOutcome.PASSED, first_line=10, last_line=12),
+        make_edit(EditKind.HUNK, EditOutcome.DETECTED, "tests/test_cart.py::test_a"),
+        make_edit(EditKind.HUNK, EditOutcome.NOT_BUILT, "tests/test_cart.py::test_a"),
+        make_edit(EditKind.MUTANT, EditOutcome.PASSED, detail="a < b became a <= b"),
+        make_edit(EditKind.VARIANT, EditOutcome.DETECTED, "tests/test_cart.py::test_b", detail="white space differs"),
+        make_edit(EditKind.VARIANT, EditOutcome.PASSED),
+    ]
+    task = make_task(make_services(tmp_path), tmp_path)
+    audit_command._print_strength(asdict(summarize_edits(task, edits)))
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert printed == [
+        "strength 0.33: 1 of 2 omitted hunks, 0 of 1 mutant detected, 1 of 2 rewrites accepted",
+        "place weakness",
+        "src/cart.py:10-12 no test misses this hunk",
+        "src/cart.py:3 no test detects: a < b became a <= b",
+        "src/cart.py:3 a rewrite is refused (white space differs): tests/test_cart.py::test_b",
+    ]

@@ -160,7 +160,13 @@ def test_a_certified_task_passes_its_audit(folder: Path) -> None:
     assert list(shown) == ["task", "id", "image", "clean", "skipped", "findings", "probes", "strength"]
     assert (shown["task"], shown["clean"], shown["skipped"], shown["findings"]) == (NAME, True, None, [])
     assert {row["name"]: row["value"] for row in shown["probes"] if row["value"]} == {"gold": 1.0}
-    assert shown["strength"] == {"fail_to_pass": 1, "controls": 1, "share": 1.0}
+    strength = shown["strength"]
+    assert (strength["fail_to_pass"], strength["controls"], strength["score"]) == (1, 1, 1.0)
+    assert strength["mutants"] == strength["mutants_detected"] > 0
+    assert strength["variants"] == strength["variants_accepted"] > 0
+    (listed,) = run_mergemill("tasks", "list", "--strength", "1:", "--json", cwd=folder).lines
+    assert listed["name"] == NAME
+    assert run_mergemill("tasks", "show", NAME, "--json", cwd=folder).json["strength"] == strength
 
 
 @pytest.mark.docker

@@ -236,7 +236,14 @@ def test_a_task_is_listed_with_the_facts_of_its_chain(db: str) -> None:
         assert tuple(row) == TASK_COLUMNS
         assert (row["underspecified"], row["unfair_tests"], row["set_aside"]) == (0.3, 0.4, None)
         assert row["flaky_bound"] == pytest.approx(0.5615, abs=1e-4)  # three gradings of the certificate
-        assert (row["strength"], row["control_bound"], row["audited"]) == (0.0, None, None)
+        assert (row["strength"], row["untested_hunks"], row["control_bound"], row["audited"]) == (None,) * 4
+        for score, hunks in ((0.25, ["a.py:3", "b.py:1-4"]), (None, []), (0.5, [])):
+            strength = {"score": score, "untested_hunks": hunks, "edits": []}
+            store.add(Audit(parent=task.id, name=task.name, clean=True, strength=strength, at=f"at {score}"))
+            (row,) = queries.list_tasks(store, TaskFilters(), columns=TASK_COLUMNS)
+            expected = None if score is None else ", ".join(hunks)
+            assert (row["strength"], row["untested_hunks"], row["audited"]) == (score, expected, "clean")
+        assert not queries.list_tasks(store, TaskFilters(strength=Range(0.6, None)))
         assert (row["changed_files"], row["changed_lines"], row["family"]) == (1, 4, "ada__greet-1")
         assert (row["statement_tokens"], row["difficulty"], row["split"]) == (7, "{}", "train")
         store.add(Audit(parent=task.id, name=task.name, clean=False, at="2024-05-01T00:00:00+00:00"))

@@ -16,6 +16,7 @@ from sqlalchemy import func, select
 from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb import queries
 from taskdb.artifacts import Artifacts
+from taskdb.audits import Audit
 from taskdb.chains import StageResult
 from taskdb.indices import INDICES
 from taskdb.record_tables import get_record_clause
@@ -221,7 +222,13 @@ def test_a_task_is_shown_with_its_patches_and_parents(db: str, tmp_path: Path) -
     with Store.open(db) as store:
         store.add_mined_changes((pull, candidate, 0.1))
         store.add(environment, verification, task)
+        unaudited = queries.look_up_task(store, artifacts, task.id)[1]
+        measured = {"score": 0.5, "untested_hunks": ["a.py:3"], "edits": []}
+        for number, strength in enumerate((None, measured)):
+            store.add(Audit(parent=task.id, name=task.name, clean=True, strength=strength, at=str(number)))
         shown = queries.look_up_task(store, artifacts, task.id)[1]
+    assert unaudited["strength"] == {"controls": 0, "fail_to_pass": 1}
+    assert shown["strength"] == {**measured, "controls": 0, "fail_to_pass": 1}
     assert (shown["patch"], shown["test_patch"]) == ("gold\n", "test \udcff\n")
     assert shown["FAIL_TO_PASS"] == ["tests/test_greet.py::test_new"]
     assert shown["parents"] == [verification.id, environment.id, candidate.id, pull.id]

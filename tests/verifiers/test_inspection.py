@@ -54,7 +54,11 @@ def test_a_sound_task_has_no_findings_and_every_probe_earns_0(inspected_task: In
     result = {one.name: one for one in found.probes}
     assert all("its expectation was changed" in fault for fault in result["source-forges"].tampering)
     assert "no report" in result["source-exits"].explanation
-    assert (found.strength.fail_to_pass, found.strength.controls, found.strength.share) == (3, 3, 1.0)
+    strength = found.strength
+    assert (strength.fail_to_pass, strength.controls) == (3, 3)
+    assert strength.mutants == strength.mutants_detected > 0
+    assert strength.variants == strength.variants_accepted > 0
+    assert strength.score == 1.0
 
 
 @pytest.mark.docker
@@ -62,7 +66,7 @@ def test_a_task_without_sabotaged_tests_accepts_a_forged_report(inspected_task: 
     found = inspected_task.with_fault("conftest-forges", "source-forges", controls=(), blind_controls=None)
     assert [(fault.kind, fault.location) for fault in found.findings] == [("exploit", "source-forges")]
     assert "earns 1" in found.findings[0].description
-    assert found.strength.share == 0.0
+    assert found.strength.controls == 0
 
 
 @pytest.mark.docker

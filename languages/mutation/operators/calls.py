@@ -18,10 +18,14 @@ _ATTRIBUTE_CALLS = frozenset({"getattr", "setattr", "hasattr", "delattr"})
 
 
 def swap_function(file: SourceFile, node: Node) -> Iterator[MutationSite]:
-    """`min(...)` becomes `max(...)`."""
+    """`min(...)` becomes `max(...)`. Splits without a limit give the same from both sides."""
     callee = find_callee(node)
-    if callee is not None and (other := file.grammar.calls.get(file.get_text(callee))):
-        yield file.replace_node(callee, other.encode(), node)
+    if callee is None or not (other := file.grammar.calls.get(file.get_text(callee))):
+        return
+    lists = [child for child in node.named_children if child.type in ARGUMENT_LISTS]
+    if file.get_text(callee) in ("split", "rsplit") and not any(len(_list_arguments(one)) > 1 for one in lists):
+        return
+    yield file.replace_node(callee, other.encode(), node)
 
 
 def drop_argument(file: SourceFile, node: Node) -> Iterator[MutationSite]:

@@ -41,6 +41,8 @@ def list_variants(source: str, operator: str) -> list[str]:
         ("index", "x = a[-1] + b[:n]\n", ["x = a[-2] + b[:n]\n", "x = a[-1] + b[:n - 1]\n"]),
         ("index", "for i in range(1, n): pass\n", ["for i in range(1, n - 1): pass\n"]),
         ("call-swapped", "x = min(a.lower())\n", ["x = max(a.lower())\n", "x = min(a.upper())\n"]),
+        ("call-swapped", "x = a.split(), b.split(c)\n", []),
+        ("call-swapped", "x = a.split(b, 1)\n", ["x = a.rsplit(b, 1)\n"]),
         ("argument-dropped", "f(a, k=1, j=2)\n", ["f(a, j=2)\n", "f(a, k=1)\n"]),
         ("branch-of-choice", "x = a if c else b\n", ["x = a\n"]),
         ("return-value", "def f():\n    return (a, b)\n", ["def f():\n    return None\n"]),

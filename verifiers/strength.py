@@ -1,0 +1,259 @@
+"""Strength of a task's tests: which faults in the gold patch they detect, and which rewrites of it they accept.
+
+Faults are the gold patch without one of its hunks, and mutants of its lines. Each is run once, without blind controls:
+what is measured is whether the tests see a fault, not whether results can be forged.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+
+from backends.git import run_git
+from backends.sandbox.base import ContainerPool
+from backends.services import Services
+from evaluation.edits.drafts import EditDraft, draft_line_mutants, draft_omissions, draft_rewrites
+from evaluation.edits.fixed_files import FixedFile, select_fixed_files
+from evaluation.runner.evaluator import EMPTY_REPORT
+from evaluation.runner.parallel import PoolJob, run_parallel
+from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.scoring.submitted_tests import SHORT_RUN_SECONDS, concatenate_patches
+from taskdb.records import Task, TestId
+
+MAX_VARIANTS = 4
+"""Rewrites of the gold patch that are tried at most."""
+
+
+class EditKind(StrEnum):
+    """What is done to the gold patch."""
+
+    HUNK = "hunk"
+    """One hunk is left out."""
+    MUTANT = "mutant"
+    """A line has a fault."""
+    VARIANT = "variant"
+    """Text differs and behaviour does not."""
+
+
+class EditOutcome(StrEnum):
+    """What the tests made of an edit."""
+
+    DETECTED = "detected"
+    PASSED = "passed"
+    NOT_BUILT = "not-built"
+    """No test failed, but some are missing from the report: usually the tree does not build. It does not count."""
+    NOT_SCORED = "not-scored"
+    """The evaluation itself failed. It does not count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriedEdit:
+    """An edit of the gold patch and its outcome. Lines are 1-based, in the gold tree, both ends included."""
+
+    kind: EditKind
+    operator: str
+    path: str
+    first_line: int
+    last_line: int
+    detail: str
+    outcome: EditOutcome
+    by: str
+    """The first test that does not pass, or why the run has no results; empty where all tests pass."""
+
+    @property
+    def place(self) -> str:
+        """Path and lines, such as `src/cart.py:10-12`."""
+        end = f"-{self.last_line}" if self.last_line > self.first_line else ""
+        return f"{self.path}:{self.first_line}{end}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OracleStrength:
+    """How strong the tests of a task are.
+
+    Attributes:
+        fail_to_pass: number of FAIL_TO_PASS tests.
+        controls: number of those with a sabotaged version that gold was seen to fail.
+        score: share of the faults (omitted hunks and mutants) that were detected, 0..1; None where none could be run.
+        hunks: omitted hunks that were run, one by one.
+        hunks_detected: those among them that some test misses.
+        mutants: mutants that were run.
+        mutants_detected: those among them that some test fails on.
+        variants: rewrites that were run.
+        variants_accepted: those among them that pass every test.
+        untested_hunks: places of the hunks that no test misses.
+        edits: everything that was tried.
+    """
+
+    fail_to_pass: int
+    controls: int
+    score: float | None = None
+    hunks: int = 0
+    hunks_detected: int = 0
+    mutants: int = 0
+    mutants_detected: int = 0
+    variants: int = 0
+    variants_accepted: int = 0
+    untested_hunks: tuple[str, ...] = ()
+    edits: tuple[TriedEdit, ...] = ()
+
+
+def draft_edits(files: Sequence[FixedFile], limit: int) -> list[tuple[EditKind, EditDraft]]:
+    """Return at most `limit` edits of a fix: rewrites, at most a fifth; then hunks, the longest first; then mutants.
+
+    Hunks are at most half of the faults where there are mutants enough.
+    """
+    variants = draft_rewrites(files, min(MAX_VARIANTS, limit // 5))
+    wanted = limit - len(variants)
+    hunks = sorted(draft_omissions(files), key=lambda draft: draft.line - draft.last_line)
+    mutants = draft_line_mutants(files, wanted)
+    n_hunks = max(wanted // 2, wanted - len(mutants))
+    hunks = sorted(hunks[:n_hunks], key=lambda draft: (draft.path, draft.line))
+    return [
+        *((EditKind.HUNK, draft) for draft in hunks),
+        *((EditKind.MUTANT, draft) for draft in mutants[: wanted - len(hunks)]),
+        *((EditKind.VARIANT, draft) for draft in variants),
+    ]
+
+
+def read_gold_files(base: Mapping[str, bytes], gold: bytes) -> list[FixedFile]:
+    """Return the source files that a gold patch adds or changes and that are text, by path.
+
+    Args:
+        base: content of the files that the patch touches, in the agent's tree.
+        gold: the patch.
+
+    Raises:
+        GitError: the patch does not apply.
+    """
+    with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
+        folder = Path(name)
+        for path, content in base.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+        run_git("init", "-q", cwd=folder)
+        run_git("apply", "--whitespace=nowarn", "-", cwd=folder, data=gold)
+        after = {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file() and not path.is_symlink() and path.relative_to(folder).parts[0] != ".git"
+        }
+    return select_fixed_files(base, after)
+
+
+def measure_strength(
+    task: Task,
+    services: Services,
+    edits: Sequence[tuple[EditKind, EditDraft]],
+    advance: Callable[[], object] = lambda: None,
+) -> OracleStrength:
+    """Run a task's tests with each edit of its gold patch, `services.settings.workers` at a time.
+
+    A rewrite that a test refuses is run a second time, as that speaks against the task.
+
+    Args:
+        task: graded by lists of tests; its image must exist in the engine.
+        services: sandbox, artifacts and settings.
+        edits: what to try.
+        advance: called after each run of an edit; not for second runs.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    runner = _EditRunner(task=task, services=services)
+    tried = runner.run(edits, advance)
+    refused = [at for at, edit in enumerate(tried) if (edit.kind, edit.outcome) == _REFUSED]
+    for at, again in zip(refused, runner.run([edits[at] for at in refused]), strict=True):
+        tried[at] = again
+    return summarize_edits(task, tried)
+
+
+_REFUSED = (EditKind.VARIANT, EditOutcome.DETECTED)
+
+
+def summarize_edits(task: Task, edits: Iterable[TriedEdit] = ()) -> OracleStrength:
+    """Return the strength of a task's tests from what was tried."""
+    edits = tuple(edits)
+    ran = [edit for edit in edits if edit.outcome in (EditOutcome.DETECTED, EditOutcome.PASSED)]
+    hunks, mutants, variants = ([edit for edit in ran if edit.kind is kind] for kind in EditKind)
+    n_hunks, n_mutants = (sum(edit.outcome is EditOutcome.DETECTED for edit in found) for found in (hunks, mutants))
+    n_faults = len(hunks) + len(mutants)
+    return OracleStrength(
+        fail_to_pass=len(task.FAIL_TO_PASS),
+        controls=len(task.controls) if task.blind_controls else 0,
+        score=round((n_hunks + n_mutants) / n_faults, 6) if n_faults else None,
+        hunks=len(hunks),
+        hunks_detected=n_hunks,
+        mutants=len(mutants),
+        mutants_detected=n_mutants,
+        variants=len(variants),
+        variants_accepted=sum(edit.outcome is EditOutcome.PASSED for edit in variants),
+        untested_hunks=tuple(edit.place for edit in hunks if edit.outcome is EditOutcome.PASSED),
+        edits=edits,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _EditRunner:
+    """Runs edits of the gold patch of one task."""
+
+    task: Task
+    services: Services
+
+    def run(
+        self, edits: Sequence[tuple[EditKind, EditDraft]], advance: Callable[[], object] = lambda: None
+    ) -> list[TriedEdit]:
+        """Run the task's tests once with each edit."""
+        if not edits:
+            return []
+        services, limits = self.services, self.services.test_limits()
+        seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.task.test_seconds)  # a mutant may run for ever
+        gold = services.artifacts.get(self.task.gold_patch)
+        script = services.artifacts.get_text(self.task.require_script())
+        jobs = [self._make_job(script, concatenate_patches(gold, draft.patch), advance) for _, draft in edits]
+        results = run_parallel(
+            services.sandbox, self.task.image, replace(limits, seconds=seconds), jobs, services.settings.workers
+        )
+        return [self._make_tried(*edit, result) for edit, result in zip(edits, results, strict=True)]
+
+    def _make_job(self, script: str, patch: bytes, advance: Callable[[], object]) -> PoolJob[EvaluationResult]:
+        workdir = self.task.require_plan().workdir
+
+        def run(pool: ContainerPool, last: bool) -> EvaluationResult:
+            result = run_tests(pool, script, workdir=workdir, patch=patch, last=last)
+            advance()
+            return result
+
+        return run
+
+    def _make_tried(self, kind: EditKind, draft: EditDraft, result: EvaluationResult) -> TriedEdit:
+        listed = [*(test for test, _ in self.task.FAIL_TO_PASS), *self.task.PASS_TO_PASS]
+        outcome, by = judge_run(result, listed)
+        return TriedEdit(
+            kind=kind,
+            operator=draft.operator,
+            path=draft.path,
+            first_line=draft.line,
+            last_line=draft.last_line,
+            detail=draft.detail,
+            outcome=outcome,
+            by=by,
+        )
+
+
+def judge_run(result: EvaluationResult, tests: Iterable[TestId]) -> tuple[EditOutcome, str]:
+    """Return the outcome of a run with an edit, and the first test that does not pass or why there are no results."""
+    if result.infrastructure_error or not result.is_applied:
+        return EditOutcome.NOT_SCORED, result.infrastructure_error or "the edit does not apply"
+    if result.exec_result.killed_by:
+        return EditOutcome.DETECTED, result.failure_detail
+    report, missing = result.report or EMPTY_REPORT, ""
+    for test in tests:
+        if test not in report.outcomes:
+            missing = missing or test
+        elif not report.has_passed(test):
+            return EditOutcome.DETECTED, test
+    return (EditOutcome.NOT_BUILT, missing) if missing else (EditOutcome.PASSED, "")
