@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import exporters
@@ -23,7 +24,7 @@ from taskdb.image_queries import load_image_copies
 from taskdb.images import ImageCopy
 from taskdb.record_chains import load_chains
 from taskdb.records import Record, Task
-from taskdb.selection import TaskFilters
+from taskdb.selection import Range, TaskFilters
 from taskdb.store import Store
 
 BATCH = 200
@@ -88,12 +89,59 @@ def export_splits(
             yield result
 
 
-def count_without_controls(filters: TaskFilters, settings: Settings) -> int:
-    """Return the number of tasks that resolved filters leave out because they have no controls."""
-    if not filters.controlled:
-        return 0
+def count_left_out(filters: TaskFilters, settings: Settings) -> dict[str, int]:
+    """Return how many tasks resolved filters leave out by each of LIMITS; a task counts for the first that applies."""
+    found = {}
     with Store.open(settings.db, create=False) as store:
-        return queries.count_tasks(store, replace(filters, controlled=False)) - queries.count_tasks(store, filters)
+        kept = replace(filters, **LIMITS)
+        left = queries.count_tasks(store, kept)
+        for name in LIMITS:
+            kept = replace(kept, **{name: getattr(filters, name)})
+            before, left = left, queries.count_tasks(store, kept)
+            found[name] = before - left
+    return found
+
+
+LIMITS: Mapping[str, Any] = MappingProxyType({"controlled": False, "max_underspecified": None, "max_unfair": None})
+"""Filters of exports, with the value that leaves nothing out."""
+
+
+def count_doubtful(filters: TaskFilters, settings: Settings) -> dict[str, int]:
+    """Return how many of the tasks that resolved filters select need a look, by reason; reasons of none are missing.
+
+    Reasons about which the filters already decide are left out.
+    """
+    doubts = {
+        "findings in the newest audit": ("audited", replace(filters, audited="findings")),
+        f"tests that detect at most {WEAK:g} of the faults in the gold patch": (
+            "strength",
+            replace(filters, strength=Range(None, WEAK)),
+        ),
+        f"tests that are unfair with a probability of {LIKELY:g} or more": (
+            "max_unfair",
+            replace(filters, unfair_tests=Range(LIKELY, None)),
+        ),
+        f"a statement that is vague with a probability of {LIKELY:g} or more": (
+            "max_underspecified",
+            replace(filters, underspecified=Range(LIKELY, None)),
+        ),
+    }
+    if filters.max_unfair is not None or filters.max_underspecified is not None:
+        doubts["not judged, so that no probability leaves them out"] = ("where", replace(filters, where=NOT_JUDGED))
+    ranges = {"max_unfair": "unfair_tests", "max_underspecified": "underspecified"}
+    with Store.open(settings.db, create=False) as store:
+        return {
+            reason: number
+            for reason, (name, narrowed) in doubts.items()
+            if getattr(filters, name) is None
+            and getattr(filters, ranges.get(name, name)) is None
+            and (number := queries.count_tasks(store, narrowed))
+        }
+
+
+WEAK, LIKELY = 0.5, 0.5
+"""Strength up to which, and the judge's probability from which, an export warns."""
+NOT_JUDGED = "unfair_tests IS NULL"
 
 
 class ItemReader:

@@ -175,6 +175,10 @@ class TaskFilters:
     difficulty: PassRate | None = None
     controlled: bool = False
     """Whether tasks of `LIST_KINDS` must have controls."""
+    max_underspecified: float | None = None
+    """Highest probability of a vague statement; tasks that were not judged are selected, too."""
+    max_unfair: float | None = None
+    """The same of unfair tests."""
     where: str | None = None
     ids: Words | None = None
     """Full ids."""
@@ -238,6 +242,9 @@ class TaskFilters:
             conditions.append(_match_pass_rate(columns["difficulty"], self.difficulty))
         if self.controlled:
             conditions.append(or_(columns["kind"].not_in(LIST_KINDS), columns["control_bound"] < 1))
+        for name, limit in (("underspecified", self.max_underspecified), ("unfair_tests", self.max_unfair)):
+            if limit is not None:
+                conditions.append(or_(columns[name].is_(None), columns[name] <= limit))
         if self.where is not None:
             conditions.append(_compile_where(self.where, columns))
         if self.ids is not None:

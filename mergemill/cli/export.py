@@ -64,6 +64,26 @@ def export(
             "--allow-no-controls", help="Export tasks, too, in which a submission that forges results is paid."
         ),
     ] = False,
+    max_unfair: Annotated[
+        float | None,
+        typer.Option(
+            "--max-unfair",
+            metavar="P",
+            min=0.0,
+            max=1.0,
+            help="Leave out tasks whose tests the judge finds unfair with a higher probability; others stay.",
+        ),
+    ] = None,
+    max_underspecified: Annotated[
+        float | None,
+        typer.Option(
+            "--max-underspecified",
+            metavar="P",
+            min=0.0,
+            max=1.0,
+            help="Leave out tasks whose statement the judge finds vague with a higher probability; others stay.",
+        ),
+    ] = None,
     with_images: Annotated[
         bool, typer.Option("--with-images", help="Put the images into the bundle, as an OCI layout.")
     ] = False,
@@ -78,13 +98,18 @@ def export(
 
     Example: mergemill export --format harbor --out bundle --split train=0.9,test=0.1
     """
-    from mergemill.bundles import count_without_controls, export_splits  # noqa: PLC0415 - only this command needs the exporters
+    from mergemill.bundles import export_splits  # noqa: PLC0415 - only this command needs the exporters
 
     splits = split_words(split) if split is not None else None
-    tasks = select_certified(replace(filters, controlled=not allow_no_controls), settings)
-    if format_name in FORMATS and (n_left := count_without_controls(tasks, settings)):
-        problem = "without negative controls, so that forged results are paid; --allow-no-controls exports them"
-        output.print_message(f"{format_count(n_left, 'task')} not exported: {problem}")
+    wanted = replace(
+        filters,
+        controlled=not allow_no_controls,
+        max_unfair=max_unfair,
+        max_underspecified=max_underspecified,
+    )
+    tasks = select_certified(wanted, settings)
+    if format_name in FORMATS:
+        _print_selection(tasks, settings)
     exports = export_splits(
         format_name,
         out,
@@ -107,3 +132,19 @@ def export(
         else:
             manifest = f"({bundle.format}, manifest {bundle.manifest_sha256[:16]})"
             output.print_text(f"{format_count(len(bundle.tasks), 'task')} in {bundle.out} {manifest}")
+
+
+def _print_selection(tasks: TaskFilters, settings: Settings) -> None:
+    """Print how many tasks are left out and why, and how many of the others need a look."""
+    from mergemill.bundles import count_doubtful, count_left_out  # noqa: PLC0415 - as above
+
+    problems = {
+        "controlled": "without negative controls, so that forged results are paid; --allow-no-controls exports them",
+        "max_underspecified": f"the statement is vague with a probability above {tasks.max_underspecified}",
+        "max_unfair": f"the tests are unfair with a probability above {tasks.max_unfair}",
+    }
+    for name, number in count_left_out(tasks, settings).items():
+        if number:
+            output.print_message(f"{format_count(number, 'task')} not exported: {problems[name]}")
+    for reason, number in count_doubtful(tasks, settings).items():
+        output.print_message(f"warning: {format_count(number, 'exported task')}: {reason}")

@@ -22,11 +22,12 @@ def add_tasks(
     *,
     count: int = 2,
     repos: Sequence[str] = ("ada/words",),
+    n_judged: int | None = None,
     **changes: object,
 ) -> list[Task]:
     """Add tasks with complete chains to a database, of each repository in turn, and return them.
 
-    `changes`: fields of every task.
+    `n_judged`: how many have a verdict, all by default. `changes`: fields of every task.
     """
     tasks = []
     for number in range(1, count + 1):
@@ -42,8 +43,9 @@ def add_tasks(
             **made.model_dump() | {"parent": verification.id, "candidate": candidate.id, "repo": repo} | changes
         )
         store.add_mined_changes((pull, candidate, 0.1), tags=[records.make_tags(pull)])
-        verdict = records.make_verdict(verification)
-        store.add(environment, verification, verdict, task, make_certificate(task))
+        is_judged = n_judged is None or number <= n_judged
+        verdicts = [records.make_verdict(verification)] if is_judged else []
+        store.add(environment, verification, *verdicts, task, make_certificate(task))
         tasks.append(task)
     return tasks
 

@@ -25,10 +25,12 @@ from exporters.bundle_records import ARTIFACT_FOLDER, RECORDS_FILE, TREE_FOLDER,
 from exporters.tree import read_tree
 from mergemill.bundle_contents import check_bundle
 from mergemill.bundle_import import import_bundle
+from taskdb.audits import Audit
 from taskdb.record_chains import load_chains
 from taskdb.records import Candidate, PullRequest, Task
 from taskdb.store import Store
 from taskdb.tags import Tags
+from taskdb.verdicts import Verdict
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.bundles import add_tasks, edit_manifest, seal
@@ -400,6 +402,51 @@ def test_tasks_without_controls_are_exported_only_when_they_are_asked_for(bound:
     allowed = run_mergemill(*export, "all", "--allow-no-controls", cwd=tmp_path)
     assert (allowed.exit_code, "not exported" in allowed.stderr) == (0, False)
     assert set(allowed.json["tasks"]) == {first.id, second.id, plain.id}
+
+
+def add_judged_tasks(folder: Path) -> tuple[Task, Task]:
+    """Store two tasks: one with findings, weak tests and a bad verdict, and one that was neither judged nor audited."""
+    services = make_services(folder / "mergemill-store")
+    with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
+        first, second = add_tasks(store, services, folder / "clones", n_judged=1)
+        verdict = next(one for one in store.load_all(Verdict) if one.parent == first.parent)
+        store.add(Verdict(**verdict.model_dump() | {"unfair_tests": 0.8, "underspecified": 0.6}))
+        strength = {"score": 0.25, "untested_hunks": [], "edits": []}
+        store.add(Audit(parent=first.id, name=first.name, clean=False, strength=strength, at="2024-01-01"))
+    return first, second
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (("--max-unfair", "0.7"), "the tests are unfair with a probability above 0.7"),
+        (("--max-underspecified", "0.5"), "the statement is vague with a probability above 0.5"),
+        (("--max-unfair", "0.8", "--max-underspecified", "0.6"), None),
+    ],
+)
+def test_tasks_above_a_probability_are_left_out(options: tuple[str, ...], reason: str | None, tmp_path: Path) -> None:
+    first, second = add_judged_tasks(tmp_path)
+    done = run_mergemill("export", "--format", "swebench", "--json", "--out", "out", *options, cwd=tmp_path)
+    expected = {second.id} if reason else {first.id, second.id}
+    assert (done.exit_code, set(done.json["tasks"])) == (0, expected), done
+    left_out = [line for line in done.stderr.splitlines() if "not exported" in line]
+    assert left_out == ([f"mergemill: 1 task not exported: {reason}"] if reason else [])
+
+
+def test_an_export_warns_of_doubtful_tasks_unless_a_filter_decides_about_them(tmp_path: Path) -> None:
+    add_judged_tasks(tmp_path)
+    export = ("export", "--format", "swebench", "--out", "out")
+    done = run_mergemill(*export, cwd=tmp_path)
+    assert [line for line in done.stderr.splitlines() if "warning" in line] == [
+        "mergemill: warning: 1 exported task: findings in the newest audit",
+        "mergemill: warning: 1 exported task: tests that detect at most 0.5 of the faults in the gold patch",
+        "mergemill: warning: 1 exported task: tests that are unfair with a probability of 0.5 or more",
+        "mergemill: warning: 1 exported task: a statement that is vague with a probability of 0.5 or more",
+    ]
+    decided = ("--audited", "findings", "--strength", "0.1:", "--unfair-tests", "0:1", "--max-underspecified", "1")
+    assert "warning" not in run_mergemill(*export, *decided, cwd=tmp_path).stderr
+    limited = run_mergemill(*export, "--max-unfair", "0.1", cwd=tmp_path).stderr
+    assert "warning: 1 exported task: not judged" in limited
 
 
 def test_a_folder_without_a_bundle_is_an_input_error(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,8 @@ class InspectedTask:
     def with_fault(self, *names: str, **fault: Any) -> Inspection:
         """Inspect the task with changed fields, and only the probes of these names."""
         probes = [probe for probe in PROBES if probe.name in names]
-        return inspect(self.task.model_copy(update=fault), self.services, probes=probes)
+        settings = self.services.settings.model_copy(update={"strength_runs": 0})
+        return inspect(self.task.model_copy(update=fault), replace(self.services, settings=settings), probes=probes)
 
 
 @pytest.fixture(scope="module")
