@@ -112,3 +112,14 @@ def test_what_waited_is_pending_and_new_chains_are_added(old: str, revision: str
         assert len(store.load_all(Candidate)) == len(before) + 1
     assert waiting == (set() if revision in WITH_SIX_CHANGES else {"ada__greet-6"})
     assert again == waiting | {"ada__greet-5"}
+
+
+def test_what_was_called_strength_is_not_taken_for_what_audits_measure(db: str, tmp_path: Path) -> None:
+    if db.startswith("sqlite"):
+        db = make_sqlite("0009", tmp_path)
+    else:
+        make_postgresql("0009", db, tmp_path)
+    with Store.open(db) as store:
+        rows = readonly.run_query(store, "SELECT strength, untested_hunks FROM tasks")
+        assert rows
+        assert all(row == {"strength": None, "untested_hunks": None} for row in rows)

@@ -139,7 +139,7 @@ def test_hunks_come_first_and_mutants_fill_what_is_left() -> None:
 
 
 def test_gold_files_are_sources_after_the_patch() -> None:
-    before = {"cart.py": CART.encode(), "gone.py": b"a = 1\n", "README.md": b"# Cart\n"}
+    before = {"cart.py": CART.encode(), "gone.py": b"a = 1\n", "README.md": b"# Cart\n", "same.py": b"c = 1\n"}
     after = {"cart.py": CART_RIGHT.encode(), "gone.py": None, "README.md": b"# Shop\n", "src/new.py": b"b = 1\n"}
     found = read_gold_files(before, make_patch(after, before))
     assert [(file.path, file.before, file.after) for file in found] == [
