@@ -12,6 +12,7 @@ from core.config import Settings
 from core.errors import InputError
 from core.text import format_count
 from mergemill.cli import output
+from mergemill.cli.change_report import format_strength
 from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
 from mergemill.progress import make_count_progress
 
@@ -83,27 +84,13 @@ def _print_task(result: TaskAudit, *, as_json: bool) -> None:
         output.print_text(f"{result.task}: skipped, {result.skipped}")
         return
     verdict = format_count(len(result.findings), "finding") if result.findings else "no findings"
-    strength = result.strength
-    guarded = f"{strength['controls']} of {strength['fail_to_pass']} FAIL_TO_PASS tests have a sabotaged test"
-    output.print_text(f"{result.task}: {verdict}; {guarded} ({result.image})")
+    output.print_text(f"{result.task}: {verdict} ({result.image})")
     if result.findings:
         output.print_rows(result.findings, ("kind", "location", "description"), as_lines=False, nothing="")
     output.print_rows(result.probes, ("name", "value", "explanation"), as_lines=False, nothing="")
-    _print_strength(strength)
-
-
-def _print_strength(strength: Mapping[str, Any]) -> None:
-    """Print the score of the tests, and every fault that they miss and rewrite that they refuse."""
-    if not strength.get("edits"):
-        return
-    score = "not measured" if strength["score"] is None else f"{strength['score']:.2f}"
-    parts = (
-        f"{strength['hunks_detected']} of {format_count(strength['hunks'], 'omitted hunk')}",
-        f"{strength['mutants_detected']} of {format_count(strength['mutants'], 'mutant')} detected",
-        f"{strength['variants_accepted']} of {format_count(strength['variants'], 'rewrite')} accepted",
-    )
-    output.print_text(f"strength {score}: {', '.join(parts)}")
-    output.print_rows(_list_weaknesses(strength["edits"]), ("place", "weakness"), as_lines=False, nothing="")
+    output.print_text(f"strength {format_strength(result.strength)}")
+    if weaknesses := _list_weaknesses(result.strength["edits"]):
+        output.print_rows(weaknesses, ("place", "weakness"), as_lines=False, nothing="")
 
 
 def _list_weaknesses(edits: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from core.text import format_count
 from mergemill.cli import output
 from taskdb.records import Stage
 
@@ -123,3 +124,18 @@ def _format_event(event: dict[str, Any]) -> str:
     if event["stage"] == Stage.CERTIFY:
         return "certified"
     return f"passed {event['stage']}, the next stage is pending"
+
+
+def format_strength(strength: Mapping[str, Any]) -> str:
+    """Return one line: tests with controls and, where an audit measured it, what the tests detect and miss."""
+    guarded = f"{strength['controls']} of {strength['fail_to_pass']} FAIL_TO_PASS tests have a sabotaged test"
+    if not strength.get("edits"):
+        return guarded
+    score = "not measured" if strength["score"] is None else f"{strength['score']:.2f}"
+    parts = [
+        f"{strength['hunks_detected']} of {format_count(strength['hunks'], 'omitted hunk')}",
+        f"{strength['mutants_detected']} of {format_count(strength['mutants'], 'mutant')} detected",
+        f"{strength['variants_accepted']} of {format_count(strength['variants'], 'rewrite')} accepted",
+        *([f"untested: {', '.join(strength['untested_hunks'])}"] if strength["untested_hunks"] else []),
+    ]
+    return f"{score}: {', '.join(parts)}; {guarded}"

@@ -13,7 +13,7 @@ from core.config import Settings
 from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.change_report import format_tags, format_verdict, format_verification
+from mergemill.cli.change_report import format_strength, format_tags, format_verdict, format_verification
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     READ_SETTINGS,
@@ -203,6 +203,7 @@ def _print_task(details: dict[str, Any]) -> None:
     details["tags"] = format_tags(details["tags"])
     details["verdict"] = format_verdict(details["verdict"])
     details["verification"] = format_verification(details["verification"])
+    details["strength"] = format_strength(details["strength"])
     output.print_fields((name, value) for name, value in details.items() if name not in LONG_TEXTS + LONG_LISTS)
     for name in LONG_TEXTS:
         if details[name]:

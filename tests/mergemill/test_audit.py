@@ -12,6 +12,7 @@ import pytest
 import exporters
 from mergemill.audit import TaskAudit
 from mergemill.cli import audit as audit_command
+from mergemill.cli.change_report import format_strength
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
@@ -121,9 +122,9 @@ def test_findings_of_a_task_are_printed_with_their_place(capsys: pytest.CaptureF
     )
     audit_command._print_task(result, as_json=False)
     printed = capsys.readouterr().out
-    assert "ada__greet-1.bugfix: 1 finding; 1 of 2 FAIL_TO_PASS tests have a sabotaged test" in printed
+    assert "ada__greet-1.bugfix: 1 finding (greet:1)" in printed
     assert "/testbed/gold.patch  the gold patch" in printed
-    assert "strength" not in printed
+    assert printed.endswith("strength 1 of 2 FAIL_TO_PASS tests have a sabotaged test\n")
 
 
 def test_missed_faults_and_refused_rewrites_are_printed_with_their_place(
@@ -138,10 +139,19 @@ def test_missed_faults_and_refused_rewrites_are_printed_with_their_place(
         make_edit(EditKind.VARIANT, EditOutcome.PASSED),
     ]
     task = make_task(make_services(tmp_path), tmp_path)
-    audit_command._print_strength(asdict(summarize_edits(task, edits)))
+    strength = asdict(summarize_edits(task, edits))
+    result = TaskAudit(
+        task=task.name, id=task.id, image="", clean=True, skipped=None, findings=[], probes=[], strength=strength
+    )
+    audit_command._print_task(result, as_json=False)
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    measured = (
+        "0.33: 1 of 2 omitted hunks, 0 of 1 mutant detected, 1 of 2 rewrites accepted, untested: src/cart.py:10-12"
+    )
+    controls = format_strength(asdict(summarize_edits(task)))
     assert printed == [
-        "strength 0.33: 1 of 2 omitted hunks, 0 of 1 mutant detected, 1 of 2 rewrites accepted",
+        f"{task.name}: no findings ()",
+        f"strength {measured}, untested: src/cart.py:10-12; {controls}",
         "place weakness",
         "src/cart.py:10-12 no test misses this hunk",
         "src/cart.py:3 no test detects: a < b became a <= b",
