@@ -151,7 +151,7 @@ def test_missed_faults_and_refused_rewrites_are_printed_with_their_place(
     controls = format_strength(asdict(summarize_edits(task)))
     assert printed == [
         f"{task.name}: no findings ()",
-        f"strength {measured}, untested: src/cart.py:10-12; {controls}",
+        f"strength {measured}; {controls}",
         "place weakness",
         "src/cart.py:10-12 no test misses this hunk",
         "src/cart.py:3 no test detects: a < b became a <= b",
