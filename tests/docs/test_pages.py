@@ -47,6 +47,8 @@ OTHER_TOOLS = frozenset(
         "--cached",
         "--check",
         "--coins",
+        "--results",
+        "--weakened",
         "--cpu",
         "--custom-rm-path",
         "--exclude-newer",
