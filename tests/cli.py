@@ -40,6 +40,7 @@ def make_command_environment(**variables: str) -> dict[str, str]:
         kept
         | {
             "MERGEMILL_CERTIFY_EXPLOITS": "off",
+            "MERGEMILL_STRENGTH_RUNS": "5",
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "COLUMNS": "200",
         }

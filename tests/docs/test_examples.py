@@ -60,6 +60,7 @@ def run_page(page: Path, folder: Path) -> None:
         "PYTHONPATH": str(ROOT),
         "MERGEMILL_SOURCE": str(ROOT),
         "COLUMNS": "200",
+        "MERGEMILL_STRENGTH_RUNS": "5",
         "MERGEMILL_CERTIFY_EXPLOITS": "off",  # they would double the time; a page that shows them asks for them
     }
     for example in parse_examples(page):

@@ -11,7 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO
@@ -146,8 +146,16 @@ def test_a_background_process_does_not_outlive_its_command(backend: Backend, tmp
     assert run_bash(backend, f"sleep {mark} & echo done").output == "done\n"
     assert time.monotonic() - started < 10
     time.sleep(0.5)
-    running = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    assert not [command for command in running if mark.encode() in command]
+    assert not [command for command in _list_commands() if mark.encode() in command]
+
+
+def _list_commands() -> list[bytes]:
+    """Return the command lines of the running processes; other tests' processes may end meanwhile."""
+    commands = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            commands.append(path.read_bytes())
+    return commands
 
 
 def test_long_output_is_reduced_to_head_and_tail(backend: Backend) -> None:
