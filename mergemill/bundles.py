@@ -111,31 +111,35 @@ def count_doubtful(filters: TaskFilters, settings: Settings) -> dict[str, int]:
 
     Reasons about which the filters already decide are left out.
     """
-    doubts = {
-        "findings in the newest audit": ("audited", replace(filters, audited="findings")),
-        f"tests that detect at most {WEAK:g} of the faults in the gold patch": (
-            "strength",
-            replace(filters, strength=Range(None, WEAK)),
+    has_limit = filters.max_unfair is not None or filters.max_underspecified is not None
+    doubts: list[tuple[str, bool, Mapping[str, Any]]] = [
+        ("findings in the newest audit", filters.audited is None, {"audited": "findings"}),
+        (
+            f"tests that detect at most {WEAK:g} of the faults in the gold patch",
+            filters.strength is None,
+            {"strength": Range(None, WEAK)},
         ),
-        f"tests that are unfair with a probability of {LIKELY:g} or more": (
-            "max_unfair",
-            replace(filters, unfair_tests=Range(LIKELY, None)),
+        (
+            f"tests that are unfair with a probability of {LIKELY:g} or more",
+            filters.max_unfair is None and filters.unfair_tests is None,
+            {"unfair_tests": Range(LIKELY, None)},
         ),
-        f"a statement that is vague with a probability of {LIKELY:g} or more": (
-            "max_underspecified",
-            replace(filters, underspecified=Range(LIKELY, None)),
+        (
+            f"a statement that is vague with a probability of {LIKELY:g} or more",
+            filters.max_underspecified is None and filters.underspecified is None,
+            {"underspecified": Range(LIKELY, None)},
         ),
-    }
-    if filters.max_unfair is not None or filters.max_underspecified is not None:
-        doubts["not judged, so that no probability leaves them out"] = ("where", replace(filters, where=NOT_JUDGED))
-    ranges = {"max_unfair": "unfair_tests", "max_underspecified": "underspecified"}
+        (
+            "not judged, so that no probability leaves them out",
+            has_limit and filters.where is None,
+            {"where": NOT_JUDGED},
+        ),
+    ]
     with Store.open(settings.db, create=False) as store:
         return {
             reason: number
-            for reason, (name, narrowed) in doubts.items()
-            if getattr(filters, name) is None
-            and getattr(filters, ranges.get(name, name)) is None
-            and (number := queries.count_tasks(store, narrowed))
+            for reason, is_open, narrower in doubts
+            if is_open and (number := queries.count_tasks(store, replace(filters, **narrower)))
         }
 
 

@@ -61,9 +61,8 @@ def _get_strength(audit: Audit) -> float | None:
 
 def _format_untested_hunks(audit: Audit) -> str | None:
     """Return the places of the hunks that no test misses, separated by commas; None where it was not measured."""
-    if _get_strength(audit) is None or audit.strength is None:
-        return None
-    return ", ".join(audit.strength["untested_hunks"])
+    strength = audit.strength or {}
+    return ", ".join(strength["untested_hunks"]) if strength.get("score") is not None else None
 
 
 def _count_gold_runs(verification: Verification) -> int:

@@ -111,8 +111,10 @@ def inspect(
     with open_counter("submission", len(probes)) as counter:
         graded = _run_probes(probes, target, services, need_rates=need_rates, advance=counter.advance)
         results += [_make_result(probe.name, score) for probe, score in graded]
-    touched = {path: base.files[path] for path in gold_files if path in base.files}
-    edits = draft_edits(read_gold_files(touched, gold), services.settings.strength_runs)
+    edits = []
+    if limit := services.settings.strength_runs:
+        touched = {path: base.files[path] for path in gold_files if path in base.files}
+        edits = draft_edits(read_gold_files(touched, gold), limit)
     with open_counter("edit", len(edits)) as counter:
         strength = measure_strength(task, services, edits, counter.advance)
     return Inspection(

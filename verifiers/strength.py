@@ -152,7 +152,7 @@ def measure_strength(
 ) -> OracleStrength:
     """Run a task's tests with each edit of its gold patch, `services.settings.workers` at a time.
 
-    A rewrite that a test refuses is run a second time, as that speaks against the task.
+    A rewrite that a test refuses is run a second time, as a refusal is evidence against the task.
 
     Args:
         task: graded by lists of tests; its image must exist in the engine.

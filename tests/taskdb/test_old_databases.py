@@ -36,10 +36,15 @@ def revision(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def old(db: str, revision: str, tmp_path: Path) -> str:
     """URL of a database as the revision left it, of each kind."""
+    return make_database(db, revision, tmp_path)
+
+
+def make_database(db: str, revision: str, folder: Path) -> str:
+    """Return the URL of a database as a revision left it, of the kind of `db`."""
     if db.startswith("sqlite"):
-        return make_sqlite(revision, tmp_path)
-    (tmp_path / "dump").mkdir()
-    make_postgresql(revision, db, tmp_path / "dump")
+        return make_sqlite(revision, folder)
+    (folder / "dump").mkdir()
+    make_postgresql(revision, db, folder / "dump")
     return db
 
 
@@ -115,11 +120,7 @@ def test_what_waited_is_pending_and_new_chains_are_added(old: str, revision: str
 
 
 def test_what_was_called_strength_is_not_taken_for_what_audits_measure(db: str, tmp_path: Path) -> None:
-    if db.startswith("sqlite"):
-        db = make_sqlite("0009", tmp_path)
-    else:
-        make_postgresql("0009", db, tmp_path)
-    with Store.open(db) as store:
+    with Store.open(make_database(db, "0009", tmp_path)) as store:
         rows = readonly.run_query(store, "SELECT strength, untested_hunks FROM tasks")
         assert rows
         assert all(row == {"strength": None, "untested_hunks": None} for row in rows)
