@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -120,8 +121,26 @@ def list_patch_paths(patch: bytes) -> list[str]:
     Raises:
         GitError: git cannot parse the patch.
     """
+    return _list_paths(patch)
+
+
+def list_patch_renames(patch: bytes) -> dict[str, str]:
+    """Return the old names of a patch's renamed or copied files by their new names, spelled as in `list_patch_paths`.
+
+    Raises:
+        GitError: git cannot parse the patch.
+    """
+    renames = {}
+    for section in re.split(rb"(?m)^(?=diff --git )", patch):
+        if re.search(rb"(?m)^(?:rename|copy) from ", section):  # a line of a hunk begins with another character
+            (new,), (old,) = _list_paths(section), _list_paths(section, "--reverse")
+            renames[new] = old
+    return renames
+
+
+def _list_paths(patch: bytes, *options: str) -> list[str]:
     # In `/`, because within a repository git omits paths that are not below its working directory.
-    rows = run_git("apply", "--numstat", "-z", cwd=Path("/"), data=patch).split(b"\0")[:-1] if patch else []
+    rows = run_git("apply", "--numstat", "-z", *options, cwd=Path("/"), data=patch).split(b"\0")[:-1] if patch else []
     return [os.fsdecode(row.split(b"\t", 2)[2]) for row in rows]
 
 

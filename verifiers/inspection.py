@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
-from backends.git import list_patch_paths
+from backends.git import list_patch_paths, list_patch_renames
 from backends.services import Services
 from taskdb.records import Score, Task
 from verifiers import statement
@@ -102,19 +102,14 @@ def inspect(
     if task.oracle is not None or not task.image:
         return _inspect_by_oracle(task, services, files)
     gold = services.artifacts.get(task.gold_patch)
-    gold_files = list_patch_paths(gold)
-    base = index_base_tree(
-        read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
-    )
-    target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
+    target, base = read_target(task, services, files)
     results = [_make_result("gold", grade(task, services, gold))]
     with open_counter("submission", len(probes)) as counter:
         graded = _run_probes(probes, target, services, need_rates=need_rates, advance=counter.advance)
         results += [_make_result(probe.name, score) for probe, score in graded]
     edits = []
     if limit := services.settings.strength_runs:
-        touched = {path: base.files[path] for path in gold_files if path in base.files}
-        edits = draft_edits(read_gold_files(touched, gold), limit)
+        edits = draft_edits(read_gold_files(target.touched, gold), limit)
     with open_counter("edit", len(edits)) as counter:
         strength = measure_strength(task, services, edits, counter.advance)
     return Inspection(
@@ -133,12 +128,21 @@ def grade_probes(
 
     Args and errors as in `inspect`.
     """
-    gold_files = list_patch_paths(services.artifacts.get(task.gold_patch))
+    target, _ = read_target(task, services, files)
+    yield from _run_probes(probes, target, services, need_rates=False)
+
+
+def read_target(task: Task, services: Services, files: TreeFiles | None = None) -> tuple[ProbeTarget, BaseTreeIndex]:
+    """Return what submissions for a task are made from, and the index of its base tree.
+
+    Args and errors as in `inspect`.
+    """
+    gold = services.artifacts.get(task.gold_patch)
+    gold_files = list(dict.fromkeys([*list_patch_paths(gold), *list_patch_renames(gold).values()]))
     base = index_base_tree(
         read_base_files(task, services) if files is None else files, select_base_files(task, gold_files)
     )
-    target = ProbeTarget(task=task, gold_files=gold_files, base=base.files)
-    yield from _run_probes(probes, target, services, need_rates=False)
+    return ProbeTarget(task=task, gold_files=gold_files, base=base.files), base
 
 
 def _inspect_by_oracle(task: Task, services: Services, files: TreeFiles | None) -> Inspection:

@@ -75,7 +75,7 @@ class ProbeTarget:
 
     task: Task
     gold_files: Sequence[str]
-    """Paths changed by the gold patch."""
+    """Paths changed by the gold patch; both names of renamed files."""
     base: Mapping[str, bytes]
 
     @cached_property
@@ -97,7 +97,12 @@ class ProbeTarget:
     @cached_property
     def program_files(self) -> list[str]:
         """Files of the gold patch, in any language, that the base tree has and that are no tests or configuration."""
-        return [path for path in self.gold_files if path in self.base and not is_protected(path)]
+        return [path for path in self.touched if not is_protected(path)]
+
+    @cached_property
+    def touched(self) -> dict[str, bytes]:
+        """Content of the base tree's files that the gold patch changes, removes or renames."""
+        return {path: self.base[path] for path in self.gold_files if path in self.base}
 
     @cached_property
     def conftests(self) -> list[str]:

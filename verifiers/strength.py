@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from backends.git import run_git
+from backends.git import GitError, list_patch_renames, run_git
 from backends.sandbox.base import ContainerPool
 from backends.services import Services
 from evaluation.edits.drafts import EditDraft, draft_line_mutants, draft_omissions, draft_rewrites
@@ -122,26 +123,31 @@ def draft_edits(files: Sequence[FixedFile], limit: int) -> list[tuple[EditKind, 
 def read_gold_files(base: Mapping[str, bytes], gold: bytes) -> list[FixedFile]:
     """Return the source files that a gold patch adds or changes and that are text, by path.
 
+    A renamed file is compared with the one of its old name.
+
     Args:
-        base: content of the files that the patch touches, in the agent's tree.
-        gold: the patch.
+        base: content of the regular files that the patch touches, in the agent's tree, by old names.
+        gold: the patch; parts of it about links and submodules are ignored.
 
     Raises:
-        GitError: the patch does not apply.
+        GitError: git cannot parse the patch.
     """
+    old_names = list_patch_renames(gold)
     with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
         folder = Path(name)
         for path, content in base.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             (folder / path).write_bytes(content)
         run_git("init", "-q", cwd=folder)
-        run_git("apply", "--whitespace=nowarn", "-", cwd=folder, data=gold)
+        with suppress(GitError):  # raised after all other parts are applied, when the file of a part is no regular one
+            run_git("apply", "--reject", "--whitespace=nowarn", "-", cwd=folder, data=gold)
         after = {
             path.relative_to(folder).as_posix(): path.read_bytes()
             for path in folder.rglob("*")
             if path.is_file() and not path.is_symlink() and path.relative_to(folder).parts[0] != ".git"
         }
-    return select_fixed_files(base, after)
+    before = {path: base[old_names.get(path, path)] for path in after if old_names.get(path, path) in base}
+    return select_fixed_files(before, after)
 
 
 def measure_strength(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.git import GitError, GitRepository, list_patch_paths, run_git
+from backends.git import GitError, GitRepository, list_patch_paths, list_patch_renames, run_git
 from core.errors import MachineError
 from tests.helpers import TinyRepo
 
@@ -44,7 +44,9 @@ def test_the_files_of_a_patch_do_not_depend_on_the_working_directory(
     patch = GitRepository(repo.path).run_git("diff-tree", "-p", "--binary", "-M", old, new)
     monkeypatch.chdir(repo.path / "d")
     assert sorted(list_patch_paths(patch)) == sorted(["b.py", "gone.py", "moved.py", odd])
+    assert list_patch_renames(patch) == {"moved.py": "sub/a.py"}
     assert list_patch_paths(b"") == []
+    assert list_patch_renames(b"") == {}
     with pytest.raises(GitError, match="git apply"):
         list_patch_paths(b"--- a/b.py\n+++ b/b.py\n@@ -1 +1 @@\n-y\n")
 

@@ -16,9 +16,8 @@ from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, make_shop
 from verifiers import inspect, verify
-from verifiers.base_tree import index_base_tree, read_base_files
-from verifiers.inspection import Inspection
-from verifiers.probes import PROBES, ProbeTarget, make_patch, select_base_files
+from verifiers.inspection import Inspection, read_target
+from verifiers.probes import PROBES, make_patch
 
 
 @dataclass(frozen=True)
@@ -94,12 +93,9 @@ def test_a_useless_gold_patch_and_its_leak_in_the_statement_are_findings(
 
 @pytest.mark.docker
 def test_each_probe_is_a_patch_of_its_own_that_git_applies(inspected_task: InspectedTask) -> None:
-    files = dict(read_base_files(inspected_task.task, inspected_task.services))
-    gold_files = list_patch_paths(inspected_task.services.artifacts.get(inspected_task.task.gold_patch))
-    base = index_base_tree(files.items(), select_base_files(inspected_task.task, gold_files))
-    assert sorted(base.files) == ["shop/__init__.py", "tests/test_shop.py"]
-    target = ProbeTarget(task=inspected_task.task, gold_files=gold_files, base=base.files)
-    patches = {probe.name: make_patch(probe.make(target), base.files) for probe in PROBES}
+    target, _ = read_target(inspected_task.task, inspected_task.services)
+    assert sorted(target.base) == ["shop/__init__.py", "tests/test_shop.py"]
+    patches = {probe.name: make_patch(probe.make(target), target.base) for probe in PROBES}
     assert len(set(patches.values())) == len(PROBES)
     assert {name for name, patch in patches.items() if not patch} == {"no-op"}
     assert list_patch_paths(patches["deleted-tests"]) == ["tests/test_shop.py"]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from backends.git import run_git
 from backends.sandbox.execution import ExecResult
 from evaluation.edits.fixed_files import FixedFile
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
@@ -18,6 +19,7 @@ from tests.exporters.tasks import make_task
 from tests.helpers import TinyRepo
 from tests.verifiers.edits import make_edit
 from verifiers import inspect, verify
+from verifiers.inspection import read_target
 from verifiers.probes import NO_OP, make_patch
 from verifiers.strength import EditKind, EditOutcome, draft_edits, judge_run, read_gold_files, summarize_edits
 
@@ -146,6 +148,31 @@ def test_gold_files_are_sources_after_the_patch() -> None:
         ("cart.py", before["cart.py"], after["cart.py"]),
         ("src/new.py", None, b"b = 1\n"),
     ]
+
+
+def test_renamed_files_are_compared_with_their_old_ones_and_links_are_ignored(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path)
+    repo.commit("Start", {"cart.py": CART, "far.py": "a = 1\n"})
+    (tmp_path / "near.py").symlink_to("cart.py")
+    (tmp_path / "gone.py").symlink_to("cart.py")
+    linked = repo.commit("Link", {})
+    (tmp_path / "cart.py").unlink()
+    (tmp_path / "gone.py").unlink()
+    (tmp_path / "near.py").unlink()
+    (tmp_path / "near.py").symlink_to("far.py")
+    (tmp_path / "new.py").symlink_to("far.py")
+    merge = repo.commit("Move", {"shop/cart.py": CART_RIGHT})
+    gold = run_git("diff", "--no-ext-diff", "--binary", "-M", linked, merge, cwd=tmp_path)
+    assert b"rename from cart.py" in gold
+    assert b"120000" in gold
+    services = make_services(tmp_path / "store")
+    task = make_task(services, tmp_path / "store")
+    task = task.model_copy(update={"gold_patch": services.artifacts.put(gold)})
+    files = [("cart.py", CART.encode()), ("far.py", b"a = 1\n")]
+    target, _ = read_target(task, services, files)
+    assert target.touched == {"cart.py": CART.encode()}
+    (found,) = read_gold_files(target.touched, gold)
+    assert (found.path, found.before, found.after) == ("shop/cart.py", CART.encode(), CART_RIGHT.encode())
 
 
 @pytest.mark.docker
