@@ -6,6 +6,7 @@ the result is stored in the same transaction, so that reading needs no join.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from sqlalchemy import Connection, Table, TextClause, bindparam, delete, insert,
 from taskdb import search, tables
 from taskdb.batches import split_batches
 from taskdb.counts import Deltas
+from taskdb.difficulty import compute_difficulty, make_difficulty_key
 from taskdb.pending import build_state, load_states
 from taskdb.records import Kind, Stage
 
@@ -88,7 +90,7 @@ SELECT t.seq AS task, d.change, t.id, t.name, t.kind, t.repo, t.language, t.lang
        a.untested_hunks, t.control_bound,
        coalesce(k.n_gold_runs, 0) AS n_gold_runs,
        j.underspecified, j.unfair_tests, j.set_aside, t.test_seconds, t.statement_tokens,
-       c.n_gold_files AS changed_files, c.gold_lines AS changed_lines, d.name AS family, t.split, '{}' AS difficulty,
+       c.n_gold_files AS changed_files, c.gold_lines AS changed_lines, d.name AS family, t.split,
        CASE WHEN a.seq IS NULL THEN NULL WHEN a.clean THEN 'clean' ELSE 'findings' END AS audited,
        t.image_digest, t.added_at
 FROM derivation_listing d
@@ -100,7 +102,16 @@ LEFT JOIN verdict j ON j.id = h.verdict
 LEFT JOIN audit a ON a.seq = (SELECT max(x.seq) FROM audit x WHERE x.parent = t.id)
 WHERE d.change IN :keys
 """
-"""Rows of `task_listing` for some changes, from `derivation_listing`; the bound of flakiness is added in Python."""
+"""Rows of `task_listing` for some changes, from `derivation_listing`; `_finish_task` adds what SQL does not compute."""
+
+DIFFICULTY_DEFINITION = """
+SELECT t.seq AS task, r.model, r.checkpoint, r.scaffold, count(*) AS n, sum(CASE WHEN r.resolved THEN 1 ELSE 0 END) AS c
+FROM task t JOIN rollout r ON r.parent = t.id
+WHERE t.seq IN :keys AND r.value IS NOT NULL
+GROUP BY t.seq, r.model, r.checkpoint, r.scaffold
+ORDER BY t.seq, r.model, r.checkpoint, r.scaffold
+"""
+"""Attempts of each model and scaffold at some tasks (`keys`: their `seq`)."""
 
 _Z_SQUARED = 1.96**2
 """Square of the quantile of a 95 % interval."""
@@ -160,7 +171,9 @@ def _refresh_batch(connection: Connection, keys: Sequence[int], deltas: Deltas, 
     _replace(connection, _LISTINGS[0], before[0], changes)
     derivations = _execute(connection, DERIVATIONS_DEFINITION, keys)
     _replace(connection, _LISTINGS[1], before[1], derivations)
-    tasks = [_finish_task(row) for row in _execute(connection, TASKS_DEFINITION, keys)]
+    tasks = _execute(connection, TASKS_DEFINITION, keys)
+    rates = _read_difficulty(connection, [row["task"] for row in tasks])
+    tasks = [_finish_task(row, rates.get(row["task"], {})) for row in tasks]
     _replace(connection, _LISTINGS[2], before[2], tasks)
     _set_states(connection, changes, derivations)
     for rows, sign in ((before, -1), ([changes, derivations, tasks], 1)):
@@ -207,8 +220,20 @@ def _prepare(query: str) -> TextClause:
     return text(query).bindparams(bindparam("keys", expanding=True))
 
 
-def _finish_task(values: Values) -> Values:
-    return values | {"flaky_bound": compute_flaky_bound(values.pop("n_gold_runs"))}
+def _read_difficulty(connection: Connection, tasks: Sequence[int]) -> dict[int, Values]:
+    """Return the pass rates of tasks that were attempted: `seq` -> model and scaffold -> counts and interval."""
+    found: dict[int, Values] = {}
+    for row in _execute(connection, DIFFICULTY_DEFINITION, tasks) if tasks else ():
+        key = make_difficulty_key(row["model"], row["checkpoint"], row["scaffold"])
+        found.setdefault(row["task"], {})[key] = compute_difficulty(int(row["n"]), int(row["c"])).model_dump()
+    return found
+
+
+def _finish_task(values: Values, rates: Values) -> Values:
+    return values | {
+        "flaky_bound": compute_flaky_bound(values.pop("n_gold_runs")),
+        "difficulty": json.dumps(rates, sort_keys=True),
+    }
 
 
 def _read_listed(connection: Connection, row: type[Any], keys: Sequence[int]) -> list[Values]:

@@ -26,6 +26,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
+from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
@@ -110,6 +111,9 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Task: (tables.TaskRow, _TASK),
     Certificate: (tables.CertificateRow, {"n_gold_runs": lambda certificate: certificate.gold.count(1.0)}),
     Audit: (tables.AuditRow, _AUDIT),
+    Rollout: (tables.RolloutRow, {"n_leaks": lambda rollout: len(rollout.leaks)}),
+    Trajectory: (tables.TrajectoryRow, {}),
+    TrajectorySelection: (tables.TrajectorySelectionRow, {}),
     Rejection: (tables.RejectionRow, {}),
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
     ImageCopy: (tables.ImageCopyRow, {}),

@@ -19,6 +19,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
+from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
@@ -32,6 +33,9 @@ TABLE_NAMES: Mapping[type[Record], str] = {
     Task: "task",
     Certificate: "certificate",
     Audit: "audit",
+    Rollout: "rollout",
+    Trajectory: "trajectory",
+    TrajectorySelection: "trajectory_selection",
     Rejection: "rejection",
     Bundle: "bundle",
     ImageCopy: "image_copy",

@@ -213,6 +213,62 @@ class AuditRow(RecordRow, table=True):
     seconds: float
 
 
+class RolloutRow(RecordRow, table=True):
+    """`Rollout`. `n_leaks`: number of attempts to get at what the task hides."""
+
+    __tablename__ = "rollout"
+    parent: str = Field(foreign_key="task.id", index=True)
+    name: str = Field(index=True)
+    plan: str = Field(index=True)
+    scaffold: str
+    scaffold_version: str
+    model: str
+    checkpoint: str
+    attempt: int
+    retry: int
+    origin: str
+    status: str
+    reason: str | None
+    value: float | None
+    resolved: bool
+    n_leaks: int
+    requests: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float
+    seconds: float
+    at: str
+
+
+class TrajectoryRow(RecordRow, table=True):
+    """`Trajectory`."""
+
+    __tablename__ = "trajectory"
+    parent: str = Field(foreign_key="rollout.id", index=True)
+    name: str = Field(index=True)
+    root: int
+    role: str
+    scaffold: str
+    model: str
+    attempt: int
+    value: float | None
+    n_requests: int
+    n_branches: int
+    prompt_tokens: int
+    completion_tokens: int
+    has_token_ids: bool
+
+
+class TrajectorySelectionRow(RecordRow, table=True):
+    """`TrajectorySelection`."""
+
+    __tablename__ = "trajectory_selection"
+    parent: str = Field(foreign_key="trajectory.id", index=True)
+    selected: bool
+    reason: str | None
+    at: str
+
+
 class RejectionRow(RecordRow, table=True):
     """`Rejection`. `parent` is a record of any kind."""
 

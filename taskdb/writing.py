@@ -29,6 +29,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
+from taskdb.rollouts import Rollout
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
@@ -232,7 +233,7 @@ def _find_results(connection: Connection, records: Sequence[Record]) -> set[str]
             found.add(record.parent)
         elif isinstance(record, (Verification, Verdict, Task)):
             found.add(record.candidate)
-        elif isinstance(record, (Certificate, Audit)):
+        elif isinstance(record, (Certificate, Audit, Rollout)):
             tasks.add(record.parent)
         elif isinstance(record, Rejection):
             parents.add(record.parent)

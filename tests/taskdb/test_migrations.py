@@ -27,6 +27,7 @@ from taskdb.records import (
     Task,
     Verification,
 )
+from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.store import Store
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
@@ -64,7 +65,7 @@ def test_no_row_is_lost(old: str, tmp_path: Path) -> None:
 
 def test_every_record_can_be_read_and_has_the_id_of_its_content(old: str) -> None:
     with Store.open(old) as store:
-        for kind in set(RECORD_TABLES) - {Audit}:  # a newer class
+        for kind in set(RECORD_TABLES) - {Audit, Rollout, Trajectory, TrajectorySelection}:  # newer classes
             with store.read_transaction() as connection:
                 table = RECORD_TABLES[kind][0].__tablename__
                 rows = connection.exec_driver_sql(f"SELECT id, body FROM {table}").all()  # noqa: S608
