@@ -1,0 +1,81 @@
+"""Who may use the gateway for what: the upstream, a rollout's access and budget, and what it has used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from backends.llm.meter import TokenPrices
+from taskdb.base import Part
+
+
+class Upstream(Part):
+    """The model server behind the gateway."""
+
+    url: str
+    """Base URL; a missing `/v1` at its end is added for Anthropic's dialect."""
+    dialect: Literal["openai", "anthropic"] = "openai"
+    key: str = Field(default="", repr=False)
+    request_timeout: float = Field(default=600.0, gt=0)
+    """Seconds without a byte of the answer after which it counts as failed."""
+    concurrency: int = Field(default=64, ge=1)
+    """Requests at once; further ones wait in the order they came."""
+    prices: TokenPrices = TokenPrices()
+    token_ids: Literal["off", "vllm"] = "off"  # noqa: S105 - tokens of a language
+    """Whether to request token ids and log-probs, and in which server's form."""
+    attempts: int = Field(default=5, ge=1)
+    """Attempts for one answer."""
+    first_pause: float = Field(default=1.0, ge=0)
+    """Seconds before the second attempt; later pauses are longer."""
+
+    @property
+    def gives_token_ids(self) -> bool:
+        """Whether requests want token ids and log-probs."""
+        return self.dialect == "openai" and self.token_ids != "off"  # noqa: S105 - tokens of a language
+
+
+class Budget(Part):
+    """What a rollout may use; None is unlimited. Answers from the log count as when they were paid."""
+
+    requests: int | None = None
+    tokens: int | None = None
+    """Prompt and completion tokens."""
+    cost: float | None = None
+
+
+class RolloutAccess(Part):
+    """Access of one rollout."""
+
+    secret: str = Field(min_length=1, repr=False)
+    model: str | None = None
+    """Model sent upstream in place of the agent's; None keeps the agent's."""
+    sampling: Mapping[str, Any] = {}
+    """Parameters that replace the agent's: temperature, top_p, max_tokens, seed, ..."""
+    budget: Budget = Budget()
+    replay: bool = False
+    """Whether requests of the rollout's earlier run are answered from its log, up to the first that differs."""
+    tools: Literal["no-web", "all"] = "no-web"
+    """Whether tools that run elsewhere than in the agent's container are removed."""
+    resume: bool = False
+    """Whether the agent is still running: the gateway was restarted, the rollout was not."""
+
+
+class GatewayUsage(Part):
+    """What the current run of a rollout has used. `cost` is in the currency of the prices."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+    in_flight: int = 0
+    replayed: int = 0
+    """Requests among `requests` that were answered from the log."""
+    failed: int = 0
+    """Requests that got no answer."""
+    stopped_by: str | None = None
+    """Which budget is used up (requests, tokens, cost), or `disk`."""
+    last_error: Mapping[str, str] | None = None
+    """Kind and detail of the last failure."""

@@ -1,0 +1,68 @@
+"""Reasons for which a request gets no answer."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class ExchangeFailure(StrEnum):
+    """Kind of a failure, as recorded."""
+
+    RATE_LIMIT = "rate-limit"
+    SERVER = "server"
+    """The upstream reports an error of its own (5xx)."""
+    CONNECTION = "connection"
+    """The upstream refuses or resets the connection before anything is answered."""
+    TIMEOUT = "timeout"
+    CUT = "cut"
+    """The answer ends in its middle."""
+    NONSENSE = "nonsense"
+    """The answer is no answer of the upstream's dialect."""
+    TOO_LARGE = "too-large"
+    KEY = "key"
+    """The upstream rejects the key."""
+    CONTEXT = "context"
+    """The conversation exceeds the model's context length."""
+    REJECTED = "rejected"
+    """The upstream rejects the request for another reason."""
+    REFUSED = "refused"
+    """The gateway cannot pass the request on: not JSON, or what no upstream can do."""
+    BUDGET = "budget"
+    DISK = "disk"
+    """The record cannot be written."""
+    CLOSING = "closing"
+    """The gateway or the rollout takes no more requests."""
+    BUG = "bug"
+
+
+RETRYABLE_KINDS = frozenset(
+    (
+        ExchangeFailure.RATE_LIMIT,
+        ExchangeFailure.SERVER,
+        ExchangeFailure.CONNECTION,
+        ExchangeFailure.TIMEOUT,
+        ExchangeFailure.CUT,
+    )
+)
+PERHAPS_PAID = frozenset(
+    (ExchangeFailure.CONNECTION, ExchangeFailure.TIMEOUT, ExchangeFailure.CUT, ExchangeFailure.SERVER)
+)
+"""Failures after which the upstream may have an answer under the request's key."""
+
+
+class GatewayFailure(Exception):  # noqa: N818 - a result of a request, which is recorded and passed on
+    """A request gets no answer.
+
+    Args:
+        kind: as recorded.
+        detail: one line for people.
+        status: HTTP status for the client.
+        retry_after: seconds the upstream wants to be left alone.
+    """
+
+    def __init__(self, kind: ExchangeFailure, detail: str, status: int, *, retry_after: float = 0.0) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.detail = detail
+        self.status = status
+        self.retry_after = retry_after

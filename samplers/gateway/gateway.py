@@ -1,0 +1,201 @@
+"""The gateway: open rollouts by secret, and how a request finds its answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Mapping
+
+from core.errors import InputError
+from samplers.gateway.access import GatewayUsage, RolloutAccess
+from samplers.gateway.dialects import Dialect
+from samplers.gateway.failures import ExchangeFailure, GatewayFailure
+from samplers.gateway.flights import Flight
+from samplers.gateway.json_text import Json, compute_fingerprint, read_object, write_json
+from samplers.gateway.log import ExchangeLog, LogFolder
+from samplers.gateway.measures import estimate_tokens
+from samplers.gateway.policy import UpstreamRequest, build_upstream_request
+from samplers.gateway.recorder import ExchangeRecorder, fill_flight
+from samplers.gateway.rollout_state import RolloutState
+from samplers.gateway.translation.parts import refuse
+from samplers.gateway.upstream import UpstreamClient
+
+log = logging.getLogger(__name__)
+
+HASH_CHARACTERS = 16
+"""Of a secret's hash, in the name of the log of a secret that nobody registered."""
+
+
+class ModelGateway:
+    """Open rollouts and the upstream they share. For one event loop.
+
+    Args:
+        upstream: client of the model server.
+        folder: of the logs.
+        is_open: whether a secret that is not registered begins a rollout of its own.
+    """
+
+    def __init__(self, upstream: UpstreamClient, folder: LogFolder, *, is_open: bool = False) -> None:
+        self.upstream = upstream
+        self._folder = folder
+        self._is_open = is_open
+        self._is_closing = False
+        self._rollouts: dict[str, RolloutState] = {}
+        self._secrets: dict[str, RolloutState] = {}
+
+    async def open_rollout(self, name: str, access: RolloutAccess) -> None:
+        """Give a rollout access; one of the same name is closed before.
+
+        Raises:
+            InputError: the name cannot be a file's, or the secret is another rollout's.
+            Transient: the log cannot be written.
+        """
+        path = self._folder.find_path(name)
+        owner = self._secrets.get(access.secret)
+        if owner is not None and owner.name != name:
+            raise InputError("the secret is that of another rollout")
+        if name in self._rollouts:
+            await self.close_rollout(name)
+        state = RolloutState(name, access, ExchangeLog(path))
+        self._rollouts[name] = self._secrets[access.secret] = state
+
+    async def close_rollout(self, name: str) -> GatewayUsage:
+        """Revoke a rollout's secret, wait for its calls in flight and return its usage.
+
+        Raises:
+            KeyError: it is not open.
+        """
+        state = self._rollouts[name]
+        self._secrets.pop(state.access.secret, None)
+        usage = await state.close()
+        if self._rollouts.get(name) is state:
+            del self._rollouts[name]
+        return usage
+
+    def has_rollout(self, name: str) -> bool:
+        """Return whether a rollout is open."""
+        return name in self._rollouts
+
+    def get_usage(self, name: str) -> GatewayUsage:
+        """Return the usage of an open rollout.
+
+        Raises:
+            KeyError: it is not open.
+        """
+        return self._rollouts[name].get_usage()
+
+    def collect_usage(self) -> Mapping[str, GatewayUsage]:
+        """Return the usage of every open rollout."""
+        return {name: state.get_usage() for name, state in self._rollouts.items()}
+
+    async def find_rollout(self, secret: str) -> RolloutState:
+        """Return the rollout of a secret.
+
+        Raises:
+            GatewayFailure: there is none, or no more requests are taken.
+        """
+        state = self._secrets.get(secret)
+        if state is None and self._is_open and secret:
+            digest = hashlib.sha256(secret.encode()).hexdigest()[:HASH_CHARACTERS]
+            await self.open_rollout(f"secret-{digest}", RolloutAccess(secret=secret))
+            state = self._secrets[secret]
+        if state is None:
+            detail = "the secret is not that of an open rollout" if secret else "there is no secret"
+            raise GatewayFailure(ExchangeFailure.REFUSED, detail, 401)
+        return state
+
+    def answer(self, state: RolloutState, dialect: Dialect, received: bytes) -> Flight:
+        """Return the answer to a request, on its way or complete.
+
+        Raises:
+            GatewayFailure: the request is refused.
+        """
+        if self._is_closing or state.is_closing:
+            raise GatewayFailure(ExchangeFailure.CLOSING, "the gateway takes no more requests", 503)
+        body, text = _parse_body(received)
+        fingerprint = compute_fingerprint(dialect, body)
+        flight = state.flights.get(fingerprint)
+        if flight is not None:
+            state.join_flight(flight)
+            return flight
+        request = build_upstream_request(
+            received,
+            body,
+            client=dialect,
+            upstream=self.upstream.dialect,
+            access=state.access,
+            wants_token_ids=self.upstream.upstream.gives_token_ids,
+        )
+        recorded = state.find_recorded(fingerprint)
+        if recorded is None:
+            return self._begin(state, request, text, fingerprint)
+        flight = Flight(fingerprint, recorded.number)
+        fill_flight(flight, request, recorded.response)
+        return flight
+
+    def _begin(self, state: RolloutState, request: UpstreamRequest, received: str, fingerprint: str) -> Flight:
+        """Return the answer to a request that is sent upstream."""
+        start = state.begin_exchange(fingerprint)
+        flight = Flight(fingerprint, start.number)
+        recorder = ExchangeRecorder(
+            rollout=state, upstream=self.upstream, request=request, start=start, flight=flight, received=received
+        )
+        state.flights[fingerprint] = flight
+        task = asyncio.get_running_loop().create_task(recorder.run())
+        state.tasks.add(task)
+
+        def forget(done: asyncio.Task[None]) -> None:
+            state.tasks.discard(done)
+            state.flights.pop(fingerprint, None)
+
+        task.add_done_callback(forget)
+        return flight
+
+    async def count_tokens(self, state: RolloutState, received: bytes) -> Json:
+        """Return the number of tokens of a request of Messages: the upstream's, else an estimate.
+
+        Raises:
+            GatewayFailure: the request is not JSON.
+        """
+        body, _ = _parse_body(received)
+        if self.upstream.dialect is Dialect.MESSAGES:
+            model = {"model": state.access.model} if state.access.model else {}
+            try:
+                return await self.upstream.get_json("POST", "messages/count_tokens", write_json(body | model))
+            except GatewayFailure as failure:
+                log.info("tokens are estimated: %s", failure.detail)
+        return {"input_tokens": estimate_tokens(received)}
+
+    async def list_models(self, state: RolloutState) -> Json:
+        """Return the rollout's model, or the upstream's models where it has no model of its own.
+
+        Raises:
+            GatewayFailure: the upstream does not answer.
+        """
+        model = state.access.model
+        if model is None:
+            return await self.upstream.get_json("GET", "models")
+        entry = {"id": model, "object": "model", "created": 0, "owned_by": "mergemill"}
+        named = {"type": "model", "display_name": model, "created_at": "1970-01-01T00:00:00Z"}
+        return {"object": "list", "data": [entry | named], "has_more": False, "first_id": model, "last_id": model}
+
+    async def close(self) -> None:
+        """Take no new requests, wait for those in flight and close everything."""
+        self._is_closing = True
+        for name in list(self._rollouts):
+            await self.close_rollout(name)
+        await self.upstream.close()
+        self._folder.close()
+
+
+def _parse_body(received: bytes) -> tuple[Json, str]:
+    """Return a request as an object and as text.
+
+    Raises:
+        GatewayFailure: it is not a JSON object in UTF-8.
+    """
+    try:
+        return read_object(received), received.decode()
+    except ValueError as error:
+        raise refuse(f"the request is not a JSON object: {error}") from error

@@ -1,0 +1,192 @@
+"""One exchange: a request sent upstream, its answer given on as it comes, and recorded before the client has all."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+from backends.llm.meter import TokenUsage
+from samplers.gateway.client_stream import ClientStream, hide_keys, render_event
+from samplers.gateway.dialects import Dialect, build_error, build_stream_error
+from samplers.gateway.failures import ExchangeFailure, GatewayFailure
+from samplers.gateway.flights import JSON_TYPE, STREAM_TYPE, Flight
+from samplers.gateway.json_text import Json, write_json
+from samplers.gateway.log import format_now
+from samplers.gateway.measures import AnswerMeasures, has_token, measure_answer
+from samplers.gateway.policy import UpstreamRequest
+from samplers.gateway.rollout_state import ExchangeStart, RolloutState
+from samplers.gateway.translation.assembly import AnswerAssembler, ChatAssembler, MessagesAssembler, check_size
+from samplers.gateway.translation.streams import split_chat_answer, split_message_answer
+from samplers.gateway.upstream import UpstreamClient
+
+log = logging.getLogger(__name__)
+
+NO_USAGE = TokenUsage()
+
+
+def make_assembler(dialect: Dialect) -> AnswerAssembler:
+    """Return what collects a stream of a dialect."""
+    return MessagesAssembler() if dialect is Dialect.MESSAGES else ChatAssembler()
+
+
+def make_client_stream(request: UpstreamRequest) -> ClientStream:
+    """Return the stream of a request's client."""
+    return ClientStream(request.translation, request.hidden, has_usage=request.has_usage)
+
+
+def fill_flight(flight: Flight, request: UpstreamRequest, answer: Json) -> None:
+    """Give a complete answer to the client, as a stream where it wants one."""
+    if not request.is_streamed:
+        shown = hide_keys(answer, request.hidden) if request.hidden else answer
+        flight.begin(200, JSON_TYPE)
+        flight.end(write_json(request.translation.translate_answer(shown)), is_answer=True)
+        return
+    stream = make_client_stream(request)
+    content = feed_answer(stream, answer, request.translation.upstream)
+    flight.begin(200, STREAM_TYPE)
+    flight.end(content + stream.finish(), is_answer=True)
+
+
+def feed_answer(stream: ClientStream, answer: Json, dialect: Dialect) -> bytes:
+    """Return the events of a complete answer as the client's stream has them, up to its end."""
+    is_messages = dialect is Dialect.MESSAGES
+    events = split_message_answer(answer) if is_messages else split_chat_answer(answer)
+    return b"".join(
+        stream.feed(event, render_event(str(event["type"]) if is_messages else "", event).rstrip(b"\n"))
+        for event in events
+    )
+
+
+def fill_with_failure(flight: Flight, failure: GatewayFailure, dialect: Dialect) -> None:
+    """Give a failure to the client: as an error of its dialect, or at the end of a stream that has begun."""
+    message = failure.detail
+    if failure.kind is ExchangeFailure.CONTEXT and dialect is Dialect.MESSAGES:
+        message = f"prompt is too long: {message}"  # by which Anthropic's clients recognise it
+    code = "context_length_exceeded" if failure.kind is ExchangeFailure.CONTEXT else f"gateway_{failure.kind}"
+    if flight.has_begun:
+        flight.end(render_event(*build_stream_error(dialect, message, code)), is_answer=False)
+        return
+    flight.begin(failure.status, JSON_TYPE)
+    flight.end(write_json(build_error(dialect, failure.status, message, code)), is_answer=False)
+
+
+@dataclass(kw_only=True)
+class ExchangeRecorder:
+    """Runs one exchange. `received`: the body of the client, as text."""
+
+    rollout: RolloutState
+    upstream: UpstreamClient
+    request: UpstreamRequest
+    start: ExchangeStart
+    flight: Flight
+    received: str
+    attempts: int = 0
+    started: float = 0.0
+    first_token: float | None = None
+
+    async def run(self) -> None:
+        """Get the answer, record it, and give it to the clients that wait for it. Failures are given to them, too."""
+        self.started = time.monotonic()
+        started_at = format_now()
+        response: Json | None = None
+        failure: GatewayFailure | None = None
+        stream = make_client_stream(self.request) if self.request.is_streamed else None
+        try:
+            response = await self._get_response(stream)
+            ending = self._render_ending(stream, response)
+        except GatewayFailure as error:
+            failure = error
+        except Exception as error:
+            log.exception("exchange %s of %s", self.start.number, self.rollout.name)
+            failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
+        try:
+            self._record(response if failure is None else None, failure, started_at)
+        except GatewayFailure as error:
+            failure = error
+        if failure is not None:
+            fill_with_failure(self.flight, failure, self.request.translation.client)
+            return
+        if not self.flight.has_begun:
+            self.flight.begin(200, STREAM_TYPE if stream else JSON_TYPE)
+        self.flight.end(ending, is_answer=True)
+
+    async def _get_response(self, stream: ClientStream | None) -> Json:
+        """Return the complete answer; pieces of a stream go out as they come."""
+        assembler = make_assembler(self.upstream.dialect)
+
+        def give_on(event: Json, raw: bytes) -> None:
+            assembler.feed(event)
+            if self.first_token is None and has_token(event, self.upstream.dialect):
+                self.first_token = time.monotonic() - self.started
+            if stream and (piece := stream.feed(event, raw)):
+                if not self.flight.has_begun:
+                    self.flight.begin(200, STREAM_TYPE)
+                self.flight.publish(piece)
+
+        answer = await self.upstream.complete(
+            self.request.body, self.start.key, give_on if stream else None, self._count_attempt
+        )
+        if answer is None:
+            if not assembler.is_finished:
+                raise GatewayFailure(ExchangeFailure.CUT, "the answer was cut: it has no finish reason", 502)
+            return assembler.build()
+        check_size(_measure_text(answer))
+        if stream:
+            self.flight.begin(200, STREAM_TYPE)
+            self.flight.publish(feed_answer(stream, answer, self.upstream.dialect))
+        return answer
+
+    def _render_ending(self, stream: ClientStream | None, response: Json) -> bytes:
+        """Return what the client gets once the answer is recorded."""
+        if stream:
+            return stream.finish()
+        shown = hide_keys(response, self.request.hidden) if self.request.hidden else response
+        return write_json(self.request.translation.translate_answer(shown))
+
+    def _count_attempt(self) -> None:
+        self.attempts += 1
+
+    def _record(self, response: Json | None, failure: GatewayFailure | None, started_at: str) -> None:
+        """Write the end of the exchange.
+
+        Raises:
+            GatewayFailure: the disk is full or fails.
+        """
+        nothing = AnswerMeasures(usage=NO_USAGE, finish_reason=None)
+        measures = measure_answer(response, self.upstream.dialect) if response is not None else nothing
+        usage = measures.usage
+        event = {
+            "event": "end",
+            "exchange": self.start.number,
+            "key": self.start.key,
+            "rollout": self.rollout.name,
+            "dialect": str(self.request.translation.client),
+            "upstream_dialect": str(self.upstream.dialect),
+            "streamed": self.request.is_streamed,
+            "received": self.received,
+            "request": self.request.body.decode(),
+            "changes": self.request.changes,
+            "status": failure.status if failure else 200,
+            "response": response,
+            "error": {"kind": str(failure.kind), "detail": failure.detail} if failure else None,
+            "started_at": started_at,
+            "seconds": round(time.monotonic() - self.started, 6),
+            "first_token_seconds": None if self.first_token is None else round(self.first_token, 6),
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "cost": round(self.upstream.upstream.prices.compute_cost(usage), 9),
+            "prompt_token_ids": measures.prompt_token_ids,
+            "completion_token_ids": measures.completion_token_ids,
+            "logprobs": measures.logprobs,
+            "attempts": self.attempts,
+            "finish_reason": measures.finish_reason,
+        }
+        self.rollout.end_exchange(event, self.flight.fingerprint, usage, failure)
+
+
+def _measure_text(answer: Json) -> int:
+    """Return the number of characters of a plain answer, its frame included, without token ids and log-probs."""
+    holders = answer.get("content") or [choice.get("message") for choice in answer.get("choices") or ()]
+    return len(str(holders))

@@ -1,0 +1,255 @@
+"""State of one rollout at the gateway: its log, its usage, and which answers are there already.
+
+Three kinds of answers cost nothing again. `unsent`: the client was lost before it had all of it. `replayable`: of an
+earlier run, used in their order until a request differs. In doubt are requests that the upstream may have answered
+without our knowing: they are sent again with the same Idempotency-Key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from backends.llm.meter import TokenUsage
+from samplers.gateway.access import GatewayUsage, RolloutAccess
+from samplers.gateway.exchanges import LogContent
+from samplers.gateway.failures import PERHAPS_PAID, ExchangeFailure, GatewayFailure
+from samplers.gateway.flights import Flight
+from samplers.gateway.json_text import Json
+from samplers.gateway.log import ExchangeLog, format_now
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedAnswer:
+    """An answer of the log, without the texts of its request."""
+
+    number: int
+    fingerprint: str
+    response: Json
+    usage: TokenUsage
+    cost: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExchangeStart:
+    """Number and Idempotency-Key of an exchange."""
+
+    number: int
+    key: str
+
+
+class RolloutState:
+    """A rollout that is open. For one event loop.
+
+    Args:
+        name: of the rollout.
+        access: of its agent.
+        log: its log, which is closed with it.
+    """
+
+    def __init__(self, name: str, access: RolloutAccess, log: ExchangeLog) -> None:
+        self.name = name
+        self.access = access
+        self.flights: dict[str, Flight] = {}
+        self.tasks: set[asyncio.Task[None]] = set()
+        self.is_closing = False
+        self._log = log
+        self._unsent: dict[str, deque[RecordedAnswer]] = {}
+        self._replayable: dict[str, deque[RecordedAnswer]] = {}
+        self._doubtful: dict[str, ExchangeStart] = {}
+        self._counts = GatewayUsage().model_dump()
+        content = log.content
+        self._next_number = max([*content.begins, *content.ends], default=-1) + 1
+        is_new_run = not access.resume or content.last_run < 0
+        self.run = content.last_run + is_new_run
+        self._recall(content, is_new_run=is_new_run)
+        log.content = LogContent()  # it holds every request
+        if is_new_run:
+            self.append({"event": "run", "run": self.run, "at": format_now()})
+
+    def _recall(self, content: LogContent, *, is_new_run: bool) -> None:
+        """Read from the log what need not be paid again."""
+        own = set() if is_new_run else set(content.runs.get(self.run, ()))
+        answers = {number: _recall_answer(content, number) for number in sorted(content.ends)}
+        for number, answer in answers.items():
+            if answer and number in own:
+                self._count_answer(answer.usage, answer.cost)
+                self._counts["requests"] += 1
+                if number not in content.sent:
+                    self._unsent.setdefault(answer.fingerprint, deque()).append(answer)
+            elif answer and self.access.replay:
+                self._replayable.setdefault(answer.fingerprint, deque()).append(answer)
+            elif not answer and (content.ends[number].get("error") or {}).get("kind") in PERHAPS_PAID:
+                begin = content.begins[number]
+                self._doubtful[begin["fingerprint"]] = ExchangeStart(number=-1, key=begin["key"])
+        for begin in content.find_doubtful():
+            self._doubtful[begin["fingerprint"]] = ExchangeStart(number=begin["exchange"], key=begin["key"])
+        earlier = {number for run, numbers in content.runs.items() if run < self.run for number in numbers}
+        if own - earlier:  # this run had a request that differed
+            self._replayable.clear()
+
+    def append(self, event: Json) -> None:
+        """Write a line of the log.
+
+        Raises:
+            GatewayFailure: the disk is full or fails.
+        """
+        try:
+            self._log.append(event)
+        except GatewayFailure as failure:
+            self._counts["stopped_by"] = str(failure.kind)
+            self.note_failure(failure)
+            raise
+
+    def note_failure(self, failure: GatewayFailure) -> None:
+        """Keep a failure for the driver."""
+        self._counts["last_error"] = {"kind": str(failure.kind), "detail": failure.detail}
+
+    def find_recorded(self, fingerprint: str) -> RecordedAnswer | None:
+        """Return the answer of the log to a request, and note that it is used; None where the upstream has to answer.
+
+        Raises:
+            GatewayFailure: the disk is full or fails.
+        """
+        for answers in (self._unsent, self._replayable):
+            found = answers.get(fingerprint)
+            if not found:
+                continue
+            self.append({"event": "replay", "exchange": found[0].number, "run": self.run, "at": format_now()})
+            answer = found.popleft()
+            if answers is self._replayable:
+                self._counts["requests"] += 1
+                self._count_answer(answer.usage, answer.cost)
+            self._counts["replayed"] += 1
+            self.keep_unsent(answer)
+            return answer
+        return None
+
+    def begin_exchange(self, fingerprint: str) -> ExchangeStart:
+        """Write that a request is sent upstream; return its number and key.
+
+        Raises:
+            GatewayFailure: the disk is full or fails, or a budget is used up.
+        """
+        self._check_budget()
+        doubtful = self._doubtful.get(fingerprint)
+        if doubtful is None:
+            self._replayable.clear()
+        number = doubtful.number if doubtful and doubtful.number >= 0 else self._next_number
+        start = ExchangeStart(number=number, key=doubtful.key if doubtful else str(uuid.uuid4()))
+        names = {"exchange": start.number, "key": start.key, "fingerprint": fingerprint, "run": self.run}
+        self.append({"event": "begin", **names, "at": format_now()})
+        self._doubtful.pop(fingerprint, None)
+        self._next_number = max(self._next_number, number + 1)
+        self._counts["requests"] += 1
+        return start
+
+    def end_exchange(self, event: Json, fingerprint: str, usage: TokenUsage, failure: GatewayFailure | None) -> None:
+        """Write the end of an exchange and count it.
+
+        Raises:
+            GatewayFailure: the disk is full or fails.
+        """
+        try:
+            self.append(event)
+        except GatewayFailure:
+            self._doubtful[fingerprint] = ExchangeStart(number=event["exchange"], key=event["key"])
+            raise
+        self._count_answer(usage, event["cost"])
+        if failure is None:
+            self.keep_unsent(
+                RecordedAnswer(
+                    number=event["exchange"],
+                    fingerprint=fingerprint,
+                    response=event["response"],
+                    usage=usage,
+                    cost=event["cost"],
+                )
+            )
+            return
+        self._counts["failed"] += 1
+        self.note_failure(failure)
+        if failure.kind in PERHAPS_PAID:
+            self._doubtful[fingerprint] = ExchangeStart(number=-1, key=event["key"])
+
+    def keep_unsent(self, answer: RecordedAnswer) -> None:
+        """Keep an answer until a client has all of it."""
+        self._unsent.setdefault(answer.fingerprint, deque()).append(answer)
+
+    def mark_sent(self, fingerprint: str, number: int) -> None:
+        """Write that a client has all of an answer."""
+        waiting = self._unsent.get(fingerprint, deque())
+        left = [answer for answer in waiting if answer.number != number]
+        if len(left) == len(waiting):
+            return
+        if left:
+            self._unsent[fingerprint] = deque(left)
+        else:
+            del self._unsent[fingerprint]
+        try:
+            self.append({"event": "sent", "exchange": number})
+        except GatewayFailure:
+            return  # the usage shows it, and the next request fails
+
+    def join_flight(self, flight: Flight) -> None:
+        """Write that a request is answered with another one's answer.
+
+        Raises:
+            GatewayFailure: the disk is full or fails.
+        """
+        self.append({"event": "replay", "exchange": flight.number, "run": self.run, "at": format_now()})
+        self._counts["replayed"] += 1
+
+    def _count_answer(self, usage: TokenUsage, cost: float) -> None:
+        self._counts["prompt_tokens"] += usage.prompt_tokens
+        self._counts["completion_tokens"] += usage.completion_tokens
+        self._counts["cached_tokens"] += usage.cached_tokens
+        self._counts["cost"] += cost
+
+    def _check_budget(self) -> None:
+        counts, budget = self._counts, self.access.budget
+        tokens = counts["prompt_tokens"] + counts["completion_tokens"]
+        limits: Iterable[tuple[str, Any, Any]] = (
+            ("requests", counts["requests"], budget.requests),
+            ("tokens", tokens, budget.tokens),
+            ("cost", counts["cost"], budget.cost),
+        )
+        for name, used, limit in limits:
+            if limit is not None and used >= limit:
+                self._counts["stopped_by"] = counts["stopped_by"] or name
+                shown = f"{used:.4f}" if name == "cost" else used
+                detail = f"the budget of this rollout is used up: {name} {shown} of {limit}; end the task now"
+                raise GatewayFailure(ExchangeFailure.BUDGET, detail, 400)
+
+    def get_usage(self) -> GatewayUsage:
+        """Return what the current run has used."""
+        return GatewayUsage(**self._counts | {"in_flight": len(self.tasks)})
+
+    async def close(self) -> GatewayUsage:
+        """Wait for calls in flight, close the log and return the usage."""
+        self.is_closing = True
+        while self.tasks:
+            await asyncio.wait(self.tasks)
+        self._log.close()
+        return self.get_usage()
+
+
+def _recall_answer(content: LogContent, number: int) -> RecordedAnswer | None:
+    """Return the answer of an ended exchange; None where it has none."""
+    end = content.ends[number]
+    begin = content.begins.get(number)
+    if end.get("response") is None or end.get("error") or begin is None:
+        return None
+    usage = TokenUsage(
+        prompt_tokens=end["prompt_tokens"],
+        completion_tokens=end["completion_tokens"],
+        cached_tokens=end["cached_tokens"],
+    )
+    fingerprint = begin["fingerprint"]
+    return RecordedAnswer(
+        number=number, fingerprint=fingerprint, response=end["response"], usage=usage, cost=end["cost"]
+    )

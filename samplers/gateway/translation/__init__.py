@@ -1,0 +1,140 @@
+"""Translation between the dialects of clients and upstreams: pure functions, with chat completions in the middle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from samplers.gateway.dialects import Dialect
+from samplers.gateway.json_text import Json
+from samplers.gateway.translation.answers import (
+    build_chat_answer,
+    build_message_answer,
+    build_response_answer,
+    first_choice,
+    read_response_output,
+)
+from samplers.gateway.translation.chat_request import translate_chat_request
+from samplers.gateway.translation.hosted_tools import is_hosted_tool
+from samplers.gateway.translation.messages_request import read_messages, translate_messages_request, translate_tool
+from samplers.gateway.translation.parts import join_text, read_reasoning
+from samplers.gateway.translation.response_stream import ChatToResponses
+from samplers.gateway.translation.responses_request import read_items, translate_responses_request
+from samplers.gateway.translation.streams import ChatToMessages, MessagesToChat, StreamTranslator
+from samplers.gateway.translation.tool_table import ToolTable
+
+__all__ = ["Translation", "to_chat_answer", "to_chat_messages", "translate_request"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Translation:
+    """How the answer to one request becomes the client's. `table` and `request` are those of a Responses request."""
+
+    client: Dialect
+    upstream: Dialect
+    request: Json
+    table: ToolTable = field(default_factory=ToolTable)
+
+    @property
+    def is_identity(self) -> bool:
+        """Whether client and upstream have the same dialect."""
+        return self.client is self.upstream
+
+    def translate_answer(self, answer: Json) -> Json:
+        """Return a complete answer in the client's dialect."""
+        if self.is_identity:
+            return answer
+        chat = build_chat_answer(answer) if self.upstream is Dialect.MESSAGES else answer
+        if self.client is Dialect.MESSAGES:
+            return build_message_answer(chat)
+        return build_response_answer(chat, self.table, self.request) if self.client is Dialect.RESPONSES else chat
+
+    def make_stages(self) -> list[StreamTranslator]:
+        """Return the translators through which each event of a stream passes, in order."""
+        if self.is_identity:
+            return []
+        stages: list[StreamTranslator] = [MessagesToChat()] if self.upstream is Dialect.MESSAGES else []
+        if self.client is Dialect.MESSAGES:
+            stages.append(ChatToMessages())
+        elif self.client is Dialect.RESPONSES:
+            stages.append(ChatToResponses(self.table, self.request))
+        return stages
+
+
+def translate_request(body: Json, client: Dialect, upstream: Dialect) -> tuple[Json, list[str], Translation]:
+    """Return a request in the upstream's dialect, what changed, and how to translate the answer.
+
+    Args:
+        body: the request of the client; it is not changed.
+        client: its dialect.
+        upstream: CHAT or MESSAGES.
+
+    Raises:
+        GatewayFailure: it holds what cannot be translated.
+    """
+    translation = Translation(client=client, upstream=upstream, request=body)
+    if client is upstream:
+        return body, [], translation
+    dropped: list[str] = []
+    chat = body
+    if client is Dialect.RESPONSES:
+        chat, dropped, table = translate_responses_request(body)
+        translation = Translation(client=client, upstream=upstream, request=body, table=table)
+    elif client is Dialect.MESSAGES:
+        chat, dropped = translate_messages_request(body)
+    if upstream is Dialect.MESSAGES:
+        chat, more = translate_chat_request(chat)
+        dropped += more
+    changes = [f"translated: {client} -> {upstream}"]
+    if dropped:
+        changes.append(f"without counterpart: {', '.join(sorted(set(dropped)))}")
+    return chat, changes, translation
+
+
+def to_chat_messages(request_json: Json, dialect: str) -> tuple[list[Json], list[Json]]:
+    """Return conversation and tools of a request of any dialect in the form of chat completions.
+
+    Contents of text alone are strings, marks for caches are left out, reasoning is in `reasoning_content`.
+
+    Raises:
+        GatewayFailure: it holds what cannot be translated.
+    """
+    if dialect == Dialect.MESSAGES:
+        tools = [translate_tool(tool) for tool in request_json.get("tools") or () if not is_hosted_tool(tool, dialect)]
+        return [_normalise_message(message) for message in read_messages(request_json)], tools
+    if dialect == Dialect.RESPONSES:
+        table = ToolTable(tool for tool in request_json.get("tools") or () if not is_hosted_tool(tool, dialect))
+        return [_normalise_message(message) for message in read_items(request_json)], table.functions
+    messages = [_normalise_message(message) for message in request_json.get("messages") or ()]
+    return messages, [tool for tool in request_json.get("tools") or () if tool.get("type") == "function"]
+
+
+def to_chat_answer(response_json: Json, dialect: str) -> Json:
+    """Return the assistant's message of a complete answer of any dialect in the form of chat completions."""
+    if dialect == Dialect.MESSAGES:
+        return _normalise_message(first_choice(build_chat_answer(response_json))["message"])
+    if dialect == Dialect.RESPONSES:
+        return _normalise_message(read_response_output(response_json))
+    return _normalise_message(first_choice(response_json).get("message") or {"role": "assistant"})
+
+
+def _normalise_message(message: Json) -> Json:
+    """Return a message with role, content, reasoning, calls and the id of its call alone."""
+    content = message.get("content")
+    if isinstance(content, list) and not all(part.get("type", "text") in ("text", "refusal") for part in content):
+        kept: object = [{key: part[key] for key in part if key != "cache_control"} for part in content]
+    else:
+        kept = join_text(content) or str(message.get("refusal") or "")
+    made: Json = {"role": "system" if message.get("role") == "developer" else message.get("role"), "content": kept}
+    if reasoning := read_reasoning(message):
+        made["reasoning_content"] = reasoning
+    if message.get("tool_calls"):
+        made["tool_calls"] = [_normalise_call(call) for call in message["tool_calls"]]
+    if message.get("tool_call_id"):
+        made["tool_call_id"] = message["tool_call_id"]
+    return made
+
+
+def _normalise_call(call: Json) -> Json:
+    function = call.get("function") or {}
+    kept = {"name": function.get("name") or "", "arguments": function.get("arguments") or ""}
+    return {"id": call.get("id") or "", "type": "function", "function": kept}
