@@ -172,3 +172,11 @@ setup_chromium() {
     if PATH=$PATH:/usr/bin command -v chromium >/dev/null; then return; fi
     apt chromium fonts-dejavu-core
 }
+
+# --- torch ------------------------------------------------------------------------------------------------------------
+
+# For the tests of training objectives: an environment of its own in the user's cache, 4 GB.
+setup_torch() {
+    "$venv/bin/python" -m tests.client.torch_environment ||
+        lacks "torch could not be installed from PyPI" "$venv/bin/python -m tests.client.torch_environment"
+}

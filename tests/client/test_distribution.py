@@ -20,7 +20,7 @@ SCRIPT = """
 import json, sys
 from importlib.util import find_spec
 before = set(sys.modules)
-import mergemill_client
+import mergemill_client, mergemill_client.queue, mergemill_client.repetition
 loaded = {name.partition(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names
 names = {}
 for url in sys.argv[1:]:
@@ -73,11 +73,16 @@ def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:
     code = "import mergemill_client; mergemill_client.open('postgresql://localhost/x')"
     done = subprocess.run([python, "-I", "-c", code], capture_output=True, text=True, check=False)
     assert "mergemill-client[postgres]" in done.stderr
+    done = subprocess.run(
+        [python, "-I", "-c", "import mergemill_client.training"], capture_output=True, text=True, check=False
+    )
+    assert "mergemill-client[train]" in done.stderr
 
 
 def test_the_client_imports_nothing_of_mergemill() -> None:
-    optional = {"pandas", "pyarrow", "psycopg"}
     for path in CLIENT.rglob("*.py"):
+        training = {"torch", path.stem} if path.parent.name == "training" else set()
+        optional = {"pandas", "pyarrow", "psycopg"} | training
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
