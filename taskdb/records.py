@@ -327,6 +327,8 @@ class Score(Part):
     """Evaluations that were made, each in a fresh container; 0 for kinds with another oracle."""
     control_bound: float | None = None
     """As in `Task`."""
+    grader: str = ""
+    """Version of the grading code; empty in scores of earlier versions."""
 
 
 # -------------------------------------------------------------------------------------------------- derivers

@@ -16,16 +16,17 @@ from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
 from taskdb.records import to_json
 
 TaskArgument = Annotated[
-    str, typer.Argument(metavar="TASK", help="Name, id or unambiguous beginning of an id of the task.")
+    str | None,
+    typer.Argument(metavar="[TASK]", help="Name, id or unambiguous beginning of an id of the task."),
 ]
 
 app = typer.Typer(add_completion=False)
 
 
 @app.command("grade")
-@with_settings(*GRADING_SETTINGS)
+@with_settings(*GRADING_SETTINGS, "workers")
 def grade(
-    task: TaskArgument,
+    task: TaskArgument = None,
     *,
     patch: Annotated[
         Path | None, typer.Option("--patch", metavar="FILE", readable=False, help="Grade this patch.")
@@ -40,18 +41,40 @@ def grade(
     ] = None,
     gold: Annotated[bool, typer.Option("--gold", help="Grade the task's gold patch.")] = False,
     noop: Annotated[bool, typer.Option("--noop", help="Grade the empty submission.")] = False,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            "--predictions",
+            metavar="FILE",
+            readable=False,
+            help="Grade each line: instance_id or task; model_patch, patch, tests or review; model_name_or_path.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Add the scores of --predictions to this file; it is continued."),
+    ] = None,
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
-    """Grade one submission in a fresh container.
+    """Grade one submission, or a file of them, each in fresh containers.
 
-    The container has no network, and of the submission it gets the patch alone.
+    A container has no network, and of the submission it gets the patch alone. `--workers` counts for --predictions.
 
     Example: mergemill grade pallets__flask-5063.bugfix --patch fix.patch
     """
     files = {form: file for form, file in (("patch", patch), ("tests", tests), ("review", review)) if file}
+    if predictions is not None:
+        if task is not None or files or gold or noop or out is None:
+            raise UsageError("--predictions FILE takes --out FILE and neither a task nor a submission")
+        from mergemill.cli.predictions import grade_predictions  # noqa: PLC0415 - a single one needs none of it
+
+        grade_predictions(predictions, out, settings, as_json=as_json)
+        return
     if len(files) + gold + noop != 1:
         raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")
+    if task is None or out is not None:
+        raise UsageError("grade takes a TASK, or --predictions FILE with --out FILE")
     from mergemill.grading import grade_submission  # noqa: PLC0415 - a wrong option needs no verifiers
 
     submission = {form: read_submission(form, file) for form, file in files.items()}

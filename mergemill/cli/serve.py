@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("serve")
-@with_settings(*GRADING_SETTINGS, "workers")
+@with_settings(*GRADING_SETTINGS, "workers", "grading_queue")
 def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, metavar="P", help="Listen at this port; 0 for a free one.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -17,6 +16,8 @@ from core.errors import InputError, MachineError, MergemillError, Transient, Usa
 from mergemill import __version__
 from mergemill.web.api import make_router
 from mergemill.web.context import WebContext
+from mergemill.web.grading_api import make_grading_router
+from mergemill.web.grading_service import GradingService
 from mergemill.web.pages import make_routes
 from mergemill.web.rendering import FOLDER, DataResponse
 from mergemill.web.request_guard import AccessRules, RequestGuard
@@ -30,9 +31,8 @@ _STATUS = {UsageError: 400, InputError: 404, MachineError: 503, Transient: 503}
 
 def make_application(store: Store, settings: Settings, rules: AccessRules) -> FastAPI:
     """Return the application that serves one database."""
-    context = WebContext(
-        settings, store, Artifacts(settings.artifact_dir), rules, threading.BoundedSemaphore(max(1, settings.workers))
-    )
+    grading = GradingService(store, settings)
+    context = WebContext(settings, store, Artifacts(settings.artifact_dir), rules, grading)
     application = FastAPI(
         title="mergemill",
         version=__version__,
@@ -43,7 +43,9 @@ def make_application(store: Store, settings: Settings, rules: AccessRules) -> Fa
         swagger_ui_oauth2_redirect_url=None,
         redirect_slashes=False,
     )
-    application.include_router(make_router(context), prefix=API_PREFIX)
+    application.state.grading = grading
+    for router in (make_router(context), make_grading_router(context)):
+        application.include_router(router, prefix=API_PREFIX)
     application.router.routes.extend(make_routes(context, partial(_answer_any_error, context)))
     application.mount("/static", StaticFiles(directory=FOLDER / "static"), name="static")
     for kind in (MergemillError, HTTPException, RequestValidationError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import jinja2
 
 from core.config import Settings
+from mergemill.web.grading_service import GradingService
 from mergemill.web.rendering import PageResponse, make_templates
 from mergemill.web.request_guard import AccessRules
 from taskdb.artifacts import Artifacts
@@ -19,13 +19,13 @@ from taskdb.store import Store
 
 @dataclass(frozen=True)
 class WebContext:
-    """State of one server. `grading`: slots for gradings that may run at the same time."""
+    """State of one server."""
 
     settings: Settings
     store: Store
     artifacts: Artifacts
     rules: AccessRules
-    grading: threading.BoundedSemaphore
+    grading: GradingService
     templates: jinja2.Environment = field(default_factory=make_templates)
 
     @property

@@ -44,8 +44,9 @@ def serve(settings: Settings, host: str, port: int, token: str | None, announce:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
         announce(f"http://{_format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
+        application = make_application(store, settings, rules)
         config = uvicorn.Config(
-            make_application(store, settings, rules),
+            application,
             log_config=None,
             access_log=logging.getLogger().isEnabledFor(logging.INFO),
             server_header=False,
@@ -53,7 +54,7 @@ def serve(settings: Settings, host: str, port: int, token: str | None, announce:
             ws="none",
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         )
-        with _ends_with_interrupt():
+        with _ends_with_interrupt(), closing(application.state.grading):
             uvicorn.Server(config).run(sockets=[listener])
 
 

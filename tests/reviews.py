@@ -1,0 +1,49 @@
+"""A database of review tasks, which are graded without an engine."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.config import Settings
+from mergemill.grading import TaskGrader
+from taskdb import queries
+from taskdb.selection import TaskFilters
+from taskdb.store import Store
+from tests.cli import run_mergemill
+from tests.history import make_history
+from tests.taskdb.chains import make_url
+
+NO_FINDINGS = json.dumps({"findings": []})
+
+
+@dataclass(frozen=True)
+class ReviewDatabase:
+    """Folder of a database with review tasks. `gold`: task -> the review that earns 1."""
+
+    folder: Path
+    gold: dict[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        """Settings that name the database."""
+        return Settings(db=make_url(self.folder), store=self.folder / "mergemill-store")
+
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the tasks."""
+        return sorted(self.gold)
+
+
+def make_reviews(folder: Path, changes: int = 3) -> ReviewDatabase:
+    """Make a database of review tasks from a small repository in a folder."""
+    make_history(folder / "ada__sums", changes)
+    done = run_mergemill("run", "git:ada__sums", "--kind", "review", "--db", make_url(folder), cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    empty = ReviewDatabase(folder, {})
+    with Store.open(empty.settings.db) as store:
+        grader = TaskGrader(store, empty.settings)
+        names = [row["name"] for row in queries.list_tasks(store, TaskFilters())]
+        gold = {name: grader.make_gold(grader.find_task(name, "review")).content.decode() for name in names}
+    return ReviewDatabase(folder, gold)
