@@ -194,8 +194,6 @@ class Settings(BaseSettings):
     """CPUs of a test container."""
     output_mb: int = Field(default=8, ge=1)
     """Megabytes stored of the output of one command, head and tail; the rest is discarded."""
-    grading_queue: int = Field(default=1000, ge=1)
-    """Submissions that may wait for a worker of the server."""
 
     @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", mode="before")
     @classmethod

@@ -1,4 +1,4 @@
-"""Version of the code that grades, by which scores of an earlier one are told from those that would be given now."""
+"""Version of the code that grades: scores of another version may differ from those that would be given now."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Prediction:
 
     @property
     def key(self) -> RowKey:
-        """What tells this row from others in a file of scores."""
+        """What distinguishes this row in a file of scores."""
         return self.instance, self.model, *self.submission.key
 
 

@@ -56,14 +56,14 @@ class ServerSource:
                 return json.loads(answer.read())
         except HTTPError as error:
             with error:
-                problem = _read_problem(error)
+                problem = read_problem(error)
             kind = TaskNotFoundError if error.code == 404 else ClientError
             raise kind(f"{self._base}: {problem}") from error
         except (URLError, OSError, ValueError) as error:
             raise ClientError(f"{self._base}: {getattr(error, 'reason', None) or error}") from error
 
 
-def _read_problem(error: HTTPError) -> str:
+def read_problem(error: HTTPError) -> str:
     """Return what the server says, else its status."""
     try:
         return str(json.loads(error.read())["error"])

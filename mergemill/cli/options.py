@@ -115,7 +115,6 @@ PANELS: Mapping[str, Sequence[str]] = {
         "pids",
         "cpus",
         "output_mb",
-        "grading_queue",
     ),
 }
 """Heading in the help of a command -> its settings, both in the order of the help; the rest: `PREFIX_PANELS`."""

@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("serve")
-@with_settings(*GRADING_SETTINGS, "workers", "grading_queue")
+@with_settings(*GRADING_SETTINGS, "workers")
 def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65535, metavar="P", help="Listen at this port; 0 for a free one.")
@@ -31,6 +31,10 @@ def serve(
             help="Permit grading with this token; without one the server only reads.",
         ),
     ] = None,
+    queue: Annotated[
+        int,
+        typer.Option("--queue", min=1, metavar="N", help="So many submissions may wait to be graded; then 429."),
+    ] = 1000,
     *,
     settings: Settings,
 ) -> None:
@@ -42,4 +46,4 @@ def serve(
         raise UsageError("--token is empty")
     from mergemill.web.server import serve as serve_pages  # noqa: PLC0415 - FastAPI loads slowly
 
-    serve_pages(settings, host, port, token, output.print_message)
+    serve_pages(settings, host, port, token, output.print_message, queue_limit=queue)

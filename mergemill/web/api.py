@@ -22,6 +22,18 @@ class TaskPage(BaseModel):
     next: str | None = Field(description="Value of `after` for the next page; null on the last one.")
 
 
+class TaskPrompt(BaseModel):
+    """What an agent is given for a task."""
+
+    task: str
+    id: str
+    kind: str
+    submission: str = Field(description="Form of what it hands in: `patch`, `tests` or `review`.")
+    messages: list[dict[str, str]] = Field(description="The prompt, as OpenAI messages.")
+    image: str | None = Field(description="Image in which it works; null where the prompt holds all material.")
+    workdir: str | None
+
+
 class FunnelStage(BaseModel):
     """What became of the changes in one stage."""
 
@@ -72,6 +84,14 @@ def make_router(context: WebContext) -> APIRouter:
         """Return all fields of a task, as `mergemill tasks show --json` prints them."""
         _, details = queries.look_up_task(context.store, context.artifacts, name)
         return DataResponse(details)
+
+    @router.get("/prompts/{name:path}", response_model=TaskPrompt, summary="Show the prompt of a task")
+    def show_prompt(name: str) -> DataResponse:
+        """Return what an agent is given for a task, without anything that it must not see."""
+        from mergemill.task_prompt import build_task_prompt  # noqa: PLC0415 - the pages need no exporters
+
+        task = queries.resolve_task(context.store, name)
+        return DataResponse(build_task_prompt(task, context.artifacts))
 
     @router.get("/funnel", response_model=FunnelCounts, summary="Count changes by stage")
     def count_funnel(

@@ -26,12 +26,16 @@ from taskdb.store import Store
 
 log = logging.getLogger(__name__)
 API_PREFIX = "/api/v1"
+QUEUE_LIMIT = 1000
+"""Submissions that may wait to be graded, unless another number is given."""
 _STATUS = {UsageError: 400, InputError: 404, MachineError: 503, Transient: 503}
 
 
-def make_application(store: Store, settings: Settings, rules: AccessRules) -> FastAPI:
-    """Return the application that serves one database."""
-    grading = GradingService(store, settings)
+def make_application(
+    store: Store, settings: Settings, rules: AccessRules, *, queue_limit: int = QUEUE_LIMIT
+) -> FastAPI:
+    """Return the application that serves one database; `queue_limit`: submissions that may wait to be graded."""
+    grading = GradingService(store, settings, queue_limit)
     context = WebContext(settings, store, Artifacts(settings.artifact_dir), rules, grading)
     application = FastAPI(
         title="mergemill",

@@ -116,8 +116,8 @@ def make_grading_router(context: WebContext) -> APIRouter:
     async def grade_batch(submissions: list[BatchEntry], credentials: Credentials = None) -> StreamingResponse:
         """Grade submissions, and return one line for each as it is graded. Needs the token."""
         _require_token(context, credentials)
-        if len(submissions) > context.settings.grading_queue:
-            raise HTTPException(400, f"a batch has at most {context.settings.grading_queue} submissions")
+        if len(submissions) > context.grading.limit:
+            raise HTTPException(400, f"a batch has at most {context.grading.limit} submissions")
         tickets = await _submit(context, submissions)
         return StreamingResponse(_iterate_lines(submissions, tickets), media_type=BATCH_MEDIA_TYPE)
 

@@ -19,10 +19,10 @@ Forms = Mapping[str, bytes]
 
 
 class GradingService:
-    """Grader and queue of one server, made when the first submission comes: pages need no verifiers."""
+    """Grader and queue of one server, made when the first submission comes. `limit`: submissions that may wait."""
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store, self._settings = store, settings
+    def __init__(self, store: Store, settings: Settings, limit: int) -> None:
+        self._store, self._settings, self.limit = store, settings, limit
         self._lock = threading.Lock()
         self._opened: tuple[TaskGrader, GradingQueue] | None = None
 
@@ -56,7 +56,7 @@ class GradingService:
         with self._lock:
             if self._opened is None:
                 grader = TaskGrader(self._store, self._settings)
-                self._opened = grader, GradingQueue(grader, self._settings.workers, self._settings.grading_queue)
+                self._opened = grader, GradingQueue(grader, self._settings.workers, self.limit)
             return self._opened
 
     @staticmethod

@@ -13,7 +13,7 @@ import uvicorn
 from core.config import Settings
 from core.errors import MachineError, UsageError
 from languages.registry import languages_by_suffix
-from mergemill.web.application import make_application
+from mergemill.web.application import QUEUE_LIMIT, make_application
 from mergemill.web.request_guard import is_loopback, make_access_rules
 from mergemill.web.syntax import load_lexers
 from taskdb.mapping import RECORD_TABLES
@@ -23,7 +23,15 @@ SHUTDOWN_SECONDS = 2
 """Time that requests in progress have after Ctrl-C."""
 
 
-def serve(settings: Settings, host: str, port: int, token: str | None, announce: Callable[[str], None]) -> None:
+def serve(
+    settings: Settings,
+    host: str,
+    port: int,
+    token: str | None,
+    announce: Callable[[str], None],
+    *,
+    queue_limit: int = QUEUE_LIMIT,
+) -> None:
     """Serve the pages and the API of a database until Ctrl-C.
 
     Args:
@@ -32,6 +40,7 @@ def serve(settings: Settings, host: str, port: int, token: str | None, announce:
         port: its port, 0 for any free one.
         token: permits grading; None permits reading alone.
         announce: receives one line for people, then the address.
+        queue_limit: submissions that may wait to be graded.
 
     Raises:
         InputError: there is no database.
@@ -44,7 +53,7 @@ def serve(settings: Settings, host: str, port: int, token: str | None, announce:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
         announce(f"http://{_format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
-        application = make_application(store, settings, rules)
+        application = make_application(store, settings, rules, queue_limit=queue_limit)
         config = uvicorn.Config(
             application,
             log_config=None,

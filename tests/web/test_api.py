@@ -59,7 +59,8 @@ def test_errors_are_json(client: TestClient, path: str) -> None:
 def test_the_description_names_every_route(client: TestClient) -> None:
     paths = client.get("/api/v1/openapi.json").json()["paths"]
     assert set(paths) == {
-        f"/api/v1/{route}" for route in GRADING | {"tasks", "tasks/{name}", "funnel", "why/{name}", "runs"}
+        f"/api/v1/{route}"
+        for route in GRADING | {"tasks", "tasks/{name}", "prompts/{name}", "funnel", "why/{name}", "runs"}
     }
     for route in ("grade", "grade/batch"):
         assert paths[f"/api/v1/{route}"]["post"]["security"] == [{"HTTPBearer": []}]

@@ -120,11 +120,11 @@ def reviews(tmp_path_factory: pytest.TempPathFactory) -> ReviewDatabase:
 @pytest.fixture
 def server(reviews: ReviewDatabase, tmp_path: Path) -> Iterator[TestClient]:
     """A server of reviews with two workers and 250 places, whose database has no scores yet."""
-    settings = reviews.settings.model_copy(update={"workers": 2, "grading_queue": 250})
+    settings = reviews.settings.model_copy(update={"workers": 2})
     with Store.open(settings.db) as store:
         with store.write_transaction() as connection:
             connection.exec_driver_sql("DELETE FROM score")
-        application = make_application(store, settings, make_access_rules("127.0.0.1", TOKEN))
+        application = make_application(store, settings, make_access_rules("127.0.0.1", TOKEN), queue_limit=250)
         with TestClient(application, base_url=HOST, headers=BEARER) as client:
             yield client
         application.state.grading.close()

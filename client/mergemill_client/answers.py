@@ -1,0 +1,45 @@
+"""What a model hands in: the submission in the text of its answer, in the form that the kind of task takes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Union
+
+from mergemill_client.errors import ClientError
+
+FORMS = {"review": "review", "test-writing": "tests"}
+"""Kind of task -> form of its submissions; `patch` for all others."""
+Content = Union[str, bytes, dict[str, Any]]
+_FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[^\n`]*\n(?P<body>.*?)^(?P=fence)[ \t]*$", re.DOTALL | re.MULTILINE)
+
+
+def choose_form(kind: str) -> str:
+    """Return the form of submissions to a kind of task: `patch`, `tests` or `review`."""
+    return FORMS.get(kind, "patch")
+
+
+def extract_submission(text: str) -> str:
+    """Return the submission in a model's answer: the last fenced block, else an answer that is a patch or JSON.
+
+    An answer with neither hands in nothing: the result is empty. What stands before `</think>` is not looked at.
+    """
+    answer = text.rpartition("</think>")[2]
+    blocks = [match.group("body") for match in _FENCE.finditer(answer)]
+    found = blocks[-1] if blocks else answer.lstrip()
+    if not blocks and not found.startswith(("diff --git ", "--- ", "{")):
+        return ""
+    return found if found.endswith("\n") or not found else found + "\n"
+
+
+def encode_submission(patch: Content | None, tests: Content | None, review: Content | None) -> dict[str, Any]:
+    """Return the one submission that is given, as JSON: form -> content.
+
+    Raises:
+        ClientError: none or several are given.
+    """
+    given = {form: one for form, one in (("patch", patch), ("tests", tests), ("review", review)) if one is not None}
+    if len(given) != 1:
+        raise ClientError("give one of patch, tests and review")
+    return {
+        form: one.decode(errors="surrogateescape") if isinstance(one, bytes) else one for form, one in given.items()
+    }

@@ -1,0 +1,36 @@
+"""What an agent is given for a task: the prompt of an export, and nothing that it must not see."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import verifiers
+from exporters.item import ExportItem
+from exporters.prompts import build_complete_instruction
+from exporters.rows import build_messages
+from exporters.verifier_files import find_submission_path
+from taskdb.artifacts import Artifacts
+from taskdb.records import Task
+
+
+def build_task_prompt(task: Task, artifacts: Artifacts) -> dict[str, Any]:
+    """Return name, id and kind of a task, form of its submissions, prompt as OpenAI messages, image and workdir.
+
+    A task that has no image has null for image and workdir; its prompt holds all material.
+    """
+    item = ExportItem(task=task, certificate=None)
+    workdir = task.plan.workdir if task.plan else ""
+    row = {
+        "instruction": build_complete_instruction(item, artifacts),
+        "submission_path": find_submission_path(task),
+        "workdir": workdir,
+    }
+    return {
+        "task": task.name,
+        "id": task.id,
+        "kind": task.kind.value,
+        "submission": verifiers.select_reward(task).submission,
+        "messages": build_messages(row),
+        "image": task.image or None,
+        "workdir": workdir or None,
+    }
