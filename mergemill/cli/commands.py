@@ -45,7 +45,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "sql": CommandEntry("sql", "Run one read-only SQL query.", QUERIES),
     "export": CommandEntry("export", "Write tasks as a bundle in another tool's format.", TASKS),
     "bundle": CommandEntry("bundle", "Verify, certify and import bundles.", TASKS),
-    "grade": CommandEntry("grade", "Grade one submission in a fresh container.", TASKS),
+    "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
     "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
