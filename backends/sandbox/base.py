@@ -13,6 +13,8 @@ from typing import IO, Protocol
 
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.images import ImageStore
+from backends.sandbox.mounts import Mount
+from backends.sandbox.volumes import VolumeStore
 
 
 class ContainerPool(Protocol):
@@ -55,6 +57,22 @@ class ContainerSession(Protocol):
         """
         ...
 
+    def read_file(self, path: str) -> bytes | None:
+        """Return the content of a regular file of at most 64 MiB; None where there is none or no container yet.
+
+        Raises:
+            Transient: as `Sandbox.run`.
+        """
+        ...
+
+    def write_files(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
+        """Write files (absolute path -> content, owner root).
+
+        Raises:
+            Transient, InputError: as `Sandbox.run`.
+        """
+        ...
+
 
 class Sandbox(Protocol):
     """Runs commands in containers. Threads may share one."""
@@ -62,6 +80,11 @@ class Sandbox(Protocol):
     @property
     def images(self) -> ImageStore:
         """Images that containers are started from."""
+        ...
+
+    @property
+    def volumes(self) -> VolumeStore:
+        """Volumes that containers may share."""
         ...
 
     def run(
@@ -111,8 +134,10 @@ class Sandbox(Protocol):
         files: Mapping[str, bytes] | None = None,
         env: Mapping[str, str] | None = None,
         workdir: str = "/",
+        network: bool = True,
+        mounts: Sequence[Mount] = (),
     ) -> AbstractContextManager[ContainerSession]:
-        """Open a container session with network. Its container is created by the first command.
+        """Open a container session. Its container is created by the first command.
 
         Args:
             image: name or digest.
@@ -121,6 +146,8 @@ class Sandbox(Protocol):
             files: absolute path -> content, written before the start.
             env: environment variables of each command.
             workdir: working directory of each command; it must exist once `tree` is unpacked.
+            network: whether the container has a network.
+            mounts: volumes and folders that it shares with others.
         """
         ...
 

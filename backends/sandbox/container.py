@@ -20,6 +20,7 @@ import requests
 
 from backends.sandbox import archive
 from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.mounts import Mount
 from backends.sandbox.output import BoundedBuffer, CappedOutput, FrameDecoder
 from core.errors import CancelledRunError, Transient
 
@@ -78,7 +79,7 @@ class Container:
                 return _build_start_failure(error)
             result = self.follow(stream)
         return replace(
-            result, files={path: content for path in collect if (content := self._read_file(path)) is not None}
+            result, files={path: content for path in collect if (content := self.read_file(path)) is not None}
         )
 
     @contextlib.contextmanager
@@ -145,7 +146,8 @@ class Container:
         # A single file cannot grow beyond the limit (fsize); the program then fails by itself.
         return "disk" if code and seconds > FIRST_DISK_CHECK and self.is_disk_full() else None
 
-    def _read_file(self, path: str) -> bytes | None:
+    def read_file(self, path: str) -> bytes | None:
+        """Return the content of a regular file of at most MAX_FILE_BYTES, or None."""
         try:
             stream, _ = self.client.get_archive(self.id, path)
         except requests.HTTPError as error:
@@ -256,8 +258,10 @@ def _build_start_failure(error: requests.HTTPError) -> ExecResult:
     return ExecResult(exit_code=127 if missing else 126, output=text + "\n", files={}, seconds=0.0, killed_by=None)
 
 
-def build_host_config(client: Any, limits: ResourceLimits, *, network: bool, cpus: float) -> dict[str, Any]:
-    """Return the engine's options for limits, network and privileges. `cpus` is the number of CPUs of the engine."""
+def build_host_config(
+    client: Any, limits: ResourceLimits, *, network: bool, cpus: float, mounts: Sequence[Mount] = ()
+) -> dict[str, Any]:
+    """Return the engine's options for limits, network, privileges and mounts. `cpus`: CPUs of the engine."""
     memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
     ulimits = {"fsize": disk, "nofile": 4096, "core": 0}
     config = client.create_host_config(
@@ -271,5 +275,6 @@ def build_host_config(client: Any, limits: ResourceLimits, *, network: bool, cpu
         ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],
         log_config={"Type": "none"},
         extra_hosts={HOSTNAME: "127.0.0.1"} if network else None,
+        binds=[mount.format_bind() for mount in mounts],
     )
     return cast("dict[str, Any]", config)

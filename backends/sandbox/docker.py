@@ -15,8 +15,10 @@ from typing import IO, TYPE_CHECKING
 from backends.sandbox import archive
 from backends.sandbox.container import HOSTS_FILE
 from backends.sandbox.docker_images import DockerImageStore
+from backends.sandbox.docker_volumes import DockerVolumeStore
 from backends.sandbox.engine import DockerEngine, translate_errors
 from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.mounts import Mount
 from backends.sandbox.pool import WARM_COMMAND, DockerContainerPool, WarmContainer
 from backends.sandbox.session import DockerContainerSession, build_keepalive_command
 
@@ -37,6 +39,7 @@ class DockerSandbox:
     def __init__(self, record_use: Callable[[str], None] = lambda _: None) -> None:
         self.engine = DockerEngine(record_use)
         self.images = DockerImageStore(self.engine)
+        self.volumes = DockerVolumeStore(self.engine.get_client, translate_errors)
 
     def run(
         self,
@@ -89,14 +92,21 @@ class DockerSandbox:
         files: Mapping[str, bytes] | None = None,
         env: Mapping[str, str] | None = None,
         workdir: str = "/",
+        network: bool = True,
+        mounts: Sequence[Mount] = (),
     ) -> Iterator[DockerContainerSession]:
         """Open a container session; see `backends.sandbox.base.Sandbox.open_session`."""
         session = DockerContainerSession(
             functools.partial(
-                self.engine.create_container, image, build_keepalive_command(limits.seconds), limits, network=True
+                self.engine.create_container,
+                image,
+                build_keepalive_command(limits.seconds),
+                limits,
+                network=network,
+                mounts=mounts,
             ),
             tree,
-            files or {},
+            {**({} if network else {"/etc/hosts": HOSTS_FILE.encode()}), **(files or {})},
             self.engine.remover.remove_later,
             translate_errors,
             env=env or {},

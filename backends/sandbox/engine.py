@@ -17,6 +17,7 @@ from backends.sandbox.container_names import PREFIX, is_orphan, make_container_n
 from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.images import EngineInfo
 from backends.sandbox.leases import ImageLeases
+from backends.sandbox.mounts import Mount
 from backends.sandbox.removal import CONNECTION_ERRORS, ContainerRemover
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient
 
@@ -137,6 +138,7 @@ class DockerEngine:
         network: bool = False,
         user: str = "root",
         stdin: bool = False,
+        mounts: Sequence[Mount] = (),
     ) -> Container:
         """Create a container, not yet started; the caller removes it.
 
@@ -158,7 +160,7 @@ class DockerEngine:
             use_config_proxy=False,
             stdin_open=stdin,
             network_disabled=not network,
-            host_config=build_host_config(client, limits, network=network, cpus=self._cpus),
+            host_config=build_host_config(client, limits, network=network, cpus=self._cpus, mounts=mounts),
         )
         return Container(created["Id"], self.get_client, self.threads, limits, self.stopping)
 

@@ -27,11 +27,13 @@ from typing import IO, TYPE_CHECKING, Any, cast
 from backends.sandbox.archive import MAX_FILE_BYTES
 from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
 from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.mounts import Mount
 from backends.sandbox.output import CappedOutput
 from core.errors import CancelledRunError, InputError, UsageError
 
 if TYPE_CHECKING:
     from backends.sandbox.images import ImageStore
+    from backends.sandbox.volumes import VolumeStore
     from core.config import Settings
 
 IMAGE = "local"
@@ -60,7 +62,8 @@ class LocalSandbox:
     """Sandbox of subprocesses; see the module for what it does not isolate. Threads may share it."""
 
     def __init__(self) -> None:
-        self.images = cast("ImageStore", MissingImageStore("local"))
+        self.images = cast("ImageStore", MissingStore("local", "image"))
+        self.volumes = cast("VolumeStore", MissingStore("local", "volume"))
         self._stopping = threading.Event()
 
     def run(
@@ -97,8 +100,17 @@ class LocalSandbox:
         files: Mapping[str, bytes] | None = None,
         env: Mapping[str, str] | None = None,
         workdir: str = "/",
+        network: bool = True,
+        mounts: Sequence[Mount] = (),
     ) -> Iterator[LocalSession]:
-        """Open a session in one folder; see `backends.sandbox.base.Sandbox.open_session`."""
+        """Open a session in one folder; see `backends.sandbox.base.Sandbox.open_session`.
+
+        Raises:
+            UsageError: it would need mounts.
+        """
+        del network
+        if mounts:
+            raise UsageError("--sandbox local cannot mount folders", advice="--sandbox docker")
         with self._open_folder(image) as root:
             _write_files(root, files or {})
             if tree is not None:
@@ -106,7 +118,8 @@ class LocalSandbox:
                     subprocess.run(["tar", "-x", "-C", str(root)], input=stream.read(), check=True)
             workfolder = _locate(root, workdir)
             yield LocalSession(
-                lambda command, seconds: self._execute(workfolder, command, seconds, limits.output_bytes, env or {})
+                root,
+                lambda command, seconds: self._execute(workfolder, command, seconds, limits.output_bytes, env or {}),
             )
 
     def stop(self) -> None:
@@ -220,25 +233,41 @@ class LocalSession:
     """See `backends.sandbox.base.ContainerSession`: commands share one folder.
 
     Args:
+        root: the folder.
         execute: runs a command for at most so many seconds.
     """
 
-    def __init__(self, execute: Callable[[Sequence[str], float], ExecResult]) -> None:
+    def __init__(self, root: Path, execute: Callable[[Sequence[str], float], ExecResult]) -> None:
+        self._root = root
         self._execute = execute
 
     def run(self, command: str, *, seconds: float) -> ExecResult:
         """Run a line of bash for at most `seconds`."""
         return self._execute(["/bin/bash", "-c", command], seconds)
 
+    def read_file(self, path: str) -> bytes | None:
+        """Return the content of a file, or None."""
+        return _collect_files(self._root, [path]).get(path)
 
-class MissingImageStore:
-    """Image store of a sandbox that has none: each method raises UsageError."""
+    def write_files(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
+        """Write files."""
+        _write_files(self._root, files)
+        for path in files:
+            _locate(self._root, path).chmod(mode)
 
-    def __init__(self, sandbox: str) -> None:
+
+class MissingStore:
+    """Store of images or volumes of a sandbox that has none: each method raises UsageError."""
+
+    def __init__(self, sandbox: str, content: str) -> None:
         self._sandbox = sandbox
+        self._content = content
 
     def __getattr__(self, name: str) -> Any:
-        raise UsageError(f"--sandbox {self._sandbox} has no image store (images.{name})", advice="--sandbox docker")
+        raise UsageError(
+            f"--sandbox {self._sandbox} has no {self._content} store ({self._content}s.{name})",
+            advice="--sandbox docker",
+        )
 
 
 def _read_available(stdout: IO[bytes], output: CappedOutput) -> bool:

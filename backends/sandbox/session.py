@@ -88,6 +88,16 @@ class DockerContainerSession:
                 self.close()  # it ended between two commands: it exceeded its time, or a command ended it
                 return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="time")
 
+    def read_file(self, path: str) -> bytes | None:
+        """Return the content of a file, or None."""
+        with self._translate_errors():
+            return self._container.read_file(path) if self._container is not None else None
+
+    def write_files(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
+        """Write files."""
+        with self._translate_errors():
+            self._start_container().put_archive(archive.build_tar(files, mode))
+
     def close(self) -> None:
         """Remove the container."""
         if self._container is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tarfile
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ResourceLimits
+from backends.sandbox.mounts import Mount
 
 pytestmark = pytest.mark.docker
 LIMITS = ResourceLimits(seconds=60, memory_mb=256, disk_mb=64, pids=64, cpus=1.0, output_bytes=4000)
@@ -74,3 +76,39 @@ def test_a_container_whose_time_is_up_is_replaced(base: str) -> None:
         time.sleep(2.5)
         assert shell.run("cat /tmp/a", seconds=10).killed_by == "time"
         assert shell.run("cat /tmp/a", seconds=10).exit_code == 1
+
+
+def test_files_are_written_and_read_between_commands(base: str) -> None:
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        assert shell.read_file("/tmp/a") is None
+        shell.write_files({"/tmp/a": b"one\xff"}, mode=0o755)
+        assert shell.run("stat -c %a /tmp/a; cp /tmp/a /tmp/b; mkdir /tmp/c", seconds=10).output == "755\n"
+        assert shell.read_file("/tmp/b") == b"one\xff"
+        assert shell.read_file("/tmp/c") is None
+
+
+def test_a_session_without_network_has_nothing_but_its_own_address(base: str) -> None:
+    connect = "exec 3<>/dev/tcp/{}/{}"
+    with DockerSandbox().open_session(base, limits=LIMITS, network=False) as shell:
+        assert shell.run("cat /proc/net/dev | grep -c :", seconds=10).output == "1\n"
+        assert shell.run(connect.format("172.17.0.1", 80), seconds=10).exit_code != 0
+        served = "python3 -m http.server 8099 >/dev/null 2>&1 & sleep 1; " + connect.format("127.0.0.1", 8099)
+        assert shell.run(served, seconds=20).exit_code == 0
+
+
+def test_a_volume_is_shared_by_containers_and_can_be_read_only(base: str) -> None:
+    volume = f"mergemill-test-{uuid.uuid4().hex[:8]}"
+    sandbox = DockerSandbox()
+    try:
+        mount = Mount(source=volume, target="/opt/shared", read_only=False)
+        with sandbox.open_session(base, limits=LIMITS, mounts=[mount]) as shell:
+            assert shell.run("echo 1 > /opt/shared/a", seconds=10).exit_code == 0
+        with sandbox.open_session(base, limits=LIMITS, mounts=[replace(mount, read_only=True)]) as shell:
+            assert shell.run("cat /opt/shared/a", seconds=10).output == "1\n"
+            assert shell.run("echo 2 > /opt/shared/a", seconds=10).exit_code != 0
+        sandbox.flush()
+        assert [one.name for one in sandbox.volumes.list_volumes(volume)] == [volume]
+    finally:
+        sandbox.flush()
+        sandbox.volumes.remove(volume)
+    assert sandbox.volumes.list_volumes(volume) == []

@@ -1,0 +1,52 @@
+"""Volume store of a Docker engine."""
+
+from __future__ import annotations
+
+import http
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+import requests
+
+from backends.sandbox.volumes import StoredVolume
+
+_NOT_REMOVED = frozenset({http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT})
+
+
+class DockerVolumeStore:
+    """See `backends.sandbox.volumes.VolumeStore`.
+
+    Args:
+        get_client: returns the calling thread's client.
+        translate_errors: turns the engine's exceptions into this project's.
+    """
+
+    def __init__(
+        self, get_client: Callable[[], Any], translate_errors: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._get_client = get_client
+        self._translate_errors = translate_errors
+
+    def create(self, name: str, labels: Mapping[str, str]) -> None:
+        """Make a volume."""
+        with self._translate_errors():
+            self._get_client().create_volume(name, labels=dict(labels))
+
+    def list_volumes(self, prefix: str) -> list[StoredVolume]:
+        """Return the volumes whose names begin so."""
+        with self._translate_errors():
+            listed = self._get_client().volumes(filters={"name": prefix})["Volumes"] or ()
+        found = [StoredVolume(name=one["Name"], labels=one["Labels"] or {}) for one in listed]
+        return sorted((one for one in found if one.name.startswith(prefix)), key=lambda one: one.name)
+
+    def remove(self, name: str) -> bool:
+        """Remove a volume."""
+        with self._translate_errors():
+            try:
+                self._get_client().remove_volume(name)
+            except requests.HTTPError as error:
+                if error.response is not None and error.response.status_code in _NOT_REMOVED:
+                    return False
+                raise
+        return True

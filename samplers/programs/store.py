@@ -1,0 +1,133 @@
+"""Program store: volumes of the engine with the programs of scaffolds, installed when they are first needed."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import shlex
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backends.sandbox.execution import ResourceLimits
+from backends.sandbox.locks import hold_machine_lock
+from backends.sandbox.mounts import Mount
+from backends.services import Services
+from core.errors import MachineError
+from samplers.programs.program import PROGRAM, TOOLBOX, TOOLBOX_STEPS, Program
+
+log = logging.getLogger(__name__)
+
+PREFIX = "mergemill-program-"
+"""Beginning of the names of all volumes."""
+READY = ".mergemill-ready"
+"""File of a volume whose installation is complete."""
+SCRIPT = "/run/mergemill/install_python.py"
+INSTALL_COMMAND = "mergemill images programs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramBase:
+    """Image in which programs are installed, and what installing needs.
+
+    `python`: path of its interpreter; `files` and `env`: CA bundle, proxies and indexes of this machine.
+    """
+
+    image: str
+    python: str
+    files: Mapping[str, bytes]
+    env: Mapping[str, str]
+
+
+class ProgramStore:
+    """Volumes with programs. Threads and processes may share it.
+
+    Args:
+        services: the sandbox and limits.
+        open_base: returns the image to install in, which may take long the first time.
+    """
+
+    def __init__(self, services: Services, open_base: Callable[[], ProgramBase]) -> None:
+        self._services = services
+        self._open_base = open_base
+        self._base: ProgramBase | None = None
+        self._ready: set[str] = set()
+        self._lock = threading.Lock()
+
+    def ensure(self, program: Program | None) -> tuple[Mount, ...]:
+        """Return the mounts of the portable Python and of a program, installed where they are missing.
+
+        Raises:
+            MachineError: it cannot be installed.
+            Transient: the engine failed.
+        """
+        with self._lock:
+            base = self._base = self._base or self._open_base()
+            mounts = [self._ensure_toolbox(base)]
+            if program is not None:
+                mounts.append(self._ensure_program(base, program, mounts[0]))
+        return tuple(replace(mount, read_only=True) for mount in mounts)
+
+    def get_image(self) -> str:
+        """Return the image that programs are installed in: a small system for tasks that have none."""
+        with self._lock:
+            self._base = self._base or self._open_base()
+            return self._base.image
+
+    def _ensure_toolbox(self, base: ProgramBase) -> Mount:
+        content = Path(__file__).with_name("install_python.py").read_bytes()
+        key = _hash_parts(base.image, base.python, content.decode(), TOOLBOX_STEPS)
+        mount = Mount(source=f"{PREFIX}toolbox-{key}", target=TOOLBOX, read_only=False)
+        self._ensure_volume(base, mount, [], TOOLBOX_STEPS, f"{TOOLBOX}/bin/python3 -c pass", {SCRIPT: content})
+        return mount
+
+    def _ensure_program(self, base: ProgramBase, program: Program, toolbox: Mount) -> Mount:
+        packages = shlex.join(program.packages)
+        key = _hash_parts(toolbox.source, program.kind, packages, program.install_steps)
+        mount = Mount(source=f"{PREFIX}{program.name}-{key}", target=PROGRAM, read_only=False)
+        steps = f"packages=({packages}){program.install_steps}"
+        self._ensure_volume(base, mount, [toolbox], steps, f"{program.command} {program.check}", {})
+        return mount
+
+    def _ensure_volume(
+        self,
+        base: ProgramBase,
+        mount: Mount,
+        others: Sequence[Mount],
+        steps: str,
+        check: str,
+        files: Mapping[str, bytes],
+    ) -> None:
+        if mount.source in self._ready:
+            return
+        with hold_machine_lock("programs", mount.source):
+            self._services.sandbox.volumes.create(mount.source, {"mergemill.program": mount.source})
+            self._install(base, [mount, *others], steps, check, files)
+        self._ready.add(mount.source)
+
+    def _install(
+        self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str, files: Mapping[str, bytes]
+    ) -> None:
+        """Install unless the volume is ready; what an interrupted installation left is removed first."""
+        target, limits = mounts[0].target, self._limits()
+        env = {**base.env, "PYTHON": base.python, "INSTALL_PYTHON": SCRIPT}
+        with self._services.sandbox.open_session(
+            base.image, limits=limits, files={**base.files, **files}, env=env, mounts=mounts
+        ) as shell:
+            if shell.run(f"test -f {target}/{READY}", seconds=60).exit_code == 0:
+                return
+            name = mounts[0].source.removeprefix(PREFIX).rpartition("-")[0]
+            log.warning("installing %s for scaffolds; it is kept in the volume %s", name, mounts[0].source)
+            script = f"set -e\nfind {target} -mindepth 1 -delete\n{steps}\n{check} >/dev/null\ntouch {target}/{READY}"
+            result = shell.run(script, seconds=limits.seconds)
+        if result.exit_code:
+            detail = " ".join(result.output.split())[-300:] or f"exit code {result.exit_code}"
+            raise MachineError(f"{name} could not be installed: {detail}", advice=f"{INSTALL_COMMAND} {name}")
+
+    def _limits(self) -> ResourceLimits:
+        return replace(self._services.build_limits(), output_bytes=64 * 1024)
+
+
+def _hash_parts(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
