@@ -44,7 +44,7 @@ INHERITED_VARIABLES = (
 """Variables of the user that builds are given and no image layer stores."""
 
 
-SECRETS = ("github_tokens", "llm_key")
+SECRETS = ("github_tokens", "llm_key", "upstream_key")
 """Settings without an option, since other users of a machine can read its command lines."""
 
 OFF = "off"
@@ -194,6 +194,27 @@ class Settings(BaseSettings):
     """CPUs of a test container."""
     output_mb: int = Field(default=8, ge=1)
     """Megabytes stored of the output of one command, head and tail; the rest is discarded."""
+
+    upstream: str | None = None
+    """URL of the model server behind the gateway."""
+    upstream_dialect: Literal["openai", "anthropic"] = "openai"
+    """Its API."""
+    upstream_key: SecretStr | None = None
+    """Key for the API of --upstream."""
+    request_timeout: float = Field(default=600, gt=0)
+    """Seconds."""
+    rollout_seconds: float = Field(default=3600, gt=0)
+    """Wall time limit of an agent on one task."""
+    rollout_turns: int = Field(default=100, ge=1)
+    """Turns of an agent, for scaffolds that count them."""
+    rollout_requests: int | None = Field(default=500, ge=1)
+    """Requests to the model that one rollout may make."""
+    rollout_tokens: int | None = Field(default=None, ge=1)
+    """Tokens that one rollout may use, prompt and completion."""
+    rollout_cost: float | None = Field(default=None, gt=0)
+    """Cost limit of one rollout, at the given prices."""
+    rollout_retries: int = Field(default=2, ge=0, le=20)
+    """Further tries of a rollout that an infrastructure failure ended, in one run of the command."""
 
     @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", mode="before")
     @classmethod

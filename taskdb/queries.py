@@ -13,6 +13,7 @@ from taskdb import counts, search
 from taskdb.artifacts import Artifacts
 from taskdb.attempts import read_attempts
 from taskdb.audits import Audit
+from taskdb.batches import execute_in_batches
 from taskdb.collation import ByteOrder
 from taskdb.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
 from taskdb.record_tables import TABLE_NAMES, get_record_clause
@@ -148,6 +149,17 @@ def iter_families(store: Store, filters: TaskFilters) -> Iterator[tuple[str, Seq
             for row in part:
                 others = combined[row.id].other_candidates if row.id in combined else ()
                 yield row.repo, (row.candidate, *others)
+
+
+def count_rollouts(store: Store, plans: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return the rollouts of some plans (keys) that have any: results, and infrastructure failures."""
+    with store.read_transaction() as connection:
+        rows = execute_in_batches(connection, _ROLLOUTS, list(plans))
+        return {row.plan: (int(row.n - row.failed), int(row.failed)) for row in rows}
+
+
+_ROLLOUTS = text("""SELECT plan, count(*) AS n, sum(CASE WHEN status = 'infrastructure' THEN 1 ELSE 0 END) AS failed
+                    FROM rollout WHERE plan IN :keys GROUP BY plan""").bindparams(bindparam("keys", expanding=True))
 
 
 def find_shared_name(store: Store, filters: TaskFilters) -> tuple[str, list[str]] | None:

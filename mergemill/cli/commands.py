@@ -19,13 +19,14 @@ class CommandEntry:
     @property
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
-        return self.panel == PIPELINE
+        return self.panel == PIPELINE or self.module == "sample"
 
 
 PIPELINE = "Pipeline"
 SOURCES = "Sources"
 QUERIES = "Queries"
 TASKS = "Tasks"
+AGENTS = "Agents"
 MACHINE = "Machine"
 
 COMMANDS: Mapping[str, CommandEntry] = {
@@ -45,6 +46,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "sql": CommandEntry("sql", "Run one read-only SQL query.", QUERIES),
     "export": CommandEntry("export", "Write tasks as a bundle in another tool's format.", TASKS),
     "bundle": CommandEntry("bundle", "Verify, certify and import bundles.", TASKS),
+    "sample": CommandEntry("sample", "Run agents on tasks and store each rollout with its reward.", AGENTS),
     "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
     "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),

@@ -22,7 +22,17 @@ SITE_PACKAGES = "/opt/mergemill/program/site"
 LIBRARY = re.compile(r"(?:=> )?(/\S+) \(0x")
 EXTRA_LIBRARIES = ("libstdc++.so.6", "libgcc_s.so.1", "libz.so.1")
 """Needed by wheels of native extensions."""
-EXCLUDED = ("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "__pycache__", "site-packages", "dist-packages")
+EXCLUDED = (
+    "test",
+    "tests",
+    "idlelib",
+    "tkinter",
+    "turtledemo",
+    "ensurepip",
+    "__pycache__",
+    "site-packages",
+    "dist-packages",
+)
 
 
 def copy_python(root: pathlib.Path) -> None:
@@ -46,14 +56,19 @@ def copy_libraries(root: pathlib.Path, files: list[pathlib.Path]) -> str:
     """Copy the shared libraries of some files to `lib`; return the name of the loader there."""
     found = set()
     for file in files:
-        found.update(LIBRARY.findall(subprocess.run(["ldd", str(file)], capture_output=True, text=True).stdout))
-    cache = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True).stdout
+        found.update(LIBRARY.findall(run(["ldd", str(file)])))
+    cache = run(["/sbin/ldconfig", "-p"])
     for name in EXTRA_LIBRARIES:
         if listed := re.search(rf"^\s*{re.escape(name)} .*=> (\S+)$", cache, re.MULTILINE):
             found.add(listed[1])
     for path in found:
         shutil.copy2(pathlib.Path(path).resolve(), root / "lib" / pathlib.Path(path).name)
     return next(pathlib.Path(path).name for path in found if pathlib.Path(path).name.startswith("ld-"))
+
+
+def run(command: list[str]) -> str:
+    """Return what a command prints; a file that is no program of this system prints nothing of use."""
+    return subprocess.run(command, check=False, capture_output=True, text=True).stdout
 
 
 if __name__ == "__main__":

@@ -79,7 +79,8 @@ class ProgramStore:
         content = Path(__file__).with_name("install_python.py").read_bytes()
         key = _hash_parts(base.image, base.python, content.decode(), TOOLBOX_STEPS)
         mount = Mount(source=f"{PREFIX}toolbox-{key}", target=TOOLBOX, read_only=False)
-        self._ensure_volume(base, mount, [], TOOLBOX_STEPS, f"{TOOLBOX}/bin/python3 -c pass", {SCRIPT: content})
+        check = f"{TOOLBOX}/bin/python3 -c pass"
+        self._ensure_volume(replace(base, files={**base.files, SCRIPT: content}), [mount], TOOLBOX_STEPS, check)
         return mount
 
     def _ensure_program(self, base: ProgramBase, program: Program, toolbox: Mount) -> Mount:
@@ -87,33 +88,25 @@ class ProgramStore:
         key = _hash_parts(toolbox.source, program.kind, packages, program.install_steps)
         mount = Mount(source=f"{PREFIX}{program.name}-{key}", target=PROGRAM, read_only=False)
         steps = f"packages=({packages}){program.install_steps}"
-        self._ensure_volume(base, mount, [toolbox], steps, f"{program.command} {program.check}", {})
+        self._ensure_volume(base, [mount, toolbox], steps, f"{program.command} {program.check}")
         return mount
 
-    def _ensure_volume(
-        self,
-        base: ProgramBase,
-        mount: Mount,
-        others: Sequence[Mount],
-        steps: str,
-        check: str,
-        files: Mapping[str, bytes],
-    ) -> None:
-        if mount.source in self._ready:
+    def _ensure_volume(self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str) -> None:
+        """Install into the first of the mounts what is missing there."""
+        volume = mounts[0].source
+        if volume in self._ready:
             return
-        with hold_machine_lock("programs", mount.source):
-            self._services.sandbox.volumes.create(mount.source, {"mergemill.program": mount.source})
-            self._install(base, [mount, *others], steps, check, files)
-        self._ready.add(mount.source)
+        with hold_machine_lock("programs", volume):
+            self._services.sandbox.volumes.create(volume, {"mergemill.program": volume})
+            self._install(base, mounts, steps, check)
+        self._ready.add(volume)
 
-    def _install(
-        self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str, files: Mapping[str, bytes]
-    ) -> None:
+    def _install(self, base: ProgramBase, mounts: Sequence[Mount], steps: str, check: str) -> None:
         """Install unless the volume is ready; what an interrupted installation left is removed first."""
         target, limits = mounts[0].target, self._limits()
         env = {**base.env, "PYTHON": base.python, "INSTALL_PYTHON": SCRIPT}
         with self._services.sandbox.open_session(
-            base.image, limits=limits, files={**base.files, **files}, env=env, mounts=mounts
+            base.image, limits=limits, files=base.files, env=env, mounts=mounts
         ) as shell:
             if shell.run(f"test -f {target}/{READY}", seconds=60).exit_code == 0:
                 return

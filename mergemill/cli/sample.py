@@ -1,0 +1,133 @@
+"""`mergemill sample`: agents on tasks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from dataclasses import replace
+from typing import Annotated, Any
+
+import typer
+
+from core.config import Settings
+from core.errors import UsageError
+from mergemill.cli.options import (
+    GRADING_SETTINGS,
+    JsonOption,
+    resolve_filters,
+    select_certified,
+    split_words,
+    with_filters,
+    with_settings,
+)
+from taskdb.selection import TaskFilters
+
+SAMPLE_SETTINGS = (
+    *GRADING_SETTINGS,
+    "workers",
+    "upstream",
+    "upstream_dialect",
+    "request_timeout",
+    "rollout_seconds",
+    "rollout_turns",
+    "rollout_requests",
+    "rollout_tokens",
+    "rollout_cost",
+    "rollout_retries",
+    "llm_price_prompt",
+    "llm_price_cached",
+    "llm_price_completion",
+)
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("sample")
+@with_filters
+@with_settings(*SAMPLE_SETTINGS)
+def sample(
+    *,
+    scaffold: Annotated[
+        list[str],
+        typer.Option("--scaffold", metavar="S[,S]", help="Scaffolds, or MODULE:CLASS; may be given several times."),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="M", envvar="MERGEMILL_MODEL", help="Model, as the upstream names it."),
+    ] = None,
+    attempts: Annotated[int, typer.Option("--attempts", min=1, metavar="K", help="Attempts at each task.")] = 1,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="ID[,ID]", help="Sample these tasks (names or ids).")
+    ] = None,
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", metavar="NAME", help="Names the weights behind the model's name.")
+    ] = "",
+    sampling: Annotated[
+        list[str] | None,
+        typer.Option("--sampling", metavar="NAME=VALUE", help="Sampling setting, such as temperature=0.7."),
+    ] = None,
+    uncertified: Annotated[
+        bool, typer.Option("--uncertified", help="Sample tasks that are not certified, too.")
+    ] = False,
+    as_json: JsonOption = False,
+    filters: TaskFilters,
+    settings: Settings,
+) -> None:
+    """Run agents on tasks and store each rollout with its reward.
+
+    Example: mergemill sample --scaffold react --model M --upstream http://localhost:8000/v1 --attempts 4
+    """
+    from mergemill.sampling import SampleRequest, run_sampling  # noqa: PLC0415 - a wrong option needs no samplers
+    from mergemill.sampling_progress import (  # noqa: PLC0415
+        JsonSamplingProgress,
+        LiveSamplingProgress,
+        SamplingProgress,
+    )
+    from samplers.scaffolds.registry import load_scaffold  # noqa: PLC0415
+
+    scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(",".join(scaffold))))
+    if model is None and any(one.uses_model for one in scaffolds):
+        raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
+    request = SampleRequest(
+        filters=_select_tasks(filters, only, settings, uncertified=uncertified),
+        scaffolds=scaffolds,
+        model=model or "",
+        attempts=attempts,
+        checkpoint=checkpoint,
+        sampling=parse_sampling(sampling or ()),
+        uncertified=uncertified,
+    )
+    progress: SamplingProgress
+    if as_json:
+        progress = JsonSamplingProgress(out=sys.stdout)
+    elif not logging.getLogger().isEnabledFor(logging.WARNING):
+        progress = SamplingProgress()
+    else:
+        progress = LiveSamplingProgress() if sys.stderr.isatty() else JsonSamplingProgress()
+    raise typer.Exit(run_sampling(request, settings, progress))
+
+
+def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
+    """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused."""
+    if only is not None:
+        return resolve_filters(replace(filters, named=split_words(only)), settings)
+    return resolve_filters(filters, settings) if uncertified else select_certified(filters, settings)
+
+
+def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
+    """Return sampling settings of NAME=VALUE words; values are JSON where they can be.
+
+    Raises:
+        UsageError: a word has no equals sign.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--sampling {word} is not NAME=VALUE")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found

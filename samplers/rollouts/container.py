@@ -1,0 +1,137 @@
+"""The container of a rollout: the task's image without network, the programs, and a way to the gateway alone."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from backends.sandbox.base import ContainerSession
+from backends.sandbox.mounts import Mount
+from backends.services import Services
+from core.errors import Transient
+from samplers.programs.program import PYTHON
+from samplers.rollouts.instructions import Instruction
+
+PRIVATE = "/run/mergemill"
+GATEWAY_FOLDER = f"{PRIVATE}/gateway"
+"""Folder of the gateway's socket, in the container."""
+GATEWAY_PORT = 8411
+GATEWAY_URL = f"http://127.0.0.1:{GATEWAY_PORT}"
+FORWARD_FILE = f"{PRIVATE}/forward.py"
+BASE_GIT = f"{PRIVATE}/base.git"
+"""Copy of the repository as the agent was given it: whatever it does to its own, differences are of this one."""
+SUBMISSION_FILE = f"{PRIVATE}/submission.patch"
+START_SECONDS = 120.0
+COLLECT_SECONDS = 300.0
+GRACE_SECONDS = 900.0
+"""Life of a container beyond the agent's time: start, collecting, and ending programs."""
+OUTPUT_BYTES = 2 * 1024 * 1024
+_GIT = (
+    "export GIT_DIR={git} GIT_WORK_TREE={workdir} GIT_INDEX_FILE={index} GIT_CONFIG_NOSYSTEM=1 HOME={private}; "
+    "rm -f {index}; git read-tree HEAD && git -c core.fsmonitor=false -c advice.addEmbeddedRepo=false add -A -- . && "
+)
+_REVIEW_STEPS = (
+    "git init -q . && git add -A && git -c user.name=task -c user.email=task@localhost commit -qm 'Base commit'"
+)
+
+
+class LostContainerError(Exception):
+    """The container was ended by a limit: what it held is gone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutContainer:
+    """A started container, and what is read from it."""
+
+    shell: ContainerSession
+    instruction: Instruction
+    start_seconds: float
+
+    def collect_submission(self) -> bytes:
+        """Return the agent's difference to the base tree as a patch, or the content of its answer file.
+
+        Raises:
+            LostContainerError: the container is gone, or has no repository any more.
+            Transient: the engine failed.
+        """
+        if self.instruction.answer is not None:
+            return self.shell.read_file(self.instruction.answer) or b""
+        diff = f"git diff --cached --binary --full-index --no-ext-diff --no-textconv HEAD > {SUBMISSION_FILE}"
+        result = self.shell.run(self._render_git("collect", diff), seconds=COLLECT_SECONDS)
+        patch = self.shell.read_file(SUBMISSION_FILE) if not result.exit_code else None
+        if patch is None:
+            raise LostContainerError(" ".join(result.output.split())[-200:] or "the container is gone")
+        return patch
+
+    def hash_tree(self) -> str | None:
+        """Return the git tree of the agent's files; None where it cannot be computed."""
+        if self.instruction.answer is not None:
+            return None
+        result = self.shell.run(self._render_git("state", "git write-tree"), seconds=COLLECT_SECONDS)
+        return result.output.split()[-1] if not result.exit_code and result.output.split() else None
+
+    def _render_git(self, purpose: str, command: str) -> str:
+        workdir = shlex.quote(self.instruction.workdir)
+        setup = _GIT.format(git=BASE_GIT, workdir=workdir, index=f"{PRIVATE}/{purpose}.index", private=PRIVATE)
+        return f"cd {workdir} && {{ {setup}{command}; }}"
+
+
+@contextlib.contextmanager
+def open_rollout_container(
+    image: str,
+    instruction: Instruction,
+    services: Services,
+    *,
+    seconds: float,
+    programs: tuple[Mount, ...],
+    gateway_folder: Path | None,
+) -> Iterator[RolloutContainer]:
+    """Open the container of a rollout, ready for the agent.
+
+    Args:
+        image: of the task, or a small system for a task without one.
+        instruction: its files are written first.
+        services: sandbox and limits.
+        seconds: time of the agent.
+        programs: volumes of the portable Python and of the scaffold's program.
+        gateway_folder: folder of the gateway's socket on this machine; None where no model is used.
+
+    Raises:
+        Transient: the engine failed, or the container does not start.
+        InputError: there is no such image.
+    """
+    limits = replace(services.test_limits(), seconds=seconds + GRACE_SECONDS, output_bytes=OUTPUT_BYTES)
+    mounts = [*programs]
+    if gateway_folder is not None:
+        mounts.append(Mount(source=str(gateway_folder.resolve()), target=GATEWAY_FOLDER))
+    files = {FORWARD_FILE: Path(__file__).with_name("forward.py").read_bytes(), **instruction.files}
+    started = time.perf_counter()
+    with services.sandbox.open_session(
+        image, limits=limits, files=files, workdir=instruction.workdir, network=False, mounts=mounts
+    ) as shell:
+        result = shell.run(_build_start_script(instruction, forwards=gateway_folder is not None), seconds=START_SECONDS)
+        if result.exit_code:
+            detail = " ".join(result.output.split())[-300:]
+            raise Transient(f"the container of the agent does not start: {detail or result.killed_by}")
+        yield RolloutContainer(shell=shell, instruction=instruction, start_seconds=time.perf_counter() - started)
+
+
+def _build_start_script(instruction: Instruction, *, forwards: bool) -> str:
+    """Return the Bash that copies the repository and opens the way to the gateway."""
+    workdir = shlex.quote(instruction.workdir)
+    steps = ["set -e", f"cd {workdir}"]
+    if instruction.files:
+        steps.append(_REVIEW_STEPS)
+    steps.append(f"cp -a .git {BASE_GIT}")
+    if forwards:
+        steps += [
+            f"setsid {PYTHON} {FORWARD_FILE} {GATEWAY_PORT} {GATEWAY_FOLDER}/gateway.sock >/dev/null 2>&1 </dev/null &",
+            f"opens() {{ (exec 3<>/dev/tcp/127.0.0.1/{GATEWAY_PORT}) 2>/dev/null; }}",
+            "for _ in $(seq 200); do opens && exit 0; sleep 0.05; done",
+            "echo 'the way to the gateway does not open'; exit 1",
+        ]
+    return "\n".join(steps)

@@ -1,0 +1,61 @@
+"""Observe the state of an agent's tree: once for each request that the gateway received, while it is answered."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from core.errors import CancelledRunError, InputError, Transient
+from samplers.gateway.process import GatewayUsage
+from samplers.rollouts.container import RolloutContainer
+from taskdb.rollouts import ObservedState
+
+POLL_SECONDS = 0.5
+
+
+class StateObserver:
+    """Records states from a thread of its own, and when a scaffold notes a step.
+
+    Several requests within one poll give one state, that of the last one.
+
+    Args:
+        container: whose tree is hashed.
+        read_usage: returns what the rollout has used.
+        states: receives the states.
+    """
+
+    def __init__(
+        self, container: RolloutContainer, read_usage: Callable[[], GatewayUsage], states: list[ObservedState]
+    ) -> None:
+        self._container = container
+        self._read_usage = read_usage
+        self._states = states
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> StateObserver:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def observe(self) -> None:
+        """Record the state if a request came since the last time."""
+        with self._lock:
+            try:
+                number = self._read_usage().requests - 1
+                is_new = number >= 0 and (not self._states or self._states[-1].exchange < number)
+                if is_new and (tree := self._container.hash_tree()):
+                    self._states.append(ObservedState(exchange=number, tree=tree))
+            except (Transient, InputError):  # the gateway is being started again, or the container has ended
+                return
+
+    def _watch(self) -> None:
+        while not self._stop.wait(POLL_SECONDS):
+            try:
+                self.observe()
+            except CancelledRunError:
+                return

@@ -1,0 +1,75 @@
+"""What the gateway recorded of a rollout: its exchanges, what they show of leaks, and whether the upstream failed."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from samplers.gateway.exchanges import Exchange, parse_exchange, read_log
+from samplers.gateway.process import GatewayUsage
+from samplers.gateway.translation import to_chat_answer, to_chat_messages
+from samplers.rollouts.leaks import find_leaks, list_hidden_lines
+from taskdb.artifacts import Artifacts
+from taskdb.records import Task
+from taskdb.rollouts import Leak
+
+UPSTREAM_FAILURES = frozenset(
+    ("rate-limit", "server", "connection", "timeout", "cut", "nonsense", "key", "closing", "disk", "bug")
+)
+"""Failures of a rollout's last request that are not the agent's."""
+DISK = "disk"
+Chat = tuple[Sequence[Mapping[str, Any]], Mapping[str, Any] | None]
+"""Messages of a request, and its answer, in the form of OpenAI's chat completions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedTraffic:
+    """Exchanges of the last run of a rollout, in order. `raw` is the log with all runs."""
+
+    exchanges: Sequence[Exchange]
+    n_doubtful: int
+    """Requests of any run that were under way when gateway or machine died."""
+    raw: bytes
+
+    def find_upstream_failure(self, usage: GatewayUsage) -> tuple[str, str] | None:
+        """Return the failure that ended the rollout where it is the upstream's or the gateway's: reason and detail."""
+        if usage.stopped_by == DISK:
+            return "disk-full", "the gateway cannot write its log"
+        error: Mapping[str, str] | None = usage.last_error if not self.exchanges else None
+        if self.exchanges and (last := self.exchanges[-1].error) is not None:
+            error = {"kind": last.kind, "detail": last.detail}
+        if not error or error["kind"] not in UPSTREAM_FAILURES:
+            return None
+        return f"upstream-{error['kind']}", error.get("detail", "")
+
+    def list_chats(self) -> list[Chat]:
+        """Return the exchanges in the form of chat completions."""
+        return [
+            (
+                to_chat_messages(json.loads(one.request), one.upstream_dialect)[0],
+                to_chat_answer(one.response, one.upstream_dialect) if one.response is not None else None,
+            )
+            for one in self.exchanges
+        ]
+
+    def find_leaks(self, task: Task, artifacts: Artifacts) -> tuple[Leak, ...]:
+        """Return the attempts to get at what the task hides."""
+        hidden = frozenset[str]()
+        if task.image and task.test_patch:
+            hidden = list_hidden_lines(artifacts.get_text(task.test_patch), task.problem_statement)
+        return find_leaks(self.list_chats(), hidden_lines=hidden)
+
+
+def read_traffic(path: Path | None) -> RecordedTraffic:
+    """Return what a log holds; nothing where there is none."""
+    if path is None or not path.is_file():
+        return RecordedTraffic(exchanges=(), n_doubtful=0, raw=b"")
+    raw = path.read_bytes()
+    content = read_log(io.BytesIO(raw))
+    order = content.runs.get(content.last_run, [])
+    exchanges = [parse_exchange(content.ends[number]) for number in order if number in content.ends]
+    return RecordedTraffic(exchanges=exchanges, n_doubtful=len(content.find_doubtful()), raw=raw)

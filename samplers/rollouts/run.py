@@ -1,0 +1,234 @@
+"""Run one rollout: container, gateway access, the scaffold's hooks, grading, and the record of all of it.
+
+What the agent did, failed to do, or was stopped at is a result (`done`, `failed`) and is graded as it stands. A failure
+of engine, gateway, upstream, disk or grading is none (`infrastructure`): it has no value, and the plan stays open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from backends.services import Services
+from core.errors import InputError, Transient
+from samplers.gateway.process import Budget, GatewayProcess, GatewayUsage, RolloutAccess
+from samplers.programs.store import ProgramStore
+from samplers.rollouts.container import GATEWAY_URL, LostContainerError, RolloutContainer, open_rollout_container
+from samplers.rollouts.instructions import make_instruction
+from samplers.rollouts.observer import StateObserver
+from samplers.rollouts.recorded import RecordedTraffic, read_traffic
+from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold
+from taskdb.records import Score, Task
+from taskdb.rollouts import ObservedState, Rollout, RolloutPlan, RolloutStatus
+
+MAX_DETAIL = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskGrader:
+    """Oracle of a task, handed in by the application: samplers know no verifiers."""
+
+    submission: str
+    """`patch`, `tests` or `review`."""
+    grade: Callable[[bytes], Score]
+    make_gold: Callable[[], bytes]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutServices:
+    """What all rollouts of one invocation share."""
+
+    services: Services
+    programs: ProgramStore
+    gateway: GatewayProcess | None
+    """None where no scaffold uses a model."""
+    agent_socket: Path | None
+    """The gateway's socket for containers."""
+    limits: AgentLimits
+    budget: Budget
+
+
+def get_log_path(gateway_logs: Path, plan: RolloutPlan) -> Path:
+    """Return the gateway's log of a plan; it exists from the first request until the rollout is stored."""
+    return gateway_logs / f"{plan.key}.jsonl"
+
+
+@dataclass(kw_only=True)
+class RolloutRun:
+    """One rollout while it runs. `retry`: number of earlier infrastructure failures of its plan."""
+
+    plan: RolloutPlan
+    task: Task
+    scaffold: Scaffold
+    grader: TaskGrader
+    shared: RolloutServices
+    retry: int
+
+    def __post_init__(self) -> None:
+        self.instruction = make_instruction(self.task, self.shared.services, self.grader.submission)
+        self.end = AgentEnd()
+        self.submission: bytes | None = None
+        self.score: Score | None = None
+        self.usage = GatewayUsage()
+        self.states: list[ObservedState] = []
+        self.seconds: dict[str, float] = {}
+
+    def run(self) -> Rollout:
+        """Run it and return its record.
+
+        Raises:
+            CancelledRunError: Ctrl-C; nothing is recorded, and the gateway's log is kept for the next run.
+        """
+        started, at = time.perf_counter(), self.shared.services.clock()
+        failure: tuple[str, str] | None = None
+        try:
+            with self._open_access() as endpoint:
+                self._run_agent(endpoint)
+        except Transient as error:
+            failure = ("engine-failed", error.format_line())
+        except InputError as error:
+            failure = ("no-image", error.format_line())
+        traffic = self._read_traffic()
+        failure = failure or traffic.find_upstream_failure(self.usage) or self._grade()
+        self.seconds["all"] = time.perf_counter() - started
+        return self._make_record(failure, traffic, at)
+
+    @property
+    def _gateway(self) -> GatewayProcess | None:
+        return self.shared.gateway if self.scaffold.uses_model else None
+
+    @contextlib.contextmanager
+    def _open_access(self) -> Iterator[GatewayEndpoint]:
+        """Give the rollout access to the gateway; its usage is read at the end."""
+        secret, gateway = secrets.token_urlsafe(24), self._gateway
+        if gateway is None:
+            yield GatewayEndpoint(container_url="", host_url="", secret=secret)
+            return
+        access = RolloutAccess(
+            secret=secret,
+            model=self.plan.model,
+            sampling=self.plan.sampling,
+            budget=self.shared.budget,
+            replay=True,
+        )
+        gateway.open_rollout(self.plan.key, access)
+        try:
+            yield GatewayEndpoint(
+                container_url=f"{GATEWAY_URL}/r/{secret}",
+                host_url=f"http://{gateway.host}:{gateway.port}/r/{secret}",
+                secret=secret,
+            )
+        finally:
+            self.usage = gateway.close_rollout(self.plan.key)
+
+    def _run_agent(self, endpoint: GatewayEndpoint) -> None:
+        """Run the first three hooks in the container."""
+        socket = self.shared.agent_socket if self._gateway else None
+        with open_rollout_container(
+            self.task.image or self.shared.programs.get_image(),
+            self.instruction,
+            self.shared.services,
+            seconds=self.shared.limits.seconds,
+            programs=self.shared.programs.ensure(self.scaffold.program),
+            gateway_folder=socket.parent if socket else None,
+        ) as container:
+            self.seconds["start"] = container.start_seconds
+            began = time.perf_counter()
+            with StateObserver(container, self._read_usage, self.states) as observer:
+                session = self._make_session(container, endpoint, observer)
+                self.scaffold.agent_preprocess(session)
+                self.end = self.scaffold.agent_run(session)
+            self.seconds["agent"] = time.perf_counter() - began
+            try:
+                self.submission = self.scaffold.agent_postprocess(session)
+            except LostContainerError as error:
+                reason = self.end.reason or "container-lost"
+                self.end = AgentEnd(reason=reason, detail=str(error), output=self.end.output)
+
+    def _read_usage(self) -> GatewayUsage:
+        return self._gateway.get_usage(self.plan.key) if self._gateway else GatewayUsage()
+
+    def _make_session(
+        self, container: RolloutContainer, endpoint: GatewayEndpoint, observer: StateObserver
+    ) -> AgentSession:
+        return AgentSession(
+            task=self.task,
+            instruction=self.instruction,
+            shell=container.shell,
+            gateway=endpoint,
+            model=self.plan.model,
+            sampling=self.plan.sampling,
+            limits=self.shared.limits,
+            make_gold=self.grader.make_gold,
+            collect_submission=container.collect_submission,
+            note_step=observer.observe,
+        )
+
+    def _grade(self) -> tuple[str, str] | None:
+        """Grade the submission, an empty one where none was collected; return why it could not be graded."""
+        began = time.perf_counter()
+        try:
+            self.score = self.scaffold.calculate_reward(self.task, self.submission or b"", self.grader.grade)
+        except (Transient, InputError) as error:
+            return "not-graded", error.format_line()
+        finally:
+            self.seconds["grade"] = time.perf_counter() - began
+        error_detail = self.score.infrastructure_error
+        return ("not-graded", error_detail) if error_detail else None
+
+    def _read_traffic(self) -> RecordedTraffic:
+        gateway = self._gateway
+        return read_traffic(get_log_path(gateway.log_dir, self.plan) if gateway else None)
+
+    def _make_record(self, failure: tuple[str, str] | None, traffic: RecordedTraffic, at: str) -> Rollout:
+        reason, detail = failure or (self._name_end(), self.end.detail)
+        status = RolloutStatus.DONE if reason is None else RolloutStatus.FAILED
+        score = self.score if failure is None else None
+        plan, put = self.plan, self.shared.services.artifacts.put
+        return Rollout(
+            parent=self.task.id,
+            name=self.task.name,
+            plan=plan.key,
+            scaffold=plan.scaffold,
+            scaffold_version=plan.scaffold_version,
+            model=plan.model,
+            checkpoint=plan.checkpoint,
+            sampling=plan.sampling,
+            attempt=plan.attempt,
+            retry=self.retry,
+            status=RolloutStatus.INFRASTRUCTURE if failure else status,
+            reason=reason,
+            detail=detail[:MAX_DETAIL],
+            submission=put(self.submission) if self.submission is not None else None,
+            score=self.score,
+            value=score.value if score else None,
+            resolved=score.resolved if score else False,
+            leaks=traffic.find_leaks(self.task, self.shared.services.artifacts),
+            exchanges=put(traffic.raw) if traffic.raw else None,
+            requests=self.usage.requests,
+            prompt_tokens=self.usage.prompt_tokens,
+            completion_tokens=self.usage.completion_tokens,
+            cost=self.usage.cost,
+            in_doubt=traffic.n_doubtful,
+            states=tuple(self.states),
+            latencies=tuple(round(exchange.seconds, 3) for exchange in traffic.exchanges),
+            log=put(self.end.output.encode()) if self.end.output else None,
+            at=at,
+            **{
+                field_name: round(self.seconds.get(key, 0.0), 3)
+                for key, field_name in (
+                    ("start", "start_seconds"),
+                    ("agent", "agent_seconds"),
+                    ("grade", "grade_seconds"),
+                    ("all", "seconds"),
+                )
+            },
+        )
+
+    def _name_end(self) -> str | None:
+        """Return why the agent did not end by itself; a budget that is used up is the reason of what follows."""
+        return f"budget-{self.usage.stopped_by}" if self.usage.stopped_by else self.end.reason

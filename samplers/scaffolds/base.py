@@ -1,0 +1,151 @@
+"""What a scaffold is: four hooks around an agent, and what they may use.
+
+The driver calls `agent_preprocess`, `agent_run`, `agent_postprocess` and `calculate_reward` in this order. Whatever can
+be pointed at a base URL is a scaffold: requests are recorded by the gateway, not by the agent. `CommandScaffold` is the
+base of those that run a program in the task's container; a scaffold of one's own is a subclass in a module of its own,
+named on the command line as MODULE:CLASS.
+"""
+
+from __future__ import annotations
+
+import shlex
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from backends.sandbox.base import ContainerSession
+from backends.sandbox.execution import ExecResult
+from samplers.programs.program import Program
+from samplers.rollouts.instructions import Instruction
+from taskdb.records import Score, Task
+
+PROMPT_FILE = "/run/mergemill/prompt.md"
+"""File with the instruction, in the container."""
+MISSING_COMMAND = 127
+"""Exit code of a shell for a command that does not exist."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GatewayEndpoint:
+    """Addresses of the gateway for one rollout, without `/v1` at their end."""
+
+    container_url: str
+    """For programs in the container."""
+    host_url: str
+    """For scaffolds that run in this process."""
+    secret: str
+    """Sent as the API key, too: programs refuse an empty one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentLimits:
+    """Limits of one rollout: wall time in seconds, and turns where the scaffold counts them."""
+
+    seconds: float
+    turns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentEnd:
+    """How an agent ended. `reason` is None where it ended by itself, else a word such as `time-limit`."""
+
+    reason: str | None = None
+    detail: str = ""
+    output: str = ""
+    """What its program printed."""
+
+
+@dataclass(kw_only=True)
+class AgentSession:
+    """One rollout as a scaffold sees it."""
+
+    task: Task
+    instruction: Instruction
+    shell: ContainerSession
+    """The task's container, whose working directory is the repository."""
+    gateway: GatewayEndpoint
+    model: str
+    sampling: Mapping[str, Any]
+    limits: AgentLimits
+    make_gold: Callable[[], bytes]
+    """Returns the submission that must earn 1; for the oracle alone."""
+    collect_submission: Callable[[], bytes]
+    """Reads the submission from the container."""
+    note_step: Callable[[], None] = field(default=lambda: None)
+    """To be called after each step by scaffolds that run in this process; others are observed."""
+
+
+class Scaffold(ABC):
+    """Base of all scaffolds. One object serves many rollouts at once, so it has no state of a rollout."""
+
+    name: ClassVar[str]
+    version: ClassVar[str]
+    """Of the program, or of the loop; part of a rollout's identity."""
+    program: ClassVar[Program | None] = None
+    """Installed before the first rollout; None where nothing runs in the container."""
+    uses_model: ClassVar[bool] = True
+
+    def agent_preprocess(self, session: AgentSession) -> None:  # noqa: B027 - most have nothing to prepare
+        """Prepare the container.
+
+        Raises:
+            Transient: the engine failed.
+        """
+
+    @abstractmethod
+    def agent_run(self, session: AgentSession) -> AgentEnd:
+        """Run the agent until it ends or a limit is reached.
+
+        Raises:
+            Transient: the engine failed.
+        """
+
+    def agent_postprocess(self, session: AgentSession) -> bytes:
+        """Return the submission."""
+        return session.collect_submission()
+
+    def calculate_reward(self, task: Task, submission: bytes, grade: Callable[[bytes], Score]) -> Score:
+        """Return the score of the submission, when the container is gone. `grade` uses fresh ones."""
+        del task
+        return grade(submission)
+
+
+class CommandScaffold(Scaffold):
+    """Scaffold that is one command in the task's container, non-interactive."""
+
+    @abstractmethod
+    def build_command(self, session: AgentSession) -> str:
+        """Return the line of Bash that runs the agent on the instruction in PROMPT_FILE."""
+
+    def build_env(self, session: AgentSession) -> Mapping[str, str]:
+        """Return environment variables of the command: where the model is, above all."""
+        return {"OPENAI_BASE_URL": f"{session.gateway.container_url}/v1", "OPENAI_API_KEY": session.gateway.secret}
+
+    def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
+        """Return files to write before: absolute path -> content."""
+        del session
+        return {}
+
+    def agent_preprocess(self, session: AgentSession) -> None:
+        """Write the instruction and the files."""
+        session.shell.write_files({PROMPT_FILE: session.instruction.text.encode(), **self.build_files(session)})
+
+    def agent_run(self, session: AgentSession) -> AgentEnd:
+        """Run the command."""
+        exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.build_env(session).items())
+        command = f"{exports}{self.build_command(session)}"
+        return self.describe_end(session.shell.run(command, seconds=session.limits.seconds))
+
+    def describe_end(self, result: ExecResult) -> AgentEnd:
+        """Return how the agent ended, from the result of its command."""
+        if result.killed_by:
+            return AgentEnd(reason=f"{result.killed_by}-limit", output=result.output)
+        if result.exit_code == MISSING_COMMAND:
+            return AgentEnd(
+                reason="missing-program", detail=" ".join(result.output.split())[-200:], output=result.output
+            )
+        if result.exit_code:
+            last = " ".join(result.output.split())[-200:]
+            return AgentEnd(reason="agent-failed", detail=f"exit code {result.exit_code}: {last}", output=result.output)
+        return AgentEnd(output=result.output)

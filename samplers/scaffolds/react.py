@@ -1,0 +1,154 @@
+"""A plain ReAct loop (Yao et al. 2022): the model thinks, runs a command, reads its output, until it submits.
+
+The loop runs in the driver's process and its commands in the task's container, so it needs no program there.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import requests
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
+
+from samplers.scaffolds.base import AgentEnd, AgentSession, Scaffold
+
+SYSTEM = """You are a software engineer at a terminal. Work step by step: think, run one command with the tool
+`bash`, read its output, and go on. When the work is done, call the tool `submit`."""
+REMINDER = "Go on with a call of the tool `bash`, or call `submit` if the work is done."
+COMMAND_SECONDS = 300.0
+OUTPUT_CHARS = 12_000
+"""Characters of a command's output that the model reads, half of them from its beginning."""
+MAX_REMINDERS = 3
+GATEWAY_PATIENCE = 180.0
+"""Seconds that a restart of the gateway may take."""
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "bash",
+            "description": "Run a line of Bash in the repository and return its output and exit code.",
+            "parameters": {
+                "type": "object",
+                "properties": {"command": {"type": "string", "description": "What to run."}},
+                "required": ["command"],
+            },
+        },
+    },
+    {
+        "type": "function",
+        "function": {
+            "name": "submit",
+            "description": "End: the files are graded as they are.",
+            "parameters": {"type": "object", "properties": {}},
+        },
+    },
+]
+
+
+class ReactScaffold(Scaffold):
+    """Loop with the tools `bash` and `submit`."""
+
+    name = "react"
+    version = "1"
+
+    def agent_run(self, session: AgentSession) -> AgentEnd:
+        """Run the loop."""
+        return _ReactLoop(session).run()
+
+
+@dataclass
+class _ReactLoop:
+    """One conversation."""
+
+    session: AgentSession
+    messages: list[dict[str, Any]] = field(default_factory=list)
+
+    def run(self) -> AgentEnd:
+        """Run until the model submits or a limit is reached."""
+        deadline = time.monotonic() + self.session.limits.seconds
+        self.messages = [
+            {"role": "system", "content": SYSTEM},
+            {"role": "user", "content": self.session.instruction.text},
+        ]
+        reminders = 0
+        for _ in range(self.session.limits.turns):
+            if time.monotonic() >= deadline:
+                return AgentEnd(reason="time-limit")
+            answer = self._query_model(deadline)
+            if isinstance(answer, AgentEnd):
+                return answer
+            self.messages.append(answer)
+            calls = answer.get("tool_calls") or []
+            if not calls:
+                reminders += 1
+                if reminders > MAX_REMINDERS:
+                    return AgentEnd(reason="no-action", detail="the model answers without calling a tool")
+                self.messages.append({"role": "user", "content": REMINDER})
+            if self._execute_calls(calls, deadline):
+                return AgentEnd()
+            self.session.note_step()
+        return AgentEnd(reason="turn-limit")
+
+    def _execute_calls(self, calls: list[dict[str, Any]], deadline: float) -> bool:
+        """Run the calls of one answer and append their results; return whether the model submitted."""
+        has_submitted = False
+        for call in calls:
+            function = call.get("function") or {}
+            has_submitted |= function.get("name") == "submit"
+            result = "submitted" if function.get("name") == "submit" else self._execute(function, deadline)
+            self.messages.append({"role": "tool", "tool_call_id": str(call.get("id", "")), "content": result})
+        return has_submitted
+
+    def _execute(self, function: Mapping[str, Any], deadline: float) -> str:
+        """Return what the model reads as the result of one call."""
+        if function.get("name") != "bash":
+            return f"error: there is no tool {function.get('name')}; the tools are bash and submit"
+        try:
+            command = json.loads(function.get("arguments") or "{}")["command"]
+        except (ValueError, KeyError, TypeError):
+            return 'error: the arguments are not JSON of the form {"command": "..."}'
+        seconds = max(1.0, min(COMMAND_SECONDS, deadline - time.monotonic()))
+        result = self.session.shell.run(command, seconds=seconds)
+        killed = f", killed: {result.killed_by}" if result.killed_by else ""
+        return f"{shorten(result.output)}\n[exit code {result.exit_code}{killed}]"
+
+    def _query_model(self, deadline: float) -> dict[str, Any] | AgentEnd:
+        """Return the model's message, or why there is none."""
+        body = {"model": self.session.model, "messages": self.messages, "tools": TOOLS, **self.session.sampling}
+        patience = Retrying(
+            retry=retry_if_exception_type(requests.ConnectionError),
+            stop=stop_after_delay(GATEWAY_PATIENCE),
+            wait=wait_exponential(0.2, max=5),
+            reraise=True,
+        )
+        try:
+            response = patience(self._post, body, max(1.0, deadline - time.monotonic()))
+        except requests.Timeout:
+            return AgentEnd(reason="time-limit")
+        except requests.RequestException as error:
+            return AgentEnd(reason="model-failed", detail=str(error)[:300])
+        try:
+            data = response.json()
+            if response.ok:
+                return dict(data["choices"][0]["message"])
+            detail = data["error"]["message"]
+        except (ValueError, LookupError, TypeError):
+            detail = response.text
+        return AgentEnd(reason="model-failed", detail=f"{response.status_code}: {detail}"[:300])
+
+    def _post(self, body: Mapping[str, Any], seconds: float) -> requests.Response:
+        url = f"{self.session.gateway.host_url}/v1/chat/completions"
+        headers = {"Authorization": f"Bearer {self.session.gateway.secret}"}
+        return requests.post(url, json=body, headers=headers, timeout=seconds)
+
+
+def shorten(text: str) -> str:
+    """Return a text with its middle left out where it is long."""
+    if len(text) <= OUTPUT_CHARS:
+        return text
+    half = OUTPUT_CHARS // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
