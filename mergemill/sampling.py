@@ -166,7 +166,7 @@ def make_grader(task: Task, services: Services) -> TaskGrader:
 
 
 def check_upstream(upstream: Upstream) -> None:
-    """Ask the upstream for its models, which costs nothing, before anything is started for it.
+    """Request the upstream's list of models, which costs nothing, before anything is started for it.
 
     Raises:
         InputError: it rejects the key.
