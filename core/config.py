@@ -44,7 +44,7 @@ INHERITED_VARIABLES = (
 """Variables of the user that builds are given and no image layer stores."""
 
 
-SECRETS = ("github_tokens", "llm_key", "upstream_key")
+SECRETS = ("github_tokens", "llm_key")
 """Settings without an option, since other users of a machine can read its command lines."""
 
 OFF = "off"
@@ -195,14 +195,6 @@ class Settings(BaseSettings):
     output_mb: int = Field(default=8, ge=1)
     """Megabytes stored of the output of one command, head and tail; the rest is discarded."""
 
-    upstream: str | None = None
-    """URL of the model server behind the gateway."""
-    upstream_dialect: Literal["openai", "anthropic"] = "openai"
-    """Its API."""
-    upstream_key: SecretStr | None = None
-    """Key for the API of --upstream."""
-    request_timeout: float = Field(default=600, gt=0)
-    """Seconds."""
     rollout_seconds: float = Field(default=3600, gt=0)
     """Wall time limit of an agent on one task."""
     rollout_turns: int = Field(default=100, ge=1)

@@ -26,7 +26,6 @@ PIPELINE = "Pipeline"
 SOURCES = "Sources"
 QUERIES = "Queries"
 TASKS = "Tasks"
-AGENTS = "Agents"
 MACHINE = "Machine"
 
 COMMANDS: Mapping[str, CommandEntry] = {

@@ -118,7 +118,7 @@ PANELS: Mapping[str, Sequence[str]] = {
     ),
 }
 """Heading in the help of a command -> its settings, both in the order of the help; the rest: `PREFIX_PANELS`."""
-PREFIX_PANELS = {"github": "GitHub", "rollout": "Rollouts", "llm": "Model", "judge": "Model", "budget": "Model"}
+PREFIX_PANELS = {"github": "GitHub", "llm": "Model", "judge": "Model", "budget": "Model"}
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 
 METAVARS: Mapping[type, str] = {int: "N", float: "N", Path: "PATH", date: "DATE", str: "TEXT", ByteSize: "SIZE"}
