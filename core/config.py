@@ -44,7 +44,7 @@ INHERITED_VARIABLES = (
 """Variables of the user that builds are given and no image layer stores."""
 
 
-SECRETS = ("github_tokens", "llm_key")
+SECRETS = ("github_tokens", "llm_key", "upstream_key")
 """Settings without an option, since other users of a machine can read its command lines."""
 
 OFF = "off"
@@ -127,6 +127,18 @@ class Settings(BaseSettings):
     """Price of a million cached prompt tokens. Default: the price of prompt tokens."""
     llm_price_completion: float = Field(default=0.0, ge=0)
     """Price of a million completion tokens."""
+    upstream: str | None = None
+    """URL of the model server for agents (such as `http://localhost:8000/v1`)."""
+    upstream_dialect: Literal["openai", "anthropic"] = "openai"
+    """API of the model server for agents: chat completions as of OpenAI, or Anthropic's Messages."""
+    upstream_key: SecretStr | None = None
+    """Key for the API of --upstream."""
+    upstream_concurrency: int = Field(default=64, ge=1)
+    """Requests to --upstream at once; further ones wait."""
+    request_timeout: float = Field(default=600, gt=0)
+    """Seconds without a byte of an answer after which a request to --upstream is sent again."""
+    token_ids: Literal["off", "vllm"] = "off"  # noqa: S105 - tokens of a language
+    """Record the token ids and log-probs that --upstream gives, requested as vLLM takes it."""
     judge_models: Annotated[tuple[str, ...], NoDecode] = ()
     """Models at --llm that judge problem statements, comma-separated. Default: --model."""
     judge_samples: int = Field(default=3, ge=1, le=20)
@@ -224,6 +236,11 @@ class Settings(BaseSettings):
     @classmethod
     def _check_github_api(cls, value: str) -> str:
         return _check_url(value, "tokens belong in GITHUB_TOKEN")
+
+    @field_validator("upstream")
+    @classmethod
+    def _check_upstream(cls, value: str | None) -> str | None:
+        return None if value is None else _check_url(value, "keys belong in MERGEMILL_UPSTREAM_KEY")
 
     @field_validator("llm")
     @classmethod

@@ -26,6 +26,7 @@ PIPELINE = "Pipeline"
 SOURCES = "Sources"
 QUERIES = "Queries"
 TASKS = "Tasks"
+AGENTS = "Agents"
 MACHINE = "Machine"
 
 COMMANDS: Mapping[str, CommandEntry] = {
@@ -48,6 +49,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "sample": CommandEntry("sample", "Run agents on tasks and store each rollout with its reward.", AGENTS),
     "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
     "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
+    "gateway": CommandEntry("gateway", "Record the requests of agents to a model, in front of its server.", AGENTS),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
     "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),

@@ -60,6 +60,17 @@ CERTIFY_SETTINGS = (*GRADING_SETTINGS, "certify_runs", "certify_exploits")
 """Settings of a command that certifies the tasks of bundles."""
 GITHUB_SETTINGS = ("github_api", "github_app_id", "github_app_key", "github_app_installation")
 """Settings of a command that connects to GitHub."""
+UPSTREAM_SETTINGS = (
+    "upstream",
+    "upstream_dialect",
+    "upstream_concurrency",
+    "request_timeout",
+    "token_ids",
+    "llm_price_prompt",
+    "llm_price_cached",
+    "llm_price_completion",
+)
+"""Settings of a command that puts a gateway in front of the agents' model server."""
 MODEL_SETTINGS = ("llm", "model")
 """Settings of a command that connects to a model's endpoint."""
 
@@ -118,7 +129,15 @@ PANELS: Mapping[str, Sequence[str]] = {
     ),
 }
 """Heading in the help of a command -> its settings, both in the order of the help; the rest: `PREFIX_PANELS`."""
-PREFIX_PANELS = {"github": "GitHub", "llm": "Model", "judge": "Model", "budget": "Model"}
+PREFIX_PANELS = {
+    "github": "GitHub",
+    "llm": "Model",
+    "judge": "Model",
+    "budget": "Model",
+    "upstream": "Agents",
+    "request": "Agents",
+    "token": "Agents",
+}
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 
 METAVARS: Mapping[type, str] = {int: "N", float: "N", Path: "PATH", date: "DATE", str: "TEXT", ByteSize: "SIZE"}
@@ -138,6 +157,7 @@ SETTING_METAVARS = {
     "github_app_id": "ID",
     "github_app_key": "FILE",
     "github_app_installation": "ID",
+    "upstream": "URL",
 }
 """Metavars that are more specific than the type of the setting."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import Field
 
 from backends.llm.meter import TokenPrices
+from core.config import Settings
+from core.errors import UsageError
 from taskdb.base import Part
 
 
@@ -29,6 +31,25 @@ class Upstream(Part):
     """Attempts for one answer."""
     first_pause: float = Field(default=1.0, ge=0)
     """Seconds before the second attempt; later pauses are longer."""
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> Self:
+        """Return the upstream of the settings.
+
+        Raises:
+            UsageError: they name none.
+        """
+        if settings.upstream is None:
+            raise UsageError("there is no model server", advice="name it with --upstream URL")
+        return cls(
+            url=settings.upstream,
+            dialect=settings.upstream_dialect,
+            key=settings.upstream_key.get_secret_value() if settings.upstream_key else "",
+            request_timeout=settings.request_timeout,
+            concurrency=settings.upstream_concurrency,
+            prices=TokenPrices.from_settings(settings),
+            token_ids=settings.token_ids,
+        )
 
     @property
     def gives_token_ids(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from core.errors import InputError
 from samplers.gateway.access import GatewayUsage, RolloutAccess
@@ -33,13 +33,22 @@ class ModelGateway:
     Args:
         upstream: client of the model server.
         folder: of the logs.
-        is_open: whether a secret that is not registered begins a rollout of its own.
+        open_access: access of a secret that is not registered, which begins a rollout of its own; None for none.
+        on_full_disk: called when an exchange cannot be recorded.
     """
 
-    def __init__(self, upstream: UpstreamClient, folder: LogFolder, *, is_open: bool = False) -> None:
+    def __init__(
+        self,
+        upstream: UpstreamClient,
+        folder: LogFolder,
+        *,
+        open_access: RolloutAccess | None = None,
+        on_full_disk: Callable[[], None] | None = None,
+    ) -> None:
         self.upstream = upstream
         self._folder = folder
-        self._is_open = is_open
+        self._open_access = open_access
+        self._on_full_disk = on_full_disk
         self._is_closing = False
         self._rollouts: dict[str, RolloutState] = {}
         self._secrets: dict[str, RolloutState] = {}
@@ -57,7 +66,7 @@ class ModelGateway:
             raise InputError("the secret is that of another rollout")
         if name in self._rollouts:
             await self.close_rollout(name)
-        state = RolloutState(name, access, ExchangeLog(path))
+        state = RolloutState(name, access, ExchangeLog(path), self._on_full_disk)
         self._rollouts[name] = self._secrets[access.secret] = state
 
     async def close_rollout(self, name: str) -> GatewayUsage:
@@ -96,9 +105,9 @@ class ModelGateway:
             GatewayFailure: there is none, or no more requests are taken.
         """
         state = self._secrets.get(secret)
-        if state is None and self._is_open and secret:
+        if state is None and self._open_access and secret:
             digest = hashlib.sha256(secret.encode()).hexdigest()[:HASH_CHARACTERS]
-            await self.open_rollout(f"secret-{digest}", RolloutAccess(secret=secret))
+            await self.open_rollout(f"secret-{digest}", self._open_access.model_copy(update={"secret": secret}))
             state = self._secrets[secret]
         if state is None:
             detail = "the secret is not that of an open rollout" if secret else "there is no secret"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,15 +49,19 @@ class RolloutState:
         name: of the rollout.
         access: of its agent.
         log: its log, which is closed with it.
+        on_full_disk: called when a line of the log cannot be written.
     """
 
-    def __init__(self, name: str, access: RolloutAccess, log: ExchangeLog) -> None:
+    def __init__(
+        self, name: str, access: RolloutAccess, log: ExchangeLog, on_full_disk: Callable[[], None] | None = None
+    ) -> None:
         self.name = name
         self.access = access
         self.flights: dict[str, Flight] = {}
         self.tasks: set[asyncio.Task[None]] = set()
         self.is_closing = False
         self._log = log
+        self._on_full_disk = on_full_disk
         self._unsent: dict[str, deque[RecordedAnswer]] = {}
         self._replayable: dict[str, deque[RecordedAnswer]] = {}
         self._doubtful: dict[str, ExchangeStart] = {}
@@ -103,6 +107,8 @@ class RolloutState:
         except GatewayFailure as failure:
             self._counts["stopped_by"] = str(failure.kind)
             self.note_failure(failure)
+            if self._on_full_disk:
+                self._on_full_disk()
             raise
 
     def note_failure(self, failure: GatewayFailure) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 import uvicorn
+import uvloop
 
 from core.errors import InputError, MachineError, Transient, UsageError, make_write_error
 from samplers.gateway.access import GatewayUsage, RolloutAccess, Upstream
@@ -44,8 +45,10 @@ class GatewayConfig(Part):
     """Seconds to wait for an earlier gateway of the same folder, which finishes its calls."""
     rollouts: Mapping[str, RolloutAccess] = {}
     """Rollouts open from the start."""
-    is_open: bool = False
-    """Whether a secret that is not registered begins a rollout of its own."""
+    open_access: RolloutAccess | None = None
+    """Access of a secret that is not registered, which begins a rollout of its own; None for none."""
+    stops_at_full_disk: bool = False
+    """Whether the gateway ends when it cannot record; else the rollout's usage shows it."""
 
 
 class QuietServer(uvicorn.Server):
@@ -77,7 +80,13 @@ async def serve_gateway(
         Transient: the disk is full.
     """
     folder = await _lock_folder(config)
-    gateway = ModelGateway(UpstreamClient(config.upstream), folder, is_open=config.is_open)
+    stop = asyncio.Event()
+    gateway = ModelGateway(
+        UpstreamClient(config.upstream),
+        folder,
+        open_access=config.open_access,
+        on_full_disk=stop.set if config.stops_at_full_disk else None,
+    )
     sockets, port = bind_agent_sockets(config)
     servers = [(make_server(AgentApplication(gateway)), sockets)]
     if config.control_socket:
@@ -86,7 +95,7 @@ async def serve_gateway(
         )
     for name, access in config.rollouts.items():
         await gateway.open_rollout(name, access)
-    stop = _watch_for_end(parent)
+    _watch_for_end(stop, parent)
     running = [asyncio.create_task(server.serve(sockets=bound)) for server, bound in servers]
     while not all(server.started for server, _ in servers):
         await asyncio.sleep(0.005)
@@ -196,9 +205,8 @@ def bind_unix_socket(path: Path, mode: int) -> socket.socket:
     return listener
 
 
-def _watch_for_end(parent: IO[bytes] | None) -> asyncio.Event:
-    """Return the event that a signal or the end of the parent sets."""
-    stop = asyncio.Event()
+def _watch_for_end(stop: asyncio.Event, parent: IO[bytes] | None) -> None:
+    """Set an event at a signal or the end of the parent."""
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
@@ -211,7 +219,11 @@ def _watch_for_end(parent: IO[bytes] | None) -> asyncio.Event:
                 stop.set()
 
         loop.add_reader(pipe, read_parent)
-    return stop
+
+
+def run_gateway(config: GatewayConfig, on_ready: Callable[[int | None], None]) -> Mapping[str, GatewayUsage]:
+    """Serve agents alone, without a control API, until a signal or a full disk; see `serve_gateway`."""
+    return uvloop.run(serve_gateway(config, "", on_ready))
 
 
 def check_disk(usage: Mapping[str, GatewayUsage]) -> None:
