@@ -137,6 +137,7 @@ PREFIX_PANELS = {
     "upstream": "Agents",
     "request": "Agents",
     "token": "Agents",
+    "rollout": "Agents",
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 

@@ -14,6 +14,7 @@ from core.config import Settings
 from core.errors import UsageError
 from mergemill.cli.options import (
     GRADING_SETTINGS,
+    UPSTREAM_SETTINGS,
     JsonOption,
     resolve_filters,
     select_certified,
@@ -25,19 +26,14 @@ from taskdb.selection import TaskFilters
 
 SAMPLE_SETTINGS = (
     *GRADING_SETTINGS,
+    *UPSTREAM_SETTINGS,
     "workers",
-    "upstream",
-    "upstream_dialect",
-    "request_timeout",
     "rollout_seconds",
     "rollout_turns",
     "rollout_requests",
     "rollout_tokens",
     "rollout_cost",
     "rollout_retries",
-    "llm_price_prompt",
-    "llm_price_cached",
-    "llm_price_completion",
 )
 
 app = typer.Typer(add_completion=False)
@@ -78,12 +74,13 @@ def sample(
 
     Example: mergemill sample --scaffold react --model M --upstream http://localhost:8000/v1 --attempts 4
     """
-    from mergemill.sampling import SampleRequest, run_sampling  # noqa: PLC0415 - a wrong option needs no samplers
-    from mergemill.sampling_progress import (  # noqa: PLC0415
+    from mergemill.sampling.progress import (  # noqa: PLC0415 - a wrong option needs no samplers
         JsonSamplingProgress,
         LiveSamplingProgress,
         SamplingProgress,
     )
+    from mergemill.sampling.request import SampleRequest  # noqa: PLC0415
+    from mergemill.sampling.run import run_sampling  # noqa: PLC0415
     from samplers.scaffolds.registry import load_scaffold  # noqa: PLC0415
 
     scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(",".join(scaffold))))
@@ -111,7 +108,7 @@ def sample(
 def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
     """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused."""
     if only is not None:
-        return resolve_filters(replace(filters, named=split_words(only)), settings)
+        return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
     return resolve_filters(filters, settings) if uncertified else select_certified(filters, settings)
 
 

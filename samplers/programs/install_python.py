@@ -37,7 +37,9 @@ EXCLUDED = (
 
 def copy_python(root: pathlib.Path) -> None:
     """Copy interpreter, standard library and shared libraries to a folder."""
-    executable = pathlib.Path(sys._base_executable).resolve()  # the interpreter itself, not that of an environment
+    executable = pathlib.Path(
+        getattr(sys, "_base_executable", sys.executable)
+    ).resolve()  # the interpreter itself, not that of an environment
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     (root / "bin").mkdir(parents=True)
     (root / "lib" / version / "site-packages").mkdir(parents=True)

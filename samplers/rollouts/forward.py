@@ -15,7 +15,7 @@ PAUSE = 0.2
 CHUNK = 1 << 16
 
 
-async def open_socket(path: str):
+async def open_socket(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect to the gateway, which may be missing for a while."""
     deadline = asyncio.get_running_loop().time() + PATIENCE
     while True:
@@ -27,7 +27,7 @@ async def open_socket(path: str):
             await asyncio.sleep(PAUSE)
 
 
-async def copy(reader, writer) -> None:
+async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Copy one direction until its end."""
     try:
         while data := await reader.read(CHUNK):
@@ -39,7 +39,7 @@ async def copy(reader, writer) -> None:
         pass
 
 
-async def forward(path: str, reader, writer) -> None:
+async def forward(path: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Forward one connection."""
     try:
         up_reader, up_writer = await open_socket(path)

@@ -1,4 +1,4 @@
-"""What an agent is told to do, for every kind of task, and where its submission is read from."""
+"""Instructions of agents for every kind of task, and where the submission is read from."""
 
 from __future__ import annotations
 

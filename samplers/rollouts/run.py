@@ -29,7 +29,7 @@ MAX_DETAIL = 500
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskGrader:
+class TaskOracle:
     """Oracle of a task, handed in by the application: samplers know no verifiers."""
 
     submission: str
@@ -64,12 +64,12 @@ class RolloutRun:
     plan: RolloutPlan
     task: Task
     scaffold: Scaffold
-    grader: TaskGrader
+    oracle: TaskOracle
     shared: RolloutServices
     retry: int
 
     def __post_init__(self) -> None:
-        self.instruction = make_instruction(self.task, self.shared.services, self.grader.submission)
+        self.instruction = make_instruction(self.task, self.shared.services, self.oracle.submission)
         self.end = AgentEnd()
         self.submission: bytes | None = None
         self.score: Score | None = None
@@ -163,7 +163,7 @@ class RolloutRun:
             model=self.plan.model,
             sampling=self.plan.sampling,
             limits=self.shared.limits,
-            make_gold=self.grader.make_gold,
+            make_gold=self.oracle.make_gold,
             collect_submission=container.collect_submission,
             note_step=observer.observe,
         )
@@ -172,7 +172,7 @@ class RolloutRun:
         """Grade the submission, an empty one where none was collected; return why it could not be graded."""
         began = time.perf_counter()
         try:
-            self.score = self.scaffold.calculate_reward(self.task, self.submission or b"", self.grader.grade)
+            self.score = self.scaffold.calculate_reward(self.task, self.submission or b"", self.oracle.grade)
         except (Transient, InputError) as error:
             return "not-graded", error.format_line()
         finally:
@@ -218,16 +218,14 @@ class RolloutRun:
             latencies=tuple(round(exchange.seconds, 3) for exchange in traffic.exchanges),
             log=put(self.end.output.encode()) if self.end.output else None,
             at=at,
-            **{
-                field_name: round(self.seconds.get(key, 0.0), 3)
-                for key, field_name in (
-                    ("start", "start_seconds"),
-                    ("agent", "agent_seconds"),
-                    ("grade", "grade_seconds"),
-                    ("all", "seconds"),
-                )
-            },
+            start_seconds=self._read_clock("start"),
+            agent_seconds=self._read_clock("agent"),
+            grade_seconds=self._read_clock("grade"),
+            seconds=self._read_clock("all"),
         )
+
+    def _read_clock(self, part: str) -> float:
+        return round(self.seconds.get(part, 0.0), 3)
 
     def _name_end(self) -> str | None:
         """Return why the agent did not end by itself; a budget that is used up is the reason of what follows."""

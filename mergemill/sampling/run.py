@@ -1,0 +1,165 @@
+"""Run the pending rollouts of a request on worker threads; one writer stores the results as they come.
+
+Rollouts that a killed driver left behind begin again; what their models had answered is read from the gateway's log
+instead of being paid again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import replace
+from functools import partial
+
+import verifiers
+from backends.services import Services
+from core.config import Settings
+from core.errors import CancelledRunError, MergemillError
+from mergemill.images.fetch import enable_fetching
+from mergemill.sampling.programs import make_program_store
+from mergemill.sampling.progress import SamplingProgress
+from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, plan_rollouts, select_tasks
+from mergemill.sampling.upstream import open_gateway
+from mergemill.services import make_services
+from samplers.gateway.process import Budget
+from samplers.rollouts.run import RolloutRun, RolloutServices, TaskOracle, get_log_path
+from samplers.scaffolds.base import AgentLimits
+from taskdb.artifacts import require_writable_folder
+from taskdb.records import Task
+from taskdb.rollouts import Rollout, RolloutStatus
+from taskdb.store import Store
+
+log = logging.getLogger(__name__)
+
+WAIT_SECONDS = 1.0
+"""Longest wait for a result before Ctrl-C is noticed."""
+
+
+def run_sampling(request: SampleRequest, settings: Settings, progress: SamplingProgress) -> int:
+    """Sample with the progress shown; arguments, result and errors as of `sample`."""
+    with progress:
+        return sample(request, settings, progress)
+
+
+def sample(request: SampleRequest, settings: Settings, progress: SamplingProgress) -> int:
+    """Run the pending rollouts of a request and store them; return the exit code.
+
+    Raises:
+        InputError: there is no database or no such task, or a task is not certified.
+        MachineError: no engine answers, or a program cannot be installed.
+        Transient: the model cannot be reached, or database or disk fail.
+        UsageError: a scaffold needs a model and none is given.
+    """
+    require_writable_folder(settings.store_dir)
+    with Store.open(settings.db, create=False, writes=True) as store:
+        tasks = select_tasks(store, request)
+        pending = list_pending(store, plan_rollouts(tasks, request))
+        services = enable_fetching(make_services(settings, engine=True), store)
+        progress.begin(n_planned=len(tasks) * len(request.scaffolds) * request.attempts, n_pending=len(pending))
+        if not pending:
+            return progress.end()
+        with services.images.hold(), _open_shared(request, settings, services, progress) as shared:
+            for scaffold in request.scaffolds:
+                shared.programs.ensure(scaffold.program)
+            _run_all(pending, store, shared, settings, progress)
+        return progress.end()
+
+
+def make_oracle(task: Task, services: Services) -> TaskOracle:
+    """Return the oracle of a task for samplers."""
+    reward = verifiers.select_reward(task)
+    return TaskOracle(
+        submission=reward.submission,
+        grade=lambda submission: verifiers.grade(task, services, submission),
+        make_gold=lambda: reward.make_gold(task, services),
+    )
+
+
+@contextlib.contextmanager
+def _open_shared(
+    request: SampleRequest, settings: Settings, services: Services, progress: SamplingProgress
+) -> Iterator[RolloutServices]:
+    """Open what all rollouts share; a gateway where a scaffold needs one."""
+    make = partial(
+        RolloutServices,
+        services=services,
+        programs=make_program_store(services),
+        limits=AgentLimits(seconds=settings.rollout_seconds, turns=settings.rollout_turns),
+        budget=Budget(requests=settings.rollout_requests, tokens=settings.rollout_tokens, cost=settings.rollout_cost),
+    )
+    if not any(scaffold.uses_model for scaffold in request.scaffolds):
+        yield make(gateway=None, agent_socket=None)
+        return
+    with open_gateway(settings, progress) as (gateway, agent_socket):
+        yield make(gateway=gateway, agent_socket=agent_socket)
+
+
+def _run_all(
+    pending: Sequence[PendingRollout],
+    store: Store,
+    shared: RolloutServices,
+    settings: Settings,
+    progress: SamplingProgress,
+) -> None:
+    """Run rollouts on worker threads; results are stored here, by one writer, as they come."""
+    waiting = iter(pending)
+    again: list[PendingRollout] = []
+    running: dict[Future[Rollout], PendingRollout] = {}
+    budget = Counter({one.plan.key: settings.rollout_retries for one in pending})
+    with ThreadPoolExecutor(settings.workers, thread_name_prefix="mergemill-rollout") as threads:
+        try:
+            while True:
+                while len(running) < settings.workers and (one := _take_next(again, waiting)) is not None:
+                    running[threads.submit(_run_one, one, shared, progress)] = one
+                if not running:
+                    return
+                done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=WAIT_SECONDS)
+                for future in done:
+                    one = running.pop(future)
+                    rollout = _store_result(future, one, store, shared, progress)
+                    is_open = rollout is not None and rollout.status is RolloutStatus.INFRASTRUCTURE
+                    if is_open and budget[one.plan.key] > 0:
+                        budget[one.plan.key] -= 1
+                        again.append(replace(one, retry=one.retry + 1))
+        except BaseException:
+            shared.services.sandbox.stop()
+            raise
+
+
+def _take_next(again: list[PendingRollout], waiting: Iterator[PendingRollout]) -> PendingRollout | None:
+    """Return the next new rollout; failed ones follow when there is no new one."""
+    new = next(waiting, None)
+    return new if new is not None else again.pop(0) if again else None
+
+
+def _run_one(one: PendingRollout, shared: RolloutServices, progress: SamplingProgress) -> Rollout:
+    with progress.track(one.plan):
+        oracle = make_oracle(one.task, shared.services)
+        return RolloutRun(
+            plan=one.plan, task=one.task, scaffold=one.scaffold, oracle=oracle, shared=shared, retry=one.retry
+        ).run()
+
+
+def _store_result(
+    future: Future[Rollout], one: PendingRollout, store: Store, shared: RolloutServices, progress: SamplingProgress
+) -> Rollout | None:
+    """Store a finished rollout with its trajectories, and remove the gateway's log, which the record holds."""
+    try:
+        rollout = future.result()
+    except CancelledRunError:
+        raise
+    except MergemillError as error:
+        progress.report_failure(one.plan, error)
+        return None
+    except Exception as error:
+        log.exception("a rollout of %s failed through a bug", one.plan.name)
+        progress.report_failure(one.plan, error)
+        return None
+    store.add(rollout)
+    if shared.gateway is not None and rollout.status is not RolloutStatus.INFRASTRUCTURE:
+        get_log_path(shared.gateway.log_dir, one.plan).unlink(missing_ok=True)
+    progress.report_result(rollout)
+    return rollout
