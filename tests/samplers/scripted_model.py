@@ -38,6 +38,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -191,6 +192,7 @@ class ScriptedModel:
         self.closing.set()
         self._server.shutdown()
         self._server.server_close()
+        self._server.close_connections()
         self._thread.join()
 
     def admit(self, request: ModelRequest) -> int:
@@ -224,6 +226,24 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 1024
     daemon_threads = True
     block_on_close = False
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._connections: set[socket.socket] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._connections.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def close_connections(self) -> None:
+        """End every connection, as the end of a process does."""
+        for connection in list(self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, *_: object) -> None:
         """A client that went away is no error of the server."""

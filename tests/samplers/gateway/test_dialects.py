@@ -10,8 +10,8 @@ from samplers.gateway.exchanges import read_exchanges
 from samplers.gateway.process import RolloutAccess
 from samplers.gateway.translation import to_chat_answer
 from tests.samplers.gateway.clients import iterate_events, make_url, post, read_reply
-from tests.samplers.gateway.conftest import StartGateway
-from tests.samplers.scripted_model import Call, ScriptedModel, Turn
+from tests.samplers.gateway.conftest import ServeModel, StartGateway
+from tests.samplers.scripted_model import Call, Turn
 
 ANSWER = Turn(
     text="Here is what I do.",
@@ -26,9 +26,9 @@ ACCESS = RolloutAccess(secret="s3cret", model="trained")
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("upstream", ["openai", "anthropic"])
 def test_a_client_of_each_dialect_gets_text_reasoning_and_parallel_calls(
-    start_gateway: StartGateway, upstream: str, streamed: bool
+    start_gateway: StartGateway, serve_model: ServeModel, upstream: str, streamed: bool
 ) -> None:
-    with ScriptedModel([ANSWER]) as model:
+    with serve_model([ANSWER]) as model:
         gateway = start_gateway(model, upstream)
         gateway.open_rollout("r", ACCESS)
         for dialect in ("chat", "messages", "responses"):
@@ -50,8 +50,8 @@ def test_a_client_of_each_dialect_gets_text_reasoning_and_parallel_calls(
             assert (message["content"], message["reasoning_content"]) == (ANSWER.text, ANSWER.reasoning)
 
 
-def test_the_openai_sdk_reads_every_stream(start_gateway: StartGateway) -> None:
-    with ScriptedModel([ANSWER]) as model:
+def test_the_openai_sdk_reads_every_stream(start_gateway: StartGateway, serve_model: ServeModel) -> None:
+    with serve_model([ANSWER]) as model:
         for upstream in ("openai", "anthropic"):
             gateway = start_gateway(model, upstream)
             gateway.open_rollout("r", ACCESS)
@@ -70,12 +70,11 @@ def test_the_openai_sdk_reads_every_stream(start_gateway: StartGateway) -> None:
                     completion = chunks.get_final_completion()
                 assert completion.choices[0].message.content == ANSWER.text
                 assert client.models.list().data[0].id == "trained"
-            gateway.stop()
 
 
-def test_an_unchanged_request_is_sent_on_byte_for_byte(start_gateway: StartGateway) -> None:
+def test_an_unchanged_request_is_sent_on_byte_for_byte(start_gateway: StartGateway, serve_model: ServeModel) -> None:
     body = b'{ "messages": [{"role": "user",   "content": "h\\u00e9"}], "model": "m", "max_tokens": 7 }'
-    with ScriptedModel([Turn(text="hello")]) as model:
+    with serve_model([Turn(text="hello")]) as model:
         gateway = start_gateway(model)
         gateway.open_rollout("r", RolloutAccess(secret="s"))
         httpx.post(make_url(gateway, "s", "chat"), content=body)
@@ -87,9 +86,11 @@ def test_an_unchanged_request_is_sent_on_byte_for_byte(start_gateway: StartGatew
 
 @pytest.mark.parametrize("upstream", ["openai", "anthropic"])
 @pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
-def test_the_first_token_goes_out_when_it_comes_in(start_gateway: StartGateway, upstream: str, dialect: str) -> None:
+def test_the_first_token_goes_out_when_it_comes_in(
+    start_gateway: StartGateway, serve_model: ServeModel, upstream: str, dialect: str
+) -> None:
     """The model waits after the first piece until the client has it."""
-    with ScriptedModel([Turn(text="one two three four five six", delay=0.15)]) as model:
+    with serve_model([Turn(text="one two three four five six", delay=0.05)]) as model:
         gateway = start_gateway(model, upstream)
         gateway.open_rollout("r", ACCESS)
         body = {"chat": {"messages": [{"role": "user", "content": "x"}]}, "responses": {"input": "x"}}
