@@ -77,7 +77,7 @@ class Settings(BaseSettings):
     llm: Literal["off"] | str = OFF
     """URL of the OpenAI-compatible API to query (such as `http://localhost:8000/v1`), or `off`."""
     model: str | None = Field(default=None, validate_default=True)
-    """Name of the model at --llm."""
+    """Name of the model at --llm; for agents, of that at --upstream."""
     language: str | None = None
     """Process only candidates in this language."""
     clones: Path | None = None

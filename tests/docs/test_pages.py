@@ -32,6 +32,7 @@ PACKAGES = (
     "languages",
     "mergemill",
     "miner",
+    "samplers",
     "scripts",
     "taskdb",
     "tests",
