@@ -219,6 +219,32 @@ class Settings(BaseSettings):
     """Cost limit of one rollout, at the given prices."""
     rollout_retries: int = Field(default=2, ge=0, le=20)
     """Further tries of a rollout that an infrastructure failure ended, in one run of the command."""
+    select_min_value: float = Field(default=1.0, ge=0, le=1)
+    """Refuse trajectories with a lower reward."""
+    select_leaks: int = Field(default=0, ge=0)
+    """Refuse trajectories with more attempts to get at what the task hides."""
+    select_truncated: int = Field(default=0, ge=0)
+    """Refuse trajectories with more answers cut at the token limit; a rollout that a limit ended counts as one."""
+    select_empty_patch: float = Field(default=0, ge=0)
+    """Refuse empty submissions; 1 permits them."""
+    select_test_only_patch: float = Field(default=0, ge=0)
+    """Refuse patches that change test files alone; 1 permits them."""
+    select_format_errors: int = Field(default=2, ge=0)
+    """Refuse trajectories with more calls that have no tool, no valid arguments or no action in them."""
+    select_tool_errors: float = Field(default=0.3, ge=0, le=1)
+    """Refuse trajectories with a larger share of failed calls."""
+    select_tool_error_run: int = Field(default=3, ge=0)
+    """Refuse trajectories with more failed calls in a row."""
+    select_repeats: float = Field(default=0.2, ge=0, le=1)
+    """Refuse trajectories with a larger share of calls that were made before with the same result."""
+    select_repeat_run: int = Field(default=3, ge=1)
+    """Refuse trajectories in which the same call with the same result was made more often in a row."""
+    select_loops: int = Field(default=2, ge=1)
+    """Refuse trajectories in which a cycle of two to four calls was made more often in a row."""
+    select_repetition: float = Field(default=0.3, ge=0, le=1)
+    """Refuse trajectories with an answer of which a larger share of grams of 20 words is repeated."""
+    select_rubric: float = Field(default=0.0, ge=0, le=1)
+    """Refuse trajectories of which the model at --llm finds a larger share of a rubric's items not met."""
 
     @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", mode="before")
     @classmethod

@@ -50,6 +50,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
     "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
     "gateway": CommandEntry("gateway", "Record the requests of agents to a model, in front of its server.", AGENTS),
+    "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did on tasks.", AGENTS),
+    "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
     "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),

@@ -75,6 +75,8 @@ MODEL_SETTINGS = ("llm", "model")
 """Settings of a command that connects to a model's endpoint."""
 
 COMMON = "Settings"
+AGENTS = "Agents"
+SELECTION = "Rejection sampling"
 PANELS: Mapping[str, Sequence[str]] = {
     COMMON: (
         "db",
@@ -134,10 +136,11 @@ PREFIX_PANELS = {
     "llm": "Model",
     "judge": "Model",
     "budget": "Model",
-    "upstream": "Agents",
-    "request": "Agents",
-    "token": "Agents",
-    "rollout": "Agents",
+    "upstream": AGENTS,
+    "request": AGENTS,
+    "token": AGENTS,
+    "rollout": AGENTS,
+    "select": SELECTION,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 
@@ -168,10 +171,16 @@ FILTER_WORDS: Mapping[str, Iterable[str]] = {"kind": Kind, "status": TaskStatus,
 
 
 def with_settings(*names: str) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command an option for each of the settings (all, when none is named) in place of `settings`."""
-    chosen = sorted(names or [name for name in Settings.model_fields if name not in SECRETS], key=_place_option)
+    """Give a command an option for each setting (without names: of the pipeline) in place of `settings`."""
+    chosen = sorted(names or list_pipeline_settings(), key=_place_option)
     options = {name: _build_option(name, Settings.model_fields[name]) for name in chosen}
     return functools.partial(_replace_parameter, "settings", options, build_settings)
+
+
+def list_pipeline_settings() -> list[str]:
+    """Return the settings of the stages: all but secrets and those of agents and their trajectories."""
+    names = [name for name in Settings.model_fields if name not in SECRETS]
+    return [name for name in names if _find_panel(name) not in (AGENTS, SELECTION)]
 
 
 def with_filters(command: CommandFunction) -> CommandFunction:

@@ -1,0 +1,242 @@
+"""`mergemill trajectories`: what agents did, rejection sampling, and training data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from core.config import Settings
+from core.errors import InputError, UsageError
+from core.files import read_input
+from core.text import format_count
+from mergemill.cli import output
+from mergemill.cli.commands import COMMANDS
+from mergemill.cli.options import (
+    READ_SETTINGS,
+    IdArgument,
+    JsonOption,
+    complete_words,
+    resolve_filters,
+    split_words,
+    with_filters,
+    with_settings,
+)
+from taskdb import queries
+from taskdb.artifacts import Artifacts
+from taskdb.rollouts import Rollout, TrajectoryRole
+from taskdb.selection import TaskFilters
+from taskdb.store import Store
+from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories, resolve_trajectory
+
+if TYPE_CHECKING:
+    from samplers.selection.rubric import RubricJudge
+
+TABLE_COLUMNS = ("id", "name", "scaffold", "model", "attempt", "role", "value", "n_requests", "selected", "refused_by")
+SHOWN_DIGITS = 12
+NO_TRAJECTORIES = "no trajectory matches; `mergemill sample` makes rollouts"
+SELECT_SETTINGS = tuple(name for name in Settings.model_fields if name.startswith("select_"))
+
+app = typer.Typer(help=COMMANDS["trajectories"].summary, add_completion=False)
+
+ScaffoldOption = Annotated[
+    list[str] | None,
+    typer.Option("--scaffold", metavar="NAME[,NAME]", show_default=False, help="Select by scaffold."),
+]
+ModelOption = Annotated[str | None, typer.Option("--model", metavar="NAME", help="Select by model.")]
+MinValueOption = Annotated[
+    float | None, typer.Option("--min-value", metavar="VALUE", help="Select by the smallest reward.")
+]
+RoleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--role",
+        metavar="|".join(TrajectoryRole),
+        autocompletion=complete_words(TrajectoryRole),
+        help="Select main conversations, those of sub-agents, or calls beside the work.",
+    ),
+]
+
+
+def make_trajectory_filters(
+    settings: Settings,
+    filters: TaskFilters,
+    *,
+    scaffold: list[str] | None = None,
+    model: str | None = None,
+    min_value: float | None = None,
+    role: str | None = None,
+    selected: bool | None = None,
+) -> TrajectoryFilters:
+    """Return the filters of a command's options.
+
+    Raises:
+        UsageError: there is no such role.
+    """
+    if role is not None and role not in tuple(TrajectoryRole):
+        raise UsageError(f"--role: {role} is unknown", advice=f"one of {', '.join(TrajectoryRole)}")
+    return TrajectoryFilters(
+        scaffold=tuple(name for word in scaffold or () for name in split_words(word)),
+        model=model,
+        min_value=min_value,
+        role=None if role is None else TrajectoryRole(role),
+        selected=selected,
+        tasks=find_task_ids(settings, filters),
+    )
+
+
+def find_task_ids(settings: Settings, filters: TaskFilters) -> frozenset[str] | None:
+    """Return the ids of the tasks that filters select; None where they select all."""
+    if filters == TaskFilters():
+        return None
+    with Store.open(settings.db, create=False) as store:
+        found = queries.list_tasks(store, resolve_filters(filters, settings), columns=("id",))
+    return frozenset(row["id"] for row in found)
+
+
+@app.command("list")
+@with_settings(*READ_SETTINGS)
+@with_filters
+def list_all(
+    *,
+    scaffold: ScaffoldOption = None,
+    model: ModelOption = None,
+    min_value: MinValueOption = None,
+    role: RoleOption = None,
+    selected: Annotated[
+        bool | None,
+        typer.Option("--selected/--not-selected", show_default=False, help="Select by the newest selection."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N.")] = None,
+    as_json: JsonOption = False,
+    settings: Settings,
+    filters: TaskFilters,
+) -> None:
+    """List trajectories by task, scaffold, model and attempt.
+
+    Example: mergemill trajectories list --scaffold react --min-value 1 --selected
+    """
+    wanted = make_trajectory_filters(
+        settings, filters, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
+    )
+    with Store.open(settings.db, create=False) as store:
+        rows = list_trajectories(store, wanted, limit)
+    if not as_json:
+        rows = [row | {"id": row["id"][:SHOWN_DIGITS]} for row in rows]
+    output.print_rows(rows, TABLE_COLUMNS, as_lines=as_json, nothing=NO_TRAJECTORIES)
+
+
+@app.command("show")
+@with_settings(*READ_SETTINGS)
+def show(
+    trajectory: IdArgument,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Show one trajectory: its facts, and the conversation; of a rollout's id, its main trajectory.
+
+    Example: mergemill trajectories show 4f0c2b
+    """
+    from samplers.trajectories.showing import describe_trajectory, render_conversation  # noqa: PLC0415 - as below
+
+    artifacts = Artifacts(settings.artifact_dir)
+    with Store.open(settings.db, create=False) as store:
+        record = resolve_trajectory(store, trajectory)
+        rollout = store.get(Rollout, record.parent)
+    details = describe_trajectory(record, rollout, artifacts)
+    if as_json:
+        output.print_json(details)
+        return
+    output.print_fields((name, value) for name, value in details.items() if name not in ("conversations", "tools"))
+    for conversation in details["conversations"]:
+        output.print_text(render_conversation(conversation))
+
+
+@app.command("select")
+@with_settings(*READ_SETTINGS, *SELECT_SETTINGS)
+@with_filters
+def select(
+    *,
+    scaffold: ScaffoldOption = None,
+    model: ModelOption = None,
+    per_task: Annotated[
+        int | None, typer.Option("--per-task", min=1, metavar="N", help="Keep at most N rollouts of a task.")
+    ] = None,
+    mix: Annotated[
+        str | None,
+        typer.Option("--mix", metavar="SCAFFOLD=SHARE[,...]", help="Keep the scaffolds in these shares."),
+    ] = None,
+    rubric: Annotated[
+        Path | None,
+        typer.Option(
+            "--rubric",
+            metavar="FILE",
+            help="Let the model of MERGEMILL_LLM and MERGEMILL_MODEL check these items, one a line.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    settings: Settings,
+    filters: TaskFilters,
+) -> None:
+    """Select trajectories by rejection sampling, and print the effect of each rule.
+
+    Example: mergemill trajectories select --select-tool-errors 0.2 --per-task 4 --mix react=0.5,codex=0.5
+    """
+    from mergemill.trajectory_selection import run_selection  # noqa: PLC0415 - only this command selects
+    from samplers.selection.selecting import SelectionLimits  # noqa: PLC0415 - as above
+
+    items, check_rubric = _open_rubric(rubric, settings) if rubric else ("", None)
+    limits = SelectionLimits(per_task=per_task, mix=parse_mix(mix), rubric=items)
+    wanted = make_trajectory_filters(settings, filters, scaffold=scaffold, model=model)
+    with Store.open(settings.db, create=False, writes=True) as store:
+        summary = run_selection(store, settings, wanted, limits, check_rubric=check_rubric)
+    if as_json:
+        for count in summary.counts:
+            output.print_json({"event": "rule", **asdict(count)})
+        output.print_json({"event": "summary", "trajectories": summary.trajectories, "selected": summary.selected})
+        return
+    rows = [asdict(count) for count in summary.counts]
+    output.print_rows(rows, ("rule", "before", "after", "alone"), as_lines=False, nothing="")
+    output.print_text(f"{summary.selected} of {format_count(summary.trajectories, 'main trajectory')} selected")
+
+
+def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:
+    """Return the text of a rubric, and the judge with it.
+
+    Raises:
+        InputError: the file cannot be read or holds no item.
+        UsageError: no model is set.
+    """
+    from mergemill.services import make_model  # noqa: PLC0415 - only a rubric needs a model
+    from samplers.selection.rubric import RubricJudge, read_rubric  # noqa: PLC0415 - as above
+
+    try:
+        text = read_input(path).decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the rubric {path}: {getattr(error, 'strerror', 'it is no text')}") from error
+    items = read_rubric(text)
+    model = make_model(settings)
+    if model is None:
+        raise UsageError("--rubric needs a model", advice="set MERGEMILL_LLM and MERGEMILL_MODEL")
+    return text, RubricJudge(items=items, model=model, settings=settings, artifacts=Artifacts(settings.artifact_dir))
+
+
+def parse_mix(text: str | None) -> dict[str, float]:
+    """Return scaffold -> share of a mix.
+
+    Raises:
+        UsageError: it is no mix.
+    """
+    mix: dict[str, float] = {}
+    for word in split_words(text):
+        name, _, share = word.partition("=")
+        try:
+            mix[name.strip()] = float(share)
+        except ValueError:
+            mix[name.strip()] = 0.0
+        if not mix[name.strip()] > 0:
+            raise UsageError(f"--mix: {word!r} is no share", advice="such as react=0.5,codex=0.5")
+    return mix

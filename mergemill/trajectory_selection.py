@@ -1,0 +1,92 @@
+"""Rejection sampling of the trajectories of a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samplers.selection.selecting import (
+    RuleCount,
+    SelectionCandidate,
+    SelectionLimits,
+    hash_rules,
+    select_trajectories,
+)
+from taskdb.artifacts import Artifacts
+from taskdb.records import Task
+from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
+from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
+
+if TYPE_CHECKING:
+    from core.config import Settings
+    from samplers.selection.selecting import RubricCheck
+    from taskdb.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionSummary:
+    """Result of one selection."""
+
+    trajectories: int
+    """Main trajectories that were looked at."""
+    selected: int
+    counts: Sequence[RuleCount]
+
+
+def run_selection(
+    store: Store,
+    settings: Settings,
+    filters: TrajectoryFilters,
+    limits: SelectionLimits,
+    *,
+    check_rubric: RubricCheck | None = None,
+) -> SelectionSummary:
+    """Select among the trajectories of some filters, and store the result for each.
+
+    Raises:
+        InputError: an artifact is missing, or the database is read-only.
+    """
+    candidates = load_candidates(store, Artifacts(settings.artifact_dir), filters)
+    outcome = select_trajectories(candidates, settings, limits, check_rubric)
+    at, rules = store.clock(), hash_rules(settings, limits)
+    records = []
+    for candidate in candidates:
+        trajectory = candidate.trajectory
+        refusal = outcome.refusals[trajectory.id]
+        records.append(
+            TrajectorySelection(
+                parent=trajectory.id,
+                name=trajectory.name,
+                selected=refusal is None,
+                reason=refusal.rule if refusal else None,
+                value=refusal.value if refusal else None,
+                rules=rules,
+                at=at,
+            )
+        )
+    store.add(*records)
+    return SelectionSummary(
+        trajectories=outcome.counts[0].before, selected=outcome.counts[-1].after, counts=outcome.counts
+    )
+
+
+def load_candidates(store: Store, artifacts: Artifacts, filters: TrajectoryFilters) -> list[SelectionCandidate]:
+    """Return the trajectories of some filters with their submissions and the kinds of their tasks."""
+    rows = list_trajectories(store, filters)
+    trajectories = store.get_many(Trajectory, [row["id"] for row in rows])
+    rollouts = store.get_many(Rollout, list({row["rollout"] for row in rows}))
+    kinds = {key: task.kind for key, task in store.get_many(Task, list({row["task"] for row in rows})).items()}
+    submissions = {
+        key: b"" if rollout.submission is None else artifacts.get(rollout.submission)
+        for key, rollout in rollouts.items()
+    }
+    return [
+        SelectionCandidate(
+            trajectory=trajectories[row["id"]],
+            task=row["task"],
+            kind=kinds[row["task"]],
+            submission=submissions[row["rollout"]],
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Pass rates: their summary, staged sampling, and how much data is enough."""

@@ -1,0 +1,61 @@
+"""Pass rates of a model and scaffold over tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from taskdb.difficulty import Difficulty, DifficultyBand, compute_difficulty
+from taskdb.trajectory_queries import TaskPassRate
+
+KS = (1, 2, 4, 8, 16)
+"""Numbers of attempts for which pass@k and pass^k are given, as far as there are that many."""
+
+
+def describe_rate(rate: TaskPassRate) -> dict[str, Any]:
+    """Return the row of one task."""
+    found = rate.difficulty
+    return {
+        **{name: getattr(rate, name) for name in ("task", "name", "model", "checkpoint", "scaffold")},
+        **{name: getattr(found, name) for name in ("n", "c", "low", "high")},
+        "band": found.band.value,
+        "pass_at": {str(k): value for k in KS if (value := found.estimate_pass_at(k)) is not None},
+        "pass_all": {str(k): value for k in KS if (value := found.estimate_pass_all(k)) is not None},
+    }
+
+
+def summarise_rates(rates: Iterable[TaskPassRate]) -> list[dict[str, Any]]:
+    """Return a row for each model, checkpoint and scaffold, with the averages over tasks of pass@k and pass^k.
+
+    Only tasks with at least k attempts count; `tasks_at` is their number. The interval is that of all attempts
+    together, as if they were independent.
+    """
+    groups: dict[tuple[str, str, str], list[Difficulty]] = {}
+    for rate in rates:
+        groups.setdefault((rate.model, rate.checkpoint, rate.scaffold), []).append(rate.difficulty)
+    return [_summarise(*key, found) for key, found in sorted(groups.items())]
+
+
+def _summarise(model: str, checkpoint: str, scaffold: str, found: Sequence[Difficulty]) -> dict[str, Any]:
+    whole = compute_difficulty(sum(one.n for one in found), sum(one.c for one in found))
+    bands = Counter(one.band for one in found)
+    enough = {k: [one for one in found if one.n >= k] for k in KS}
+    return {
+        "model": model,
+        "checkpoint": checkpoint,
+        "scaffold": scaffold,
+        "tasks": len(found),
+        **{name: getattr(whole, name) for name in ("n", "c", "low", "high")},
+        "bands": {band.value: bands[band] for band in DifficultyBand},
+        "pass_at": {str(k): _average([one.estimate_pass_at(k) for one in some]) for k, some in enough.items() if some},
+        "pass_all": {
+            str(k): _average([one.estimate_pass_all(k) for one in some]) for k, some in enough.items() if some
+        },
+        "tasks_at": {str(k): len(some) for k, some in enough.items() if some},
+    }
+
+
+def _average(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known)

@@ -1,0 +1,1 @@
+"""Training data of trajectories, in the formats of trainers."""

@@ -1,0 +1,202 @@
+"""Rejection sampling of a set of trajectories: reward, rules, then duplicates, caps and the mix of scaffolds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from core.config import Settings
+from samplers.selection.normalisation import hash_submission
+from samplers.selection.rules import RULES, list_broken_rules
+from taskdb.records import Kind
+from taskdb.rollouts import Trajectory, TrajectoryRole
+
+UNSCORED = "unscored"
+REWARD = "reward"
+RUBRIC = "rubric"
+DUPLICATE = "duplicate"
+PER_TASK = "per_task"
+MIX = "mix"
+ROLLOUT = "rollout"
+"""Reason of a sub-agent's or side trajectory whose rollout has no selected main one."""
+RULE_NAMES = (UNSCORED, REWARD, *dict.fromkeys(rule.name for rule in RULES), RUBRIC, DUPLICATE, PER_TASK, MIX)
+"""Reasons in the order in which they refuse."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionCandidate:
+    """A trajectory with what the rules need of its rollout and task."""
+
+    trajectory: Trajectory
+    task: str
+    """Id of the task."""
+    kind: Kind
+    submission: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionLimits:
+    """Limits of a set, and what is a rule only where it is given."""
+
+    per_task: int | None = None
+    mix: Mapping[str, float] = field(default_factory=dict)
+    """Scaffold -> share, more than 0; empty for any mix."""
+    rubric: str = ""
+    """Text of the rubric; part of what identifies a selection."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """Rule that refused a trajectory, with its value where it has one."""
+
+    rule: str
+    value: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleCount:
+    """Effect of a rule on the main trajectories."""
+
+    rule: str
+    before: int
+    after: int
+    alone: int
+    """Those that no other rule refuses."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SelectionOutcome:
+    """Refusal of each trajectory (id), None where it is selected; and the effect of each rule in order."""
+
+    refusals: Mapping[str, Refusal | None]
+    counts: Sequence[RuleCount]
+
+
+RubricCheck = Callable[[SelectionCandidate], float]
+"""Returns the share of a rubric's items that a trajectory does not meet."""
+
+
+def select_trajectories(
+    candidates: Sequence[SelectionCandidate],
+    settings: Settings,
+    limits: SelectionLimits,
+    check_rubric: RubricCheck | None = None,
+) -> SelectionOutcome:
+    """Return which trajectories are selected.
+
+    Main trajectories pass all rules. The others pass the rules that look at what they did, and are refused with their
+    rollout.
+    """
+    main = [one for one in candidates if one.trajectory.role is TrajectoryRole.MAIN]
+    broken = {one.trajectory.id: _list_refusals(one, settings) for one in main}
+    kept = [one for one in main if not broken[one.trajectory.id]]
+    if check_rubric is not None:
+        for one in kept:
+            if (share := check_rubric(one)) > settings.select_rubric:
+                broken[one.trajectory.id].append(Refusal(rule=RUBRIC, value=share))
+        kept = [one for one in kept if not broken[one.trajectory.id]]
+    for name, keep in _list_set_rules(limits):
+        passed = {one.trajectory.parent for one in keep(kept)}
+        for one in kept:
+            if one.trajectory.parent not in passed:
+                broken[one.trajectory.id].append(Refusal(rule=name))
+        kept = [one for one in kept if one.trajectory.parent in passed]
+    refusals: dict[str, Refusal | None] = {key: found[0] if found else None for key, found in broken.items()}
+    selected = {one.trajectory.parent for one in kept}
+    for one in candidates:
+        if one.trajectory.role is not TrajectoryRole.MAIN:
+            refusals[one.trajectory.id] = _refuse_other(one, settings, selected)
+    return SelectionOutcome(refusals=refusals, counts=_count_effects(list(broken.values())))
+
+
+def hash_rules(settings: Settings, limits: SelectionLimits) -> str:
+    """Return the sha256 (hex) of all limits."""
+    names = [name for name in type(settings).model_fields if name.startswith("select_")]
+    values = {name: getattr(settings, name) for name in names}
+    values |= {"per_task": limits.per_task, "mix": dict(limits.mix), "rubric": limits.rubric}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _list_refusals(one: SelectionCandidate, settings: Settings) -> list[Refusal]:
+    value = one.trajectory.value
+    found = [Refusal(rule=UNSCORED)] if value is None else []
+    if value is not None and value < settings.select_min_value:
+        found.append(Refusal(rule=REWARD, value=value))
+    metrics = one.trajectory.metrics
+    rules = list_broken_rules(metrics, one.kind, settings)
+    return found + [Refusal(rule=rule.name, value=metrics[rule.metric]) for rule in rules]
+
+
+def _refuse_other(one: SelectionCandidate, settings: Settings, selected: set[str]) -> Refusal | None:
+    if one.trajectory.parent not in selected:
+        return Refusal(rule=ROLLOUT)
+    return next(iter(_list_refusals(one, settings)), None)
+
+
+def _list_set_rules(
+    limits: SelectionLimits,
+) -> list[tuple[str, Callable[[Sequence[SelectionCandidate]], Iterable[SelectionCandidate]]]]:
+    rules: list[tuple[str, Callable[[Sequence[SelectionCandidate]], Iterable[SelectionCandidate]]]] = [
+        (DUPLICATE, keep_distinct)
+    ]
+    if limits.per_task is not None:
+        most = limits.per_task
+        rules.append((PER_TASK, lambda kept: cap_per_task(kept, most)))
+    if limits.mix:
+        rules.append((MIX, lambda kept: keep_mix(kept, limits.mix)))
+    return rules
+
+
+def keep_distinct(candidates: Sequence[SelectionCandidate]) -> list[SelectionCandidate]:
+    """Return the first rollout of each task and normalised submission, by attempt, with its main trajectories."""
+    first: dict[tuple[str, str], str] = {}
+    for one in sorted(candidates, key=_order_by_attempt):
+        first.setdefault((one.task, hash_submission(one.submission)), one.trajectory.parent)
+    kept = set(first.values())
+    return [one for one in candidates if one.trajectory.parent in kept]
+
+
+def cap_per_task(candidates: Sequence[SelectionCandidate], most: int) -> list[SelectionCandidate]:
+    """Return the trajectories of at most `most` rollouts of each task, the scaffolds in turn, then by attempt."""
+    by_task: dict[str, dict[str, dict[str, None]]] = {}
+    for one in sorted(candidates, key=_order_by_attempt):
+        by_scaffold = by_task.setdefault(one.task, {})
+        by_scaffold.setdefault(one.trajectory.scaffold, {})[one.trajectory.parent] = None
+    kept: set[str] = set()
+    for scaffolds in by_task.values():
+        turns = [key for turn in zip_longest(*scaffolds.values()) for key in turn if key is not None]
+        kept.update(turns[:most])
+    return [one for one in candidates if one.trajectory.parent in kept]
+
+
+def keep_mix(candidates: Sequence[SelectionCandidate], mix: Mapping[str, float]) -> list[SelectionCandidate]:
+    """Return the largest set of rollouts with these shares of scaffolds; a hash of their ids decides which."""
+    rollouts: dict[str, dict[str, None]] = {scaffold: {} for scaffold in mix}
+    for one in sorted(candidates, key=lambda one: hashlib.sha256(one.trajectory.parent.encode()).digest()):
+        if one.trajectory.scaffold in rollouts:
+            rollouts[one.trajectory.scaffold][one.trajectory.parent] = None
+    whole = sum(mix.values())
+    total = min(len(rollouts[scaffold]) * whole / share for scaffold, share in mix.items())
+    kept = {
+        key for scaffold, share in mix.items() for key in list(rollouts[scaffold])[: int(total * share / whole + 1e-9)]
+    }
+    return [one for one in candidates if one.trajectory.parent in kept]
+
+
+def _order_by_attempt(one: SelectionCandidate) -> tuple[int, str, str]:
+    return one.trajectory.attempt, one.trajectory.scaffold, one.trajectory.parent
+
+
+def _count_effects(broken: Sequence[Sequence[Refusal]]) -> list[RuleCount]:
+    """Return the effect of each rule; `broken`: what refuses each main trajectory, in order."""
+    first = Counter(found[0].rule for found in broken if found)
+    alone = Counter(found[0].rule for found in broken if len({one.rule for one in found}) == 1)
+    counts, left = [], len(broken)
+    for name in RULE_NAMES:
+        counts.append(RuleCount(rule=name, before=left, after=left - first[name], alone=alone[name]))
+        left -= first[name]
+    return counts
