@@ -105,15 +105,16 @@ class RolloutState:
         try:
             self._log.append(event)
         except GatewayFailure as failure:
-            self._counts["stopped_by"] = str(failure.kind)
             self.note_failure(failure)
+            self._counts["stopped_by"] = str(ExchangeFailure.DISK)
             if self._on_full_disk:
                 self._on_full_disk()
             raise
 
     def note_failure(self, failure: GatewayFailure) -> None:
-        """Keep a failure for the driver."""
-        self._counts["last_error"] = {"kind": str(failure.kind), "detail": failure.detail}
+        """Keep a failure for the driver; that of a full disk stays, with the reason of the system."""
+        if self._counts["stopped_by"] != ExchangeFailure.DISK:
+            self._counts["last_error"] = {"kind": str(failure.kind), "detail": failure.detail}
 
     def find_recorded(self, fingerprint: str) -> RecordedAnswer | None:
         """Return the answer of the log to a request, and note that it is used; None where the upstream has to answer.
@@ -218,6 +219,8 @@ class RolloutState:
 
     def _check_budget(self) -> None:
         counts, budget = self._counts, self.access.budget
+        if counts["stopped_by"] == ExchangeFailure.DISK:  # a short line may fit where an answer does not
+            raise GatewayFailure(ExchangeFailure.DISK, "the disk was full: no more answers are recorded", 507)
         tokens = counts["prompt_tokens"] + counts["completion_tokens"]
         limits: Iterable[tuple[str, Any, Any]] = (
             ("requests", counts["requests"], budget.requests),

@@ -26,6 +26,7 @@ from taskdb.base import Part
 
 BACKLOG = 2048
 LOCK_POLL_SECONDS = 0.05
+START_POLL_SECONDS = 0.005
 MAX_SOCKET_PATH = 107
 """Bytes of a Unix socket's path."""
 
@@ -79,14 +80,38 @@ async def serve_gateway(
         InputError, UsageError: a folder, socket or address cannot be used.
         Transient: the disk is full.
     """
-    folder = await _lock_folder(config)
     stop = asyncio.Event()
+    folder = await _lock_folder(config)
     gateway = ModelGateway(
         UpstreamClient(config.upstream),
         folder,
         open_access=config.open_access,
         on_full_disk=stop.set if config.stops_at_full_disk else None,
     )
+    try:
+        servers, port = await _open_listeners(config, gateway, token)
+        _watch_for_end(stop, parent)
+        running = [asyncio.create_task(server.serve(sockets=bound)) for server, bound in servers]
+        while not all(server.started for server, _ in servers):
+            await asyncio.sleep(START_POLL_SECONDS)
+        on_ready(port)
+        await stop.wait()
+        usage = gateway.collect_usage()
+    finally:
+        await gateway.close()
+    for server, _ in servers:
+        server.should_exit = True
+    await asyncio.gather(*running)
+    for path in (config.agent_socket, config.control_socket):
+        if path:
+            path.unlink(missing_ok=True)
+    return usage
+
+
+async def _open_listeners(
+    config: GatewayConfig, gateway: ModelGateway, token: str
+) -> tuple[list[tuple[QuietServer, list[socket.socket]]], int | None]:
+    """Return servers with their listeners, and the agents' port, after the first rollouts were opened."""
     sockets, port = bind_agent_sockets(config)
     servers = [(make_server(AgentApplication(gateway)), sockets)]
     if config.control_socket:
@@ -95,21 +120,7 @@ async def serve_gateway(
         )
     for name, access in config.rollouts.items():
         await gateway.open_rollout(name, access)
-    _watch_for_end(stop, parent)
-    running = [asyncio.create_task(server.serve(sockets=bound)) for server, bound in servers]
-    while not all(server.started for server, _ in servers):
-        await asyncio.sleep(0.005)
-    on_ready(port)
-    await stop.wait()
-    usage = gateway.collect_usage()
-    await gateway.close()
-    for server, _ in servers:
-        server.should_exit = True
-    await asyncio.gather(*running)
-    for path in (config.agent_socket, config.control_socket):
-        if path:
-            path.unlink(missing_ok=True)
-    return usage
+    return servers, port
 
 
 async def _lock_folder(config: GatewayConfig) -> LogFolder:
