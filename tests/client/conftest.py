@@ -1,4 +1,4 @@
-"""The databases of tests/taskdb; and the tests that need torch are left to test_training.py."""
+"""The databases of tests/taskdb. Tests with torch or a trainer are run by test_training.py and test_trainers.py."""
 
 from importlib.util import find_spec
 
@@ -6,4 +6,4 @@ from tests.taskdb.conftest import postgresql, server
 
 __all__ = ["postgresql", "server"]
 
-collect_ignore = [] if find_spec("torch") else ["training"]
+collect_ignore = ["trainers", *([] if find_spec("torch") else ["training"])]
