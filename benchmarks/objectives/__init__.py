@@ -1,0 +1,1 @@
+"""Benchmark of training objectives on a toy task."""

@@ -1,0 +1,30 @@
+"""The table of the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median_high
+
+from benchmarks.objectives.toy import OBJECTIVES, ToyResult, ToyTask
+
+
+def render_table(task: ToyTask, results: Sequence[ToyResult]) -> str:
+    """Return a Markdown table: a row for each learning rate, a column for each objective, batches to the goal."""
+    found = {(one.learning_rate, one.objective): one for one in results}
+    lines = [f"| learning rate | {' | '.join(OBJECTIVES)} |", "|---" * (1 + len(OBJECTIVES)) + "|"]
+    for rate in dict.fromkeys(one.learning_rate for one in results):
+        cells = [_format_result(task, found[rate, objective]) for objective in OBJECTIVES]
+        lines.append(f"| {rate:g} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _format_result(task: ToyTask, result: ToyResult) -> str:
+    """Return median and range of the batches, runs that did not reach the goal counted as longer than all others."""
+    batches = [task.most_batches + 1 if one is None else one for one in result.batches]
+    shown = [_format_batches(task, one) for one in (median_high(batches), min(batches), max(batches))]
+    failed = result.batches.count(None)
+    return f"{shown[0]} ({shown[1]}-{shown[2]})" + (f", {failed} of {len(batches)} not" if failed else "")
+
+
+def _format_batches(task: ToyTask, number: float) -> str:
+    return f">{task.most_batches}" if number > task.most_batches else f"{number:g}"
