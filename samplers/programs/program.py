@@ -46,11 +46,14 @@ class Program:
         return INSTALL_STEPS[self.kind]
 
 
-TOOLBOX_STEPS = f'"$PYTHON" "$INSTALL_PYTHON" {TOOLBOX}'
+TOOLBOX_STEPS = f'''
+"$PYTHON" "$INSTALL_PYTHON" {TOOLBOX}
+"$PYTHON" -m compileall -q {TOOLBOX}/lib
+'''
 """Bash that makes the portable Python."""
 INSTALL_STEPS: Mapping[PackageKind, str] = {
     PackageKind.PYTHON: f"""
-uv pip install -q --no-cache --python "$PYTHON" --target {PROGRAM}/site -- "${{packages[@]}}"
+uv pip install -q --no-cache --compile-bytecode --python "$PYTHON" --target {PROGRAM}/site -- "${{packages[@]}}"
 """,
     PackageKind.NPM: f"""
 uv pip install -q --no-cache --python "$PYTHON" --target /tmp/node -- '{NODE_PACKAGE}'

@@ -22,6 +22,8 @@ from taskdb.records import Score, Task
 
 PROMPT_FILE = "/run/mergemill/prompt.md"
 """File with the instruction, in the container."""
+AGENT_FOLDER = "/opt/mergemill/agent"
+"""Folder of configuration and state of an agent's program, in the container."""
 MISSING_COMMAND = 127
 """Exit code of a shell for a command that does not exist."""
 

@@ -1,0 +1,77 @@
+"""mini-SWE-agent: a loop with one tool, `bash`, each command in a shell of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from backends.sandbox.execution import ExecResult
+from samplers.programs.program import PYTHON, PackageKind, Program
+from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.events import make_failure, read_events
+
+VERSION = "2.4.6"
+CONFIG_FILE = f"{AGENT_FOLDER}/config.yaml"
+TRAJECTORY_FILE = f"{AGENT_FOLDER}/last.traj.json"
+AGENT_CLASS = "minisweagent.agents.default.DefaultAgent"
+"""The loop without a person: the program's own choice asks for new limits at a terminal."""
+PRINT_END = f'import json; print(json.dumps({{"exit_status": json.load(open("{TRAJECTORY_FILE}"))["info"]["exit_status"]}}))'
+ENDS: Mapping[str, str] = {"LimitsExceeded": "turn-limit", "RepeatedFormatError": "no-action"}
+
+
+class MiniSweAgentScaffold(CommandScaffold):
+    """Runs the package's command with its tool-calling configuration, `mini.yaml`."""
+
+    name = "mini-swe-agent"
+    version = VERSION
+    program = Program(
+        name="mini-swe-agent",
+        kind=PackageKind.PYTHON,
+        packages=(f"mini-swe-agent=={VERSION}", "mcp", "orjson", "fastapi"),  # litellm imports the last three
+        command=f"{PYTHON} -m minisweagent.run.mini",
+        check="--help",
+    )
+
+    def build_env(self, session: AgentSession) -> Mapping[str, str]:
+        """Return where the model is; nothing is fetched and no person is asked for a configuration."""
+        return {
+            **super().build_env(session),
+            "MSWEA_GLOBAL_CONFIG_DIR": AGENT_FOLDER,
+            "MSWEA_CONFIGURED": "true",
+            "MSWEA_SILENT_STARTUP": "1",
+            "MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "3",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        }
+
+    def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
+        """Return the configuration, which is merged over `mini.yaml`. JSON is YAML."""
+        config = {
+            "agent": {"step_limit": session.limits.turns, "cost_limit": 0},
+            "model": {
+                "model_name": f"openai/{session.model}",
+                "cost_tracking": "ignore_errors",
+                "model_kwargs": {"drop_params": True, **session.sampling},
+            },
+        }
+        return {CONFIG_FILE: json.dumps(config).encode()}
+
+    def build_command(self, session: AgentSession) -> str:
+        """Return the command; its last line of output is the end that its trajectory names."""
+        del session
+        return (
+            f'{self.program.command} -y -t "$(cat {PROMPT_FILE})" -c mini.yaml -c {CONFIG_FILE} -o {TRAJECTORY_FILE} '
+            f"--agent-class {AGENT_CLASS} </dev/null && {PYTHON} -c '{PRINT_END}'"
+        )
+
+    def describe_end(self, result: ExecResult) -> AgentEnd:
+        """Return how it ended: by itself where its trajectory is `Submitted`."""
+        end = super().describe_end(result)
+        if end.reason is not None:
+            is_model = "litellm.exceptions" in result.output or "openai." in result.output
+            return replace(end, reason="model-failed") if end.reason == "agent-failed" and is_model else end
+        events = read_events(result.output)
+        status = str(events[-1].get("exit_status", "")) if events else ""
+        if status == "Submitted":
+            return end
+        return make_failure(ENDS.get(status, "agent-failed"), f"exit status {status}", result.output)
