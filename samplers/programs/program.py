@@ -46,10 +46,10 @@ class Program:
         return INSTALL_STEPS[self.kind]
 
 
-TOOLBOX_STEPS = f'''
+TOOLBOX_STEPS = f"""
 "$PYTHON" "$INSTALL_PYTHON" {TOOLBOX}
 "$PYTHON" -m compileall -q {TOOLBOX}/lib
-'''
+"""
 """Bash that makes the portable Python."""
 INSTALL_STEPS: Mapping[PackageKind, str] = {
     PackageKind.PYTHON: f"""

@@ -31,5 +31,5 @@ def find_last_event(output: str, *kinds: str) -> dict[str, Any]:
 
 
 def make_failure(reason: str, detail: object, output: str) -> AgentEnd:
-    """Return the end of an agent that says why it fails; its words are cut to one line."""
+    """Return the end of an agent that fails, with its detail in one line."""
     return AgentEnd(reason=reason, detail=" ".join(str(detail).split())[:MAX_DETAIL], output=output)

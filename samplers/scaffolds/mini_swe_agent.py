@@ -15,8 +15,11 @@ VERSION = "2.4.6"
 CONFIG_FILE = f"{AGENT_FOLDER}/config.yaml"
 TRAJECTORY_FILE = f"{AGENT_FOLDER}/last.traj.json"
 AGENT_CLASS = "minisweagent.agents.default.DefaultAgent"
-"""The loop without a person: the program's own choice asks for new limits at a terminal."""
-PRINT_END = f'import json; print(json.dumps({{"exit_status": json.load(open("{TRAJECTORY_FILE}"))["info"]["exit_status"]}}))'
+"""The loop without a person: the default one reads new limits from a terminal."""
+PRINT_END = (
+    f'import json; info = json.load(open("{TRAJECTORY_FILE}"))["info"]; '
+    'print(json.dumps({"exit_status": info["exit_status"]}))'
+)
 ENDS: Mapping[str, str] = {"LimitsExceeded": "turn-limit", "RepeatedFormatError": "no-action"}
 
 
@@ -34,7 +37,7 @@ class MiniSweAgentScaffold(CommandScaffold):
     )
 
     def build_env(self, session: AgentSession) -> Mapping[str, str]:
-        """Return where the model is; nothing is fetched and no person is asked for a configuration."""
+        """Return where the model is; nothing is fetched or read from a terminal."""
         return {
             **super().build_env(session),
             "MSWEA_GLOBAL_CONFIG_DIR": AGENT_FOLDER,

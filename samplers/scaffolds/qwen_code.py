@@ -40,7 +40,9 @@ class QwenCodeScaffold(CommandScaffold):
 
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
         """Return the settings."""
-        settings = SETTINGS | {"model": {"name": session.model, "generationConfig": {"samplingParams": dict(session.sampling)}}}
+        settings = SETTINGS | {
+            "model": {"name": session.model, "generationConfig": {"samplingParams": dict(session.sampling)}}
+        }
         return {f"{AGENT_FOLDER}/settings.json": json.dumps(settings).encode()}
 
     def build_command(self, session: AgentSession) -> str:

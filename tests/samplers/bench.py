@@ -1,0 +1,124 @@
+"""One small task in real containers, with a gateway in front of a scripted model, for tests of scaffolds."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from backends.services import Services
+from mergemill.kinds import derive
+from mergemill.sampling.programs import make_program_store
+from mergemill.sampling.run import make_oracle
+from samplers.gateway.exchanges import Exchange
+from samplers.gateway.process import Budget, GatewayProcess, Upstream
+from samplers.programs.store import ProgramStore
+from samplers.rollouts.recorded import read_traffic
+from samplers.rollouts.run import RolloutRun, RolloutServices, get_log_path
+from samplers.scaffolds.base import AgentLimits, Scaffold
+from taskdb.records import Rejection, Task, Verification
+from taskdb.rollouts import Rollout, RolloutPlan
+from tests.containers import make_lineage, make_services
+from tests.helpers import TinyRepo
+from tests.samplers.scripted_model import Answer, ModelRequest, ScriptedModel
+from tests.verifiers.shop import make_shop
+from verifiers.verify import verify
+
+PATCH_FILE = "/tmp/change.patch"
+LIMITS = AgentLimits(seconds=120.0, turns=30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchResult:
+    """What a rollout leaves: its record, what was recorded, and what the model was sent."""
+
+    rollout: Rollout
+    exchanges: Sequence[Exchange]
+    requests: Sequence[ModelRequest]
+    patch: bytes
+    log: str
+    """Output of the agent's program."""
+
+    def read_sent_text(self) -> str:
+        """Return all that the model was sent."""
+        return "\n".join(request.raw.decode() for request in self.requests)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentBench:
+    """The task, and what its rollouts share."""
+
+    services: Services
+    task: Task
+    programs: ProgramStore
+    gold: bytes
+
+    def script_gold(self) -> list[str]:
+        """Return the commands that solve the task."""
+        write = f"cat > {PATCH_FILE} <<'END_OF_PATCH'\n{self.gold.decode()}END_OF_PATCH"
+        return [write, f"git apply {PATCH_FILE} && rm {PATCH_FILE} && git status --short"]
+
+    def run(
+        self,
+        scaffold: Scaffold,
+        answer: Answer,
+        *,
+        limits: AgentLimits = LIMITS,
+        sampling: Mapping[str, Any] | None = None,
+    ) -> BenchResult:
+        """Run one rollout."""
+        plan = RolloutPlan(
+            task=self.task.id,
+            name=self.task.name,
+            scaffold=scaffold.name,
+            scaffold_version=scaffold.version,
+            model="scripted",
+            checkpoint=uuid.uuid4().hex,
+            sampling=dict(sampling or {}),
+            attempt=1,
+        )
+        with TemporaryDirectory(prefix="mergemill-agents-") as name, ScriptedModel(answer) as model:
+            folder = Path(name)
+            (socket := folder / "agents" / "gateway.sock").parent.mkdir()
+            upstream = Upstream(url=model.url, dialect="openai", key="")
+            with GatewayProcess(upstream, folder / "logs", agent_socket=socket, port=0) as gateway:
+                shared = RolloutServices(
+                    services=self.services,
+                    programs=self.programs,
+                    gateway=gateway,
+                    agent_socket=socket,
+                    limits=limits,
+                    budget=Budget(requests=100),
+                )
+                oracle = make_oracle(self.task, self.services)
+                rollout = RolloutRun(
+                    plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0
+                ).run()
+                exchanges = read_traffic(get_log_path(gateway.log_dir, plan)).exchanges
+            return BenchResult(
+                rollout=rollout,
+                exchanges=exchanges,
+                requests=tuple(model.requests),
+                patch=self._read(rollout.submission),
+                log=self._read(rollout.log).decode(errors="replace"),
+            )
+
+    def _read(self, artifact: str | None) -> bytes:
+        return self.services.artifacts.get(artifact) if artifact else b""
+
+
+def make_bench(folder: Path) -> AgentBench:
+    """Make the task in a folder."""
+    services = make_services(folder, repeats=1, test_timeout=60, memory_mb=2048, disk_mb=1024, pids=512)
+    repo = TinyRepo(folder / "repo")
+    lineage = make_lineage(repo, services, *make_shop(repo))
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    made = derive(lineage.with_record(verification), services)
+    assert not isinstance(made, Rejection), made
+    (task,) = made
+    gold = services.artifacts.get(task.gold_patch)
+    return AgentBench(services=services, task=task, programs=make_program_store(services), gold=gold)

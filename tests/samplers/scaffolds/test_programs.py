@@ -1,0 +1,36 @@
+"""The real program of each scaffold, in a task's container, against a scripted model: from a task to a reward."""
+
+from __future__ import annotations
+
+import pytest
+
+from samplers.scaffolds.registry import load_scaffold
+from taskdb.rollouts import RolloutStatus
+from tests.samplers.bench import AgentBench
+from tests.samplers.shell_player import ShellPlayer
+
+pytestmark = pytest.mark.docker
+
+DIALECTS = {
+    "react": "chat",
+    "mini-swe-agent": "chat",
+    "claude-code": "messages",
+    "codex": "responses",
+    "opencode": "chat",
+    "qwen-code": "chat",
+}
+"""Scaffold -> dialect that its program speaks."""
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_program_works_from_a_task_to_its_reward_and_leaves_nothing_else(name: str, bench: AgentBench) -> None:
+    scaffold = load_scaffold(name)
+    player = ShellPlayer({"It is wrong": bench.script_gold()})
+    result = bench.run(scaffold, player)
+    rollout = result.rollout
+    assert (rollout.status, rollout.reason, rollout.value) == (RolloutStatus.DONE, None, 1.0), result.log[-2000:]
+    assert result.patch == bench.gold
+    assert {one.dialect for one in result.exchanges} == {DIALECTS[name]}
+    assert [one.request for one in result.exchanges] == [one.raw.decode() for one in result.requests]
+    assert all(one.error is None for one in result.exchanges)
+    assert rollout.leaks == ()
