@@ -2,8 +2,8 @@
 
     python -m benchmarks.objectives [--seeds 10] [--learning-rates 0.003 0.01 ...] [--page docs/objectives.md]
 
-Each objective runs with each learning rate of Adam, as none is known to be best for all of them. Needs torch (on
-PYTHONPATH: `client`), no GPU; some minutes with the defaults.
+Each objective runs with each learning rate of Adam, as none is known to be best for all of them; and with and without
+rewards by luck. Needs torch (on PYTHONPATH: `client`), no GPU; some minutes with the defaults.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from benchmarks.page_table import write_table
 
+LUCKS = (0.0, 0.1)
 LEARNING_RATES = (0.003, 0.01, 0.03, 0.1, 0.3)
 
 
@@ -29,8 +30,9 @@ def main() -> None:
     from benchmarks.objectives.tables import render_table  # noqa: PLC0415 - after the check
     from benchmarks.objectives.toy import ToyTask, measure  # noqa: PLC0415
 
-    task = ToyTask()
-    table = render_table(task, list(measure(task, arguments.learning_rates, arguments.seeds)))
+    tasks = [ToyTask(luck=luck) for luck in LUCKS]
+    results = [one for task in tasks for one in measure(task, arguments.learning_rates, arguments.seeds)]
+    table = render_table(tasks[0], results)
     print(table)
     if arguments.page:
         write_table(arguments.page, "benchmarks.objectives", table)

@@ -9,12 +9,12 @@ from benchmarks.objectives.toy import OBJECTIVES, ToyResult, ToyTask
 
 
 def render_table(task: ToyTask, results: Sequence[ToyResult]) -> str:
-    """Return a Markdown table: a row for each learning rate, a column for each objective, batches to the goal."""
-    found = {(one.learning_rate, one.objective): one for one in results}
-    lines = [f"| learning rate | {' | '.join(OBJECTIVES)} |", "|---" * (1 + len(OBJECTIVES)) + "|"]
-    for rate in dict.fromkeys(one.learning_rate for one in results):
-        cells = [_format_result(task, found[rate, objective]) for objective in OBJECTIVES]
-        lines.append(f"| {rate:g} | {' | '.join(cells)} |")
+    """Return a Markdown table of batches to the goal: a row for each luck and learning rate, a column an objective."""
+    found = {(one.luck, one.learning_rate, one.objective): one for one in results}
+    lines = [f"| luck | learning rate | {' | '.join(OBJECTIVES)} |", "|---" * (2 + len(OBJECTIVES)) + "|"]
+    for luck, rate in dict.fromkeys((one.luck, one.learning_rate) for one in results):
+        cells = [_format_result(task, found[luck, rate, objective]) for objective in OBJECTIVES]
+        lines.append(f"| {luck:g} | {rate:g} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

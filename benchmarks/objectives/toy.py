@@ -48,6 +48,7 @@ class ToyTask:
 class ToyResult:
     """Runs of an objective with a learning rate, one for each seed."""
 
+    luck: float
     objective: str
     learning_rate: float
     batches: tuple[int | None, ...]
@@ -60,7 +61,7 @@ def measure(task: ToyTask, learning_rates: Sequence[float], seeds: int) -> Itera
     for rate in learning_rates:
         for objective in OBJECTIVES:
             batches = tuple(run_task(task, objective, rate, seed) for seed in range(seeds))
-            yield ToyResult(objective=objective, learning_rate=rate, batches=batches)
+            yield ToyResult(luck=task.luck, objective=objective, learning_rate=rate, batches=batches)
 
 
 def run_task(task: ToyTask, objective: str, learning_rate: float, seed: int) -> int | None:

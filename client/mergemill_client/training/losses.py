@@ -80,7 +80,7 @@ def dapo_loss(
     weights: Tensor | None = None,
     n_tokens: float | None = None,
 ) -> LossAndMetrics:
-    """Return DAPO's loss, which is PPO's with a higher upper bound ("clip-higher"); arguments as of `cispo_loss`."""
+    """Return DAPO's loss, PPO's with a higher upper bound, without its sampling; arguments as of `cispo_loss`."""
     return ppo_loss(logp, logp_old, adv, mask, eps_high, eps_low, weights=weights, n_tokens=n_tokens)
 
 

@@ -39,6 +39,8 @@ def test_the_objectives_are_measured_at_the_same_rates_and_seeds() -> None:
 
 def test_the_table_shows_median_range_and_failures() -> None:
     batches = dict.fromkeys(OBJECTIVES, (2, 9, 4)) | {"CISPO, at most 5": (2, None, 4, None)}
-    results = [ToyResult(objective=name, learning_rate=0.03, batches=found) for name, found in batches.items()]
+    results = [
+        ToyResult(luck=0.1, objective=name, learning_rate=0.03, batches=found) for name, found in batches.items()
+    ]
     row = render_table(ToyTask(), results).splitlines()[2]
-    assert row == "| 0.03 | >300 (2->300), 2 of 4 not | 4 (2-9) | 4 (2-9) |"
+    assert row == "| 0.1 | 0.03 | >300 (2->300), 2 of 4 not | 4 (2-9) | 4 (2-9) |"
