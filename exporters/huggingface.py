@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import yaml
 
+from core import hub
 from exporters import rows, task_files
 from exporters.bundle_writer import write_file
 from exporters.parquet import ParquetShards
@@ -32,36 +33,6 @@ SCHEMA = pa.schema(
         *rows.FACT_TYPES.items(),
     ]
 )
-SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
-"""Upper bound of the number of rows -> the hub's name of the size."""
-HUB_LICENSES = frozenset(
-    (
-        "apache-2.0",
-        "mit",
-        "bsd-2-clause",
-        "bsd-3-clause",
-        "isc",
-        "mpl-2.0",
-        "gpl-2.0",
-        "gpl-3.0",
-        "lgpl-2.1",
-        "lgpl-3.0",
-        "agpl-3.0",
-        "unlicense",
-        "zlib",
-        "wtfpl",
-        "cc0-1.0",
-        "epl-1.0",
-        "epl-2.0",
-        "artistic-2.0",
-        "postgresql",
-        "ncsa",
-        "bsl-1.0",
-        "eupl-1.1",
-        "0bsd",
-    )
-)
-"""Names of licences that the hub knows; they are the SPDX ids in lower case."""
 BOUNDS = ("strength", "control_bound", "flaky_bound", "underspecified", "unfair_tests")
 """Facts whose values the card summarises."""
 MAX_CELL = 100
@@ -208,16 +179,14 @@ def build_huggingface_row(item: ExportItem, services: Services) -> tuple[dict[st
 
 def render_card(figures: CardFigures) -> str:
     """Return the data set's card: front matter for the hub, then the text."""
-    known = {(name or "unknown").lower() for name in figures.licenses}
-    licenses = sorted({name if name in HUB_LICENSES else "other" for name in known})
     splits = [split for split in ("train", "test") if any(s == split for _, s in figures.kinds)]
     front = {
         "pretty_name": "Software-engineering tasks made from merged changes",
-        "license": licenses[0] if len(licenses) == 1 else licenses,
+        "license": hub.name_licenses(list(figures.licenses)),
         "task_categories": ["text-generation"],
         "language": ["en"],
         "tags": ["code", "software-engineering", "reinforcement-learning", "mergemill"],
-        "size_categories": [next((name for bound, name in SIZES if figures.total < bound), "1M<n<10M")],
+        "size_categories": [hub.name_size(figures.total)],
         "configs": [
             {
                 "config_name": "default",

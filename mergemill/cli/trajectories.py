@@ -203,6 +203,88 @@ def select(
     output.print_text(f"{summary.selected} of {format_count(summary.trajectories, 'main trajectory')} selected")
 
 
+@app.command("export")
+@with_settings(*READ_SETTINGS)
+@with_filters
+def export(
+    *,
+    format_name: Annotated[
+        str,
+        typer.Option("--format", metavar="FORMAT", help="messages, sharegpt, parquet (tokens with masks) or atif."),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")],
+    per_request: Annotated[
+        bool,
+        typer.Option(
+            "--per-request/--merged", help="Write a row for each answer; by default for each conversation or tree."
+        ),
+    ] = False,
+    hermes: Annotated[bool, typer.Option("--hermes", help="sharegpt: put calls of tools into the text.")] = False,
+    system: Annotated[
+        str,
+        typer.Option(
+            "--system",
+            metavar="keep|drop|FILE",
+            help="Keep the system's texts of sampling, drop them, or replace them by the text of this file.",
+        ),
+    ] = "keep",
+    scaffold: ScaffoldOption = None,
+    model: ModelOption = None,
+    min_value: MinValueOption = None,
+    role: RoleOption = TrajectoryRole.MAIN.value,
+    unselected: Annotated[
+        bool, typer.Option("--unselected", help="Export trajectories that are not selected, too.")
+    ] = False,
+    as_json: JsonOption = False,
+    settings: Settings,
+    filters: TaskFilters,
+) -> None:
+    """Write trajectories as training data: by default the main ones that are selected and have a value.
+
+    Example: mergemill trajectories export --format sharegpt --out sft --system drop
+    """
+    from mergemill.trajectory_export import export_trajectories, make_options  # noqa: PLC0415 - only this command
+
+    options = make_options(format_name, per_request=per_request, hermes=hermes, system=system)
+    wanted = make_trajectory_filters(
+        settings,
+        filters,
+        scaffold=scaffold,
+        model=model,
+        min_value=min_value,
+        role=role,
+        selected=None if unselected else True,
+    )
+    with Store.open(settings.db, create=False) as store:
+        report = export_trajectories(store, settings, wanted, out, options)
+    for reason, number in report.left_out.items():
+        output.print_message(f"{format_count(number, 'row')} left out: {reason}")
+    lengths = {name: [asdict(one) for one in bins] for name, bins in report.lengths.items()}
+    if as_json:
+        output.print_json(
+            {
+                "format": options.format,
+                "out": str(out),
+                "rows": report.rows,
+                "answers": report.answers,
+                "trajectories": len(report.trajectories),
+                "left_out": dict(report.left_out),
+                "lengths": lengths,
+                "manifest_sha256": report.manifest_sha256,
+            }
+        )
+        return
+    for name, bins in lengths.items():
+        output.print_rows(
+            [{name: f"{one['low']} to {one['high']}", "count": one["count"]} for one in bins],
+            (name, "count"),
+            as_lines=False,
+            nothing="",
+        )
+    rows = f"{format_count(report.rows, 'row')} of {format_count(len(report.trajectories), 'trajectory')}"
+    output.print_text(f"{rows} in {out} ({options.format}, manifest {report.manifest_sha256[:16]})")
+
+
 def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:
     """Return the text of a rubric, and the judge with it.
 

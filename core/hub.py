@@ -1,0 +1,47 @@
+"""Names of the Hugging Face hub for the front matter of a data set's card."""
+
+from __future__ import annotations
+
+SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"))
+"""Upper bound of the number of rows -> the hub's name of the size."""
+LARGEST_SIZE = "1M<n<10M"
+HUB_LICENSES = frozenset(
+    (
+        "apache-2.0",
+        "mit",
+        "bsd-2-clause",
+        "bsd-3-clause",
+        "isc",
+        "mpl-2.0",
+        "gpl-2.0",
+        "gpl-3.0",
+        "lgpl-2.1",
+        "lgpl-3.0",
+        "agpl-3.0",
+        "unlicense",
+        "zlib",
+        "wtfpl",
+        "cc0-1.0",
+        "epl-1.0",
+        "epl-2.0",
+        "artistic-2.0",
+        "postgresql",
+        "ncsa",
+        "bsl-1.0",
+        "eupl-1.1",
+        "0bsd",
+    )
+)
+"""Names of licences that the hub knows; they are the SPDX ids in lower case."""
+
+
+def name_size(rows: int) -> str:
+    """Return the hub's name of the size of a data set."""
+    return next((name for bound, name in SIZES if rows < bound), LARGEST_SIZE)
+
+
+def name_licenses(licenses: list[str]) -> str | list[str]:
+    """Return the hub's names of SPDX ids, sorted, `other` for those it does not know; one alone is no list."""
+    known = {(name or "unknown").lower() for name in licenses}
+    names = sorted({name if name in HUB_LICENSES else "other" for name in known})
+    return names[0] if len(names) == 1 else names

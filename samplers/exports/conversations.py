@@ -1,0 +1,93 @@
+"""Conversations to train on: the rows of a trajectory in terms of messages, each answer trained in exactly one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from samplers.trajectories.content import TrajectoryContent
+from samplers.trajectories.requests import make_key
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainedConversation:
+    """Messages of a request and its answer."""
+
+    messages: Sequence[Message]
+    tools: Sequence[dict[str, Any]]
+    exchanges: Sequence[int | None]
+    """For each message: the exchange whose answer it is and as which it is trained here; None for all others."""
+
+    @property
+    def n_trained(self) -> int:
+        """Number of messages that are trained."""
+        return sum(one is not None for one in self.exchanges)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every message of the assistant is trained, so that a format without masks can hold it."""
+        pairs = zip(self.messages, self.exchanges, strict=True)
+        return all(exchange is not None for message, exchange in pairs if message["role"] == "assistant")
+
+
+def make_conversations(content: TrajectoryContent, *, per_request: bool) -> list[TrainedConversation]:
+    """Return the conversations of a trajectory.
+
+    Per request there is one for each answer. Otherwise there is one for each leaf of the tree, with the answers on its
+    path that no conversation before has; an answer that the messages of no leaf repeat as it was has one of its own.
+    """
+    if per_request:
+        return [_make_conversation(content, place, {place}) for place in content.answered]
+    open_answers = set(content.answered)
+    made = []
+    for place in (*content.leaves, *content.answered):
+        if place not in open_answers:
+            continue
+        conversation = _make_conversation(content, place, open_answers)
+        made.append(conversation)
+        kept = {one for one in conversation.exchanges if one is not None}
+        open_answers -= {one for one in open_answers if content.requests[one].exchange in kept}
+    return made
+
+
+def replace_system(conversation: TrainedConversation, text: str | None) -> TrainedConversation:
+    """Return the conversation without messages of the system, or with `text` as the only one, at the beginning."""
+    pairs = zip(conversation.messages, conversation.exchanges, strict=True)
+    kept = [(message, exchange) for message, exchange in pairs if message["role"] != "system"]
+    if text is not None:
+        kept.insert(0, ({"role": "system", "content": text}, None))
+    return replace(conversation, messages=[one for one, _ in kept], exchanges=[one for _, one in kept])
+
+
+def _make_conversation(content: TrajectoryContent, place: int, trained: set[int]) -> TrainedConversation:
+    prompt = content.requests[place].prompt
+    messages = [*content.get_prompt(place), content.get_answer(place) or {}]
+    exchanges: list[int | None] = [None] * len(messages)
+    exchanges[-1] = content.requests[place].exchange
+    for step in content.trace_path(place)[:-1]:
+        request = content.requests[step]
+        at = len(request.prompt)
+        if (
+            step in trained
+            and _is_same_beginning(content, prompt[:at], request.prompt)
+            and _is_same(content, prompt[at : at + 1], request.answer)
+        ):
+            exchanges[at] = request.exchange
+    return TrainedConversation(messages=messages, tools=content.get_tools(place), exchanges=exchanges)
+
+
+def _is_same_beginning(content: TrajectoryContent, first: Sequence[int], second: Sequence[int]) -> bool:
+    return len(first) == len(second) and all(
+        one == other or make_key(content.messages[one]) == make_key(content.messages[other])
+        for one, other in zip(first, second, strict=True)
+    )
+
+
+def _is_same(content: TrajectoryContent, found: Sequence[int], answer: int | None) -> bool:
+    """Return whether the message at a place is an answer; blanks inside the arguments of calls may differ."""
+    if not found or answer is None:
+        return False
+    return make_key(content.messages[found[0]]) == make_key(content.messages[answer])
