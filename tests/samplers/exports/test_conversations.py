@@ -110,11 +110,10 @@ def test_turns_alternate_although_calls_are_parallel_and_users_interrupt() -> No
 def test_text_and_reasoning_before_a_call_are_kept() -> None:
     spoken = call(0) | {"content": "I look.", "reasoning_content": "Where is it?"}
     structured, hermes = turn([TASK, spoken])[1], turn([TASK, spoken], hermes=True)[1]
-    expected = (
-        '<think>\nWhere is it?\n</think>\n\nI look.{}<tool_call>{}{{"name": "bash", "arguments": {{"command": "ls"}}}}'
-    )
-    assert structured == ("function_call", expected.format("", "") + "</tool_call>")
-    assert hermes == ("gpt", expected.format("\n", "\n") + "\n</tool_call>")
+    thought = "<think>\nWhere is it?\n</think>\n\nI look."
+    found = '{"name": "bash", "arguments": {"command": "ls"}}'
+    assert structured == ("function_call", f"{thought}<tool_call>{found}</tool_call>")
+    assert hermes == ("gpt", f"{thought}\n<tool_call>\n{found}\n</tool_call>")
 
 
 def test_results_are_in_tags_in_hermes_form() -> None:
