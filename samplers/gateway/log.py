@@ -27,6 +27,7 @@ class ExchangeLog:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self.content = self._recover()
+            self._size = os.fstat(self._file).st_size
         except OSError as error:
             raise make_write_error(f"cannot write the log {path}", error) from error
 
@@ -48,15 +49,15 @@ class ExchangeLog:
             GatewayFailure: the disk is full or fails; nothing of the line is kept.
         """
         line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
-        size = os.fstat(self._file).st_size
         try:
             rest = memoryview(line)
             while rest:
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
-            os.ftruncate(self._file, size)
+            os.ftruncate(self._file, self._size)
             detail = f"cannot write the log {self.path}: {error.strerror}"
             raise GatewayFailure(ExchangeFailure.DISK, detail, 507) from error
+        self._size += len(line)
 
     def close(self) -> None:
         """Close the file."""

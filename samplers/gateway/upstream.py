@@ -6,9 +6,11 @@ import asyncio
 import json
 import random
 import re
+import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -47,6 +49,7 @@ class UpstreamClient:
         self.upstream = upstream
         self.dialect = Dialect.MESSAGES if upstream.dialect == "anthropic" else Dialect.CHAT
         self._base = _complete_url(upstream)
+        self._proxy = _find_proxy(self._base)
         self._slots = asyncio.Semaphore(upstream.concurrency)
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=min(CONNECT_TIMEOUT, upstream.request_timeout), sock_read=upstream.request_timeout
@@ -55,7 +58,6 @@ class UpstreamClient:
             connector=aiohttp.TCPConnector(limit=0),
             timeout=timeout,
             headers=_build_headers(upstream),
-            trust_env=True,
             read_bufsize=1 << 18,
         )
 
@@ -115,7 +117,9 @@ class UpstreamClient:
         has_answer = False
         try:
             url = f"{self._base}/{path}"
-            async with self._session.request(method, url, data=body, headers={**headers, **accept}) as response:
+            async with self._session.request(
+                method, url, data=body, headers={**headers, **accept}, proxy=self._proxy
+            ) as response:
                 has_answer = response.status == 200
                 if not has_answer:
                     raise self._read_error(response, await _read_body(response))
@@ -248,6 +252,14 @@ def _complete_url(upstream: Upstream) -> str:
     base = upstream.url.rstrip("/")
     is_anthropic = upstream.dialect == "anthropic"
     return f"{base}/v1" if is_anthropic and not base.endswith("/v1") else base
+
+
+def _find_proxy(url: str) -> str | None:
+    """Return the proxy of the environment for a URL. aiohttp would look for it in a thread, with every request."""
+    parts = urlsplit(url)
+    if not parts.hostname or urllib.request.proxy_bypass(parts.hostname):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
 
 
 def _build_headers(upstream: Upstream) -> dict[str, str]:

@@ -245,3 +245,16 @@ def test_a_gateway_that_is_gone_is_a_transient_error(tmp_path: Path) -> None:
             assert not gateway.is_alive
             with pytest.raises(Transient, match="does not answer"):
                 gateway.open_rollout("r", RolloutAccess(secret="s"))
+
+
+def test_the_upstream_is_reached_through_the_proxy_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ScriptedModel([Turn(text="through the proxy")]) as model:
+        monkeypatch.setenv("http_proxy", model.url.removesuffix("/v1"))
+        upstream = Upstream(url="http://models.invalid/v1")
+        with GatewayProcess(upstream, tmp_path, agent_socket=None, port=0) as gateway:
+            monkeypatch.delenv("http_proxy")
+            gateway.open_rollout("r", RolloutAccess(secret="s"))
+            assert read_reply("chat", post(gateway, "s", "chat")).text == "through the proxy"
+        assert model.requests[0].path == "http://models.invalid/v1/chat/completions"
