@@ -44,10 +44,17 @@ def test_greedy_order_prefers_short_rollouts_without_a_bound() -> None:
     assert greedy.rate > strict.rate
 
 
-def test_rollouts_above_the_limit_are_dropped() -> None:
-    run = simulate(LATENCIES, make_case(30, limit=10))
+def test_rollouts_above_the_limit_are_dropped_and_waited_for_no_longer() -> None:
+    run, patient = simulate(LATENCIES, make_case(30, limit=10)), simulate(LATENCIES, make_case(30))
     assert run.dropped == pytest.approx(sum(one > 10 for one in LATENCIES), abs=5)
-    assert simulate(LATENCIES, make_case(30)).dropped == 0
+    assert patient.dropped == 0
+    assert run.rate > 2 * patient.rate
+
+
+def test_the_first_rollouts_of_strict_order_are_those_that_began_first() -> None:
+    run = simulate(LATENCIES, make_case(1))
+    assert run.early_latency == pytest.approx(sum(LATENCIES[:100]) / 100 / (sum(LATENCIES) / len(LATENCIES)))
+    assert run.early_slow == LATENCIES[:100].count(SLOW_LATENCY) / 100
 
 
 def test_positions_before_a_smaller_one_are_counted() -> None:
