@@ -7,7 +7,7 @@ from typing import Any
 import verifiers
 from exporters.item import ExportItem
 from exporters.prompts import build_complete_instruction
-from exporters.rows import build_messages
+from exporters.rows import build_collect_command, build_messages
 from exporters.verifier_files import find_submission_path
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
@@ -16,7 +16,8 @@ from taskdb.records import Task
 def build_task_prompt(task: Task, artifacts: Artifacts) -> dict[str, Any]:
     """Return name, id and kind of a task, form of its submissions, prompt as OpenAI messages, image and workdir.
 
-    A task that has no image has null for image and workdir; its prompt holds all material.
+    `collect_command` leaves the agent's work at `submission_path` of its container. A task that has no image has null
+    for image and workdir; its prompt holds all material.
     """
     item = ExportItem(task=task, certificate=None)
     workdir = task.plan.workdir if task.plan else ""
@@ -33,4 +34,6 @@ def build_task_prompt(task: Task, artifacts: Artifacts) -> dict[str, Any]:
         "messages": build_messages(row),
         "image": task.image or None,
         "workdir": workdir or None,
+        "submission_path": find_submission_path(task),
+        "collect_command": build_collect_command(item),
     }

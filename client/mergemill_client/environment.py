@@ -57,7 +57,7 @@ class TaskEnvironment:
             yield self.load_prompt(key)
 
     def load_prompt(self, task: str) -> dict[str, Any]:
-        """Return task, id, kind, submission, messages, image and workdir of one task.
+        """Return task, id, kind, submission, messages, image, workdir, submission_path, collect_command of one task.
 
         `messages` is the prompt in OpenAI's form. A task without an image holds all material in its prompt.
 

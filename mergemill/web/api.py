@@ -32,6 +32,8 @@ class TaskPrompt(BaseModel):
     messages: list[dict[str, str]] = Field(description="The prompt, as OpenAI messages.")
     image: str | None = Field(description="Image in which it works; null where the prompt holds all material.")
     workdir: str | None
+    submission_path: str = Field(description="File in the container where `collect_command` leaves the submission.")
+    collect_command: str = Field(description="Command for bash, run as root; does nothing where there is no image.")
 
 
 class FunnelStage(BaseModel):

@@ -191,7 +191,8 @@ def test_an_environment_gives_prompts_without_the_solution_and_rewards_of_answer
     prompts = list(environment.iterate_prompts(limit=2))
     assert len(prompts) == 2
     for prompt in prompts:
-        assert set(prompt) == {"task", "id", "kind", "submission", "messages", "image", "workdir"}
+        names = {"task", "id", "kind", "submission", "messages", "image", "workdir"}
+        assert set(prompt) == names | {"submission_path", "collect_command"}
         assert (prompt["kind"], prompt["submission"], prompt["image"]) == ("review", "review", None)
         assert "return sum(numbers" in prompt["messages"][0]["content"]
         answer = f"<think>\n```\n{{}}\n```\n</think>Here:\n```json\n{reviews.gold[prompt['task']]}\n```\n"
