@@ -230,15 +230,6 @@ server.should_exit = True
 finish()
 """
 
-VERIFIERS = f"""\
-{BEGIN}
-from mergemill_client.adapters import verifiers as adapter
-import verifiers.v1 as vf
-taskset = adapter.MergemillTaskset(adapter.MergemillTasksetConfig(filters={{"limit": 2}}))
-more = {{"tasks": [[task.data.id, task.NEEDS_CONTAINER, task.data.kind] for task in taskset.load()]}}
-finish()
-"""
-
 TRL = f"""\
 {BEGIN}
 import torch
@@ -290,5 +281,75 @@ os.environ["MERGEMILL_GRADER_URL"] = lost
 moved_without, _ = train()
 more = {{"moved": moved, "logged": logged, "lost": rewards[-1], "moved_without": moved_without,
         "version": trl.__version__}}
+finish()
+"""
+
+TRL_ENVIRONMENT = f"""\
+{BEGIN}
+from datasets import Dataset
+from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
+from trl import GRPOConfig, GRPOTrainer
+from mergemill_client.adapters import trl as adapter
+
+tokenizer = AutoTokenizer.from_pretrained(folder / "tokenizer")
+size = {{"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2,
+        "num_key_value_heads": 2, "vocab_size": len(tokenizer)}}
+rows = list(adapter.iterate_rows(connect()))
+args = GRPOConfig(output_dir=str(folder / "out"), per_device_train_batch_size=2, num_generations=2, use_cpu=True,
+                  report_to="none", bf16=False)
+tokenizer.response_schema = {{"type": "object", "properties": {{"role": {{"const": "assistant"}}}}}}
+tokenizer.chat_template = (
+    "{{% for m in messages %}}[{{{{ m.role }}}}]{{{{ m.content or '' }}}}{{% for c in m.tool_calls or [] %}}"
+    "{{{{ c.function.name }}}}{{{{ c.function.arguments | tojson }}}}{{% endfor %}}\\n{{% endfor %}}"
+    "{{% if add_generation_prompt %}}[assistant]{{% endif %}}"
+)
+trainer = GRPOTrainer(
+    Qwen2ForCausalLM(Qwen2Config(**size)), args=args, train_dataset=Dataset.from_list(rows),
+    processing_class=tokenizer, environment_factory=adapter.MergemillEnvironment,
+)
+for row in rows:
+    if row["task"] not in gold:
+        continue
+    environments = [adapter.MergemillEnvironment(), adapter.MergemillEnvironment()]
+    for environment in environments:
+        environment.reset(**row)
+    if row["task_image"]:
+        write = f"cat > /tmp/p <<'EOF'\\n{{gold[row['task']]}}\\nEOF\\ngit apply /tmp/p && git status --short"
+        output = environments[0].bash(write)
+    else:
+        output = environments[0].submit(write_answers(row["task"])[0])
+    columns = {{"environments": environments}}
+    found[row["task"]] = [*trainer.reward_funcs[-1](**columns), output]
+more = {{"tools": sorted(tool.__name__ for tool in trainer.tools), "names": trainer.reward_func_names}}
+finish()
+"""
+
+VERIFIERS = f"""\
+{BEGIN}
+import verifiers.v1 as vf
+from verifiers.v1.runtimes import DockerConfig, make_runtime
+from mergemill_client.adapters import verifiers as adapter
+
+async def play(task, patch):
+    runtime = make_runtime(DockerConfig(image=task.data.image, workdir=task.data.workdir))
+    await runtime.start()
+    try:
+        if patch:
+            await runtime.write("/tmp/p", patch.encode())
+            made = await runtime.run(["git", "-C", task.data.workdir, "apply", "/tmp/p"], {{}})
+            assert made.exit_code == 0, made.stderr
+        trace = SimpleNamespace(state=adapter.MergemillState())
+        await task.finalize(trace, runtime)
+        return await task.grade_submission(trace, runtime)
+    finally:
+        await runtime.stop()
+
+async def main():
+    taskset = adapter.MergemillTaskset(adapter.MergemillTasksetConfig(filters={{"ids": ",".join(gold)}}))
+    for task in taskset.load():
+        assert task.NEEDS_CONTAINER
+        found[task.data.id] = [await play(task, patch) for patch in (gold[task.data.id], "")]
+
+asyncio.run(main())
 finish()
 """

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mergemill.grading import Submission, TaskGrader, make_unscored
+from taskdb.records import Score
+from tests.backends.llm.server import ScriptedAnswer, run_model_server
+from tests.cli import run_mergemill
 from tests.client import adapter_programs as programs
-from tests.exporters.consumer_programs import TOKENIZER
-from tests.exporters.consumers import TRAINER_PACKAGES, TRAINERS, fetch_slime, find_newer_python, install, run_command
+from tests.client.frameworks import install_framework, install_trainers, install_trl
+from tests.exporters.consumers import fetch_slime, run_command
 from tests.grading_server import TOKEN, serve_answers, serve_gradings
 from tests.reviews import ReviewDatabase, make_reviews
+from tests.sample import make_sample
+from tests.taskdb.chains import make_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -48,13 +54,6 @@ def run(command: Path, program: str, reviews: ReviewDatabase, url: str, lost: st
     path = Path(":".join(str(one) for one in (CLIENT, *paths)))
     output = run_command(command, *words, cwd=folder, path=path, **variables)
     return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
-
-
-def install_trainers(folder: Path) -> Path:
-    packages = (*TRAINER_PACKAGES, "cloudpathlib", "jaxtyping")
-    command = install("torch==2.9.1", find_newer_python(), *packages, bare=TRAINERS)
-    run_command(command, "python", "-c", TOKENIZER, folder / "tokenizer", cwd=folder)
-    return command
 
 
 def expect_rewards(reviews: ReviewDatabase) -> dict[str, list[float]]:
@@ -103,7 +102,7 @@ def test_slime_rewards_gold_alone_and_leaves_out_the_unscored(
 def test_nemo_gym_rewards_gold_alone_and_fails_the_unscored(
     reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
 ) -> None:
-    command = install("nemo-gym==0.4.0", find_newer_python())
+    command = install_framework("nemo_gym")
     made = run(command, programs.NEMO_GYM, reviews, url, lost, tmp_path)
     assert made["found"] == expect_rewards(reviews)
     assert made["status"] == 503
@@ -112,7 +111,7 @@ def test_nemo_gym_rewards_gold_alone_and_fails_the_unscored(
 def test_openenv_rewards_gold_alone_and_gives_the_unscored_null(
     reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
 ) -> None:
-    command = install("openenv-core==0.3.0", sys.executable)
+    command = install_framework("openenv")
     made = run(command, programs.OPENENV, reviews, url, lost, tmp_path)
     assert made["found"] == expect_rewards(reviews)
     assert (made["unscored"], made["error"]) == (None, "the container was lost")
@@ -121,15 +120,103 @@ def test_openenv_rewards_gold_alone_and_gives_the_unscored_null(
 def test_trl_trains_on_gold_and_not_on_the_unscored(
     reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
 ) -> None:
-    command = install("trl==1.16.0", find_newer_python(), "torch==2.9.1", "transformers==5.23.0", "datasets==5.2.0")
-    run_command(command, "python", "-c", TOKENIZER, tmp_path / "tokenizer", cwd=tmp_path)
-    made = run(command, programs.TRL, reviews, url, lost, tmp_path)
+    made = run(install_trl(tmp_path), programs.TRL, reviews, url, lost, tmp_path)
     assert made["found"] == {reviews.tasks[0]: [1.0, 0.0]}
     assert (made["moved"], made["logged"]) == (True, [0.5])
     assert (made["lost"], made["moved_without"]) == ([None] * 4, False)
 
 
-def test_verifiers_loads_the_tasks_of_a_server(reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path) -> None:
-    made = run(install("verifiers==0.4.0", sys.executable), programs.VERIFIERS, reviews, url, lost, tmp_path)
-    assert len(made["tasks"]) == 2
-    assert {tuple(task[1:]) for task in made["tasks"]} == {(False, "review")}
+@dataclass(frozen=True)
+class EvalRun:
+    """Rewards and errors of the rollouts of one `vf-eval`."""
+
+    rewards: list[dict[str, float | None]]
+    errors: list[str]
+
+
+def run_vf_eval(folder: Path, url: str, answer: str, task: str, runtime: str) -> EvalRun:
+    """Run `vf-eval` on one task with a model that gives an answer."""
+    command = install_framework("verifiers")
+    folder.mkdir()
+    (folder / "mergemill_tasks.py").write_text(
+        "from mergemill_client.adapters.verifiers import MergemillTaskset, __all__\n"
+    )
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    with run_model_server([ScriptedAnswer(text=answer, usage=usage)]) as model:
+        words = ["vf-eval", "mergemill-tasks", "--env.taskset.filters", json.dumps({"ids": task})]
+        words += ["--env.agent.harness.id", "null", "--env.agent.runtime.type", runtime, "-m", "scripted"]
+        words += ["--client.base-url", model.url, "--no-push", "-o", str(folder / "out")]
+        variables = {"MERGEMILL_GRADER_URL": url, "MERGEMILL_GRADER_TOKEN": TOKEN, "OPENAI_API_KEY": "x"}
+        variables |= {"PRIME_API_KEY": "x"}
+        run_command(command, *words, cwd=folder, path=Path(f"{CLIENT}:{folder}"), **variables)
+    (file,) = (folder / "out").rglob("traces.jsonl")
+    traces = [trace for line in file.read_text().splitlines() for trace in json.loads(line)["traces"]]
+    return EvalRun(
+        [{name: one and one["score"] for name, one in trace["rewards"].items()} for trace in traces],
+        [error["message"] for trace in traces for error in trace["errors"]],
+    )
+
+
+def test_verifiers_rewards_gold_alone_and_ends_the_unscored_with_an_error(
+    reviews: ReviewDatabase, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = reviews.tasks[0]
+    right = run_vf_eval(tmp_path / "right", url, f"```json\n{reviews.gold[task]}\n```", task, "subprocess")
+    assert (right.rewards, right.errors) == ([{"grade_submission": 1.0}], [])
+    wrong = run_vf_eval(tmp_path / "wrong", url, "I give up.", task, "subprocess")
+    assert (wrong.rewards, wrong.errors) == ([{"grade_submission": 0.0}], [])
+
+    def fail(grader: TaskGrader, submission: Submission) -> Score:
+        return make_unscored(submission.task.name, "the container was lost")
+
+    monkeypatch.setattr(TaskGrader, "grade_persistently", fail)
+    lost = run_vf_eval(tmp_path / "lost", url, "I see nothing else.\n```\n{}\n```", task, "subprocess")
+    assert lost.rewards == [{"grade_submission": None}]
+    assert "the container was lost" in lost.errors[0]
+
+
+# ------------------------------------------------------------------------------------- tasks with containers
+
+
+BUGFIX = "ada__greet-3.bugfix"
+
+
+@pytest.fixture(scope="module")
+def fixes(tmp_path_factory: pytest.TempPathFactory) -> ReviewDatabase:
+    """A database with one certified bug fix; the gold submission is its patch."""
+    folder = tmp_path_factory.mktemp("fixes") / "ada"
+    make_sample(folder / "greet")
+    done = run_mergemill("run", "git:greet", "--limit", "1", "--db", make_url(folder), cwd=folder)
+    assert done.exit_code == 0, done.stderr
+    shown = run_mergemill("tasks", "show", BUGFIX, "--json", "--db", make_url(folder), cwd=folder).json
+    return ReviewDatabase(folder, {BUGFIX: shown["patch"]})
+
+
+@pytest.mark.docker
+def test_an_agent_of_openenv_works_in_the_container_of_a_task(fixes: ReviewDatabase, lost: str, tmp_path: Path) -> None:
+    command = install_framework("openenv")
+    with serve_gradings(fixes.settings) as url:
+        made = run(command, programs.OPENENV, fixes, url, lost, tmp_path)
+    assert made["found"][BUGFIX][:2] == [1.0, 0.0]
+    assert " M greet" in made["found"][BUGFIX][2]
+
+
+@pytest.mark.docker
+def test_an_environment_of_trl_works_in_the_container_of_a_task(
+    fixes: ReviewDatabase, lost: str, tmp_path: Path
+) -> None:
+    command = install_trl(tmp_path)
+    with serve_gradings(fixes.settings) as url:
+        made = run(command, programs.TRL_ENVIRONMENT, fixes, url, lost, tmp_path)
+    assert made["found"][BUGFIX][:2] == [1.0, 0.0]
+    assert (made["tools"], made["names"]) == (["bash", "submit"], ["MergemillEnvironment"])
+
+
+@pytest.mark.docker
+def test_verifiers_collects_what_an_agent_left_in_its_container(
+    fixes: ReviewDatabase, lost: str, tmp_path: Path
+) -> None:
+    command = install_framework("verifiers")
+    with serve_gradings(fixes.settings) as url:
+        made = run(command, programs.VERIFIERS, fixes, url, lost, tmp_path)
+    assert made["found"] == {BUGFIX: [1.0, 0.0]}

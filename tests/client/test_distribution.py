@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.client.frameworks import ADAPTERS, SHARED, VERSIONS
 from tests.client.test_sources import ROWS, write_bundle
 from tests.taskdb.chains import make_url
 from tests.taskdb.listing import make_listing
@@ -82,9 +83,19 @@ def test_a_missing_extra_is_named(python: Path, tmp_path: Path) -> None:
 def test_the_client_imports_nothing_of_mergemill() -> None:
     for path in CLIENT.rglob("*.py"):
         training = {"torch", path.stem} if path.parent.name == "training" else set()
-        optional = {"pandas", "pyarrow", "psycopg"} | training
+        adapter = {"torch", "fastapi", "skyrl_gym", path.stem} if path.parent.name == "adapters" else set()
+        optional = {"pandas", "pyarrow", "psycopg"} | training | adapter
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             foreign = {module.partition(".")[0] for module in modules} - sys.stdlib_module_names
             assert foreign <= optional | {"mergemill_client"}, path
+
+
+def test_every_adapter_is_in_the_table_with_the_version_that_runs_it() -> None:
+    names = {path.stem for path in ADAPTERS.glob("*.py")} - set(SHARED)
+    assert names == set(VERSIONS)
+    page = (CLIENT.parent / "docs" / "rewards.md").read_text()
+    for name, version in VERSIONS.items():
+        row = next(line for line in page.splitlines() if f"`mergemill_client/adapters/{name}.py`" in line)
+        assert version.split("==")[1] in row, name

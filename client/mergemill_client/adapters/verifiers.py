@@ -1,5 +1,10 @@
 """verifiers (0.4) and prime-rl: a set of the tasks of a grading server.
 
+verifiers finds a set by the name of a top-level module, so yours is a file `mergemill_tasks.py` with one line,
+`from mergemill_client.adapters.verifiers import MergemillTaskset, __all__`::
+
+    vf-eval mergemill-tasks --env.taskset.filters '{"kind": "bugfix"}'
+
 A task with an image runs in a container of it, and what the agent leaves there is collected as its submission; a review
 takes it from the answer. Rewards come from the grading server that the variables of `connection` name. A rollout
 without one ends with an error: it is not trained on.
@@ -16,6 +21,8 @@ import verifiers.v1 as vf
 from mergemill_client.adapters.connection import connect, wait_for
 from mergemill_client.answers import extract_submission
 from mergemill_client.environment import UnscoredError
+
+__all__ = ["MergemillTaskset"]
 
 COLLECT_SECONDS = 120
 MAX_SUBMISSION_BYTES = 8 * 1024 * 1024
