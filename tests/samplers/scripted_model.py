@@ -258,6 +258,10 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_GET(self) -> None:
+        given = self.headers.get("x-api-key") or self.headers.get("authorization", "").removeprefix("Bearer ")
+        if self.model.key and given != self.model.key:
+            self.send_json(401, {"error": {"type": "scripted_error", "message": "Incorrect API key provided"}})
+            return
         self.send_json(200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
 
     def do_POST(self) -> None:
