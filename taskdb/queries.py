@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Select, Subquery, and_, bindparam, column, func, or_, select, table, text
@@ -151,14 +152,29 @@ def iter_families(store: Store, filters: TaskFilters) -> Iterator[tuple[str, Seq
                 yield row.repo, (row.candidate, *others)
 
 
-def count_rollouts(store: Store, plans: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Return the rollouts of some plans (keys) that have any: results, and infrastructure failures."""
+@dataclass(frozen=True, kw_only=True)
+class RolloutCounts:
+    """Rollouts of one plan: results, how many of these resolved the task, and infrastructure failures."""
+
+    results: int = 0
+    resolved: int = 0
+    failures: int = 0
+
+
+def count_rollouts(store: Store, plans: Sequence[str]) -> dict[str, RolloutCounts]:
+    """Return the counts of those plans (keys) that have rollouts."""
     with store.read_transaction() as connection:
-        rows = execute_in_batches(connection, _ROLLOUTS, list(plans))
-        return {row.plan: (int(row.n - row.failed), int(row.failed)) for row in rows}
+        rows = list(execute_in_batches(connection, _ROLLOUTS, list(plans)))
+    return {
+        row.plan: RolloutCounts(
+            results=int(row.n - row.failures), resolved=int(row.resolved), failures=int(row.failures)
+        )
+        for row in rows
+    }
 
 
-_ROLLOUTS = text("""SELECT plan, count(*) AS n, sum(CASE WHEN status = 'infrastructure' THEN 1 ELSE 0 END) AS failed
+_ROLLOUTS = text("""SELECT plan, count(*) AS n, sum(CASE WHEN resolved THEN 1 ELSE 0 END) AS resolved,
+                           sum(CASE WHEN status = 'infrastructure' THEN 1 ELSE 0 END) AS failures
                     FROM rollout WHERE plan IN :keys GROUP BY plan""").bindparams(bindparam("keys", expanding=True))
 
 

@@ -36,6 +36,9 @@ SAMPLE_SETTINGS = (
     "rollout_retries",
 )
 
+STAGED = "staged"
+"""Value of --attempts."""
+
 app = typer.Typer(add_completion=False)
 
 
@@ -52,7 +55,12 @@ def sample(
         str | None,
         typer.Option("--model", metavar="M", envvar="MERGEMILL_MODEL", help="Model, as the upstream names it."),
     ] = None,
-    attempts: Annotated[int, typer.Option("--attempts", min=1, metavar="K", help="Attempts at each task.")] = 1,
+    attempts: Annotated[
+        str,
+        typer.Option(
+            "--attempts", metavar="K|staged", help="Attempts at each task; staged: 4, then 16 where these differ."
+        ),
+    ] = "1",
     only: Annotated[
         str | None, typer.Option("--only", metavar="ID[,ID]", help="Sample these tasks (names or ids).")
     ] = None,
@@ -90,7 +98,7 @@ def sample(
         filters=_select_tasks(filters, only, settings, uncertified=uncertified),
         scaffolds=scaffolds,
         model=model or "",
-        attempts=attempts,
+        attempts=parse_attempts(attempts),
         checkpoint=checkpoint,
         sampling=parse_sampling(sampling or ()),
         uncertified=uncertified,
@@ -110,6 +118,19 @@ def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *,
     if only is not None:
         return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
     return resolve_filters(filters, settings) if uncertified else select_certified(filters, settings)
+
+
+def parse_attempts(word: str) -> int | None:
+    """Return the number of attempts, None for staged sampling.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if word == STAGED:
+        return None
+    if not word.isdecimal() or int(word) < 1:
+        raise UsageError(f"--attempts {word} is neither a number from 1 on nor {STAGED}")
+    return int(word)
 
 
 def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:

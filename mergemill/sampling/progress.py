@@ -69,9 +69,10 @@ class SamplingProgress:
     started: float = field(default_factory=time.monotonic)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def begin(self, *, n_planned: int, n_pending: int) -> None:
-        """Note how many rollouts the request has, and how many are pending."""
-        self.n_planned, self.n_pending = n_planned, n_pending
+    def set_work(self, *, n_planned: int, n_pending: int) -> None:
+        """Set how many rollouts the request has, and how many are pending; what is finished stays counted."""
+        finished = self.totals.statuses["done"] + self.totals.statuses["failed"]
+        self.n_planned, self.n_pending = n_planned, n_pending + finished
 
     @contextlib.contextmanager
     def track(self, plan: RolloutPlan) -> Iterator[None]:

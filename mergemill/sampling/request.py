@@ -10,12 +10,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from core.errors import InputError
+from samplers.difficulty.staging import STAGES, plan_attempts
 from samplers.scaffolds.base import Scaffold
 from taskdb import queries
 from taskdb.records import Task
 from taskdb.rollouts import RolloutPlan
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
+
+NO_ROLLOUTS = queries.RolloutCounts()
+MAX_STAGED_ATTEMPTS = STAGES[-1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,8 @@ class SampleRequest:
     filters: TaskFilters
     scaffolds: tuple[Scaffold, ...]
     model: str
-    attempts: int
+    attempts: int | None
+    """At each task; None for staged sampling."""
     checkpoint: str = ""
     sampling: Mapping[str, Any] = field(default_factory=dict)
     uncertified: bool = False
@@ -63,14 +68,39 @@ def select_tasks(store: Store, request: SampleRequest) -> list[Task]:
     return [tasks[row["id"]] for row in sorted(rows, key=lambda row: (row["name"], row["id"]))]
 
 
-def plan_rollouts(tasks: Sequence[Task], request: SampleRequest) -> list[PendingRollout]:
-    """Return all rollouts of a request: first attempts of all tasks first, so that an early stop leaves breadth."""
-    return [
-        PendingRollout(plan=_make_plan(task, scaffold, attempt, request), task=task, scaffold=scaffold, retry=0)
-        for attempt in range(1, request.attempts + 1)
+def list_pending(store: Store, tasks: Sequence[Task], request: SampleRequest) -> tuple[int, list[PendingRollout]]:
+    """Return how many rollouts are planned, and those without a result, with their infrastructure failures.
+
+    First attempts of all tasks come first, so that an early stop leaves breadth. In staged sampling the plan grows with
+    the results: it ends when a call returns nothing.
+    """
+    groups = [
+        [
+            PendingRollout(plan=_make_plan(task, scaffold, attempt, request), task=task, scaffold=scaffold, retry=0)
+            for attempt in range(1, (request.attempts or MAX_STAGED_ATTEMPTS) + 1)
+        ]
         for task in tasks
         for scaffold in request.scaffolds
     ]
+    counts = queries.count_rollouts(store, [one.plan.key for group in groups for one in group])
+    if request.attempts is None:
+        groups = [_cut_to_stage(group, counts) for group in groups]
+    pending = [
+        replace(one, retry=count.failures)
+        for group in groups
+        for one in group
+        if not (count := counts.get(one.plan.key, NO_ROLLOUTS)).results
+    ]
+    pending.sort(key=lambda one: one.plan.attempt)
+    return sum(map(len, groups)), pending
+
+
+def _cut_to_stage(group: Sequence[PendingRollout], counts: Mapping[str, queries.RolloutCounts]) -> list[PendingRollout]:
+    """Return the attempts of one task and scaffold that its results so far call for."""
+    found = [counts.get(one.plan.key, NO_ROLLOUTS) for one in group]
+    done, resolved = sum(one.results for one in found), sum(one.resolved for one in found)
+    missing = plan_attempts({"": (done, resolved)})[""]
+    return list(group[: done + missing])
 
 
 def _make_plan(task: Task, scaffold: Scaffold, attempt: int, request: SampleRequest) -> RolloutPlan:
@@ -85,11 +115,3 @@ def _make_plan(task: Task, scaffold: Scaffold, attempt: int, request: SampleRequ
         sampling=dict(request.sampling) if scaffold.uses_model else {},
         attempt=attempt,
     )
-
-
-def list_pending(store: Store, planned: Sequence[PendingRollout]) -> list[PendingRollout]:
-    """Return the rollouts without a result, with the number of their infrastructure failures."""
-    found = queries.count_rollouts(store, [one.plan.key for one in planned])
-    return [
-        replace(one, retry=failed) for one in planned for done, failed in [found.get(one.plan.key, (0, 0))] if not done
-    ]

@@ -21,11 +21,11 @@ from core.errors import CancelledRunError, MergemillError
 from mergemill.images.fetch import enable_fetching
 from mergemill.sampling.programs import make_program_store
 from mergemill.sampling.progress import SamplingProgress
-from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, plan_rollouts, select_tasks
+from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, select_tasks
 from mergemill.sampling.upstream import open_gateway
 from mergemill.services import make_services
 from samplers.gateway.process import Budget
-from samplers.rollouts.run import RolloutRun, RolloutServices, TaskOracle, get_log_path
+from samplers.rollouts.run import FinishedRollout, RolloutRun, RolloutServices, TaskOracle, get_log_path
 from samplers.scaffolds.base import AgentLimits
 from taskdb.artifacts import require_writable_folder
 from taskdb.records import Task
@@ -56,15 +56,20 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
     require_writable_folder(settings.store_dir)
     with Store.open(settings.db, create=False, writes=True) as store:
         tasks = select_tasks(store, request)
-        pending = list_pending(store, plan_rollouts(tasks, request))
-        services = enable_fetching(make_services(settings, engine=True), store)
-        progress.begin(n_planned=len(tasks) * len(request.scaffolds) * request.attempts, n_pending=len(pending))
+        planned, pending = list_pending(store, tasks, request)
+        progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:
             return progress.end()
+        services = enable_fetching(make_services(settings, engine=True), store)
         with services.images.hold(), _open_shared(request, settings, services, progress) as shared:
             for scaffold in request.scaffolds:
                 shared.programs.ensure(scaffold.program)
-            _run_all(pending, store, shared, settings, progress)
+            while pending:
+                finished = _run_all(pending, store, shared, settings, progress)
+                if request.attempts is not None or not finished:
+                    break
+                planned, pending = list_pending(store, tasks, request)
+                progress.set_work(n_planned=planned, n_pending=len(pending))
         return progress.end()
 
 
@@ -103,30 +108,33 @@ def _run_all(
     shared: RolloutServices,
     settings: Settings,
     progress: SamplingProgress,
-) -> None:
-    """Run rollouts on worker threads; results are stored here, by one writer, as they come."""
+) -> int:
+    """Run rollouts on worker threads and return how many gave a result; one writer stores them as they come."""
     waiting = iter(pending)
     again: list[PendingRollout] = []
-    running: dict[Future[Rollout], PendingRollout] = {}
+    running: dict[Future[FinishedRollout], PendingRollout] = {}
     budget = Counter({one.plan.key: settings.rollout_retries for one in pending})
-    with ThreadPoolExecutor(settings.workers, thread_name_prefix="mergemill-rollout") as threads:
-        try:
-            while True:
-                while len(running) < settings.workers and (one := _take_next(again, waiting)) is not None:
-                    running[threads.submit(_run_one, one, shared, progress)] = one
-                if not running:
-                    return
-                done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=WAIT_SECONDS)
-                for future in done:
-                    one = running.pop(future)
-                    rollout = _store_result(future, one, store, shared, progress)
-                    is_open = rollout is not None and rollout.status is RolloutStatus.INFRASTRUCTURE
-                    if is_open and budget[one.plan.key] > 0:
-                        budget[one.plan.key] -= 1
-                        again.append(replace(one, retry=one.retry + 1))
-        except BaseException:
-            shared.services.sandbox.stop()
-            raise
+    threads, finished = ThreadPoolExecutor(settings.workers, thread_name_prefix="mergemill-rollout"), 0
+    try:
+        while True:
+            while len(running) < settings.workers and (one := _take_next(again, waiting)) is not None:
+                running[threads.submit(_run_one, one, shared, progress)] = one
+            if not running:
+                return finished
+            done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=WAIT_SECONDS)
+            for future in done:
+                one = running.pop(future)
+                rollout = _store_result(future, one, store, shared, progress)
+                if rollout is None or rollout.status is not RolloutStatus.INFRASTRUCTURE:
+                    finished += rollout is not None
+                elif budget[one.plan.key] > 0:
+                    budget[one.plan.key] -= 1
+                    again.append(replace(one, retry=one.retry + 1))
+    except BaseException:
+        shared.services.sandbox.stop()
+        raise
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
 
 
 def _take_next(again: list[PendingRollout], waiting: Iterator[PendingRollout]) -> PendingRollout | None:
@@ -135,7 +143,7 @@ def _take_next(again: list[PendingRollout], waiting: Iterator[PendingRollout]) -
     return new if new is not None else again.pop(0) if again else None
 
 
-def _run_one(one: PendingRollout, shared: RolloutServices, progress: SamplingProgress) -> Rollout:
+def _run_one(one: PendingRollout, shared: RolloutServices, progress: SamplingProgress) -> FinishedRollout:
     with progress.track(one.plan):
         oracle = make_oracle(one.task, shared.services)
         return RolloutRun(
@@ -144,11 +152,15 @@ def _run_one(one: PendingRollout, shared: RolloutServices, progress: SamplingPro
 
 
 def _store_result(
-    future: Future[Rollout], one: PendingRollout, store: Store, shared: RolloutServices, progress: SamplingProgress
+    future: Future[FinishedRollout],
+    one: PendingRollout,
+    store: Store,
+    shared: RolloutServices,
+    progress: SamplingProgress,
 ) -> Rollout | None:
     """Store a finished rollout with its trajectories, and remove the gateway's log, which the record holds."""
     try:
-        rollout = future.result()
+        finished = future.result()
     except CancelledRunError:
         raise
     except MergemillError as error:
@@ -158,7 +170,8 @@ def _store_result(
         log.exception("a rollout of %s failed through a bug", one.plan.name)
         progress.report_failure(one.plan, error)
         return None
-    store.add(rollout)
+    rollout = finished.rollout
+    store.add(rollout, *finished.trajectories)
     if shared.gateway is not None and rollout.status is not RolloutStatus.INFRASTRUCTURE:
         get_log_path(shared.gateway.log_dir, one.plan).unlink(missing_ok=True)
     progress.report_result(rollout)

@@ -44,10 +44,14 @@ def open_gateway(settings: Settings, progress: SamplingProgress) -> Iterator[tup
         with (
             hold_machine_lock("sample", str(logs.resolve())),
             GatewayProcess(upstream, logs, agent_socket=folder / SOCKET, port=0) as gateway,
-            _watch_gateway(gateway, progress),
         ):
             progress.read_usage = gateway.get_usage
-            yield gateway, folder / SOCKET
+            try:
+                with _watch_gateway(gateway, progress):
+                    yield gateway, folder / SOCKET
+            except KeyboardInterrupt:
+                gateway.release()
+                raise
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -145,6 +145,13 @@ class GatewayProcess:
         if process.stdout:
             process.stdout.close()
 
+    def release(self) -> None:
+        """Let the gateway end by itself, once its calls in flight are recorded, without waiting for it."""
+        process, self._process = self._process, None
+        if process is not None and process.stdin and process.stdout:
+            process.stdin.close()
+            process.stdout.close()
+
     def kill(self) -> None:
         """End the gateway as a crash would."""
         if self._process:

@@ -22,8 +22,9 @@ from samplers.rollouts.instructions import make_instruction
 from samplers.rollouts.observer import StateObserver
 from samplers.rollouts.recorded import RecordedTraffic, read_traffic
 from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold
+from samplers.trajectories.build import build_trajectories
 from taskdb.records import Score, Task
-from taskdb.rollouts import ObservedState, Rollout, RolloutPlan, RolloutStatus
+from taskdb.rollouts import ObservedState, Rollout, RolloutPlan, RolloutStatus, Trajectory
 
 MAX_DETAIL = 500
 
@@ -52,6 +53,14 @@ class RolloutServices:
     budget: Budget
 
 
+@dataclass(frozen=True, kw_only=True)
+class FinishedRollout:
+    """Records of one rollout."""
+
+    rollout: Rollout
+    trajectories: tuple[Trajectory, ...]
+
+
 def get_log_path(gateway_logs: Path, plan: RolloutPlan) -> Path:
     """Return the gateway's log of a plan; it exists from the first request until the rollout is stored."""
     return gateway_logs / f"{plan.key}.jsonl"
@@ -77,8 +86,8 @@ class RolloutRun:
         self.states: list[ObservedState] = []
         self.seconds: dict[str, float] = {}
 
-    def run(self) -> Rollout:
-        """Run it and return its record.
+    def run(self) -> FinishedRollout:
+        """Run it and return its records.
 
         Raises:
             CancelledRunError: Ctrl-C; nothing is recorded, and the gateway's log is kept for the next run.
@@ -95,7 +104,8 @@ class RolloutRun:
         traffic = self._read_traffic()
         failure = failure or traffic.find_upstream_failure(self.usage) or self._grade()
         self.seconds["all"] = time.perf_counter() - started
-        return self._make_record(failure, traffic, at)
+        rollout = self._make_record(failure, traffic, at)
+        return FinishedRollout(rollout=rollout, trajectories=self._build_trajectories(rollout, traffic))
 
     @property
     def _gateway(self) -> GatewayProcess | None:
@@ -223,6 +233,13 @@ class RolloutRun:
             grade_seconds=self._read_clock("grade"),
             seconds=self._read_clock("all"),
         )
+
+    def _build_trajectories(self, rollout: Rollout, traffic: RecordedTraffic) -> tuple[Trajectory, ...]:
+        """Return the conversations of the rollout; none after a failure that is not the agent's."""
+        if rollout.status is RolloutStatus.INFRASTRUCTURE:
+            return ()
+        artifacts, statement = self.shared.services.artifacts, self.task.problem_statement
+        return tuple(build_trajectories(rollout, traffic.exchanges, artifacts, statement=statement))
 
     def _read_clock(self, part: str) -> float:
         return round(self.seconds.get(part, 0.0), 3)
