@@ -20,7 +20,7 @@ from samplers.rollouts.recorded import read_traffic
 from samplers.rollouts.run import RolloutRun, RolloutServices, get_log_path
 from samplers.scaffolds.base import AgentLimits, Scaffold
 from taskdb.records import Rejection, Task, Verification
-from taskdb.rollouts import Rollout, RolloutPlan
+from taskdb.rollouts import Rollout, RolloutPlan, Trajectory
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.samplers.scripted_model import Answer, ModelRequest, ScriptedModel
@@ -36,6 +36,7 @@ class BenchResult:
     """What a rollout leaves: its record, what was recorded, and what the model was sent."""
 
     rollout: Rollout
+    trajectories: Sequence[Trajectory]
     exchanges: Sequence[Exchange]
     requests: Sequence[ModelRequest]
     patch: bytes
@@ -94,12 +95,14 @@ class AgentBench:
                     budget=Budget(requests=100),
                 )
                 oracle = make_oracle(self.task, self.services)
-                rollout = RolloutRun(
+                finished = RolloutRun(
                     plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0
                 ).run()
                 exchanges = read_traffic(get_log_path(gateway.log_dir, plan)).exchanges
+            rollout = finished.rollout
             return BenchResult(
                 rollout=rollout,
+                trajectories=finished.trajectories,
                 exchanges=exchanges,
                 requests=tuple(model.requests),
                 patch=self._read(rollout.submission),

@@ -18,6 +18,7 @@ DIALECTS = {
     "codex": "responses",
     "opencode": "chat",
     "qwen-code": "chat",
+    "openhands": "chat",
 }
 """Scaffold -> dialect that its program speaks."""
 

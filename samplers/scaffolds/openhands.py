@@ -1,0 +1,60 @@
+"""OpenHands: the default agent of its SDK, by a script of ours in the container."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from backends.sandbox.execution import ExecResult
+from samplers.programs.program import PYTHON, PackageKind, Program
+from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
+from samplers.scaffolds.events import make_failure, read_events
+
+VERSION = "1.58.0"
+SCRIPT = f"{AGENT_FOLDER}/openhands_run.py"
+SETTINGS_FILE = f"{AGENT_FOLDER}/settings.json"
+SAMPLING = ("temperature", "top_p", "top_k", "seed")
+"""Sampling settings that the SDK has under the same name."""
+ENDS: Mapping[str, str] = {"MaxIterationsReached": "turn-limit"}
+
+
+class OpenHandsScaffold(CommandScaffold):
+    """Runs the agent with terminal, file editor and task list, and without a browser."""
+
+    name = "openhands"
+    version = VERSION
+    program = Program(
+        name="openhands",
+        kind=PackageKind.PYTHON,
+        packages=(f"openhands-sdk=={VERSION}", f"openhands-tools=={VERSION}"),
+        command=f"env LITELLM_LOCAL_MODEL_COST_MAP=True OPENHANDS_SUPPRESS_BANNER=1 {PYTHON}",
+        check="-c 'import openhands.sdk, openhands.tools.preset.default'",
+    )
+
+    def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
+        """Return the script and its settings."""
+        llm = {
+            "model": f"openai/{session.model}",
+            "base_url": f"{session.gateway.container_url}/v1",
+            "num_retries": 2,
+            **{name: session.sampling[name] for name in SAMPLING if name in session.sampling},
+        }
+        settings = {"llm": llm, "turns": session.limits.turns}
+        script = Path(__file__).with_name("openhands_run.py").read_bytes()
+        return {SCRIPT: script, SETTINGS_FILE: json.dumps(settings).encode()}
+
+    def build_command(self, session: AgentSession) -> str:
+        """Return the command."""
+        del session
+        return f"{self.program.command} {SCRIPT} {PROMPT_FILE} {SETTINGS_FILE} </dev/null"
+
+    def describe_end(self, result: ExecResult) -> AgentEnd:
+        """Return how it ended: by itself where the conversation is `finished`."""
+        end = super().describe_end(result)
+        events = read_events(result.output)
+        if end.reason is not None or not events or events[-1].get("status") == "finished":
+            return end
+        errors = events[-1].get("errors") or [{"code": events[-1].get("status"), "detail": ""}]
+        code = str(errors[0]["code"])
+        return make_failure(ENDS.get(code, "agent-failed"), f"{code}: {errors[0]['detail']}", result.output)
