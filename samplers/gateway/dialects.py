@@ -110,5 +110,7 @@ def build_error(dialect: Dialect, status: int, message: str, code: str) -> dict[
 def build_stream_error(dialect: Dialect, message: str, code: str) -> tuple[str, dict[str, Any]]:
     """Return the name, empty for none, and the data of the event that ends a stream with an error."""
     if dialect is Dialect.RESPONSES:
-        return "error", {"type": "error", "code": code, "message": message, "param": None}
+        error = {"code": code, "message": message}
+        response = {"object": "response", "status": "failed", "error": error, "output": []}
+        return "response.failed", {"type": "response.failed", "response": response}
     return "error" if dialect is Dialect.MESSAGES else "", build_error(dialect, 502, message, code)

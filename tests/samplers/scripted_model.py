@@ -50,6 +50,7 @@ FAULTS = {
     "refuse": "the connection is reset before anything is answered",
     "hang": "nothing is answered until the server closes",
     "cut": "half of the answer, then the connection is reset",
+    "unfinished": "half of the answer, then an orderly end (of a stream; a plain answer is whole)",
     "html": "a page with status 200 instead of JSON",
     "broken-json": "JSON that ends in the middle, with status 200",
     "huge": "an answer of 5 MB of text",
@@ -279,32 +280,32 @@ class _Handler(BaseHTTPRequestHandler):
             return
         earlier = self.model.admit(request)
         turn = self.model.find_turn(request)
-        if turn.fault and earlier < turn.times and turn.fault not in ("cut", "huge", "enormous"):
+        if turn.fault and earlier < turn.times and turn.fault not in ("cut", "unfinished", "huge", "enormous"):
             self.send_fault(request, turn.fault)
             return
         self.model.charge(request)
         if turn.fault in ("huge", "enormous"):
             turn = Turn(text="word " * (1_000_000 if turn.fault == "huge" else 4_000_000))
-        self.send_turn(request, turn, cut=turn.fault == "cut" and earlier < turn.times)
+        self.send_turn(request, turn, fault=turn.fault if earlier < turn.times else "")
 
-    def send_turn(self, request: ModelRequest, turn: Turn, *, cut: bool) -> None:
+    def send_turn(self, request: ModelRequest, turn: Turn, *, fault: str) -> None:
         streamed = bool(request.body.get("stream"))
         build = (stream_chat if streamed else build_chat) if request.is_chat else None
         build = build or (stream_messages if streamed else build_messages)
         made: Any = build(request, turn, self.model.token_ids)
         if not streamed:
             self.model.closing.wait(turn.delay)
-            self.send_json(200, made, cut=cut)
+            self.send_json(200, made, cut=fault == "cut")
             return
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         events = list(made)
-        for event in events[: len(events) // 2] if cut else events:
+        for event in events[: len(events) // 2] if fault in ("cut", "unfinished") else events:
             self.model.closing.wait(turn.delay)
             self.wfile.write(b"%x\r\n%s\r\n" % (len(event), event))
-        if cut:
+        if fault == "cut":
             self.reset()
         else:
             self.wfile.write(b"0\r\n\r\n")

@@ -76,20 +76,23 @@ def test_every_attempt_has_the_same_key(start_gateway: StartGateway, serve_model
         assert model.paid == 1
 
 
+@pytest.mark.parametrize("fault", ["cut", "unfinished"])
 @pytest.mark.parametrize("upstream", ["openai", "anthropic"])
 @pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
 def test_a_stream_that_is_cut_ends_with_an_error_in_the_agents_dialect(
-    start_gateway: StartGateway, serve_model: ServeModel, upstream: str, dialect: str
+    start_gateway: StartGateway, serve_model: ServeModel, upstream: str, dialect: str, fault: str
 ) -> None:
     with serve_fault(
-        start_gateway, serve_model, Turn(text="one two three four five six", fault="cut"), upstream
+        start_gateway, serve_model, Turn(text="one two three four five six", fault=fault), upstream
     ) as gateway:
         response = post(gateway, "s", dialect, streamed=True)
         events = list(iterate_events(response.text))
         assert "one two" in response.text
         assert "[DONE]" not in response.text
         last = events[-1]
-        assert ("error" in last) if dialect == "chat" else (last["type"] == "error")
+        error = last["response"]["error"] if dialect == "responses" else last["error"]
+        assert "the answer was cut" in error["message"]
+        assert last.get("type") == {"chat": None, "messages": "error", "responses": "response.failed"}[dialect]
         exchange = read_last(gateway)
         assert exchange.error
         assert exchange.error.kind == "cut"

@@ -15,7 +15,7 @@ from core.errors import InputError, MachineError, Transient
 from samplers.gateway.exchanges import read_exchanges
 from samplers.gateway.log import ExchangeLog, LogFolder
 from samplers.gateway.process import GatewayProcess, RolloutAccess, Upstream
-from tests.samplers.gateway.clients import make_body, post
+from tests.samplers.gateway.clients import make_body, make_url, post
 from tests.samplers.gateway.conftest import ServeModel, StartGateway
 from tests.samplers.scripted_model import ScriptedModel, Turn
 
@@ -142,3 +142,19 @@ def test_an_exchange_is_written_before_it_is_sent_and_before_it_is_given(tmp_pat
                 seen.extend(list_events() for piece in response.iter_text() if "[DONE]" in piece)
     assert seen[0] == ["run", "begin"]
     assert seen[1][:3] == ["run", "begin", "end"]
+
+
+@pytest.mark.parametrize("upstream", ["openai", "anthropic"])
+def test_no_agent_sees_the_end_of_an_answer_before_it_is_recorded(
+    start_gateway: StartGateway, serve_model: ServeModel, upstream: str
+) -> None:
+    """Agents go on at the finish reason; the model takes its time between this and the last event."""
+    dialect, mark = ("chat", '"finish_reason": "stop"') if upstream == "openai" else ("messages", "message_delta")
+    with serve_model([Turn(text="one two", delay=0.05)]) as model:
+        gateway = start_gateway(model, upstream)
+        gateway.open_rollout("r", RolloutAccess(secret="s"))
+        body = make_body(dialect, "q", streamed=True)
+        with httpx.stream("POST", make_url(gateway, "s", dialect), json=body) as response:
+            seen = [(gateway.log_dir / "r.jsonl").read_text() for piece in response.iter_text() if mark in piece]
+        assert len(seen) == 1
+        assert '"event":"end"' in seen[0]
