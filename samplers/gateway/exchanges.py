@@ -105,8 +105,12 @@ class LogContent:
         return [begin for number, begin in self.begins.items() if number not in self.ends]
 
 
-def read_log(lines: Iterable[bytes]) -> LogContent:
+def read_log(lines: Iterable[bytes], dropped: frozenset[str] = frozenset()) -> LogContent:
     """Return what a log holds. A last line without its end is left out: it was being written when the machine stopped.
+
+    Args:
+        lines: with their ends.
+        dropped: keys of exchanges that are not kept, to save memory.
 
     Raises:
         ValueError: another line is no JSON object.
@@ -114,7 +118,8 @@ def read_log(lines: Iterable[bytes]) -> LogContent:
     content = LogContent()
     for line in lines:
         if line.endswith(b"\n"):
-            content.add(json.loads(line))
+            event = json.loads(line)
+            content.add({key: value for key, value in event.items() if key not in dropped})
     return content
 
 

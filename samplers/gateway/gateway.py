@@ -192,6 +192,7 @@ class ModelGateway:
     async def close(self) -> None:
         """Take no new requests, wait for those in flight and close everything."""
         self._is_closing = True
+        self.upstream.drain()
         for name in list(self._rollouts):
             await self.close_rollout(name)
         await self.upstream.close()

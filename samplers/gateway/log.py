@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from samplers.gateway.json_text import Json
 
 LOCK_NAME = ".gateway-lock"
 LOG_SUFFIX = ".jsonl"
+_NOT_RECALLED = frozenset(("received", "request", "prompt_token_ids", "completion_token_ids", "logprobs"))
+"""Keys of exchanges that the gateway does not need again."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 
@@ -33,14 +36,21 @@ class ExchangeLog:
 
     def _recover(self) -> LogContent:
         """Return what the log holds, after the torn last line was cut."""
-        with open(self._file, "rb", closefd=False) as reader:
-            lines = reader.readlines()
-        if lines and not lines[-1].endswith(b"\n"):
-            os.ftruncate(self._file, sum(map(len, lines[:-1])))
+        whole = 0
+
+        def read_lines() -> Iterator[bytes]:
+            nonlocal whole
+            with open(self._file, "rb", closefd=False) as reader:
+                for line in reader:
+                    whole += len(line) if line.endswith(b"\n") else 0
+                    yield line
+
         try:
-            return read_log(lines)
+            content = read_log(read_lines(), _NOT_RECALLED)
         except (ValueError, KeyError, AttributeError) as error:
             raise InputError(f"{self.path} is not a log of the gateway: {error}") from error
+        os.ftruncate(self._file, whole)
+        return content
 
     def append(self, event: Json) -> None:
         """Write one line.

@@ -138,7 +138,7 @@ class GatewayProcess:
         if process.stdin:
             process.stdin.close()
         try:
-            process.wait(STOP_SECONDS + self._upstream.request_timeout * self._upstream.attempts)
+            process.wait(STOP_SECONDS + self._upstream.request_timeout)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

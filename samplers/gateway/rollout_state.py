@@ -80,11 +80,13 @@ class RolloutState:
         own = set() if is_new_run else set(content.runs.get(self.run, ()))
         answers = {number: _recall_answer(content, number) for number in sorted(content.ends)}
         for number, answer in answers.items():
+            if number in own:
+                self._counts["requests"] += 1
+                self._counts["failed"] += answer is None
             if answer and number in own:
                 self._count_answer(answer.usage, answer.cost)
-                self._counts["requests"] += 1
                 if number not in content.sent:
-                    self._unsent.setdefault(answer.fingerprint, deque()).append(answer)
+                    self.keep_unsent(answer)
             elif answer and self.access.replay:
                 self._replayable.setdefault(answer.fingerprint, deque()).append(answer)
             elif not answer and (content.ends[number].get("error") or {}).get("kind") in PERHAPS_PAID:

@@ -51,6 +51,7 @@ class UpstreamClient:
         self._base = _complete_url(upstream)
         self._proxy = _find_proxy(self._base)
         self._slots = asyncio.Semaphore(upstream.concurrency)
+        self._is_draining = False
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=min(CONNECT_TIMEOUT, upstream.request_timeout), sock_read=upstream.request_timeout
         )
@@ -64,6 +65,10 @@ class UpstreamClient:
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
+
+    def drain(self) -> None:
+        """Begin no more attempts: requests that wait for their turn or for another attempt fail."""
+        self._is_draining = True
 
     async def complete(
         self, body: bytes, key: str, on_event: EventSink | None, count_attempt: Callable[[], None]
@@ -84,13 +89,15 @@ class UpstreamClient:
         """
         async with self._slots:
             for attempt in range(1, self.upstream.attempts + 1):
+                if self._is_draining:
+                    raise GatewayFailure(ExchangeFailure.CLOSING, "the gateway ends before the request was sent", 503)
                 count_attempt()
                 sink = None if on_event is None else _CountingSink(on_event)
                 try:
                     return await self._attempt(body, key, sink)
                 except GatewayFailure as failure:
                     has_begun = sink is not None and sink.count > 0
-                    is_last = attempt == self.upstream.attempts or failure.retry_after > MAX_PAUSE
+                    is_last = attempt == self.upstream.attempts or failure.retry_after > MAX_PAUSE or self._is_draining
                     if has_begun or is_last or failure.kind not in RETRYABLE_KINDS:
                         raise
                     await asyncio.sleep(self._compute_pause(attempt, failure.retry_after))

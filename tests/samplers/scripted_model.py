@@ -53,10 +53,16 @@ FAULTS = {
     "unfinished": "half of the answer, then an orderly end (of a stream; a plain answer is whole)",
     "html": "a page with status 200 instead of JSON",
     "broken-json": "JSON that ends in the middle, with status 200",
+    "no-answer": "JSON without an answer, with status 200",
     "huge": "an answer of 5 MB of text",
     "enormous": "an answer of 20 MB of text",
     "401": "the key is wrong",
     "context": "the conversation exceeds the context length (400)",
+}
+NONSENSE = {
+    "html": b"<html><body>Bad gateway</body></html>",
+    "broken-json": b'{"id": "x", "choices": [{"mes',
+    "no-answer": b'{"id": "x"}',
 }
 PIECE_TOKENS = 2
 """Tokens of one piece of a stream."""
@@ -316,9 +322,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif fault == "refuse":
             self.reset()
-        elif fault in ("html", "broken-json"):
-            content = b"<html><body>Bad gateway</body></html>" if fault == "html" else b'{"id": "x", "choices": [{"mes'
-            self.send_content(200, content, "text/html" if fault == "html" else "application/json")
+        elif fault in NONSENSE:
+            self.send_content(200, NONSENSE[fault], "text/html" if fault == "html" else "application/json")
         else:
             status = 400 if fault == "context" else int(fault)
             message = {

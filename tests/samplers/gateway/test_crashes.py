@@ -231,3 +231,28 @@ def wait_for(condition: object) -> None:
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.02)
+
+
+def test_a_gateway_that_ends_sends_nothing_that_waits_for_its_turn(tmp_path: Path) -> None:
+    """One request is answered, the two behind it are not sent, and are no answers in the log."""
+    go = threading.Event()
+
+    def answer(_: ModelRequest) -> Turn:
+        go.wait(20)
+        return Turn(text="the end")
+
+    with ScriptedModel(answer) as model, ThreadPoolExecutor(4) as pool:
+        upstream = Upstream(url=model.url, concurrency=1)
+        with GatewayProcess(upstream, tmp_path, agent_socket=None, port=0) as gateway:
+            gateway.open_rollout("r", RolloutAccess(secret="s"))
+            url = make_url(gateway, "s", "chat")
+            asked = [pool.submit(httpx.post, url, json=make_body("chat", f"{n}"), timeout=30) for n in range(3)]
+            wait_for(lambda: gateway.get_usage("r").in_flight == 3 and model.requests)
+            ended = pool.submit(gateway.stop)
+            wait_for(lambda: httpx.post(url, json=make_body("chat", "late")).status_code in (401, 503))
+            go.set()
+            ended.result()
+            assert sorted(one.result().status_code for one in asked) == [200, 503, 503]
+        assert len(model.requests) == 1
+    kinds = [exchange.error.kind if exchange.error else "answer" for exchange in read_exchanges(tmp_path / "r.jsonl")]
+    assert sorted(kinds) == ["answer", "closing", "closing"]

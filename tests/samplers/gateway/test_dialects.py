@@ -103,3 +103,25 @@ def test_the_first_token_goes_out_when_it_comes_in(
         first = next(at for at, piece in enumerate(pieces) if "one two" in piece)
         assert not any("five six" in piece for piece in pieces[: first + 1])
         assert list(iterate_events("".join(pieces)))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+def test_signed_thinking_goes_to_the_agent_and_back(
+    start_gateway: StartGateway, serve_model: ServeModel, streamed: bool
+) -> None:
+    """Anthropic's models accept their own thinking only with its signature."""
+    signed = {"type": "thinking", "thinking": ANSWER.reasoning, "signature": "c2lnbmVk"}
+    with serve_model([ANSWER, Turn(text="done")]) as model:
+        gateway = start_gateway(model, "anthropic")
+        gateway.open_rollout("r", ACCESS)
+        chat = post(gateway, "s3cret", "chat", "a", streamed=streamed)
+        if streamed:
+            deltas = [e["choices"][0]["delta"] for e in iterate_events(chat.text) if e["choices"]]
+            assert [delta["thinking_blocks"] for delta in deltas if "thinking_blocks" in delta] == [[signed]]
+            response = list(iterate_events(post(gateway, "s3cret", "responses", "b", streamed=True).text))[-1]
+            output = response["response"]["output"]
+        else:
+            assert chat.json()["choices"][0]["message"]["thinking_blocks"] == [signed]
+            output = post(gateway, "s3cret", "responses", "b").json()["output"]
+        post(gateway, "s3cret", "responses", input=[{"role": "user", "content": "b"}, *output])
+        assert model.requests[-1].body["messages"][1]["content"][0] == signed

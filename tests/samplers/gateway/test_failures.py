@@ -22,6 +22,7 @@ LASTING = [
     ("hang", "timeout", 504, 3),
     ("html", "nonsense", 502, 1),
     ("broken-json", "nonsense", 502, 1),
+    ("no-answer", "nonsense", 502, 1),
     ("enormous", "too-large", 502, 1),
     ("401", "key", 401, 1),
     ("context", "context", 400, 1),

@@ -210,18 +210,21 @@ def test_a_request_in_doubt_is_sent_again_with_its_key(
 
 
 def test_an_agent_goes_on_after_the_gateway_was_killed(start_gateway: StartGateway, serve_model: ServeModel) -> None:
-    with serve_model([]) as model:
-        model.answer = count_answers(model)
+    """Usage counts what was before, failures too."""
+    with serve_model([Turn(fault="html")]) as model:
         gateway = start_gateway(model)
         gateway.open_rollout("r", ACCESS)
-        assert ask(gateway, "a") == "answer 1 to a"
+        assert post(gateway, "s", "chat").status_code == 502
+        model.answer = lambda request: Turn(text=f"answer to {request.body['messages'][-1]['content']}")
+        assert ask(gateway, "a") == "answer to a"
         port = gateway.port
         gateway.kill()
         gateway.restart()
         assert gateway.port == port
-        assert ask(gateway, "b") == "answer 2 to b"
-        assert gateway.get_usage("r").requests == 2
-        assert [exchange.exchange for exchange in read_exchanges(gateway.log_dir / "r.jsonl")] == [0, 1]
+        assert ask(gateway, "b") == "answer to b"
+        usage = gateway.get_usage("r")
+        assert (usage.requests, usage.failed) == (3, 1)
+        assert [exchange.exchange for exchange in read_exchanges(gateway.log_dir / "r.jsonl")] == [0, 1, 2]
 
 
 def test_an_agent_is_reached_by_the_socket_after_a_restart(
