@@ -15,6 +15,7 @@ from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
+    GRADING_SETTINGS,
     READ_SETTINGS,
     IdArgument,
     JsonOption,
@@ -32,6 +33,7 @@ from taskdb.store import Store
 from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories, resolve_trajectory
 
 if TYPE_CHECKING:
+    from mergemill.trajectory_import import ImportedRollout
     from samplers.selection.rubric import RubricJudge
 
 TABLE_COLUMNS = ("id", "name", "scaffold", "model", "attempt", "role", "value", "n_requests", "selected", "refused_by")
@@ -283,6 +285,70 @@ def export(
         )
     rows = f"{format_count(report.rows, 'row')} of {format_count(len(report.trajectories), 'trajectory')}"
     output.print_text(f"{rows} in {out} ({options.format}, manifest {report.manifest_sha256[:16]})")
+
+
+@app.command("import")
+@with_settings(*GRADING_SETTINGS)
+def import_files(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", readable=False, help="Files of rollouts.")],
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--format", metavar="FORMAT", help="auto, atif, swe-agent, mini-swe-agent, messages or predictions."
+        ),
+    ] = "auto",
+    *,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="ID", help="Task of all files; by default each names its own.")
+    ] = None,
+    grades: Annotated[bool, typer.Option("--grade", help="Grade their submissions.")] = False,
+    as_json: JsonOption = False,
+    settings: Settings,
+) -> None:
+    """Import rollouts of other tools; what cannot be imported is named, and ends with exit code 3.
+
+    Example: mergemill trajectories import jobs/*/agent/trajectory.json --grade
+    """
+    from mergemill.trajectory_import import import_rollouts  # noqa: PLC0415 - only this command imports
+    from samplers.imports.formats import READERS  # noqa: PLC0415 - as above
+    from samplers.imports.reading import AUTO  # noqa: PLC0415 - as above
+
+    if format_name not in (AUTO, *READERS):
+        raise UsageError(f"--format: {format_name} is unknown", advice=f"one of {', '.join((AUTO, *READERS))}")
+    counts = {"new": 0, "known": 0, "skipped": 0}
+    with Store.open(settings.db, create=False, writes=True) as store:
+        for one in import_rollouts(store, settings, files, format_name, task=task, grades=grades):
+            counts["skipped" if one.rollout is None else "new" if one.is_new else "known"] += 1
+            _print_imported(one, as_json=as_json)
+    if as_json:
+        output.print_json({"event": "summary", **counts})
+    else:
+        output.print_text(f"{counts['new']} imported, {counts['known']} known, {counts['skipped']} skipped")
+    if counts["skipped"]:
+        raise InputError(f"{format_count(counts['skipped'], 'rollout')} not imported")
+
+
+def _print_imported(one: ImportedRollout, *, as_json: bool) -> None:
+    if one.rollout is None:
+        where = f"{one.file}, line {one.line}" if one.line else one.file
+        output.print_message(f"{where}: {one.problem}")
+    if not as_json:
+        return
+    rollout = one.rollout
+    facts = ("id", "name", "scaffold", "model", "origin", "value")
+    known = {name: getattr(rollout, name) if rollout else None for name in facts}
+    output.print_json(
+        {
+            "event": "import",
+            "file": one.file,
+            "line": one.line,
+            "format": one.format,
+            **known,
+            "trajectories": one.trajectories,
+            "new": one.is_new,
+            "problem": one.problem or None,
+        }
+    )
 
 
 def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:

@@ -15,12 +15,14 @@ from mergemill.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
 from mergemill.web.early_start import AnswerError, EarlyStart, Page, send_early
+from mergemill.web.rollouts import find_stored_rollout
 from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters
 from mergemill.web.trajectories import load_conversation
 from mergemill.web.visible_text import remove_ansi_sequences
 from taskdb import page_queries, queries
 from taskdb.records import PullRequest, Stage, Task
+from taskdb.trajectory_queries import list_rollouts
 from taskdb.verdicts import QuoteSource, Verdict
 
 ROWS = 50
@@ -31,6 +33,8 @@ MAX_SHOWN_TESTS = 500
 MAX_SHOWN_LOG = 400_000
 """Characters of a log on a page; the whole one is its raw text."""
 MAX_SHOWN_TURNS = 200
+MAX_SHOWN_ROLLOUTS = 200
+"""Rollouts of a task that its page lists."""
 STAGE_OUTPUTS = {
     Stage.MINE: "candidates",
     Stage.BUILD: "environments",
@@ -166,6 +170,7 @@ def show_task(context: WebContext, request: Request) -> Response:
         "row": row,
         "status": details["status"],
         "records": records,
+        "rollouts": list_rollouts(context.store, task.id)[:MAX_SHOWN_ROLLOUTS],
         "findings": records.verdict.findings if records.verdict else (),
         "statement": render_statement(task.problem_statement, quotes),
         "source": mark_source(task.problem_statement, quotes),
@@ -263,14 +268,17 @@ def show_artifact(context: WebContext, request: Request) -> Response:
 
 
 def show_rollout(context: WebContext, request: Request) -> Response:
-    """Show a trajectory as a conversation."""
-    conversation = load_conversation(context.rollouts, request.path_params["rollout"])
+    """Show a rollout of the database, or a file of the folder of rollouts, as a conversation."""
+    word = request.path_params["rollout"]
+    stored = find_stored_rollout(context.store, context.artifacts, word)
+    conversation = stored.conversation if stored else load_conversation(context.rollouts, word)
     given = request.query_params.get("from", "0")
     start = min(int(given), len(conversation.turns)) if given.isdecimal() and len(given) < 9 else 0
     end = start + MAX_SHOWN_TURNS
     values = {
         "active": "tasks",
         "conversation": conversation,
+        "stored": stored,
         "turns": conversation.turns[start:end],
         "earlier": max(0, start - MAX_SHOWN_TURNS) if start else None,
         "later": end if end < len(conversation.turns) else None,

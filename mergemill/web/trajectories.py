@@ -70,6 +70,13 @@ def load_conversation(folder: Path, rollout: str) -> RolloutConversation:
         raise InputError(f"the trajectory of {rollout} is neither ATIF nor a list of messages") from error
 
 
+def make_conversation(
+    rollout: str, messages: Sequence[Mapping[str, Any]], facts: Mapping[str, str]
+) -> RolloutConversation:
+    """Return OpenAI messages as a conversation."""
+    return RolloutConversation(rollout, tuple(_read_messages(messages)), facts)
+
+
 def _read_conversation(rollout: str, data: Any) -> RolloutConversation:
     if isinstance(data, list):
         data = {"messages": data}

@@ -1,0 +1,1 @@
+"""Rollouts of others: files of their formats become rollouts and trajectories."""

@@ -1,0 +1,123 @@
+"""A rollout as other tools store it, and the requests of its conversations."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from samplers.trajectories.requests import ModelRequest, normalise_message
+
+Message = dict[str, Any]
+ROLES = frozenset(("system", "user", "assistant", "tool"))
+
+
+class ForeignFormatError(Exception):
+    """A file or row is not what its format requires; the text is the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerFacts:
+    """What is known of one answer besides its message."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    started_at: str = ""
+    prompt_token_ids: tuple[int, ...] | None = None
+    completion_token_ids: tuple[int, ...] | None = None
+    logprobs: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignConversation:
+    """Messages in OpenAI's form. `facts`: place of an answer among the messages -> what is known of it.
+
+    Answers at the places in `copied` are context alone.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[dict[str, Any]] = ()
+    facts: dict[int, AnswerFacts] = field(default_factory=dict)
+    copied: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForeignRollout:
+    """A rollout of another tool."""
+
+    instances: Sequence[str]
+    """Names by which its task may be known, the best one first."""
+    scaffold: str
+    model: str
+    scaffold_version: str = ""
+    submission: bytes | None = None
+    """None where it has none, which is not an empty one."""
+    conversations: Sequence[ForeignConversation] = ()
+    line: int = 0
+    """Line of its file, 0 for the whole file."""
+
+    def compute_origin(self, format_name: str) -> str:
+        """Return what distinguishes it from every other one: the format and a hash of the content."""
+        parts = [self.scaffold, self.model, [list(one.messages) for one in self.conversations], list(self.instances)]
+        digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+        digest.update(self.submission or b"")
+        return f"{format_name}:{digest.hexdigest()[:16]}"
+
+
+def list_requests(rollout: ForeignRollout) -> list[ModelRequest]:
+    """Return a request for each answer: the messages before it, as far as the file has them."""
+    made: list[ModelRequest] = []
+    for conversation in rollout.conversations:
+        for place, message in enumerate(conversation.messages):
+            if message["role"] != "assistant" or place in conversation.copied:
+                continue
+            facts = conversation.facts.get(place, AnswerFacts())
+            made.append(
+                ModelRequest(
+                    exchange=len(made),
+                    messages=tuple(conversation.messages[:place]),
+                    tools=tuple(conversation.tools),
+                    answer=message,
+                    prompt_tokens=facts.prompt_tokens,
+                    completion_tokens=facts.completion_tokens,
+                    started_at=facts.started_at,
+                    prompt_token_ids=facts.prompt_token_ids,
+                    completion_token_ids=facts.completion_token_ids,
+                    logprobs=facts.logprobs,
+                )
+            )
+    return made
+
+
+def read_messages(messages: object) -> list[Message]:
+    """Return messages in OpenAI's form; fields that no model is given are left out, and so are other roles.
+
+    Raises:
+        ForeignFormatError: they are no list of messages.
+    """
+    if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        raise ForeignFormatError("the messages are no list of objects")
+    kept = ("role", "content", "tool_calls", "tool_call_id", "reasoning_content", "name")
+    found = [
+        normalise_message({name: one[name] for name in kept if name in one})
+        for one in messages
+        if one.get("role") in ROLES
+    ]
+    if not any(one["role"] == "assistant" for one in found):
+        raise ForeignFormatError("there is no message of the assistant")
+    return found
+
+
+def read_patch(value: object) -> bytes | None:
+    """Return a patch as it stands in JSON; None where there is none.
+
+    Raises:
+        ForeignFormatError: it is no text.
+    """
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise ForeignFormatError("the patch is no text")
+    return value.encode(errors="surrogateescape")

@@ -1,0 +1,140 @@
+"""Training data read by the code of trainers as it is on PyPI: rows in are rows trained, and the right texts are."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from samplers.trajectories.build import build_trajectories
+from taskdb.artifacts import Artifacts
+from taskdb.store import Store
+from tests.exporters.consumers import install, install_harbor, run_command
+from tests.samplers.exports import trainer_programs as programs
+from tests.samplers.exports.test_training_data import export, read_rows
+from tests.samplers.selection.making import PATCH
+from tests.samplers.stored import add_rollout
+from tests.samplers.test_trajectory_commands import run
+from tests.samplers.trajectories.making import SYSTEM, TASK, call, give
+from tests.samplers.trajectories.test_build import exchange
+from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.test_rollouts import make_rollout
+
+TORCH = ("torch==2.9.1", "torchaudio==2.9.1", "torchvision==0.24.1")
+NO_TRITON = ("triton ; python_version < '3'",)
+AXOLOTL = ("torch==2.9.1", "transformers==5.23.0", "datasets==5.2.0", "addict", "fire", "loguru", "colorama", "peft")
+
+
+def make_exchanges() -> list[Any]:
+    """Return a conversation with reasoning, text before calls and parallel calls, then an edited history."""
+    spoken = call(0) | {"content": "I look first.", "reasoning_content": "Where is the greeting?"}
+    parallel = call(1, "cat greet.py")
+    parallel["tool_calls"] = [*parallel["tool_calls"], *call(2, "pwd")["tool_calls"]]
+    first = [SYSTEM, TASK, spoken, give(0, "greet.py")]
+    second = [*first, parallel, give(1, "def greet"), give(2, "/repo"), {"role": "user", "content": "Hurry up."}]
+    edited = [*first, parallel, give(1, "[deleted]"), give(2, "[deleted]")]
+    return [
+        exchange(0, [SYSTEM, TASK], spoken),
+        exchange(1, first, parallel),
+        exchange(2, second, {"role": "assistant", "content": "Branch one."}),
+        exchange(3, edited, {"role": "assistant", "content": "Branch two."}),
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with a plain conversation, one with token ids, and one with a branch."""
+    folder = tmp_path_factory.mktemp("trained")
+    artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
+    with Store.open(make_url(folder)) as store:
+        task = add_chain(store)
+        add_rollout(store, artifacts, task, 1)
+        add_rollout(store, artifacts, task, 2, token_ids=True)
+        rollout = make_rollout(task, 3, submission=artifacts.put(PATCH.replace(b"hello", b"branch")))
+        store.add(rollout, *build_trajectories(rollout, make_exchanges(), artifacts))
+    assert run(folder, "trajectories", "select").exit_code == 0
+    return folder
+
+
+def read(command: Path, program: str, *words: str | Path, cwd: Path) -> list[dict[str, Any]]:
+    """Run a program and return the objects that it prints."""
+    output = run_command(command, "python", "-c", program, *words, cwd=cwd)
+    return [json.loads(line) for line in output.splitlines() if line.startswith(('{"trained"', '{"row"', '{"file"'))]
+
+
+def make_tokenizer(command: Path, folder: Path) -> Path:
+    run_command(command, "python", "-c", programs.TOKENIZER, folder / "tokenizer", cwd=folder)
+    return folder / "tokenizer"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [("messages",), ("messages", "--per-request"), ("sharegpt",), ("parquet",)])
+def test_datasets_loads_every_row(folder: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    report = export(folder, tmp_path / "out", "--format", *words)
+    command = install("datasets==5.2.0", sys.executable)
+    rows = read(command, programs.DATASETS, tmp_path / "out", cwd=tmp_path)
+    assert len(rows) == report["rows"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("--hermes",), ("--per-request",), ("--per-request", "--hermes")])
+def test_llama_factory_trains_every_row(folder: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    report = export(folder, tmp_path / "out", "--format", "sharegpt", *words)
+    command = install("llamafactory==0.9.5", sys.executable, *TORCH)
+    mask = "yes" if "--per-request" in words else "no"
+    tokenizer = make_tokenizer(command, tmp_path)
+    rows = read(command, programs.LLAMA_FACTORY, tmp_path / "out", tokenizer, mask, cwd=tmp_path)
+    assert len(rows) == report["rows"]
+    trained = "".join(row["trained"] for row in rows)
+    assert trained.count("Done.") == 2
+    assert trained.count("Branch one.") == 1
+    assert trained.count("Where is the greeting?") == trained.count("I look first.") == 1
+    assert trained.count('"command": "pwd"') == 1
+    assert "Greet politely." not in trained
+    assert "def greet" not in trained
+    if mask == "no":  # the branch shares answers, which ShareGPT cannot mask
+        assert list(report["left_out"].values()) == [1]
+    else:
+        assert (report["left_out"], trained.count("Branch two.")) == ({}, 1)
+
+
+@pytest.mark.slow
+def test_trl_trains_every_answer_of_whole_conversations(folder: Path, tmp_path: Path) -> None:
+    export(folder, tmp_path / "out", "--format", "messages", "--system", "drop")
+    whole = [row for row in read_rows(tmp_path / "out") if all("weight" not in one for one in row["messages"])]
+    (tmp_path / "out" / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in whole))
+    command = install("verl==0.9.1", sys.executable, "trl==1.16.0", "pytest", "pytest-timeout", overrides=NO_TRITON)
+    tokenizer = make_tokenizer(command, tmp_path)
+    rows = read(command, programs.TRL, tmp_path / "out", tokenizer, cwd=tmp_path)
+    assert len(rows) == len(whole) == 3
+    trained = "".join(row["trained"] for row in rows)
+    assert trained.count("Done.") == 2
+    assert (trained.count("Branch one."), trained.count("<call>bash")) == (1, 5)
+    assert "Greet politely." not in trained
+    assert all('"name": "bash"' in row["all"] for row in rows)
+
+
+@pytest.mark.slow
+def test_axolotl_trains_the_answers_of_weight_1_alone(folder: Path, tmp_path: Path) -> None:
+    report = export(folder, tmp_path / "out", "--format", "messages")
+    command = install("jinja2==3.1.6", sys.executable, *AXOLOTL, bare=("axolotl==0.19.0",))
+    tokenizer = make_tokenizer(command, tmp_path)
+    rows = read(command, programs.AXOLOTL, tmp_path / "out", tokenizer, cwd=tmp_path)
+    assert len(rows) == report["rows"] == 4
+    trained = "".join(row["trained"] for row in rows)
+    assert trained.count("Branch one.") == trained.count("Branch two.") == 1
+    assert trained.count("I look first.") == 1  # it is context in the other branch
+    assert sum(row["all"].count("I look first.") for row in rows) == 2
+    assert "Greet politely." not in trained
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [(), ("--per-request",), ("--system", "drop")])
+def test_harbor_validates_every_document(folder: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    report = export(folder, tmp_path / "out", "--format", "atif", *words)
+    rows = read(install_harbor(), programs.HARBOR, tmp_path / "out", cwd=tmp_path)
+    assert len(rows) == report["rows"] > 0
+    assert [row["errors"] for row in rows] == [[]] * len(rows)
