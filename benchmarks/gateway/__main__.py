@@ -27,8 +27,6 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from rich.console import Console
-from rich.table import Table
 
 from benchmarks.gateway.load import LoadTarget, build_request, measure_latency, measure_streams, measure_throughput
 from benchmarks.gateway.servers import (
@@ -39,6 +37,7 @@ from benchmarks.gateway.servers import (
     run_litellm,
     run_model,
 )
+from benchmarks.page_table import write_table
 
 CLIENTS = (1, 8)
 SATURATING_CLIENTS = 32
@@ -46,6 +45,7 @@ MOST_ADDED = 0.003
 """Goal: seconds that a plain request may take longer at the median, with one client."""
 LEAST_RATIO = 5.0
 """Goal: throughput as a multiple of LiteLLM's."""
+ALONE, GATEWAY, LITELLM_NAME = "model alone", "gateway", "LiteLLM"
 Samples = dict[tuple[str, str], list[float]]
 
 
@@ -61,6 +61,7 @@ def parse_options(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--pause", type=float, default=0.5, help="seconds between two tokens of a stream")
     parser.add_argument("--no-litellm", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--page", type=Path, help="a page into which the result is written, such as docs/gateway.md")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
     return parser.parse_args(arguments)
 
@@ -89,7 +90,7 @@ def summarise(found: Samples) -> dict[str, dict[str, float]]:
     rows: dict[str, dict[str, float]] = defaultdict(dict)
     for (name, measure), values in found.items():
         rows[name][measure] = statistics.median(values)
-        base = found["model alone", measure]
+        base = found[ALONE, measure]
         if measure != "requests/s":
             added = [value - alone for value, alone in zip(values, base, strict=True)]
             rows[name][f"added {measure}"] = statistics.median(added)
@@ -133,22 +134,22 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             for target in (model, gateway):
                 cpu = read_cpu(process.pid)
                 result["streams"][target.name] = await measure_trickle(target, options)
-            result["streams"]["gateway"] |= {
+            result["streams"][GATEWAY] |= {
                 "memory MB": read_memory(process.pid) >> 20,
                 "cpu seconds": read_cpu(process.pid) - cpu,
                 "recorded": process.get_usage("bench").requests,
             }
-    return result | {"goals": judge_goals(result)}
+    return result | {"goals": judge_goals(result), "load after": os.getloadavg()[0]}
 
 
 def judge_goals(result: dict[str, Any]) -> dict[str, bool | None]:
     """Return goal -> whether it is reached; None where it was not measured."""
     rows, streams = result["rows"], result.get("streams")
-    ratio = rows["gateway"]["requests/s"] / rows["LiteLLM"]["requests/s"] if "LiteLLM" in rows else None
+    ratio = _compute_ratio(rows) if LITELLM_NAME in rows else None
     return {
-        "at most 3 ms added at the median": rows["gateway"]["added median at 1"] <= MOST_ADDED,
+        "at most 3 ms added at the median": rows[GATEWAY]["added median at 1"] <= MOST_ADDED,
         "5 times LiteLLM's throughput": None if ratio is None else ratio >= LEAST_RATIO,
-        "every stream at once finishes": None if not streams else streams["gateway"]["failed"] == 0,
+        "every stream at once finishes": None if not streams else streams[GATEWAY]["failed"] == 0,
     }
 
 
@@ -158,30 +159,37 @@ def find_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def print_result(result: dict[str, Any]) -> None:
-    """Print the tables for people."""
-    console = Console(width=140)
+def render_result(result: dict[str, Any]) -> str:
+    """Return what was measured as Markdown."""
+    headings = [f"added {what} at {n}, ms" for n in CLIENTS for what in ("median", "p99")]
+    lines = [f"| | {' | '.join(headings)} | requests/s |", f"|---{'|---:' * (len(headings) + 1)}|"]
     rows = result["rows"]
-    table = Table("", *(f"added {what} at {n}, ms" for n in CLIENTS for what in ("median", "p99")), "requests/s")
     for name, row in rows.items():
         added = [f"{row[f'added {what} at {n}'] * 1000:.2f}" for n in CLIENTS for what in ("median", "p99")]
-        table.add_row(name, *(added if name != "model alone" else ["-"] * len(added)), f"{row['requests/s']:.0f}")
-    console.print(table)
-    alone = rows["model alone"]
-    console.print(f"model alone: {alone['median at 1'] * 1000:.2f} ms at the median with one client")
+        shown = ["-"] * len(added) if name == ALONE else added
+        lines.append(f"| {name} | {' | '.join(shown)} | {row['requests/s']:,.0f} |")
+    lines += ["", f"The model alone takes {rows[ALONE]['median at 1'] * 1000:.2f} ms at the median with one client."]
+    if LITELLM_NAME in rows:
+        lines.append(f"The gateway's throughput is {_compute_ratio(rows):.1f} times LiteLLM's.")
+    lines += [result["litellm"]] if "litellm" in result else []
     for name, row in result.get("streams", {}).items():
-        console.print(f"streams, {name}: " + ", ".join(f"{key} {_format(value)}" for key, value in row.items()))
-    if "LiteLLM" in rows:
-        ratio = rows["gateway"]["requests/s"] / rows["LiteLLM"]["requests/s"]
-        console.print(f"throughput: {ratio:.1f} times LiteLLM's")
-    console.print(result.get("litellm", ""))
+        figures = ", ".join(f"{key} {_format(value)}" for key, value in row.items())
+        lines.append(f"\nStreams, {name}: {figures}.")
+    lines.append("")
     for goal, is_reached in result["goals"].items():
-        console.print(f"{'not measured' if is_reached is None else 'reached' if is_reached else 'MISSED'}: {goal}")
-    console.print(f"load before: {result['load before']:.1f} on {result['processors']} processors")
+        lines.append(f"- {'not measured' if is_reached is None else 'reached' if is_reached else 'missed'}: {goal}")
+    load = f"load {result['load before']:.1f} before and {result['load after']:.1f} after"
+    return "\n".join(
+        [*lines, "", f"Machine: {result['processors']} processors, {load}; what others ran is in the load.", ""]
+    )
+
+
+def _compute_ratio(rows: dict[str, dict[str, float]]) -> float:
+    return rows[GATEWAY]["requests/s"] / rows[LITELLM_NAME]["requests/s"]
 
 
 def _format(value: float) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else str(value)
+    return f"{value:.3f} s" if isinstance(value, float) else f"{value:,}"
 
 
 def main(arguments: list[str]) -> int:
@@ -189,10 +197,9 @@ def main(arguments: list[str]) -> int:
     options = parse_options(arguments)
     raise_file_limit()
     result = uvloop.run(measure(options))
-    if options.json:
-        print(json.dumps(result))
-    else:
-        print_result(result)
+    print(json.dumps(result) if options.json else render_result(result))
+    if options.page:
+        write_table(options.page, "benchmarks.gateway", render_result(result))
     return 1 if options.check and False in result["goals"].values() else 0
 
 

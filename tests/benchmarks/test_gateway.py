@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.gateway.__main__ import judge_goals, summarise
+from benchmarks.gateway.__main__ import judge_goals, render_result, summarise
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +33,7 @@ def test_it_measures_model_gateway_and_streams() -> None:
     assert (streams["finished"], streams["failed"]) == (20, 0)
     assert streams["recorded"] >= 20 + 2 * 20
     assert result["goals"]["5 times LiteLLM's throughput"] is None
+    assert "- not measured: 5 times LiteLLM's throughput" in render_result(result)
 
 
 @pytest.mark.parametrize(("added", "rate", "failed", "reached"), [(2, 60, 0, True), (4, 40, 1, False)])
