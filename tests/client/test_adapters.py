@@ -13,14 +13,11 @@ import pytest
 from mergemill.grading import Submission, TaskGrader, make_unscored
 from taskdb.records import Score
 from tests.backends.llm.server import ScriptedAnswer, run_model_server
-from tests.cli import run_mergemill
 from tests.client import adapter_programs as programs
 from tests.client.frameworks import install_framework, install_trainers, install_trl
 from tests.exporters.consumers import fetch_slime, run_command
+from tests.graded_tasks import BUGFIX, GradedTasks, make_bugfix, make_reviews
 from tests.grading_server import TOKEN, serve_answers, serve_gradings
-from tests.reviews import ReviewDatabase, make_reviews
-from tests.sample import make_sample
-from tests.taskdb.chains import make_url
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -29,12 +26,12 @@ LOST = {"task": "a", "value": None, "resolved": False, "infrastructure_error": "
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> ReviewDatabase:
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> GradedTasks:
     return make_reviews(tmp_path_factory.mktemp("reviews"), changes=2)
 
 
 @pytest.fixture(scope="module")
-def url(reviews: ReviewDatabase) -> Iterator[str]:
+def url(reviews: GradedTasks) -> Iterator[str]:
     with serve_gradings(reviews.settings) as url:
         yield url
 
@@ -46,7 +43,7 @@ def lost() -> Iterator[str]:
         yield server.url
 
 
-def run(command: Path, program: str, reviews: ReviewDatabase, url: str, lost: str, folder: Path, *paths: Path) -> Any:
+def run(command: Path, program: str, reviews: GradedTasks, url: str, lost: str, folder: Path, *paths: Path) -> Any:
     """Run a program of `adapter_programs`; return what it printed."""
     (folder / "gold.json").write_text(json.dumps(reviews.gold))
     words = ("python", "-c", program, folder / "gold.json", folder, lost)
@@ -56,7 +53,7 @@ def run(command: Path, program: str, reviews: ReviewDatabase, url: str, lost: st
     return json.loads(next(line for line in reversed(output.splitlines()) if line.startswith("{")))
 
 
-def expect_rewards(reviews: ReviewDatabase) -> dict[str, list[float]]:
+def expect_rewards(reviews: GradedTasks) -> dict[str, list[float]]:
     return {task: [1.0, 0.0] for task in reviews.tasks}
 
 
@@ -69,7 +66,7 @@ def check_advantages(made: dict[str, Any]) -> None:
 
 
 def test_verl_rewards_gold_alone_and_leaves_out_the_unscored(
-    reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, url: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "mergemill_client.adapters.verl")
     made = run(install_trainers(tmp_path), programs.VERL, reviews, url, lost, tmp_path)
@@ -80,7 +77,7 @@ def test_verl_rewards_gold_alone_and_leaves_out_the_unscored(
 
 
 def test_skyrl_rewards_gold_alone_and_leaves_out_the_unscored(
-    reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
+    reviews: GradedTasks, url: str, lost: str, tmp_path: Path
 ) -> None:
     made = run(install_trainers(tmp_path), programs.SKYRL, reviews, url, lost, tmp_path)
     assert made["found"] == expect_rewards(reviews)
@@ -89,7 +86,7 @@ def test_skyrl_rewards_gold_alone_and_leaves_out_the_unscored(
 
 
 def test_slime_rewards_gold_alone_and_leaves_out_the_unscored(
-    reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
+    reviews: GradedTasks, url: str, lost: str, tmp_path: Path
 ) -> None:
     made = run(install_trainers(tmp_path), programs.SLIME, reviews, url, lost, tmp_path, fetch_slime())
     assert made["found"] == expect_rewards(reviews)
@@ -100,7 +97,7 @@ def test_slime_rewards_gold_alone_and_leaves_out_the_unscored(
 
 
 def test_nemo_gym_rewards_gold_alone_and_fails_the_unscored(
-    reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
+    reviews: GradedTasks, url: str, lost: str, tmp_path: Path
 ) -> None:
     command = install_framework("nemo_gym")
     made = run(command, programs.NEMO_GYM, reviews, url, lost, tmp_path)
@@ -109,7 +106,7 @@ def test_nemo_gym_rewards_gold_alone_and_fails_the_unscored(
 
 
 def test_openenv_rewards_gold_alone_and_gives_the_unscored_null(
-    reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
+    reviews: GradedTasks, url: str, lost: str, tmp_path: Path
 ) -> None:
     command = install_framework("openenv")
     made = run(command, programs.OPENENV, reviews, url, lost, tmp_path)
@@ -117,9 +114,7 @@ def test_openenv_rewards_gold_alone_and_gives_the_unscored_null(
     assert (made["unscored"], made["error"]) == (None, "the container was lost")
 
 
-def test_trl_trains_on_gold_and_not_on_the_unscored(
-    reviews: ReviewDatabase, url: str, lost: str, tmp_path: Path
-) -> None:
+def test_trl_trains_on_gold_and_not_on_the_unscored(reviews: GradedTasks, url: str, lost: str, tmp_path: Path) -> None:
     made = run(install_trl(tmp_path), programs.TRL, reviews, url, lost, tmp_path)
     assert made["found"] == {reviews.tasks[0]: [1.0, 0.0]}
     assert (made["moved"], made["logged"]) == (True, [0.5])
@@ -158,7 +153,7 @@ def run_vf_eval(folder: Path, url: str, answer: str, task: str, runtime: str) ->
 
 
 def test_verifiers_rewards_gold_alone_and_ends_the_unscored_with_an_error(
-    reviews: ReviewDatabase, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = reviews.tasks[0]
     right = run_vf_eval(tmp_path / "right", url, f"```json\n{reviews.gold[task]}\n```", task, "subprocess")
@@ -178,22 +173,13 @@ def test_verifiers_rewards_gold_alone_and_ends_the_unscored_with_an_error(
 # ------------------------------------------------------------------------------------- tasks with containers
 
 
-BUGFIX = "ada__greet-3.bugfix"
-
-
 @pytest.fixture(scope="module")
-def fixes(tmp_path_factory: pytest.TempPathFactory) -> ReviewDatabase:
-    """A database with one certified bug fix; the gold submission is its patch."""
-    folder = tmp_path_factory.mktemp("fixes") / "ada"
-    make_sample(folder / "greet")
-    done = run_mergemill("run", "git:greet", "--limit", "1", "--db", make_url(folder), cwd=folder)
-    assert done.exit_code == 0, done.stderr
-    shown = run_mergemill("tasks", "show", BUGFIX, "--json", "--db", make_url(folder), cwd=folder).json
-    return ReviewDatabase(folder, {BUGFIX: shown["patch"]})
+def fixes(tmp_path_factory: pytest.TempPathFactory) -> GradedTasks:
+    return make_bugfix(tmp_path_factory.mktemp("fixes"))
 
 
 @pytest.mark.docker
-def test_an_agent_of_openenv_works_in_the_container_of_a_task(fixes: ReviewDatabase, lost: str, tmp_path: Path) -> None:
+def test_an_agent_of_openenv_works_in_the_container_of_a_task(fixes: GradedTasks, lost: str, tmp_path: Path) -> None:
     command = install_framework("openenv")
     with serve_gradings(fixes.settings) as url:
         made = run(command, programs.OPENENV, fixes, url, lost, tmp_path)
@@ -202,9 +188,7 @@ def test_an_agent_of_openenv_works_in_the_container_of_a_task(fixes: ReviewDatab
 
 
 @pytest.mark.docker
-def test_an_environment_of_trl_works_in_the_container_of_a_task(
-    fixes: ReviewDatabase, lost: str, tmp_path: Path
-) -> None:
+def test_an_environment_of_trl_works_in_the_container_of_a_task(fixes: GradedTasks, lost: str, tmp_path: Path) -> None:
     command = install_trl(tmp_path)
     with serve_gradings(fixes.settings) as url:
         made = run(command, programs.TRL_ENVIRONMENT, fixes, url, lost, tmp_path)
@@ -213,9 +197,7 @@ def test_an_environment_of_trl_works_in_the_container_of_a_task(
 
 
 @pytest.mark.docker
-def test_verifiers_collects_what_an_agent_left_in_its_container(
-    fixes: ReviewDatabase, lost: str, tmp_path: Path
-) -> None:
+def test_verifiers_collects_what_an_agent_left_in_its_container(fixes: GradedTasks, lost: str, tmp_path: Path) -> None:
     command = install_framework("verifiers")
     with serve_gradings(fixes.settings) as url:
         made = run(command, programs.VERIFIERS, fixes, url, lost, tmp_path)

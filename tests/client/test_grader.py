@@ -23,20 +23,20 @@ from mergemill_client import (
     extract_submission,
 )
 
+from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
 from tests.grading_server import TOKEN, serve_answers, serve_gradings
-from tests.reviews import NO_FINDINGS, ReviewDatabase, make_reviews
 
 RIGHT = {"task": "a", "value": 1.0, "resolved": True, "f2p_rate": 1.0, "p2p_rate": 1.0, "colour": "blue"}
 OK: tuple[int | str, dict[str, str], Any] = (200, {}, RIGHT)
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> ReviewDatabase:
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> GradedTasks:
     return make_reviews(tmp_path_factory.mktemp("reviews"))
 
 
 @pytest.fixture(scope="module")
-def url(reviews: ReviewDatabase) -> Iterator[str]:
+def url(reviews: GradedTasks) -> Iterator[str]:
     with serve_gradings(reviews.settings, queue_limit=8) as url:
         yield url
 
@@ -49,7 +49,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return made
 
 
-def test_a_submission_is_graded(url: str, reviews: ReviewDatabase) -> None:
+def test_a_submission_is_graded(url: str, reviews: GradedTasks) -> None:
     grader = Grader(url, TOKEN)
     task = reviews.tasks[0]
     for review in (reviews.gold[task], json.loads(reviews.gold[task]), reviews.gold[task].encode()):
@@ -60,7 +60,7 @@ def test_a_submission_is_graded(url: str, reviews: ReviewDatabase) -> None:
     assert grader.get_status()["cached"] == 2
 
 
-def test_many_submissions_are_graded_through_a_small_queue(url: str, reviews: ReviewDatabase) -> None:
+def test_many_submissions_are_graded_through_a_small_queue(url: str, reviews: GradedTasks) -> None:
     """The server has 8 places; the client waits for one."""
     submissions = [
         {"task": task, "review": (reviews.gold[task] if right else NO_FINDINGS) + " " * (n + 1)}
@@ -73,7 +73,7 @@ def test_many_submissions_are_graded_through_a_small_queue(url: str, reviews: Re
     assert [found[n].value for n in range(120)] == [1.0, 0.0] * 60
 
 
-def test_the_grader_for_asyncio_does_the_same(url: str, reviews: ReviewDatabase) -> None:
+def test_the_grader_for_asyncio_does_the_same(url: str, reviews: GradedTasks) -> None:
     async def main() -> tuple[Score, dict[int, Score]]:
         grader = AsyncGrader(url, TOKEN)
         task = reviews.tasks[0]
@@ -85,7 +85,7 @@ def test_the_grader_for_asyncio_does_the_same(url: str, reviews: ReviewDatabase)
     assert (one.value, many[0].value, many[1].value) == (1.0, 1.0, 0.0)
 
 
-def test_wrong_submissions_are_errors_and_in_a_stream_one_score_each(url: str, reviews: ReviewDatabase) -> None:
+def test_wrong_submissions_are_errors_and_in_a_stream_one_score_each(url: str, reviews: GradedTasks) -> None:
     grader, task = Grader(url, TOKEN), reviews.tasks[0]
     with pytest.raises(TaskNotFoundError, match="there is no task nothing"):
         grader.grade("nothing", patch="")
@@ -185,7 +185,7 @@ def test_an_unknown_shape_is_an_error() -> None:
 
 
 def test_an_environment_gives_prompts_without_the_solution_and_rewards_of_answers(
-    url: str, reviews: ReviewDatabase
+    url: str, reviews: GradedTasks
 ) -> None:
     environment = TaskEnvironment(url, TOKEN, shape="binary")
     prompts = list(environment.iterate_prompts(limit=2))

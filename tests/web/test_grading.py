@@ -12,12 +12,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+import verifiers
+from backends.services import Services
 from mergemill.grading import TaskGrader, make_unscored
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
-from taskdb.records import Score
+from taskdb.records import Score, Task
 from taskdb.store import Store
-from tests.reviews import NO_FINDINGS, ReviewDatabase, make_reviews
+from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
 from tests.web.conftest import HOST, TOKEN, ClientFactory
 from tests.web.seed import SeededDatabase
 
@@ -113,12 +115,12 @@ def test_an_unknown_task_is_a_404(client: TestClient) -> None:
 
 
 @pytest.fixture(scope="module")
-def reviews(tmp_path_factory: pytest.TempPathFactory) -> ReviewDatabase:
+def reviews(tmp_path_factory: pytest.TempPathFactory) -> GradedTasks:
     return make_reviews(tmp_path_factory.mktemp("reviews"))
 
 
 @pytest.fixture
-def server(reviews: ReviewDatabase, tmp_path: Path) -> Iterator[TestClient]:
+def server(reviews: GradedTasks, tmp_path: Path) -> Iterator[TestClient]:
     """A server of reviews with two workers and 250 places, whose database has no scores yet."""
     settings = reviews.settings.model_copy(update={"workers": 2})
     with Store.open(settings.db) as store:
@@ -136,7 +138,7 @@ def read_lines(answer: Any) -> list[dict[str, Any]]:
     return [json.loads(line) for line in answer.text.splitlines()]
 
 
-def test_200_gradings_at_once_keep_their_verdicts(server: TestClient, reviews: ReviewDatabase) -> None:
+def test_200_gradings_at_once_keep_their_verdicts(server: TestClient, reviews: GradedTasks) -> None:
     """Half are right. Each differs from the others, so that none is answered by another one."""
     submissions = []
     for number in range(200):
@@ -159,7 +161,7 @@ def test_200_gradings_at_once_keep_their_verdicts(server: TestClient, reviews: R
     assert (status["done"], status["queued"], status["running"], status["unscored"]) == (200, 0, 0, 0)
 
 
-def test_200_requests_at_once_keep_their_verdicts(server: TestClient, reviews: ReviewDatabase) -> None:
+def test_200_requests_at_once_keep_their_verdicts(server: TestClient, reviews: GradedTasks) -> None:
     def grade(number: int) -> bool:
         task, right = reviews.tasks[number % len(reviews.tasks)], number % 4 < 2
         review = (reviews.gold[task] if right else NO_FINDINGS) + " " * number
@@ -171,7 +173,7 @@ def test_200_requests_at_once_keep_their_verdicts(server: TestClient, reviews: R
 
 
 def test_a_submission_that_was_graded_before_is_answered_from_the_database(
-    server: TestClient, reviews: ReviewDatabase, monkeypatch: pytest.MonkeyPatch
+    server: TestClient, reviews: GradedTasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = reviews.tasks[0]
     first = server.post("/api/v1/grade", json={"task": task, "review": NO_FINDINGS}).json()
@@ -185,7 +187,7 @@ def test_a_submission_that_was_graded_before_is_answered_from_the_database(
     assert server.get("/api/v1/grade/status").json()["done"] == 3
 
 
-def test_wrong_entries_of_a_batch_are_named_and_the_others_graded(server: TestClient, reviews: ReviewDatabase) -> None:
+def test_wrong_entries_of_a_batch_are_named_and_the_others_graded(server: TestClient, reviews: GradedTasks) -> None:
     task = reviews.tasks[0]
     batch = [
         {"task": "nothing", "review": NO_FINDINGS},
@@ -205,22 +207,19 @@ class Gate:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.started, self.opened = threading.Semaphore(0), threading.Event()
         self.calls: list[str] = []
-        self.fails = False
         real = TaskGrader.grade
 
         def grade(grader: TaskGrader, submission: Any) -> Score:
             self.calls.append(submission.sha256)
             self.started.release()
             assert self.opened.wait(30)
-            if self.fails:
-                return make_unscored(submission.task.name, "the container was lost")
             return real(grader, submission)
 
         monkeypatch.setattr(TaskGrader, "grade", grade)
 
 
 def test_a_full_queue_answers_429_with_the_time_to_come_back(
-    reviews: ReviewDatabase, server: TestClient, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, task = Gate(monkeypatch), reviews.tasks[0]
     with ThreadPoolExecutor(300) as pool:
@@ -250,7 +249,7 @@ def post_batch(server: TestClient, task: str, size: int) -> Any:
 
 
 def test_equal_submissions_at_the_same_time_are_graded_once(
-    reviews: ReviewDatabase, server: TestClient, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, task = Gate(monkeypatch), reviews.tasks[0]
     gate.opened.set()
@@ -261,23 +260,28 @@ def test_equal_submissions_at_the_same_time_are_graded_once(
 
 
 def test_a_lost_container_is_null_and_graded_again_when_it_is_sent_again(
-    reviews: ReviewDatabase, server: TestClient, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mergemill.grading.RETRY_POLICY.sleep", lambda _: None)
-    gate, task = Gate(monkeypatch), reviews.tasks[0]
-    gate.opened.set()
-    gate.fails = True
+    task, calls, real = reviews.tasks[0], [], verifiers.grade
+
+    def lose(task: Task, services: Services, content: bytes) -> Score:
+        calls.append(content)
+        return make_unscored(task.name, "the container was lost")
+
+    monkeypatch.setattr(verifiers, "grade", lose)
     body = {"task": task, "review": reviews.gold[task]}
     lost = server.post("/api/v1/grade", json=body)
     assert lost.status_code == 200
     assert (lost.json()["value"], lost.json()["infrastructure_error"]) == (None, "the container was lost")
-    assert len(gate.calls) == 3
-    gate.fails = False
+    assert len(calls) == 3
+    assert server.get("/api/v1/grade/status").json()["unscored"] == 1
+    monkeypatch.setattr(verifiers, "grade", real)
     assert server.post("/api/v1/grade", json=body).json()["value"] == 1.0
 
 
 def test_a_client_that_goes_away_does_not_lose_its_grading(
-    reviews: ReviewDatabase, server: TestClient, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, task = Gate(monkeypatch), reviews.tasks[0]
     application: Any = server.app
@@ -290,7 +294,7 @@ def test_a_client_that_goes_away_does_not_lose_its_grading(
 
 
 def test_a_bug_of_the_grader_is_a_500_and_no_zero(
-    reviews: ReviewDatabase, server: TestClient, monkeypatch: pytest.MonkeyPatch
+    reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(grader: TaskGrader, submission: Any) -> Score:
         raise ValueError("oops")

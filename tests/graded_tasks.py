@@ -1,4 +1,4 @@
-"""A database of review tasks, which are graded without an engine."""
+"""Databases of tasks to grade: reviews, which need no engine, and a bug fix, which does."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.history import make_history
+from tests.sample import make_sample
 from tests.taskdb.chains import make_url
 
+BUGFIX = "ada__greet-3.bugfix"
 NO_FINDINGS = json.dumps({"findings": []})
 
 
 @dataclass(frozen=True)
-class ReviewDatabase:
-    """Folder of a database with review tasks. `gold`: task -> the review that earns 1."""
+class GradedTasks:
+    """Folder of a database with tasks. `gold`: task -> the submission that earns 1."""
 
     folder: Path
     gold: dict[str, str]
@@ -36,14 +38,25 @@ class ReviewDatabase:
         return sorted(self.gold)
 
 
-def make_reviews(folder: Path, changes: int = 3) -> ReviewDatabase:
+def make_reviews(folder: Path, changes: int = 3) -> GradedTasks:
     """Make a database of review tasks from a small repository in a folder."""
     make_history(folder / "ada__sums", changes)
     done = run_mergemill("run", "git:ada__sums", "--kind", "review", "--db", make_url(folder), cwd=folder)
     assert done.exit_code == 0, done.stderr
-    empty = ReviewDatabase(folder, {})
+    empty = GradedTasks(folder, {})
     with Store.open(empty.settings.db) as store:
         grader = TaskGrader(store, empty.settings)
         names = [row["name"] for row in queries.list_tasks(store, TaskFilters())]
         gold = {name: grader.make_gold(grader.find_task(name, "review")).content.decode() for name in names}
-    return ReviewDatabase(folder, gold)
+    return GradedTasks(folder, gold)
+
+
+def make_bugfix(folder: Path) -> GradedTasks:
+    """Make a database with one certified bug fix, BUGFIX, in a folder; needs an engine."""
+    make_sample(folder / "ada" / "greet")
+    database = GradedTasks(folder / "ada", {})
+    words = ("--db", database.settings.db)
+    done = run_mergemill("run", "git:greet", "--limit", "1", *words, cwd=database.folder)
+    assert done.exit_code == 0, done.stderr
+    shown = run_mergemill("tasks", "show", BUGFIX, "--json", *words, cwd=database.folder).json
+    return GradedTasks(database.folder, {BUGFIX: shown["patch"]})
