@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any
 
@@ -23,6 +25,7 @@ from mergemill_client import (
     extract_submission,
 )
 
+from mergemill.grading import Submission, TaskGrader
 from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
 from tests.grading_server import TOKEN, serve_answers, serve_gradings
 
@@ -140,6 +143,29 @@ def test_a_server_that_stays_away_gives_no_score_and_no_zero(pauses: list[float]
         assert "refused" in str(score.infrastructure_error)
         with pytest.raises(ClientError):
             Grader(url).get_status()
+
+
+def test_a_server_that_is_restarted_gives_the_score_after_all(
+    reviews: GradedTasks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first server is stopped in the middle of the grading."""
+    begun, real = threading.Event(), TaskGrader.grade
+
+    def hang(grader: TaskGrader, submission: Submission) -> Score:
+        begun.set()
+        time.sleep(3600)
+        return real(grader, submission)
+
+    task = reviews.tasks[1]
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(TaskGrader, "grade", hang)
+        with serve_gradings(reviews.settings) as url:
+            waiting = pool.submit(Grader(url, TOKEN).grade, task, review=reviews.gold[task] + "\n\n")
+            assert begun.wait(30)
+        monkeypatch.setattr(TaskGrader, "grade", real)
+        assert not waiting.done()
+        with serve_gradings(reviews.settings, port=int(url.rpartition(":")[2])):
+            assert waiting.result(60).value == 1.0
 
 
 def test_a_bug_of_the_server_ends_after_three_attempts(pauses: list[float]) -> None:

@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 import verifiers
 from backends.services import Services
+from core.errors import Transient
 from mergemill.grading import TaskGrader, make_unscored
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
@@ -291,6 +292,23 @@ def test_a_client_that_goes_away_does_not_lose_its_grading(
     gate.opened.set()
     assert ticket.future.result(30).value == 0.0
     assert server.get("/api/v1/grade/status").json()["done"] == 1
+
+
+def test_a_server_that_is_stopped_gives_no_zero_to_what_waits(
+    reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, task = Gate(monkeypatch), reviews.tasks[0]
+    application: Any = server.app
+    given = [(task, "review", {"review": (NO_FINDINGS + " " * number).encode()}) for number in range(3)]
+    tickets = application.state.grading.submit(given)
+    for _ in range(2):
+        assert gate.started.acquire(timeout=30)
+    application.state.grading.close()
+    with pytest.raises(Transient, match="being stopped"):
+        tickets[2].future.result(30)
+    assert server.post("/api/v1/grade", json={"task": task, "review": NO_FINDINGS}).status_code == 503
+    gate.opened.set()
+    assert [ticket.future.result(30).value for ticket in tickets[:2]] == [0.0, 0.0]
 
 
 def test_a_bug_of_the_grader_is_a_500_and_no_zero(
