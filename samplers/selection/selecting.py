@@ -152,10 +152,14 @@ def _list_set_rules(
 
 
 def keep_distinct(candidates: Sequence[SelectionCandidate]) -> list[SelectionCandidate]:
-    """Return the first rollout of each task and normalised submission, by attempt, with its main trajectories."""
-    first: dict[tuple[str, str], str] = {}
+    """Return the first rollout of each task, scaffold and normalised submission, with its main trajectories.
+
+    Another scaffold's way to the same patch is another conversation, which is what several scaffolds are sampled for.
+    """
+    first: dict[tuple[str, str, str], str] = {}
     for one in sorted(candidates, key=_order_by_attempt):
-        first.setdefault((one.task, hash_submission(one.submission)), one.trajectory.parent)
+        key = (one.task, one.trajectory.scaffold, hash_submission(one.submission))
+        first.setdefault(key, one.trajectory.parent)
     kept = set(first.values())
     return [one for one in candidates if one.trajectory.parent in kept]
 

@@ -128,11 +128,13 @@ def test_counts_show_the_order_of_the_rules_and_what_each_alone_refuses() -> Non
     assert counts["mix"] == (1, 1, 0)
 
 
-def test_equal_patches_of_a_task_are_kept_once() -> None:
+def test_equal_patches_of_a_task_and_scaffold_are_kept_once() -> None:
     moved = PATCH.replace(b"@@ -1,2 +1,2 @@", b"@@ -7,2 +9,2 @@ class A:").replace(b"2222222", b"3333333")
     first, again = make_candidate(submission=PATCH), make_candidate(submission=moved)
     elsewhere = make_candidate(submission=PATCH, task="t2")
-    assert list_reasons(run(again, first, elsewhere), first, again, elsewhere) == [None, "duplicate", None]
+    other = make_candidate(submission=PATCH, scaffold="codex")
+    found = (first, again, elsewhere, other)
+    assert list_reasons(run(again, first, elsewhere, other), *found) == [None, "duplicate", None, None]
 
 
 def test_patches_that_differ_in_a_line_are_not_equal() -> None:
