@@ -71,6 +71,14 @@ def sample(
         list[str] | None,
         typer.Option("--sampling", metavar="NAME=VALUE", help="Sampling setting, such as temperature=0.7."),
     ] = None,
+    credit: Annotated[
+        str | None,
+        typer.Option(
+            "--credit",
+            metavar="MODULE:FUNCTION",
+            help="Divide the reward of a rollout among its trajectories by this function.",
+        ),
+    ] = None,
     uncertified: Annotated[
         bool, typer.Option("--uncertified", help="Sample tasks that are not certified, too.")
     ] = False,
@@ -90,6 +98,7 @@ def sample(
     from mergemill.sampling.request import SampleRequest  # noqa: PLC0415
     from mergemill.sampling.run import run_sampling  # noqa: PLC0415
     from samplers.scaffolds.registry import load_scaffold  # noqa: PLC0415
+    from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415
 
     scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(",".join(scaffold))))
     if model is None and any(one.uses_model for one in scaffolds):
@@ -102,6 +111,7 @@ def sample(
         checkpoint=checkpoint,
         sampling=parse_sampling(sampling or ()),
         uncertified=uncertified,
+        credit=load_credit(credit) if credit else share_reward,
     )
     progress: SamplingProgress
     if as_json:

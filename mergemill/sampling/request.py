@@ -12,6 +12,7 @@ from typing import Any
 from core.errors import InputError
 from samplers.difficulty.staging import STAGES, plan_attempts
 from samplers.scaffolds.base import Scaffold
+from samplers.trajectories.credit import Credit, share_reward
 from taskdb import queries
 from taskdb.records import Task
 from taskdb.rollouts import RolloutPlan
@@ -35,6 +36,8 @@ class SampleRequest:
     sampling: Mapping[str, Any] = field(default_factory=dict)
     uncertified: bool = False
     """Whether tasks that are not certified may be sampled."""
+    credit: Credit = share_reward
+    """Divides a rollout's reward among its trajectories."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -94,6 +94,7 @@ def _open_shared(
         programs=make_program_store(services),
         limits=AgentLimits(seconds=settings.rollout_seconds, turns=settings.rollout_turns),
         budget=Budget(requests=settings.rollout_requests, tokens=settings.rollout_tokens, cost=settings.rollout_cost),
+        credit=request.credit,
     )
     if not any(scaffold.uses_model for scaffold in request.scaffolds):
         yield make(gateway=None, agent_socket=None)

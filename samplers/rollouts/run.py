@@ -23,6 +23,7 @@ from samplers.rollouts.observer import StateObserver
 from samplers.rollouts.recorded import RecordedTraffic, read_traffic
 from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold
 from samplers.trajectories.build import build_trajectories
+from samplers.trajectories.credit import Credit, share_reward
 from taskdb.records import Score, Task
 from taskdb.rollouts import ObservedState, Rollout, RolloutPlan, RolloutStatus, Trajectory
 
@@ -51,6 +52,8 @@ class RolloutServices:
     """The gateway's socket for containers."""
     limits: AgentLimits
     budget: Budget
+    credit: Credit = share_reward
+    """Divides a rollout's reward among its trajectories."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +242,8 @@ class RolloutRun:
         if rollout.status is RolloutStatus.INFRASTRUCTURE:
             return ()
         artifacts, statement = self.shared.services.artifacts, self.task.problem_statement
-        return tuple(build_trajectories(rollout, traffic.exchanges, artifacts, statement=statement))
+        made = build_trajectories(rollout, traffic.exchanges, artifacts, statement=statement, credit=self.shared.credit)
+        return tuple(made)
 
     def _read_clock(self, part: str) -> float:
         return round(self.seconds.get(part, 0.0), 3)

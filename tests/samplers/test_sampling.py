@@ -110,6 +110,19 @@ def test_a_model_that_fixes_the_bug_is_paid_and_all_it_did_is_recorded(tasks: Pa
     assert not list((tasks / "mergemill-store" / "gateway").glob("*.jsonl"))  # the record holds it
 
 
+def test_a_function_of_the_user_divides_the_reward_among_trajectories(tasks: Path) -> None:
+    (tasks / "own_credit.py").write_text("def halve(rollout, parts):\n    return [rollout.value / 2 for _ in parts]\n")
+    edit = run_command("sed -i \"s/split(' ')/split()/\" greet/words.py")
+    with ScriptedModel([edit, SUBMIT]) as model:
+        words = ("--scaffold", "react", "--only", BUGFIX, "--checkpoint", "halved", "--credit", "own_credit:halve")
+        done = sample(tasks, model, *words)
+    assert done.exit_code == 0, done.stderr
+    with open_store(tasks) as store:
+        query = "SELECT y.value, r.value AS whole FROM trajectories y JOIN rollouts r ON r.id = y.rollout"
+        rows = list(readonly.run_query(store, f"{query} WHERE r.checkpoint = 'halved'"))
+    assert rows == [{"value": 0.5, "whole": 1.0}]
+
+
 def test_reviews_and_tests_are_submitted_in_their_own_form(tasks_of_all_kinds: Path) -> None:
     tasks = tasks_of_all_kinds
     with open_store(tasks) as store:
