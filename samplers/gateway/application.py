@@ -29,6 +29,7 @@ MAX_REQUEST = 64 << 20
 """Bytes of a request."""
 ROLLOUTS_PATH = "/rollouts/"
 HEALTH_PATH = "/health"
+BETA_HEADER = b"anthropic-beta"
 _NO_RETRY = (b"x-should-retry", b"false")
 """Header by which the SDKs of OpenAI and Anthropic don't send a request again that was tried often enough."""
 
@@ -48,7 +49,8 @@ class AgentApplication:
         try:
             _refuse_upgrade(headers)
             state = await self._gateway.find_rollout(route.secret)
-            flight = await self._find_flight(route, state, await read_body(receive))
+            beta = headers.get(BETA_HEADER, b"").decode("latin-1")
+            flight = await self._find_flight(route, state, await read_body(receive), beta)
         except GatewayFailure as failure:
             flight = Flight()
             fill_with_failure(flight, failure, route.dialect)
@@ -65,9 +67,9 @@ class AgentApplication:
         if is_sent and flight.is_answer and state is not None and flight.number is not None:
             state.mark_sent(flight.fingerprint, flight.number)
 
-    async def _find_flight(self, route: ApiRoute, state: RolloutState, body: bytes) -> Flight:
+    async def _find_flight(self, route: ApiRoute, state: RolloutState, body: bytes, beta: str) -> Flight:
         if route.action is Action.ANSWER:
-            return self._gateway.answer(state, route.dialect, body)
+            return self._gateway.answer(state, route.dialect, body, beta)
         if route.action is Action.COUNT_TOKENS:
             return _complete(await self._gateway.count_tokens(state, body))
         if route.action is Action.MODELS:

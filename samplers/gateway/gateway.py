@@ -114,8 +114,8 @@ class ModelGateway:
             raise GatewayFailure(ExchangeFailure.REFUSED, detail, 401)
         return state
 
-    def answer(self, state: RolloutState, dialect: Dialect, received: bytes) -> Flight:
-        """Return the answer to a request, on its way or complete.
+    def answer(self, state: RolloutState, dialect: Dialect, received: bytes, beta: str = "") -> Flight:
+        """Return the answer to a request, on its way or complete; `beta` is its header `anthropic-beta`.
 
         Raises:
             GatewayFailure: the request is refused.
@@ -135,6 +135,7 @@ class ModelGateway:
             upstream=self.upstream.dialect,
             access=state.access,
             wants_token_ids=self.upstream.upstream.gives_token_ids,
+            beta=beta,
         )
         recorded = state.find_recorded(fingerprint)
         if recorded is None:

@@ -30,6 +30,8 @@ class UpstreamRequest:
     """Keys of the answer that the client did not want."""
     has_usage: bool
     """Whether the client wants the usage of a stream."""
+    beta: str
+    """Features of Anthropic's API that the client switches on; empty for other upstreams."""
 
 
 def build_upstream_request(
@@ -40,6 +42,7 @@ def build_upstream_request(
     upstream: Dialect,
     access: RolloutAccess,
     wants_token_ids: bool,
+    beta: str = "",
 ) -> UpstreamRequest:
     """Return what is sent upstream. Where nothing changes it is what was received, byte for byte.
 
@@ -50,6 +53,7 @@ def build_upstream_request(
         upstream: dialect of the upstream.
         access: of the rollout.
         wants_token_ids: whether to request token ids and log-probs.
+        beta: the client's header `anthropic-beta`, which allows parameters of its body.
 
     Raises:
         GatewayFailure: the request cannot be translated.
@@ -66,6 +70,7 @@ def build_upstream_request(
         translation=translation,
         is_streamed=bool(body.get("stream")),
         hidden=_find_hidden(body) if is_chat and wants_token_ids else frozenset(),
+        beta=beta if client is upstream is Dialect.MESSAGES else "",
         has_usage=is_chat and bool((body.get("stream_options") or {}).get("include_usage")),
     )
 

@@ -125,7 +125,7 @@ class ExchangeRecorder:
                 self.flight.publish(piece)
 
         answer = await self.upstream.complete(
-            self.request.body, self.start.key, give_on if stream else None, self._count_attempt
+            self.request.body, self._build_headers(), give_on if stream else None, self._count_attempt
         )
         if answer is None:
             if not assembler.is_finished:
@@ -143,6 +143,11 @@ class ExchangeRecorder:
             return stream.finish()
         shown = hide_keys(response, self.request.hidden) if self.request.hidden else response
         return write_json(self.request.translation.translate_answer(shown))
+
+    def _build_headers(self) -> dict[str, str]:
+        """Return the headers of this request; the key is the same in every attempt."""
+        beta = {"anthropic-beta": self.request.beta} if self.request.beta else {}
+        return {"Idempotency-Key": self.start.key, **beta}
 
     def _count_attempt(self) -> None:
         self.attempts += 1

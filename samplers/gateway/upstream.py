@@ -71,13 +71,13 @@ class UpstreamClient:
         self._is_draining = True
 
     async def complete(
-        self, body: bytes, key: str, on_event: EventSink | None, count_attempt: Callable[[], None]
+        self, body: bytes, headers: Mapping[str, str], on_event: EventSink | None, count_attempt: Callable[[], None]
     ) -> Json | None:
         """Send a request until it is answered or cannot be.
 
         Args:
             body: as the upstream gets it.
-            key: sent with every attempt, so that the upstream can recognise it.
+            headers: of every attempt, among them the key by which the upstream can recognise the request.
             on_event: receives the events of a stream; None for a plain answer. After its first call nothing is retried.
             count_attempt: called before each attempt.
 
@@ -94,7 +94,7 @@ class UpstreamClient:
                 count_attempt()
                 sink = None if on_event is None else _CountingSink(on_event)
                 try:
-                    return await self._attempt(body, key, sink)
+                    return await self._attempt(body, headers, sink)
                 except GatewayFailure as failure:
                     has_begun = sink is not None and sink.count > 0
                     is_last = attempt == self.upstream.attempts or failure.retry_after > MAX_PAUSE or self._is_draining
@@ -107,8 +107,7 @@ class UpstreamClient:
         grown = min(self.upstream.first_pause * 2 ** (attempt - 1), MAX_PAUSE)
         return max(retry_after, float(grown) * random.uniform(0.5, 1.0))  # noqa: S311 - spreads attempts
 
-    async def _attempt(self, body: bytes, key: str, sink: _CountingSink | None) -> Json | None:
-        headers = {"Idempotency-Key": key}
+    async def _attempt(self, body: bytes, headers: Mapping[str, str], sink: _CountingSink | None) -> Json | None:
         async with self._send("POST", _PATHS[self.dialect], body, headers, is_streamed=sink is not None) as response:
             if sink is not None and response.content_type == "text/event-stream":
                 await self._read_events(response, sink)

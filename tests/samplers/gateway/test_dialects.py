@@ -9,7 +9,7 @@ import pytest
 from samplers.gateway.exchanges import read_exchanges
 from samplers.gateway.process import RolloutAccess
 from samplers.gateway.translation import to_chat_answer
-from tests.samplers.gateway.clients import iterate_events, make_url, post, read_reply
+from tests.samplers.gateway.clients import iterate_events, make_body, make_url, post, read_reply
 from tests.samplers.gateway.conftest import ServeModel, StartGateway
 from tests.samplers.scripted_model import Call, Turn
 
@@ -125,3 +125,16 @@ def test_signed_thinking_goes_to_the_agent_and_back(
             output = post(gateway, "s3cret", "responses", "b").json()["output"]
         post(gateway, "s3cret", "responses", input=[{"role": "user", "content": "b"}, *output])
         assert model.requests[-1].body["messages"][1]["content"][0] == signed
+
+
+@pytest.mark.parametrize("upstream", ["openai", "anthropic"])
+def test_features_that_a_client_of_anthropic_switches_on_reach_anthropic_alone(
+    start_gateway: StartGateway, serve_model: ServeModel, upstream: str
+) -> None:
+    with serve_model([Turn(text="ok")]) as model:
+        gateway = start_gateway(model, upstream)
+        gateway.open_rollout("r", ACCESS)
+        headers = {"anthropic-beta": "interleaved-thinking-2025-05-14", "anthropic-version": "2023-06-01"}
+        httpx.post(make_url(gateway, "s3cret", "messages"), json=make_body("messages", "hi"), headers=headers)
+        beta = "interleaved-thinking-2025-05-14" if upstream == "anthropic" else None
+        assert model.requests[0].headers.get("anthropic-beta") == beta
