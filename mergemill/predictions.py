@@ -147,6 +147,8 @@ class ScoreFile:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> ScoreFile:
+        if not self.path.parent.is_dir():
+            raise InputError(f"there is no folder {self.path.parent}", advice="make it, or choose another --out")
         try:
             self._drop_unscored()
             self._file = self.path.open("ab", buffering=0)

@@ -39,15 +39,16 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
         MachineError: no engine answers at the start.
         Transient: some submissions are unscored.
     """
-    with Store.open(settings.db, create=False) as store, ScoreFile(out) as scores:
+    with Store.open(settings.db, create=False) as store:
         grader = TaskGrader(store, settings)
         rows, malformed = read_predictions(path, grader)
-        missing = select_missing(rows, scores.scored)
-        if with_image := next((row for row in missing if row.submission.task.image), None):
-            grader.open_services(with_image.submission.task)
-        quiet = not log.isEnabledFor(logging.WARNING)
-        progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
-        failures = _grade_rows(PredictionRun(grader, settings.workers), missing, scores, progress)
+        with ScoreFile(out) as scores:
+            missing = select_missing(rows, scores.scored)
+            if with_image := next((row for row in missing if row.submission.task.image), None):
+                grader.open_services(with_image.submission.task)
+            quiet = not log.isEnabledFor(logging.WARNING)
+            progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
+            failures = _grade_rows(PredictionRun(grader, settings.workers), missing, scores, progress)
     _print_summary(progress, len(rows) - len(missing), malformed, out, as_json=as_json)
     for row in malformed:
         output.print_message(f"{path}, line {row.line}: {row.problem}")

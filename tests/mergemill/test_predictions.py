@@ -161,6 +161,29 @@ def test_an_output_file_that_holds_something_else_is_not_touched(reviews: Graded
     assert (reviews.folder / "s.jsonl").read_text() == "my notes\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "line"),
+    [
+        (["--predictions", "none", "--out", "new"], 3, "cannot read the predictions none"),
+        (["--predictions", "p.jsonl", "--out", "no/new"], 3, "there is no folder no"),
+        (["--predictions", "p.jsonl"], 2, "takes --out FILE"),
+        (["--predictions", "p.jsonl", "--out", "new", "--noop"], 2, "neither a task nor a submission"),
+        (["a", "--noop", "--out", "new"], 2, "grade takes a TASK, or --predictions FILE with --out FILE"),
+        (["--noop"], 2, "grade takes a TASK"),
+        (["--predictions", "p.jsonl", "--out", "new", "--db", "none.db"], 3, "there is no database none.db"),
+    ],
+)
+def test_a_wrong_command_is_one_line_and_leaves_no_file(
+    made: GradedTasks, tmp_path: Path, words: list[str], code: int, line: str
+) -> None:
+    write_rows(tmp_path, make_rows(made))
+    done = run_mergemill("grade", *words, cwd=tmp_path, MERGEMILL_DB=made.settings.db)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert line in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
 # ------------------------------------------------------------------------------------------- in one process
 
 
