@@ -12,7 +12,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
@@ -215,10 +215,6 @@ class PredictionRun:
 
     grader: TaskGrader
     workers: int
-    grade: Callable[[Submission], Score] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.grade = self.grader.grade_persistently
 
     def iterate_scores(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
         """Yield the score of each row, in the order of completion."""
@@ -232,7 +228,7 @@ class PredictionRun:
     def _grade_group(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
         submission, failure = rows[0].submission, None
         try:
-            score = self.grade(submission)
+            score = self.grader.grade_persistently(submission)
         except Exception as error:  # noqa: BLE001 - the rows that are left are graded, then the command fails
             text = error.format_line() if isinstance(error, MergemillError) else f"bug: {error!r}"
             score, failure = make_unscored(submission.task.name, text), error

@@ -168,9 +168,16 @@ def test_a_mistake_is_reported_in_one_line(folder: Path, words: list[str], code:
 
 
 @pytest.mark.parametrize(
-    "words", [["run", "git:greet"], ["grade", "ada__greet-1.bugfix", "--gold"], ["images", "list"]]
+    "words",
+    [
+        ["run", "git:greet"],
+        ["grade", "ada__greet-1.bugfix", "--gold"],
+        ["grade", "--predictions", "one.jsonl", "--out", "scores.jsonl"],
+        ["images", "list"],
+    ],
 )
 def test_without_docker_the_message_names_the_fix(folder: Path, words: list[str]) -> None:
+    (folder / "one.jsonl").write_text('{"instance_id": "ada__greet-1", "model_patch": ""}\n')
     done = run_mergemill(*words, cwd=folder, DOCKER_HOST="unix:///nowhere.sock")
     assert done.exit_code == 4
     assert len(done.stderr.splitlines()) == 1
