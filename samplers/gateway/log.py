@@ -27,6 +27,7 @@ class ExchangeLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.is_closed = False
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             self.content = self._recover()
@@ -71,6 +72,7 @@ class ExchangeLog:
 
     def close(self) -> None:
         """Close the file."""
+        self.is_closed = True
         os.close(self._file)
 
 

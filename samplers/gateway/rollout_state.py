@@ -190,7 +190,9 @@ class RolloutState:
         self._unsent.setdefault(answer.fingerprint, deque()).append(answer)
 
     def mark_sent(self, fingerprint: str, number: int) -> None:
-        """Write that a client has all of an answer."""
+        """Write that a client has all of an answer, unless the rollout was closed in the meantime."""
+        if self._log.is_closed:  # its descriptor may be that of another log now
+            return
         waiting = self._unsent.get(fingerprint, deque())
         left = [answer for answer in waiting if answer.number != number]
         if len(left) == len(waiting):

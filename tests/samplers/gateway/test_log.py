@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import resource
 import subprocess
@@ -11,10 +12,12 @@ from pathlib import Path
 import httpx
 import pytest
 
+from backends.llm.meter import TokenUsage
 from core.errors import InputError, MachineError, Transient
 from samplers.gateway.exchanges import read_exchanges
 from samplers.gateway.log import ExchangeLog, LogFolder
 from samplers.gateway.process import GatewayProcess, RolloutAccess, Upstream
+from samplers.gateway.rollout_state import RecordedAnswer, RolloutState
 from tests.samplers.gateway.clients import make_body, make_url, post
 from tests.samplers.gateway.conftest import ServeModel, StartGateway
 from tests.samplers.scripted_model import ScriptedModel, Turn
@@ -158,3 +161,16 @@ def test_no_agent_sees_the_end_of_an_answer_before_it_is_recorded(
             seen = [(gateway.log_dir / "r.jsonl").read_text() for piece in response.iter_text() if mark in piece]
         assert len(seen) == 1
         assert '"event":"end"' in seen[0]
+
+
+def test_what_is_noted_after_a_rollout_was_closed_gets_into_no_other_log(tmp_path: Path) -> None:
+    """The next log has the descriptor of the closed one."""
+    state = RolloutState("a", RolloutAccess(secret="s"), ExchangeLog(tmp_path / "a.jsonl"))
+    answer = RecordedAnswer(number=0, fingerprint="f", response={}, usage=TokenUsage(), cost=0.0)
+    state.keep_unsent(answer)
+    asyncio.run(state.close())
+    other = ExchangeLog(tmp_path / "b.jsonl")
+    state.mark_sent("f", 0)
+    assert (tmp_path / "b.jsonl").read_bytes() == b""
+    assert state.get_usage().stopped_by is None
+    other.close()
