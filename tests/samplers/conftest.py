@@ -33,10 +33,10 @@ def tasks(certified: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def tasks_of_all_kinds(tasks: Path) -> Path:
+def tasks_of_all_kinds(certified: Path, tasks: Path) -> Path:
     """A copy of that folder with a test-writing task and reviews of one of the changes."""
     more = ("--kind", "test-writing,review", "--only", "ada__greet-3", "--json")
-    done = run_mergemill("run", "git:ada__greet", *more, cwd=tasks)
+    done = run_mergemill("run", f"git:{certified}/ada__greet", *more, cwd=tasks)
     assert done.exit_code == 0, done.stderr
     assert {"bugfix", "test-writing", "review"} <= done.lines[-1]["tasks"].keys(), done.lines[-1]
     return tasks

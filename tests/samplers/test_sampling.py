@@ -11,11 +11,12 @@ import pytest
 from core.config import Settings
 from taskdb import queries, readonly
 from taskdb.artifacts import Artifacts
+from taskdb.records import Task
 from taskdb.rollouts import Rollout, RolloutStatus
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.conftest import BUGFIX, OTHER_BUGFIX
-from tests.samplers.scripted_model import Call, Script, ScriptedModel, Turn
+from tests.samplers.scripted_model import Call, ModelRequest, Script, ScriptedModel, Turn
 
 FIX = "sed -i \"s/split(' ')/split()/\" greet/words.py"
 SUBMIT = Turn(calls=(Call("submit"),))
@@ -161,30 +162,29 @@ FAULTS = {
 
 
 def test_an_upstream_that_fails_ends_its_rollout_unscored_and_the_queue_goes_on(tasks: Path) -> None:
-    """Each fault hits one attempt at one task; the other task is sampled meanwhile and after it."""
-    order: list[str] = list(FAULTS)
+    """Each attempt at one task meets another fault; the other task is sampled meanwhile."""
+    faults, met = iter(FAULTS), dict[str, str]()
 
-    def answer(request: object) -> Turn:
-        text = json.dumps(request.body)  # type: ignore[attr-defined]
-        if WORDS not in text:
+    def answer(request: ModelRequest) -> Turn:
+        if WORDS not in json.dumps(request.body):
             return SUBMIT
-        return Turn(fault=order[int(request.body["seed"])])  # type: ignore[attr-defined]
+        key = request.headers["idempotency-key"]
+        return Turn(fault=met.get(key) or met.setdefault(key, next(faults)))
 
     with ScriptedModel(answer) as model:
-        for number in range(len(order)):
-            done = sample(
-                tasks,
-                model,
-                *("--scaffold", "react", "--kind", "bugfix", "--sampling", f"seed={number}"),
-                *("--request-timeout", "1", "--rollout-retries", "0", "--rollout-seconds", "120"),
-            )
-            *events, summary = done.lines
-            broken = next(event for event in events if event["task"] == BUGFIX)
-            assert (broken["status"], broken["reason"]) == ("infrastructure", FAULTS[order[number]]), broken
-            assert broken["value"] is None
-            other = next(event for event in events if event["task"] == OTHER_BUGFIX)
-            assert (other["status"], other["value"]) == ("done", 0.0)
-            assert (done.exit_code, summary["left"]) == (75, 1)
+        done = sample(
+            tasks,
+            model,
+            *("--scaffold", "react", "--kind", "bugfix", "--attempts", str(len(FAULTS))),
+            *("--request-timeout", "1", "--rollout-retries", "0", "--rollout-seconds", "120"),
+        )
+    *events, summary = done.lines
+    broken = [event for event in events if event["task"] == BUGFIX]
+    assert sorted(event["reason"] for event in broken) == sorted(FAULTS.values())
+    assert {(event["status"], event["value"]) for event in broken} == {("infrastructure", None)}
+    others = [event for event in events if event["task"] == OTHER_BUGFIX]
+    assert [(event["status"], event["value"]) for event in others] == [("done", 0.0)] * len(FAULTS)
+    assert (done.exit_code, summary["left"]) == (75, len(FAULTS))
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,8 @@ def test_mistakes_get_one_line_and_an_exit_code(tasks: Path) -> None:
 def test_a_task_that_is_not_certified_is_refused_unless_wanted(tasks: Path) -> None:
     name = f"{BUGFIX}-2"
     with open_store(tasks) as store:
-        store.add(queries.resolve_task(store, BUGFIX).model_copy(update={"name": name}))
+        fields = queries.resolve_task(store, BUGFIX).model_dump()
+        store.add(Task.model_validate(fields | {"name": name}))
     refused = run_mergemill("sample", "--scaffold", "noop", "--only", name, cwd=tasks)
     assert (refused.exit_code, "is not certified" in refused.stderr) == (3, True), refused.stderr
     wanted = run_mergemill("sample", "--scaffold", "noop", "--only", name, "--uncertified", "--json", cwd=tasks)
