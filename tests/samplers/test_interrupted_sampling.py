@@ -1,0 +1,79 @@
+"""Sampling that is stopped by Ctrl-C or a full disk keeps what it has, and the same command completes it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli import make_command_environment, run_mergemill
+from tests.mergemill.test_disk import small_disk
+from tests.samplers.conftest import BUGFIX
+from tests.samplers.scripted_model import Call, ScriptedModel, Turn
+from tests.samplers.test_sampling import SUBMIT, read_rollouts, run_command, sample
+
+pytestmark = pytest.mark.docker
+__all__ = ["small_disk"]
+
+
+def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(tasks: Path) -> None:
+    slow = Turn(calls=(Call("bash", {"command": "sleep 20"}),))
+    with ScriptedModel([run_command("ls"), slow, SUBMIT]) as model:
+        command = [
+            "mergemill",
+            "sample",
+            "--scaffold",
+            "react",
+            "--model",
+            "scripted",
+            "--upstream",
+            model.url,
+            "--only",
+            BUGFIX,
+        ]
+        with subprocess.Popen(
+            command, cwd=tasks, env=make_command_environment(), stderr=subprocess.PIPE, text=True
+        ) as driver:
+            while model.paid < 2:
+                assert driver.poll() is None
+                time.sleep(0.1)
+            driver.send_signal(signal.SIGINT)
+            _, errors = driver.communicate(timeout=30)
+        assert driver.returncode == 130, errors
+        assert "the same command continues" in errors
+        assert read_rollouts(tasks) == []
+        again = sample(tasks, model, "--scaffold", "react", "--only", BUGFIX)
+        assert (again.exit_code, again.lines[0]["status"]) == (0, "done"), again.stderr
+        assert model.paid == 3
+
+
+def test_a_full_disk_ends_it_with_75_and_what_was_done_is_kept(tasks: Path, small_disk: Path) -> None:
+    store = small_disk / "store"
+    shutil.copytree(tasks / "mergemill-store" / "artifacts", store / "artifacts")
+    noisy = run_command(f"echo {'x' * 60_000}")
+    options = ("--scaffold", "react", "--kind", "bugfix", "--store", str(store), "--rollout-retries", "0")
+    with ScriptedModel([noisy, noisy, SUBMIT]) as model:
+        first = sample(tasks, model, *options, "--only", BUGFIX)
+        assert first.exit_code == 0, first.stderr
+        free = shutil.disk_usage(small_disk).free
+        (small_disk / "filler").write_bytes(b"x" * (free - 64 * 1024))
+        full = sample(tasks, model, *options, "--attempts", "2")
+        assert full.exit_code == 75, (full.stdout, full.stderr)
+        assert "Traceback" not in full.stderr
+        assert {one.value for one in read_rollouts(tasks) if one.status == "infrastructure"} <= {None}
+        (small_disk / "filler").unlink()
+        last = sample(tasks, model, *options, "--attempts", "2")
+    assert last.exit_code == 0, last.stderr
+    kept = [(one.name, one.attempt) for one in read_rollouts(tasks) if one.status == "done"]
+    assert len(kept) == len(set(kept)) == 4
+    assert (
+        json.loads(
+            run_mergemill("sql", "SELECT count(*) AS n FROM rollouts WHERE value = 0", "--json", cwd=tasks).stdout
+        )["n"]
+        == 4
+    )
