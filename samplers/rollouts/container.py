@@ -13,8 +13,8 @@ from backends.sandbox.base import ContainerSession
 from backends.sandbox.mounts import Mount
 from backends.services import Services
 from core.errors import Transient
+from samplers.instructions.instruction import Instruction
 from samplers.programs.program import PYTHON
-from samplers.rollouts.instructions import Instruction
 
 PRIVATE = "/run/mergemill"
 GATEWAY_FOLDER = f"{PRIVATE}/gateway"

@@ -16,9 +16,9 @@ from pathlib import Path
 from backends.services import Services
 from core.errors import InputError, Transient
 from samplers.gateway.process import Budget, GatewayProcess, GatewayUsage, RolloutAccess
+from samplers.instructions.instruction import make_instruction
 from samplers.programs.store import ProgramStore
 from samplers.rollouts.container import GATEWAY_URL, LostContainerError, RolloutContainer, open_rollout_container
-from samplers.rollouts.instructions import make_instruction
 from samplers.rollouts.observer import StateObserver
 from samplers.rollouts.recorded import RecordedTraffic, read_traffic
 from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold

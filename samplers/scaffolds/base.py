@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 
 from backends.sandbox.base import ContainerSession
 from backends.sandbox.execution import ExecResult
+from samplers.instructions.instruction import Instruction
 from samplers.programs.program import Program
-from samplers.rollouts.instructions import Instruction
 from taskdb.records import Score, Task
 
 PROMPT_FILE = "/run/mergemill/prompt.md"

@@ -1,4 +1,4 @@
-"""One command from certified tasks to a data set, with three real programs; its rules refuse what nobody should learn."""
+"""One command from certified tasks to a data set, with three real programs; lucky passes are left out."""
 
 from __future__ import annotations
 

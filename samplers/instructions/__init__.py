@@ -1,0 +1,1 @@
+"""Instructions of agents, for every kind of task."""
