@@ -151,11 +151,12 @@ async def main():
     rewards = [1.0, 0.0, await async_rm(args, group[2])]
     for sample, reward in zip(group, rewards):
         sample.reward = reward
+    early = group[2].remove_sample
     normalize = load_function("mergemill_client.adapters.slime.normalize_rewards")
     shown, trained = normalize(args, group)
     return {{
-        "is_nan": math.isnan(rewards[2]), "removed": [sample.remove_sample for sample in group], "shown": shown,
-        "trained": trained,
+        "is_nan": math.isnan(rewards[2]), "early": early,
+        "removed": [sample.remove_sample for sample in group], "shown": shown, "trained": trained,
     }}
 
 more = asyncio.run(main())

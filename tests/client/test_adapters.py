@@ -90,7 +90,7 @@ def test_slime_rewards_gold_alone_and_leaves_out_the_unscored(
 ) -> None:
     made = run(install_trainers(tmp_path), programs.SLIME, reviews, url, lost, tmp_path, fetch_slime())
     assert made["found"] == expect_rewards(reviews)
-    assert (made["is_nan"], made["removed"]) == (True, [False, False, True])
+    assert (made["is_nan"], made["early"], made["removed"]) == (True, True, [False, False, True])
     assert made["shown"] == [1.0, 0.0, 0.5]
     assert made["trained"][0] == pytest.approx(0.5**0.5, abs=1e-4)
     assert made["trained"][1:] == [-made["trained"][0], 0.0]
