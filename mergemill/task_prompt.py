@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import verifiers
+from core.errors import InputError
 from exporters.item import ExportItem
 from exporters.prompts import build_complete_instruction
 from exporters.rows import build_collect_command, build_messages
-from exporters.verifier_files import find_submission_path
+from exporters.verifier_files import explain_missing_environment, find_submission_path
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 
@@ -18,7 +19,12 @@ def build_task_prompt(task: Task, artifacts: Artifacts) -> dict[str, Any]:
 
     `collect_command` leaves the agent's work at `submission_path` of its container. A task that has no image has null
     for image and workdir; its prompt holds all material.
+
+    Raises:
+        InputError: an agent cannot work on it, since it is simulated.
     """
+    if reason := explain_missing_environment(task):
+        raise InputError(f"{task.name} has no prompt: {reason}")
     item = ExportItem(task=task, certificate=None)
     workdir = task.plan.workdir if task.plan else ""
     row = {

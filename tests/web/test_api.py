@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from starlette.testclient import TestClient
 
@@ -65,3 +67,29 @@ def test_the_description_names_every_route(client: TestClient) -> None:
     for route in ("grade", "grade/batch"):
         assert paths[f"/api/v1/{route}"]["post"]["security"] == [{"HTTPBearer": []}]
         assert "429" in paths[f"/api/v1/{route}"]["post"]["responses"]
+
+
+def test_a_prompt_has_what_an_agent_may_know_and_no_more(client: TestClient, seeded: SeededDatabase) -> None:
+    prompt = client.get(f"/api/v1/prompts/{seeded.task}").json()
+    assert (prompt["task"], prompt["kind"], prompt["submission"]) == (seeded.task, "bugfix", "patch")
+    task = client.get(f"/api/v1/tasks/{seeded.task}").json()
+    (message,) = prompt["messages"]
+    assert task["problem_statement"].strip() in message["content"]
+    assert prompt["image"] == task["image"]
+    for hidden in ("DEFAULT_NAME", *task["FAIL_TO_PASS"]):
+        assert hidden in json.dumps(task)
+        assert hidden not in json.dumps(prompt)
+
+
+def test_a_simulated_task_has_no_prompt(
+    client: TestClient, seeded: SeededDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(seeded.settings.db) as store:
+        task = queries.resolve_task(store, seeded.task)
+    played = task.model_copy(update={"name": "ada__greet-1.simulated", "environment": "simulated", "plan": None})
+    monkeypatch.setattr(queries, "resolve_task", lambda *_: played)
+    answer = client.get("/api/v1/prompts/ada__greet-1.simulated")
+    assert (answer.status_code, answer.json()["error"]) == (
+        404,
+        "ada__greet-1.simulated has no prompt: simulated tasks have no image",
+    )
