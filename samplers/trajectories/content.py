@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from samplers.trajectories.requests import ModelRequest, normalise_message
+from samplers.trajectories.requests import MessageMap, ModelRequest, normalise_message
 from taskdb.base import Part
 
 SCHEMA = 1
@@ -97,6 +97,7 @@ def pack_content(
 ) -> TrajectoryContent:
     """Return the content of one tree; `parents`: place of each request's parent among these requests."""
     messages, toolsets = _Pool(), _Pool()
+    place_messages = MessageMap(lambda message: messages.place(normalise_message(message)))
     made = []
     for request, parent in zip(requests, parents, strict=True):
         before = requests[parent] if parent is not None else None
@@ -105,7 +106,7 @@ def pack_content(
                 exchange=request.exchange,
                 parent=parent,
                 tools=toolsets.place(list(request.tools)),
-                prompt=tuple(messages.place(normalise_message(message)) for message in request.messages),
+                prompt=tuple(place_messages.apply(request.messages)),
                 answer=None if request.answer is None else messages.place(normalise_message(request.answer)),
                 finish_reason=request.finish_reason,
                 error=request.error,

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from samplers.trajectories.requests import ModelRequest, make_key
+from samplers.trajectories.requests import MessageMap, ModelRequest, make_key
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +105,11 @@ def _number_messages(requests: Sequence[ModelRequest]) -> list[RequestSequence]:
     def number(key: str) -> int:
         return numbers.setdefault(key, len(numbers))
 
+    number_messages = MessageMap(lambda message: number(make_key(message)))
     made = []
     for request in requests:
         tools = json.dumps(list(request.tools), sort_keys=True)
-        prompt = [number(tools), *(number(make_key(message)) for message in request.messages)]
+        prompt = [number(tools), *number_messages.apply(request.messages)]
         completion = [number(make_key(request.answer))] if request.answer is not None else []
         made.append(RequestSequence(prompt=array("q", prompt).tobytes(), completion=array("q", completion).tobytes()))
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,26 @@ def normalise_message(message: Json) -> dict[str, Any]:
         kept["content"] = content[0]["text"]
     kept["content"] = kept.get("content") or ""
     return {name: value for name, value in kept.items() if name == "content" or value not in (None, "", [], {})}
+
+
+class MessageMap:
+    """Function of messages, applied to conversations of which each mostly repeats the one before.
+
+    Results of the messages that two conversations begin with alike are used again, so the time is not quadratic.
+    """
+
+    def __init__(self, function: Callable[[Json], int]) -> None:
+        self._function = function
+        self._messages: Sequence[Json] = ()
+        self._results: list[int] = []
+
+    def apply(self, messages: Sequence[Json]) -> list[int]:
+        """Return the result of each message."""
+        pairs = enumerate(zip(self._messages, messages, strict=False))
+        same = next((at for at, (one, other) in pairs if one != other), min(len(self._messages), len(messages)))
+        self._results = [*self._results[:same], *map(self._function, messages[same:])]
+        self._messages = messages
+        return list(self._results)
 
 
 def make_key(message: Json) -> str:
