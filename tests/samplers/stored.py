@@ -74,3 +74,19 @@ def make_database(folder: Path) -> tuple[Task, Task]:
         add_rollout(store, artifacts, task, 5, patch=PATCH.replace(b"hello", b"hello1"))
         add_rollout(store, artifacts, other, 1, value=None, status="infrastructure")
     return task, other
+
+
+def make_branched_exchanges() -> list[Any]:
+    """Return a conversation with reasoning, text before calls and parallel calls, then an edited history."""
+    spoken = call(0) | {"content": "I look first.", "reasoning_content": "Where is the greeting?"}
+    parallel = call(1, "cat greet.py")
+    parallel["tool_calls"] = [*parallel["tool_calls"], *call(2, "pwd")["tool_calls"]]
+    first = [SYSTEM, TASK, spoken, give(0, "greet.py")]
+    second = [*first, parallel, give(1, "def greet"), give(2, "/repo"), {"role": "user", "content": "Hurry up."}]
+    edited = [*first, parallel, give(1, "[deleted]"), give(2, "[deleted]")]
+    return [
+        exchange(0, [SYSTEM, TASK], spoken),
+        exchange(1, first, parallel),
+        exchange(2, second, {"role": "assistant", "content": "Branch one."}),
+        exchange(3, edited, {"role": "assistant", "content": "Branch two."}),
+    ]

@@ -16,32 +16,14 @@ from tests.exporters.consumers import install, install_harbor, run_command
 from tests.samplers.exports import trainer_programs as programs
 from tests.samplers.exports.test_training_data import export, read_rows
 from tests.samplers.selection.making import PATCH
-from tests.samplers.stored import add_rollout
+from tests.samplers.stored import add_rollout, make_branched_exchanges
 from tests.samplers.test_trajectory_commands import run
-from tests.samplers.trajectories.making import SYSTEM, TASK, call, give
-from tests.samplers.trajectories.test_build import exchange
 from tests.taskdb.chains import add_chain, make_url
 from tests.taskdb.test_rollouts import make_rollout
 
 TORCH = ("torch==2.9.1", "torchaudio==2.9.1", "torchvision==0.24.1")
 NO_TRITON = ("triton ; python_version < '3'",)
 AXOLOTL = ("torch==2.9.1", "transformers==5.23.0", "datasets==5.2.0", "addict", "fire", "loguru", "colorama", "peft")
-
-
-def make_exchanges() -> list[Any]:
-    """Return a conversation with reasoning, text before calls and parallel calls, then an edited history."""
-    spoken = call(0) | {"content": "I look first.", "reasoning_content": "Where is the greeting?"}
-    parallel = call(1, "cat greet.py")
-    parallel["tool_calls"] = [*parallel["tool_calls"], *call(2, "pwd")["tool_calls"]]
-    first = [SYSTEM, TASK, spoken, give(0, "greet.py")]
-    second = [*first, parallel, give(1, "def greet"), give(2, "/repo"), {"role": "user", "content": "Hurry up."}]
-    edited = [*first, parallel, give(1, "[deleted]"), give(2, "[deleted]")]
-    return [
-        exchange(0, [SYSTEM, TASK], spoken),
-        exchange(1, first, parallel),
-        exchange(2, second, {"role": "assistant", "content": "Branch one."}),
-        exchange(3, edited, {"role": "assistant", "content": "Branch two."}),
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         add_rollout(store, artifacts, task, 1)
         add_rollout(store, artifacts, task, 2, token_ids=True)
         rollout = make_rollout(task, 3, submission=artifacts.put(PATCH.replace(b"hello", b"branch")))
-        store.add(rollout, *build_trajectories(rollout, make_exchanges(), artifacts))
+        store.add(rollout, *build_trajectories(rollout, make_branched_exchanges(), artifacts))
     assert run(folder, "trajectories", "select").exit_code == 0
     return folder
 

@@ -11,11 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from samplers.trajectories.build import build_trajectories
 from taskdb.artifacts import Artifacts
 from taskdb.store import Store
-from tests.samplers.stored import add_rollout, make_database
+from tests.samplers.stored import add_rollout, make_branched_exchanges, make_database
 from tests.samplers.test_trajectory_commands import run
-from tests.taskdb.chains import make_url
+from tests.taskdb.chains import add_chain, make_url
+from tests.taskdb.test_rollouts import make_rollout
 
 
 @pytest.fixture(scope="module")
@@ -114,6 +116,20 @@ def test_sharegpt_is_what_llama_factory_is_told_it_is(folder: Path, tmp_path: Pa
     row = read_rows(tmp_path / "hermes")[0]
     assert [one["from"] for one in row["conversations"]] == ["human", "gpt", "tool", "gpt"]
     assert '"name": "bash"' in row["system"]
+
+
+def test_a_branch_that_shares_answers_is_left_out_where_there_are_no_masks(tmp_path: Path) -> None:
+    artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
+    with Store.open(make_url(tmp_path)) as store:
+        rollout = make_rollout(add_chain(store))
+        store.add(rollout, *build_trajectories(rollout, make_branched_exchanges(), artifacts))
+    report = export(tmp_path, tmp_path / "out", "--format", "sharegpt", "--unselected")
+    assert (report["rows"], report["answers"]) == (1, 3)
+    assert report["left_out"] == {"ShareGPT has no masks, and not every answer in it is trained": 1}
+    report = export(tmp_path, tmp_path / "masked", "--format", "messages", "--unselected")
+    assert (report["rows"], report["answers"], report["left_out"]) == (2, 4, {})
+    report = export(tmp_path, tmp_path / "requests", "--format", "sharegpt", "--per-request", "--unselected")
+    assert (report["rows"], report["answers"], report["left_out"]) == (4, 4, {})
 
 
 def test_results_of_tools_stand_in_the_step_that_called_in_atif(folder: Path, tmp_path: Path) -> None:
