@@ -61,7 +61,7 @@ class RecordedTraffic:
         hidden = frozenset[str]()
         if task.image and task.test_patch:
             hidden = list_hidden_lines(artifacts.get_text(task.test_patch), task.problem_statement)
-        return find_leaks(self.list_chats(), hidden_lines=hidden)
+        return find_leaks(self.list_chats(), hidden_lines=hidden, project=task.repo)
 
 
 def read_traffic(path: Path | None) -> RecordedTraffic:
