@@ -22,6 +22,8 @@ FAILURES = re.compile(
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 """Texts of a failed call: an error message at its beginning, an exit status other than 0, or a traceback."""
+VOLATILE = re.compile(r"^(?:chunk id|wall time|duration|elapsed(?: time)?)\s*:.*$\n?", re.IGNORECASE | re.MULTILINE)
+"""Lines that scaffolds add to each result, and that differ although the result is the same."""
 ACTION = re.compile(r"```(?:bash|sh|shell|mswea_bash_command)?\s*\n(.*?)```", re.DOTALL)
 """Command in an answer of a scaffold without tools."""
 TEXT_CALL = "text"
@@ -43,6 +45,11 @@ class ObservedCall:
     def has_failed(self) -> bool:
         """Whether its result reports a failure."""
         return self.result is not None and FAILURES.search(self.result) is not None
+
+    @property
+    def outcome(self) -> tuple[str, str, str | None]:
+        """Name, arguments and result, without what differs in every result."""
+        return self.name, self.arguments, None if self.result is None else VOLATILE.sub("", self.result)
 
     @property
     def action(self) -> tuple[str, str]:

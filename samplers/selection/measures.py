@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from languages.paths import is_test_path
-from samplers.selection.evidence import ObservedCall, TrajectoryEvidence
+from samplers.selection.evidence import TrajectoryEvidence
 from samplers.trajectories.requests import get_text
 from taskdb.rollouts import RolloutStatus
 
@@ -39,12 +39,12 @@ def measure_failed_run(evidence: TrajectoryEvidence) -> float:
 
 def measure_repeated_run(evidence: TrajectoryEvidence) -> float:
     """Return how often, at most, the same call with the same result was made in a row."""
-    return float(max((len(list(same)) for _, same in groupby(map(_identify, evidence.calls))), default=0))
+    return float(max((len(list(same)) for _, same in groupby(call.outcome for call in evidence.calls)), default=0))
 
 
 def measure_repeated_share(evidence: TrajectoryEvidence) -> float:
     """Return the share of calls that were made before, with the same result, 0..1."""
-    calls = [_identify(call) for call in evidence.calls]
+    calls = [call.outcome for call in evidence.calls]
     return 1 - len(set(calls)) / len(calls) if calls else 0.0
 
 
@@ -96,10 +96,6 @@ def count_leaks(evidence: TrajectoryEvidence) -> float:
 def list_changed_paths(patch: bytes) -> list[str]:
     """Return the new paths of the files that a patch of git changes."""
     return [found["new"] for found in CHANGED_PATH.finditer(patch.decode(errors="replace"))]
-
-
-def _identify(call: ObservedCall) -> tuple[str, str, str | None]:
-    return call.name, call.arguments, call.result
 
 
 def _find_longest_run(flags: Sequence[bool]) -> int:

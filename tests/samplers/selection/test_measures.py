@@ -48,6 +48,14 @@ def test_the_same_call_with_another_result_is_no_repeat() -> None:
     assert measures.measure_repeated_share(stuck) == 0.5
 
 
+def test_what_a_scaffold_adds_to_every_result_makes_no_other_result() -> None:
+    """As Codex does."""
+    header = "Chunk ID: {}\nWall time: 0.0{} seconds\nProcess exited with code 0\nOutput:\nclean"
+    assert measures.measure_repeated_run(observe(*(("git status", header.format(n, n)) for n in range(3)))) == 3
+    other = observe(*(("git status", header.format(n, n) + str(n)) for n in range(3)))
+    assert measures.measure_repeated_run(other) == 1
+
+
 @pytest.mark.parametrize(
     ("commands", "expected"),
     [
