@@ -80,6 +80,7 @@ def grade(
     submission = {form: read_submission(form, file) for form, file in files.items()}
     score = grade_submission(task, submission, settings, gold=gold)
     fields = to_json(score)
+    del fields["grader"]  # it is this version
     if not score.parts:  # a score of 0 or 1 has no parts
         del fields["parts"]
     if as_json:
