@@ -1,0 +1,31 @@
+"""The scaffold of a user's own that the page shows works as it stands there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from samplers.scaffolds.registry import load_scaffold
+from tests.samplers.bench import AgentBench
+from tests.samplers.scripted_model import Turn
+
+PAGE = Path(__file__).parents[3] / "docs/scaffolds.md"
+
+
+@pytest.mark.docker
+def test_the_scaffold_on_the_page_solves_a_task(
+    bench: AgentBench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = re.search(r"```python\n(.*?)\n```\n", PAGE.read_text(), re.DOTALL)
+    assert code
+    assert len(code[1].splitlines()) <= 35
+    (tmp_path / "my_scaffold.py").write_text(code[1])
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    scaffold = load_scaffold("my_scaffold:OneShotScaffold")
+    commands = "\n".join(bench.script_gold())
+    result = bench.run(scaffold, lambda request: Turn(text=f"Do this:\n```bash\n{commands}\n```"))
+    assert (result.rollout.reason, result.rollout.value) == (None, 1.0), result.log
+    assert result.patch == bench.gold
