@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import data_set
-from tests.samplers.conftest import BUGFIX, certified
-
-__all__ = ["certified"]
+from tests.samplers.conftest import BUGFIX
 
 
 @pytest.mark.docker
@@ -25,7 +23,7 @@ def test_rollouts_of_three_programs_become_a_data_set_without_lucky_passes(
     report = capsys.readouterr().out
     assert code == 0, report
     assert report.count("done           value 1.0  3") == 2, report
-    assert "selected by character: {'quick': 1}" in report  # equal patches of three scaffolds are one
+    assert "selected by character: {'quick': 3}; let through wrongly: none" in report
     (path,) = (tmp_path / "rows").rglob("*.jsonl")
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [row["messages"][-1]["role"] for row in rows] == ["assistant"]
+    assert [row["messages"][-1]["role"] for row in rows] == ["assistant"] * 3
