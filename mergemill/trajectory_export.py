@@ -18,7 +18,7 @@ from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
 
 if TYPE_CHECKING:
     from core.config import Settings
-    from samplers.exports.writer import TrainingReport
+    from samplers.exports.report import TrainingReport
     from taskdb.store import Store
 
 

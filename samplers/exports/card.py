@@ -13,7 +13,7 @@ from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 
 if TYPE_CHECKING:
     from samplers.exports.lengths import LengthBin
-    from samplers.exports.writer import TrainingReport
+    from samplers.exports.report import TrainingReport
 
 DATA_FILES = {
     TrainingFormat.MESSAGES: "train.jsonl",

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from samplers.exports import atif, messages, sharegpt, token_rows
 from samplers.exports.card import render_card
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
 from samplers.exports.facts import ExportedTrajectory
-from samplers.exports.lengths import LengthBin, count_lengths
 from samplers.exports.options import KEEP, TrainingFormat, TrainingOptions
+from samplers.exports.report import TrainingReport
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_KIND = "mergemill-training-data"
@@ -31,48 +31,6 @@ NO_MASKS = "ShareGPT has no masks, and not every answer in it is trained"
 NOT_ALTERNATING = "turns of user and model do not alternate"
 GROUP_ROWS = 100
 """Rows of a row group of parquet."""
-
-
-@dataclass(kw_only=True)
-class TrainingReport:
-    """What an export holds and what it leaves out."""
-
-    rows: int = 0
-    answers: int = 0
-    """Answers that are trained."""
-    trajectories: list[dict[str, Any]] = field(default_factory=list)
-    licenses: Counter[str] = field(default_factory=Counter)
-    scaffolds: Counter[str] = field(default_factory=Counter)
-    models: Counter[str] = field(default_factory=Counter)
-    left_out: Counter[str] = field(default_factory=Counter)
-    """Reason -> rows, or trajectories where it holds for all of one."""
-    tokens: list[int] = field(default_factory=list)
-    """Length of each row, as the upstream counted it."""
-    requests: list[int] = field(default_factory=list)
-    """Requests of each trajectory."""
-    manifest_sha256: str = ""
-
-    @property
-    def lengths(self) -> dict[str, list[LengthBin]]:
-        """Histograms of the lengths of rows in tokens, and of trajectories in requests."""
-        return {"tokens": count_lengths(self.tokens), "requests": count_lengths(self.requests)}
-
-    def add_trajectory(self, item: ExportedTrajectory) -> None:
-        """Count a trajectory of which a row is written."""
-        self.trajectories.append(
-            {
-                "id": item.trajectory.id,
-                "rollout": item.rollout.id,
-                "task": item.task.id,
-                "instance_id": item.task.name,
-                "license": item.task.license,
-                "content": item.trajectory.content,
-            }
-        )
-        self.licenses[item.task.license or "unknown"] += 1
-        self.scaffolds[item.rollout.scaffold] += 1
-        self.models[item.rollout.model] += 1
-        self.requests.append(item.trajectory.n_requests)
 
 
 def write_training_data(items: Iterable[ExportedTrajectory], out: Path, options: TrainingOptions) -> TrainingReport:
