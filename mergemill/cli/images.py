@@ -70,6 +70,29 @@ def bootstrap_images(
     _print_images(bootstrap(language, versions, settings), as_json=as_json, nothing="no image was made")
 
 
+@app.command("programs")
+@with_settings(*IMAGE_SETTINGS)
+def manage_programs(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="SCAFFOLD...", show_default=False, help="Scaffolds; without any, list what is there."),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove them, or all, instead.")] = False,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Install the programs of scaffolds into volumes of the engine, or list those.
+
+    Example: mergemill images programs mini-swe-agent codex
+    """
+    from mergemill.sampling.programs import install_programs, remove_programs  # noqa: PLC0415 - need no builders yet
+
+    volumes = (remove_programs if remove else install_programs)(names or [], settings)
+    nothing = "no program was removed" if remove else "no program is installed"
+    output.print_rows([{"volume": name} for name in volumes], (), as_lines=as_json, nothing=nothing)
+
+
 @app.command("list")
 @with_settings(*READ_SETTINGS)
 def list_images(

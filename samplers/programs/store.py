@@ -13,6 +13,7 @@ from pathlib import Path
 from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.locks import hold_machine_lock
 from backends.sandbox.mounts import Mount
+from backends.sandbox.volumes import StoredVolume
 from backends.services import Services
 from core.errors import MachineError
 from samplers.programs.program import PROGRAM, TOOLBOX, TOOLBOX_STEPS, Program
@@ -69,6 +70,16 @@ class ProgramStore:
                 mounts.append(self._ensure_program(base, program, mounts[0]))
         return tuple(replace(mount, read_only=True) for mount in mounts)
 
+    def list_installed(self) -> list[StoredVolume]:
+        """Return the volumes of all programs, those of earlier versions among them."""
+        return self._services.sandbox.volumes.list_volumes(PREFIX)
+
+    def remove(self, names: Sequence[str]) -> list[StoredVolume]:
+        """Remove the volumes of some programs, all for no names, and return them; those in use stay."""
+        volumes = self._services.sandbox.volumes
+        wanted = [one for one in self.list_installed() if not names or get_program_name(one) in names]
+        return [one for one in wanted if volumes.remove(one.name)]
+
     def get_image(self) -> str:
         """Return the image that programs are installed in: a small system for tasks that have none."""
         with self._lock:
@@ -120,6 +131,11 @@ class ProgramStore:
 
     def _limits(self) -> ResourceLimits:
         return replace(self._services.build_limits(), output_bytes=64 * 1024)
+
+
+def get_program_name(volume: StoredVolume) -> str:
+    """Return the name of the program that a volume holds; `toolbox` is the portable Python."""
+    return volume.name.removeprefix(PREFIX).rpartition("-")[0]
 
 
 def _hash_parts(*parts: str) -> str:
