@@ -1,0 +1,147 @@
+"""Reinforcement learning with TRL: rollouts and rewards are mergemill's, the loss is CISPO of `mergemill_client`.
+
+    python -m benchmarks.loop.trainer.rl --model DIR --settings FILE.json --out DIR
+
+For each step the model, as it is then, is served from this process; `mergemill sample` runs agents on it and grades what they
+leave, and `mergemill trajectories export` hands over tokens, masks and rewards. A rollout without a reward (the
+infrastructure failed) gives no advantage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from trl import GRPOConfig
+
+from benchmarks.loop.trainer.decoding import Sampler
+from benchmarks.loop.trainer.rows import TokenisedRollout, read_rollouts
+from benchmarks.loop.trainer.server import ModelServer
+from mergemill_client.training.trl import ObjectiveTrainer
+
+EPS_HIGH = 4.0
+"""Upper bound of CISPO's weights, less 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RlSettings:
+    """What the loop hands over."""
+
+    tasks: list[str]
+    steps: int
+    tasks_per_step: int
+    attempts: int
+    rate: float
+    sample: list[str]
+    """Command that samples, without tasks, attempts, model and upstream."""
+    export: list[str]
+    """Command that exports tokens, without model and folder."""
+    model: str
+    """Prefix of the names under which the steps are recorded."""
+
+
+class RolloutSource:
+    """TRL's `rollout_func`: the prompts are names of tasks, each as often as it is attempted."""
+
+    def __init__(self, settings: RlSettings, sampler: Sampler, url: str, out: Path) -> None:
+        self.settings, self.sampler, self.url, self.out = settings, sampler, url, out
+        self.step = 0
+
+    def __call__(self, prompts: list[str], trainer: Any) -> dict[str, list[Any]]:
+        """Return tokens, masks, log-probabilities and rewards of one rollout for each prompt."""
+        del trainer
+        self.sampler.forget()
+        model = f"{self.settings.model}-{self.step}"
+        folder = self.out / "rollouts" / model
+        attempts = max(Counter(prompts).values())
+        tasks = ",".join(dict.fromkeys(prompts))
+        words = ["--model", model, "--only", tasks, "--attempts", str(attempts), "--upstream", self.url]
+        subprocess.run([*self.settings.sample, *words], check=True)
+        subprocess.run([*self.settings.export, "--model", model, "--out", str(folder)], check=True)
+        found = read_rollouts(folder)
+        self.step += 1
+        seen: Counter[str] = Counter()
+        rollouts = []
+        for task in prompts:
+            seen[task] += 1
+            rollouts.append(found.get((task, seen[task])) or TokenisedRollout.make_missing(self.sampler.tokenizer))
+        return {
+            "prompt_ids": [one.prompt for one in rollouts],
+            "completion_ids": [one.completion for one in rollouts],
+            "env_mask": [one.mask for one in rollouts],
+            "logprobs": [one.logprobs for one in rollouts],
+            "value": [one.value for one in rollouts],
+        }
+
+
+def give_reward(value: list[float | None], **_: Any) -> list[float | None]:
+    """Return the rewards as mergemill graded them."""
+    return value
+
+
+def make_config(settings: RlSettings, out: Path) -> GRPOConfig:
+    """Return TRL's settings: one update of the weights for each sampling."""
+    return GRPOConfig(
+        output_dir=str(out / "trainer"),
+        max_steps=settings.steps,
+        per_device_train_batch_size=settings.attempts,
+        gradient_accumulation_steps=settings.tasks_per_step,
+        num_generations=settings.attempts,
+        learning_rate=settings.rate,
+        lr_scheduler_type="constant",
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        use_cpu=True,
+        bf16=True,
+        gradient_checkpointing=False,
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        seed=0,
+    )
+
+
+def measure_change(before: dict[str, torch.Tensor], after: dict[str, torch.Tensor]) -> float:
+    """Return the norm of the difference of two sets of weights."""
+    return float(torch.sqrt(sum(((after[name] - before[name]) ** 2).sum() for name in before)))
+
+
+def main() -> None:
+    """Write the trained model, its tokenizer and `train.json` to the folder."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", type=Path, required=True)
+    parser.add_argument("--settings", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args()
+    settings = RlSettings(**json.loads(options.settings.read_text()))
+    tokenizer = AutoTokenizer.from_pretrained(options.model, padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained(options.model)
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    sampler = Sampler(model, tokenizer, seed=1)
+    with ModelServer(sampler) as server:
+        trainer = ObjectiveTrainer(
+            model,
+            reward_funcs=give_reward,
+            args=make_config(settings, options.out),
+            train_dataset=Dataset.from_list([{"prompt": task} for task in settings.tasks]),
+            processing_class=tokenizer,
+            rollout_func=RolloutSource(settings, sampler, server.url, options.out),
+            objective="cispo",
+            eps_high=EPS_HIGH,
+        )
+        trainer.train()
+    trainer.save_model(str(options.out))
+    change = measure_change(before, {name: value.detach() for name, value in model.named_parameters()})
+    (options.out / "train.json").write_text(json.dumps({"change": change, "log": trainer.state.log_history}))
+
+
+if __name__ == "__main__":
+    main()
