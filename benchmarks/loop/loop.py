@@ -123,7 +123,7 @@ class Loop:
         out = self.space.get_model(made)
         is_first = made == DEMONSTRATED
         epochs = self.plan.demonstration_epochs if is_first else self.plan.filtered_epochs
-        rate = "1e-3" if is_first else "2e-4"
+        rate = str(self.plan.demonstration_rate if is_first else self.plan.filtered_rate)
         files = ("--model", str(self.space.get_model(model)), "--data", self._find_rows(data), "--out", str(out))
         self.space.run_trainer("sft", *files, "--epochs", str(epochs), "--rate", rate)
         log = json.loads((out / "train.json").read_text())

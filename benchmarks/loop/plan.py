@@ -18,9 +18,11 @@ class LoopPlan:
     layers: int
     width: int
     demonstration_epochs: int
+    demonstration_rate: float
     attempts: int
     """Rollouts of each task at each measurement; those of the first on tasks to train on are filtered for SFT."""
     filtered_epochs: int
+    filtered_rate: float = 2e-4
     rl_steps: int
     rl_tasks: int
     """Tasks of one step."""
@@ -30,25 +32,27 @@ class LoopPlan:
 
 
 FULL = LoopPlan(
-    n_train=24,
-    n_held_out=12,
-    n_demonstrated=16,
+    n_train=18,
+    n_held_out=9,
+    n_demonstrated=12,
     layers=7,
     width=512,
-    demonstration_epochs=25,
-    attempts=3,
+    demonstration_epochs=30,
+    demonstration_rate=1e-3,
+    attempts=2,
     filtered_epochs=3,
-    rl_steps=6,
+    rl_steps=5,
     rl_tasks=6,
     rl_attempts=4,
 )
 SMALL = LoopPlan(
     n_train=3,
     n_held_out=1,
-    n_demonstrated=2,
+    n_demonstrated=3,
     layers=2,
-    width=128,
-    demonstration_epochs=120,
+    width=192,
+    demonstration_epochs=80,
+    demonstration_rate=4e-3,
     attempts=1,
     filtered_epochs=1,
     rl_steps=1,
