@@ -11,14 +11,18 @@ from typing import Any
 from benchmarks.loop.expert import answer_as_expert
 from benchmarks.loop.plan import LoopPlan
 from benchmarks.loop.repository import BugFix, make_repository, plan_fixes
-from benchmarks.loop.workspace import Workspace
+from benchmarks.loop.workspace import StageReport, Workspace
 from tests.samplers.scripted_model import ScriptedModel
 
 OWNER, REPOSITORY = "ada", "depot"
 EXPERT = "expert"
 DEMONSTRATED, FILTERED, REINFORCED = "demonstrated", "filtered", "reinforced"
-"""Models, each trained from the one before."""
-MODELS = (DEMONSTRATED, FILTERED, REINFORCED)
+MODELS = {
+    DEMONSTRATED: "before: SFT on the expert's trajectories",
+    FILTERED: "then SFT on its own that passed",
+    REINFORCED: "then RL",
+}
+"""Models that are measured, each trained from the one before."""
 PIPELINE = ("--certify-exploits", "off", "--repeats", "1")
 """Left out for time: the audit's submissions, and repetitions of the runs before and after the fix."""
 ALIKE = ("--max-patch-similarity", "1", "--max-statement-similarity", "1")
@@ -38,14 +42,15 @@ class Loop:
 
     @property
     def fixes(self) -> list[BugFix]:
+        """Changes of the repository."""
         return plan_fixes(self.plan.n_train, self.plan.n_held_out)
 
     def list_tasks(self, *, held_out: bool) -> list[str]:
         """Return the names of tasks."""
         return [name_task(fix) for fix in self.fixes if fix.is_held_out == held_out]
 
-    def run(self) -> dict[str, float]:
-        """Run all stages that are not done; return the seconds of each."""
+    def run(self) -> dict[str, StageReport]:
+        """Run all stages that are not done; return the reports of all."""
         stages = {
             "environment": self._install,
             "repository": self._make_repository,
@@ -60,7 +65,7 @@ class Loop:
             "reinforcement": self._reinforce,
             "sample-reinforced": lambda: self._sample(REINFORCED),
         }
-        return {name: self.space.run_stage(name, stage).seconds for name, stage in stages.items()}
+        return {name: self.space.run_stage(name, stage) for name, stage in stages.items()}
 
     def _install(self) -> dict[str, Any]:
         self.space.install_trainer()
@@ -126,8 +131,15 @@ class Loop:
         rate = str(self.plan.demonstration_rate if is_first else self.plan.filtered_rate)
         files = ("--model", str(self.space.get_model(model)), "--data", self._find_rows(data), "--out", str(out))
         self.space.run_trainer("sft", *files, "--epochs", str(epochs), "--rate", rate)
-        log = json.loads((out / "train.json").read_text())
-        return {"loss": [entry["loss"] for entry in log if "loss" in entry][-1], "tokens": log[-2].get("num_tokens")}
+        steps = [entry for entry in json.loads((out / "train.json").read_text()) if "loss" in entry]
+        norms = [entry["grad_norm"] for entry in steps]
+        return {
+            "rows": len(Path(self._find_rows(data)).read_text().splitlines()),
+            "steps": len(steps),
+            "tokens": int(steps[-1]["num_tokens"]),
+            "loss": [round(steps[at]["loss"], 4) for at in (0, -1)],
+            "gradient_norms": [round(norm, 4) for norm in (min(norms), max(norms))],
+        }
 
     def _sample(self, model: str) -> dict[str, Any]:
         """Sample all tasks: the reward of a model. Return numbers of the sampling."""

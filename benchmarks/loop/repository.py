@@ -99,10 +99,12 @@ class BugFix:
 
     @property
     def path(self) -> str:
+        """Of the module."""
         return f"{PACKAGE}/{self.module}.py"
 
     @property
     def test_path(self) -> str:
+        """Of its tests."""
         return f"tests/test_{self.module}.py"
 
     def write_module(self, expression: str) -> str:
@@ -127,7 +129,7 @@ def plan_fixes(n_train: int, n_held_out: int) -> list[BugFix]:
     """Return the changes of a history, the families in turn, held-out ones spread over it."""
     names = [f"{verb}_{noun}" for verb in VERBS for noun in NOUNS]
     n = n_train + n_held_out
-    chosen = random.Random(SEED).sample(names, n)
+    chosen = random.Random(SEED).sample(names, n)  # noqa: S311 - the same history every time
     held_out = {int((at + 0.5) * n / n_held_out) for at in range(n_held_out)} if n_held_out else set()
     return [
         BugFix(

@@ -25,6 +25,8 @@ class StageReport:
     """What a stage that is done has told, and how long it took."""
 
     seconds: float
+    load: float
+    """Processes that wanted a processor at its end, averaged over a minute: above their number it took longer."""
     facts: dict[str, Any]
 
 
@@ -42,6 +44,7 @@ class Workspace:
         return self.out / "venv" / "bin" / "python"
 
     def get_model(self, name: str) -> Path:
+        """Return the folder of a model."""
         return self.out / "models" / name
 
     def run_stage(self, name: str, stage: Callable[[], dict[str, Any]]) -> StageReport:
@@ -51,11 +54,12 @@ class Workspace:
             print(f"{name} ...", file=sys.stderr, flush=True)
             began = time.perf_counter()
             facts = stage()
-            report = {"seconds": round(time.perf_counter() - began, 1), "facts": facts}
+            seconds, load = time.perf_counter() - began, os.getloadavg()[0]
+            report = {"seconds": round(seconds, 1), "load": round(load, 1), "facts": facts}
             path.write_text(json.dumps(report, indent=1))
         report = json.loads(path.read_text())
         print(f"{name}: {report['seconds']} s, {report['facts']}", file=sys.stderr, flush=True)
-        return StageReport(seconds=report["seconds"], facts=report["facts"])
+        return StageReport(**report)
 
     def make_mergemill_command(self, *words: str) -> list[str]:
         """Return a command of mergemill on the loop's database."""
@@ -108,10 +112,9 @@ class Workspace:
                 stderr=log,
                 text=True,
             )
-        assert server.stdout
         with server:
             try:
-                yield server.stdout.readline().strip()
+                yield str(server.stdout.readline() if server.stdout else "").strip()
             finally:
                 server.terminate()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+import zlib
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,12 +30,13 @@ class SampledAnswer:
 
 
 class Sampler:
-    """A model and its tokenizer behind a lock. The weights may change between answers, if `forget` is called then."""
+    """A model and its tokenizer behind a lock. When the weights have changed, `forget` must be called."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, seed: int) -> None:
         self.model = model
         self.tokenizer = tokenizer
-        self.generator = torch.Generator().manual_seed(seed)
+        self._seed = seed
+        self._asked: Counter[tuple[int, ...]] = Counter()
         self._lock = threading.Lock()
         self._read: OrderedDict[tuple[int, ...], DynamicCache] = OrderedDict()
         self._answers: dict[tuple[tuple[int, ...], str], list[int]] = {}
@@ -44,6 +46,8 @@ class Sampler:
         with self._lock:
             self._read.clear()
             self._answers.clear()
+            self._asked.clear()
+            self._seed += 1
 
     def encode(self, messages: Sequence[Mapping[str, Any]]) -> list[int]:
         """Return the tokens of a prompt. Earlier answers are the tokens that were sampled, never tokenised again."""
@@ -59,10 +63,9 @@ class Sampler:
     def _encode_message(self, message: Mapping[str, Any]) -> list[int]:
         return list(self.tokenizer.apply_chat_template([message], return_dict=True)["input_ids"])
 
-    @torch.no_grad()
     def answer(self, messages: Sequence[Mapping[str, Any]], *, temperature: float, most: int) -> SampledAnswer:
         """Return the answer to a conversation, of at most `most` tokens."""
-        with self._lock, torch.autocast("cpu", dtype=torch.bfloat16):
+        with self._lock, torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
             prompt = self.encode(messages)
             tokens, logprobs = self._decode(prompt, temperature, most)
             end = self.tokenizer.eos_token_id
@@ -72,12 +75,15 @@ class Sampler:
         return SampledAnswer(prompt=prompt, tokens=tokens, logprobs=logprobs, message=message, is_cut=is_cut)
 
     def _decode(self, prompt: list[int], temperature: float, most: int) -> tuple[list[int], list[float]]:
+        generator = self._make_generator(prompt)
         read, cache = self._find_read(prompt)
-        fed, tokens, logprobs = prompt[read:], [], []
+        fed = prompt[read:]
+        tokens: list[int] = []
+        logprobs: list[float] = []
         while len(tokens) < most:
             output = self.model(input_ids=torch.tensor([fed]), past_key_values=cache, use_cache=True)
             scores = torch.log_softmax(output.logits[0, -1].float() / max(temperature, 1e-6), dim=-1)
-            chosen = int(torch.multinomial(scores.exp(), 1, generator=self.generator))
+            chosen = int(torch.multinomial(scores.exp(), 1, generator=generator))
             tokens.append(chosen)
             logprobs.append(float(scores[chosen]))
             fed = [chosen]
@@ -88,7 +94,13 @@ class Sampler:
             self._read.popitem(last=False)
         return tokens, logprobs
 
+    def _make_generator(self, prompt: list[int]) -> torch.Generator:
+        """Return the source of chance of an answer, which depends on the prompt and on how often it came."""
+        self._asked[tuple(prompt)] += 1
+        text = f"{self._seed} {self._asked[tuple(prompt)]} {prompt}"
+        return torch.Generator().manual_seed(zlib.crc32(text.encode()))
+
     def _find_read(self, prompt: list[int]) -> tuple[int, DynamicCache]:
-        """Return how many tokens of a prompt were read before, as the whole of an earlier conversation, and the cache."""
+        """Return how many tokens of a prompt were read as the whole of an earlier conversation, and their cache."""
         known = max((key for key in self._read if tuple(prompt[: len(key)]) == key), key=len, default=None)
         return (0, DynamicCache()) if known is None else (len(known), self._read.pop(known))

@@ -2,9 +2,9 @@
 
     python -m benchmarks.loop.trainer.rl --model DIR --settings FILE.json --out DIR
 
-For each step the model, as it is then, is served from this process; `mergemill sample` runs agents on it and grades what they
-leave, and `mergemill trajectories export` hands over tokens, masks and rewards. A rollout without a reward (the
-infrastructure failed) gives no advantage.
+For each step the model, as it is then, is served from this process; `mergemill sample` runs agents on it and grades
+what they leave, and `mergemill trajectories export` hands over tokens, masks and rewards. A rollout without a reward
+(the infrastructure failed) gives no advantage.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import Any
 
 import torch
 from datasets import Dataset
+from mergemill_client.training.trl import ObjectiveTrainer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from trl import GRPOConfig
 
 from benchmarks.loop.trainer.decoding import Sampler
 from benchmarks.loop.trainer.rows import TokenisedRollout, read_rollouts
 from benchmarks.loop.trainer.server import ModelServer
-from mergemill_client.training.trl import ObjectiveTrainer
 
 EPS_HIGH = 4.0
 """Upper bound of CISPO's weights, less 1."""

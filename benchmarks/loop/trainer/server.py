@@ -35,6 +35,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
+        """Base URL of the API."""
         return f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
     def __enter__(self) -> ModelServer:

@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--epochs", type=float, required=True)
     parser.add_argument("--rate", type=float, default=5e-4)
-    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     rows = [json.loads(line) for line in options.data.read_text().splitlines()]
@@ -38,7 +38,7 @@ def main() -> None:
             lr_scheduler_type="cosine",
             warmup_steps=10,
             max_length=None,
-            logging_steps=5,
+            logging_steps=1,
             save_strategy="no",
             report_to="none",
             use_cpu=True,
