@@ -28,7 +28,7 @@ class LoopPlan:
     """Tasks of one step."""
     rl_attempts: int
     """Rollouts of each of them."""
-    rl_rate: float = 5e-5
+    rl_rate: float = 1e-4
 
 
 FULL = LoopPlan(
@@ -40,7 +40,7 @@ FULL = LoopPlan(
     demonstration_epochs=25,
     demonstration_rate=6e-4,
     attempts=2,
-    filtered_epochs=3,
+    filtered_epochs=6,
     rl_steps=4,
     rl_tasks=6,
     rl_attempts=4,

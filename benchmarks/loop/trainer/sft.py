@@ -36,7 +36,7 @@ def main() -> None:
             per_device_train_batch_size=options.batch,
             learning_rate=options.rate,
             lr_scheduler_type="cosine",
-            warmup_steps=10,
+            warmup_steps=1 / 15,
             max_length=None,
             logging_steps=1,
             save_strategy="no",
