@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,11 @@ def test_a_rollout_without_a_value_is_not_counted_as_unsolved() -> None:
 # ------------------------------------------------------------------------------------------------ the small loop
 
 
+def takes_the_small_loop(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test that needs the small loop: 5 minutes on two idle processors, more on busy ones."""
+    return pytest.mark.docker(pytest.mark.slow(pytest.mark.timeout(3600)(test)))
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a small loop that has run."""
@@ -115,8 +121,7 @@ def load_rollouts(small: Path) -> list[Rollout]:
         return store.load_all(Rollout)
 
 
-@pytest.mark.docker
-@pytest.mark.slow
+@takes_the_small_loop
 def test_every_reward_of_the_loop_is_of_a_real_grading(small: Path) -> None:
     rollouts = load_rollouts(small)
     n_tasks = SMALL.n_train + SMALL.n_held_out
@@ -130,8 +135,7 @@ def test_every_reward_of_the_loop_is_of_a_real_grading(small: Path) -> None:
         assert rollout.grade_seconds > 0
 
 
-@pytest.mark.docker
-@pytest.mark.slow
+@takes_the_small_loop
 def test_what_passed_on_tasks_to_train_on_and_nothing_else_is_trained_on(small: Path) -> None:
     held_out = set((small / "held-out.txt").read_text().split())
     passed = {one.name for one in load_rollouts(small) if one.model == "demonstrated" and one.value == 1} - held_out
@@ -140,8 +144,7 @@ def test_what_passed_on_tasks_to_train_on_and_nothing_else_is_trained_on(small: 
     assert passed, "the small model has solved nothing"
 
 
-@pytest.mark.docker
-@pytest.mark.slow
+@takes_the_small_loop
 def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None:
     rollouts = {(one.name, one.attempt): one for one in load_rollouts(small) if one.model == "step-0"}
     rows = pq.read_table(next((small / "models" / REINFORCED / "rollouts" / "step-0").rglob("*.parquet"))).to_pylist()
@@ -153,8 +156,7 @@ def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None
         assert row["parents"] == list(range(-1, len(row["parents"]) - 1))
 
 
-@pytest.mark.docker
-@pytest.mark.slow
+@takes_the_small_loop
 def test_every_training_has_a_gradient_and_changes_the_weights(small: Path) -> None:
     for stage in ("sft-on-demonstrations", "sft-on-filtered"):
         assert read_facts(small, stage)["gradient_norms"][0] > 0
@@ -165,8 +167,7 @@ def test_every_training_has_a_gradient_and_changes_the_weights(small: Path) -> N
     assert facts["change"] > 0
 
 
-@pytest.mark.docker
-@pytest.mark.slow
+@takes_the_small_loop
 def test_a_loop_that_is_done_is_not_done_again(small: Path) -> None:
     before = len(load_rollouts(small))
     seconds = {name: report.seconds for name, report in Loop(plan=SMALL, space=Workspace(small)).run().items()}
