@@ -97,7 +97,8 @@ def test_a_rollout_without_a_value_is_not_counted_as_unsolved() -> None:
 
 def takes_the_small_loop(test: Callable[..., None]) -> Callable[..., None]:
     """Mark a test that needs the small loop: 5 minutes on two idle processors, more on busy ones."""
-    return pytest.mark.docker(pytest.mark.slow(pytest.mark.timeout(3600)(test)))
+    marked: Callable[..., None] = pytest.mark.docker(pytest.mark.slow(pytest.mark.timeout(3600)(test)))
+    return marked
 
 
 @pytest.fixture(scope="module")
