@@ -160,7 +160,7 @@ class Loop:
             "export": self.space.make_mergemill_command(
                 "trajectories", "export", "--format", "parquet", "--unselected"
             ),
-            "model": "step",
+            "model": plan.rl_model,
         }
         path = self.space.out / "rl.json"
         path.write_text(json.dumps(settings))

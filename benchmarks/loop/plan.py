@@ -28,7 +28,12 @@ class LoopPlan:
     """Tasks of one step."""
     rl_attempts: int
     """Rollouts of each of them."""
-    rl_rate: float = 1e-4
+    rl_rate: float = 2e-5
+
+    @property
+    def rl_model(self) -> str:
+        """Prefix of the names under which rollouts of steps are recorded: another rate makes other models."""
+        return f"rl-{self.rl_rate:g}"
 
 
 FULL = LoopPlan(

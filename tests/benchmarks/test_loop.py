@@ -23,6 +23,7 @@ from taskdb.rollouts import Rollout, RolloutStatus
 from taskdb.store import Store
 from tests.samplers.scripted_model import ModelRequest
 
+FIRST_STEP = f"{SMALL.rl_model}-0"
 FIXES = plan_fixes(FULL.n_train, FULL.n_held_out)
 
 
@@ -147,8 +148,8 @@ def test_what_passed_on_tasks_to_train_on_and_nothing_else_is_trained_on(small: 
 
 @takes_the_small_loop
 def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None:
-    rollouts = {(one.name, one.attempt): one for one in load_rollouts(small) if one.model == "step-0"}
-    rows = pq.read_table(next((small / "models" / REINFORCED / "rollouts" / "step-0").rglob("*.parquet"))).to_pylist()
+    rollouts = {(one.name, one.attempt): one for one in load_rollouts(small) if one.model == FIRST_STEP}
+    rows = pq.read_table(next((small / "models" / REINFORCED / "rollouts" / FIRST_STEP).rglob("*.parquet"))).to_pylist()
     assert len(rows) == len(rollouts) == SMALL.rl_tasks * SMALL.rl_attempts
     for row in rows:
         rollout = rollouts[row["instance_id"], json.loads(row["metadata"])["attempt"]]
@@ -161,7 +162,7 @@ def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None
 def test_every_training_has_a_gradient_and_changes_the_weights(small: Path) -> None:
     for stage in ("sft-on-demonstrations", "sft-on-filtered"):
         assert read_facts(small, stage)["gradient_norms"][0] > 0
-    values = [(one.name, one.value) for one in load_rollouts(small) if one.model == "step-0"]
+    values = [(one.name, one.value) for one in load_rollouts(small) if one.model == FIRST_STEP]
     assert len(set(values)) > len({name for name, _ in values}), "no group has two rewards: a step without a gradient"
     facts = read_facts(small, "reinforcement")
     assert facts["gradient_norms"][0] > 0
