@@ -72,7 +72,7 @@ class Loop:
         return {}
 
     def _make_repository(self) -> dict[str, Any]:
-        make_repository(self.space.out / OWNER / REPOSITORY, self.fixes)
+        make_repository(self.space.clear(self.space.out / OWNER / REPOSITORY), self.fixes)
         for held_out in (False, True):
             self._get_list(held_out=held_out).write_text("\n".join(self.list_tasks(held_out=held_out)) + "\n")
         return {"changes": len(self.fixes)}
@@ -108,7 +108,14 @@ class Loop:
         """Select the rollouts of a model on tasks to train on, and export their conversations; return the counts."""
         on_train = ("--model", model, "--ids", str(self._get_list(held_out=False)))
         summary = self.space.run_mergemill("trajectories", "select", *on_train)[-1]
-        export = ("trajectories", "export", "--format", "messages", "--out", str(self._get_data(model)))
+        export = (
+            "trajectories",
+            "export",
+            "--format",
+            "messages",
+            "--out",
+            str(self.space.clear(self._get_data(model))),
+        )
         rows = self.space.run_mergemill(*export, *on_train)[-1]["rows"]
         return {"trajectories": summary["trajectories"], "selected": summary["selected"], "rows": rows}
 
@@ -149,7 +156,7 @@ class Loop:
         return {name: summary[name] for name in ("statuses", "resolved", "requests", "completion_tokens")}
 
     def _reinforce(self) -> dict[str, Any]:
-        plan, out = self.plan, self.space.get_model(REINFORCED)
+        plan, out = self.plan, self.space.clear(self.space.get_model(REINFORCED))
         settings = {
             "tasks": self.list_tasks(held_out=False),
             "steps": plan.rl_steps,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -46,6 +47,11 @@ class Workspace:
     def get_model(self, name: str) -> Path:
         """Return the folder of a model."""
         return self.out / "models" / name
+
+    def clear(self, path: Path) -> Path:
+        """Remove what an interrupted stage left at a path; return the path."""
+        shutil.rmtree(path, ignore_errors=True)
+        return path
 
     def run_stage(self, name: str, stage: Callable[[], dict[str, Any]]) -> StageReport:
         """Run a stage unless it is done; return its report, that of then where it is."""
