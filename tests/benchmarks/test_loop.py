@@ -93,6 +93,21 @@ def test_a_rollout_without_a_value_is_not_counted_as_unsolved() -> None:
     assert share.render() == "0.50 (1 of 2; 0.09 to 0.91)"
 
 
+def test_a_stage_that_was_interrupted_is_done_again_and_one_that_is_done_is_not(tmp_path: Path) -> None:
+    space, runs = Workspace(tmp_path), []
+
+    def stage() -> dict[str, Any]:
+        runs.append(space.clear(tmp_path / "made"))
+        (tmp_path / "made").mkdir()
+        if len(runs) == 1:
+            raise SystemExit("interrupted")
+        return {"runs": len(runs)}
+
+    with pytest.raises(SystemExit):
+        space.run_stage("make", stage)
+    assert [space.run_stage("make", stage).facts for _ in range(2)] == [{"runs": 2}] * 2
+
+
 # ------------------------------------------------------------------------------------------------ the small loop
 
 
