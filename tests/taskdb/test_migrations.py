@@ -202,6 +202,5 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
         assert len(queries.list_tasks(store, queries.TaskFilters(status="certified"))) == 1
         with store.engine.connect() as connection:
             inspector = inspect(connection)
-            assert (
-                sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names()) == keys + 1 > 1
-            )  # audit
+            found = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
+            assert found == keys + 4 > 4  # audit, rollout, trajectory, trajectory_selection
