@@ -62,16 +62,18 @@ class Difficulty(Part):
 
 def compute_difficulty(n: int, c: int) -> Difficulty:
     """Return the difficulty of `c` passes in `n` attempts, n > 0."""
-    low, high = compute_wilson_interval(n, c)
+    low, high = compute_wilson_interval(c, n)
     return Difficulty(n=n, c=c, low=round(low, 6), high=round(high, 6))
 
 
-def compute_wilson_interval(n: int, c: int) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval (Wilson 1927) of a rate after `c` successes in `n` trials, n > 0."""
-    rate, square = c / n, Z_95**2
-    middle = rate + square / (2 * n)
-    spread = Z_95 * math.sqrt(rate * (1 - rate) / n + square / (4 * n * n))
-    scale = 1 + square / n
+def compute_wilson_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Return Wilson's 95 % score interval of a share (Wilson 1927), 0..1; all of it for no trials."""
+    if not trials:
+        return 0.0, 1.0
+    share, square = successes / trials, Z_95**2
+    middle = share + square / (2 * trials)
+    spread = Z_95 * math.sqrt(share * (1 - share) / trials + square / (4 * trials * trials))
+    scale = 1 + square / trials
     return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
 
 

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from math import sqrt
 from statistics import median
 
 from benchmarks.environments.measure import STEPS, EnvironmentResult
-
-Z = 1.96
-"""Quantile of a 95 % interval."""
-
-
-def compute_wilson_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Return Wilson's 95 % score interval of a share (Wilson 1927), 0..1."""
-    if not trials:
-        return 0.0, 1.0
-    share = successes / trials
-    middle = share + Z * Z / (2 * trials)
-    spread = Z * sqrt(share * (1 - share) / trials + Z * Z / (4 * trials * trials))
-    whole = 1 + Z * Z / trials
-    return max(0.0, (middle - spread) / whole), min(1.0, (middle + spread) / whole)
+from taskdb.difficulty import compute_wilson_interval
 
 
 def count_reached(rows: Sequence[EnvironmentResult], step: str) -> int:

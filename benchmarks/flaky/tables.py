@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.environments.tables import compute_wilson_interval
 from benchmarks.flaky.simulate import REPEATS, CaseResult
+from taskdb.difficulty import compute_wilson_interval
 
 
 def render_table(title: str, results: Sequence[CaseResult]) -> str:

@@ -23,7 +23,7 @@ THREADS = "2"
 
 @dataclass(frozen=True, kw_only=True)
 class StageReport:
-    """What a stage that is done has told, and how long it took."""
+    """Results of a stage that is done, and how long it took."""
 
     seconds: float
     load: float

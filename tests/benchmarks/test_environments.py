@@ -25,8 +25,9 @@ from benchmarks.environments.measure import (
     measure,
     read_results,
 )
-from benchmarks.environments.tables import compute_wilson_interval, render_markdown
+from benchmarks.environments.tables import render_markdown
 from builders.acceptance import Reason
+from taskdb.difficulty import compute_wilson_interval
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 
