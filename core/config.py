@@ -210,7 +210,7 @@ class Settings(BaseSettings):
     rollout_seconds: float = Field(default=3600, gt=0)
     """Wall time limit of an agent on one task."""
     rollout_turns: int = Field(default=100, ge=1)
-    """Turns of an agent, for scaffolds that count them."""
+    """Turns of an agent: answered requests that offer tools, those of sub-agents among them."""
     rollout_requests: int | None = Field(default=500, ge=1)
     """Requests to the model that one rollout may make."""
     rollout_tokens: int | None = Field(default=None, ge=1)

@@ -60,6 +60,8 @@ class Upstream(Part):
 class Budget(Part):
     """What a rollout may use; None is unlimited. Answers from the log count as when they were paid."""
 
+    turns: int | None = None
+    """Answered requests that offer tools; where a rollout never offers any, all answered requests."""
     requests: int | None = None
     tokens: int | None = None
     """Prompt and completion tokens."""
@@ -87,6 +89,8 @@ class GatewayUsage(Part):
     """What the current run of a rollout has used. `cost` is in the currency of the prices."""
 
     requests: int = 0
+    turns: int = 0
+    """Requests among `requests` that offer tools and did not fail."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
@@ -97,6 +101,6 @@ class GatewayUsage(Part):
     failed: int = 0
     """Requests that got no answer."""
     stopped_by: str | None = None
-    """Which budget is used up (requests, tokens, cost), or `disk`."""
+    """Which budget is used up (turns, requests, tokens, cost), or `disk`."""
     last_error: Mapping[str, str] | None = None
     """Kind and detail of the last failure."""

@@ -3,7 +3,8 @@
 A log is a file of JSON lines that is only appended to. Events:
 
 - `run`: a run of the rollout begins; `run` counts from 0.
-- `begin`: a request is about to be sent upstream: `exchange` (number), `key`, `fingerprint`, `run`, `at`.
+- `begin`: a request is about to be sent upstream: `exchange` (number), `key`, `fingerprint`, `run`,
+  `tools` (whether it offers any), `at`.
 - `end`: the exchange as a whole, see `Exchange`.
 - `sent`: the client was given the whole answer.
 - `replay`: a request was answered from the record: `exchange`, `run`, `at`.

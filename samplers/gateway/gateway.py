@@ -17,7 +17,7 @@ from samplers.gateway.log import ExchangeLog, LogFolder
 from samplers.gateway.measures import estimate_tokens
 from samplers.gateway.policy import UpstreamRequest, build_upstream_request
 from samplers.gateway.recorder import ExchangeRecorder, fill_flight
-from samplers.gateway.rollout_state import RolloutState
+from samplers.gateway.rollout_state import ExchangeStart, RolloutState
 from samplers.gateway.translation.parts import refuse
 from samplers.gateway.upstream import UpstreamClient
 
@@ -137,27 +137,29 @@ class ModelGateway:
             wants_token_ids=self.upstream.upstream.gives_token_ids,
             beta=beta,
         )
-        recorded = state.find_recorded(fingerprint)
+        offers_tools = bool(body.get("tools"))
+        recorded = state.find_recorded(fingerprint, offers_tools=offers_tools)
         if recorded is None:
-            return self._begin(state, request, text, fingerprint)
+            start = state.begin_exchange(fingerprint, offers_tools=offers_tools)
+            return self._begin(state, request, start, Flight(fingerprint, start.number), text)
         flight = Flight(fingerprint, recorded.number)
         fill_flight(flight, request, recorded.response)
         return flight
 
-    def _begin(self, state: RolloutState, request: UpstreamRequest, received: str, fingerprint: str) -> Flight:
-        """Return the answer to a request that is sent upstream."""
-        start = state.begin_exchange(fingerprint)
-        flight = Flight(fingerprint, start.number)
+    def _begin(
+        self, state: RolloutState, request: UpstreamRequest, start: ExchangeStart, flight: Flight, received: str
+    ) -> Flight:
+        """Send a request upstream and return its flight."""
         recorder = ExchangeRecorder(
             rollout=state, upstream=self.upstream, request=request, start=start, flight=flight, received=received
         )
-        state.flights[fingerprint] = flight
+        state.flights[flight.fingerprint] = flight
         task = asyncio.get_running_loop().create_task(recorder.run())
         state.tasks.add(task)
 
         def forget(done: asyncio.Task[None]) -> None:
             state.tasks.discard(done)
-            state.flights.pop(fingerprint, None)
+            state.flights.pop(flight.fingerprint, None)
 
         task.add_done_callback(forget)
         return flight

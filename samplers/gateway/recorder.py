@@ -188,7 +188,8 @@ class ExchangeRecorder:
             "attempts": self.attempts,
             "finish_reason": measures.finish_reason,
         }
-        self.rollout.end_exchange(event, self.flight.fingerprint, usage, failure)
+        offers_tools = self.start.offers_tools
+        self.rollout.end_exchange(event, self.flight.fingerprint, usage, failure, offers_tools=offers_tools)
 
 
 def _measure_text(answer: Json) -> int:

@@ -10,17 +10,17 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from backends.llm.meter import TokenUsage
 from samplers.gateway.access import GatewayUsage, RolloutAccess
 from samplers.gateway.exchanges import LogContent
-from samplers.gateway.failures import PERHAPS_PAID, ExchangeFailure, GatewayFailure
+from samplers.gateway.failures import PERHAPS_PAID, GatewayFailure
 from samplers.gateway.flights import Flight
 from samplers.gateway.json_text import Json
 from samplers.gateway.log import ExchangeLog, format_now
+from samplers.gateway.rollout_meter import RolloutMeter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,10 +36,11 @@ class RecordedAnswer:
 
 @dataclass(frozen=True, kw_only=True)
 class ExchangeStart:
-    """Number and Idempotency-Key of an exchange."""
+    """Number and Idempotency-Key of an exchange, and whether its request offers tools."""
 
     number: int
     key: str
+    offers_tools: bool = False
 
 
 class RolloutState:
@@ -65,7 +66,7 @@ class RolloutState:
         self._unsent: dict[str, deque[RecordedAnswer]] = {}
         self._replayable: dict[str, deque[RecordedAnswer]] = {}
         self._doubtful: dict[str, ExchangeStart] = {}
-        self._counts = GatewayUsage().model_dump()
+        self._meter = RolloutMeter(access.budget)
         content = log.content
         self._next_number = max([*content.begins, *content.ends], default=-1) + 1
         is_new_run = not access.resume or content.last_run < 0
@@ -81,10 +82,8 @@ class RolloutState:
         answers = {number: _recall_answer(content, number) for number in sorted(content.ends)}
         for number, answer in answers.items():
             if number in own:
-                self._counts["requests"] += 1
-                self._counts["failed"] += answer is None
+                self._recount(answer, offers_tools=bool(content.begins.get(number, {}).get("tools")))
             if answer and number in own:
-                self._count_answer(answer.usage, answer.cost)
                 if number not in content.sent:
                     self.keep_unsent(answer)
             elif answer and self.access.replay:
@@ -98,6 +97,14 @@ class RolloutState:
         if own - earlier:  # this run had a request that differed
             self._replayable.clear()
 
+    def _recount(self, answer: RecordedAnswer | None, *, offers_tools: bool) -> None:
+        """Count an exchange of this run that an earlier process of the gateway had counted."""
+        self._meter.count_request(offers_tools=offers_tools)
+        if answer is None:
+            self._meter.count_failure(offers_tools=offers_tools)
+        else:
+            self._meter.count_answer(answer.usage, answer.cost)
+
     def append(self, event: Json) -> None:
         """Write a line of the log.
 
@@ -108,17 +115,16 @@ class RolloutState:
             self._log.append(event)
         except GatewayFailure as failure:
             self.note_failure(failure)
-            self._counts["stopped_by"] = str(ExchangeFailure.DISK)
+            self._meter.stop_for_disk()
             if self._on_full_disk:
                 self._on_full_disk()
             raise
 
     def note_failure(self, failure: GatewayFailure) -> None:
         """Keep a failure for the driver; that of a full disk stays, with the reason of the system."""
-        if self._counts["stopped_by"] != ExchangeFailure.DISK:
-            self._counts["last_error"] = {"kind": str(failure.kind), "detail": failure.detail}
+        self._meter.note_failure(failure)
 
-    def find_recorded(self, fingerprint: str) -> RecordedAnswer | None:
+    def find_recorded(self, fingerprint: str, *, offers_tools: bool) -> RecordedAnswer | None:
         """Return the answer of the log to a request, and note that it is used; None where the upstream has to answer.
 
         Raises:
@@ -131,33 +137,35 @@ class RolloutState:
             self.append({"event": "replay", "exchange": found[0].number, "run": self.run, "at": format_now()})
             answer = found.popleft()
             if answers is self._replayable:
-                self._counts["requests"] += 1
-                self._count_answer(answer.usage, answer.cost)
-            self._counts["replayed"] += 1
+                self._meter.count_request(offers_tools=offers_tools)
+                self._meter.count_answer(answer.usage, answer.cost)
+            self._meter.count_replay()
             self.keep_unsent(answer)
             return answer
         return None
 
-    def begin_exchange(self, fingerprint: str) -> ExchangeStart:
+    def begin_exchange(self, fingerprint: str, *, offers_tools: bool) -> ExchangeStart:
         """Write that a request is sent upstream; return its number and key.
 
         Raises:
             GatewayFailure: the disk is full or fails, or a budget is used up.
         """
-        self._check_budget()
+        self._meter.check_budget(offers_tools=offers_tools)
         doubtful = self._doubtful.get(fingerprint)
         if doubtful is None:
             self._replayable.clear()
         number = doubtful.number if doubtful and doubtful.number >= 0 else self._next_number
-        start = ExchangeStart(number=number, key=doubtful.key if doubtful else str(uuid.uuid4()))
-        names = {"exchange": start.number, "key": start.key, "fingerprint": fingerprint, "run": self.run}
+        key = doubtful.key if doubtful else str(uuid.uuid4())
+        names = {"exchange": number, "key": key, "fingerprint": fingerprint, "run": self.run, "tools": offers_tools}
         self.append({"event": "begin", **names, "at": format_now()})
         self._doubtful.pop(fingerprint, None)
         self._next_number = max(self._next_number, number + 1)
-        self._counts["requests"] += 1
-        return start
+        self._meter.count_request(offers_tools=offers_tools)
+        return ExchangeStart(number=number, key=key, offers_tools=offers_tools)
 
-    def end_exchange(self, event: Json, fingerprint: str, usage: TokenUsage, failure: GatewayFailure | None) -> None:
+    def end_exchange(
+        self, event: Json, fingerprint: str, usage: TokenUsage, failure: GatewayFailure | None, *, offers_tools: bool
+    ) -> None:
         """Write the end of an exchange and count it.
 
         Raises:
@@ -168,7 +176,7 @@ class RolloutState:
         except GatewayFailure:
             self._doubtful[fingerprint] = ExchangeStart(number=event["exchange"], key=event["key"])
             raise
-        self._count_answer(usage, event["cost"])
+        self._meter.count_answer(usage, event["cost"])
         if failure is None:
             self.keep_unsent(
                 RecordedAnswer(
@@ -180,7 +188,7 @@ class RolloutState:
                 )
             )
             return
-        self._counts["failed"] += 1
+        self._meter.count_failure(offers_tools=offers_tools)
         self.note_failure(failure)
         if failure.kind in PERHAPS_PAID:
             self._doubtful[fingerprint] = ExchangeStart(number=-1, key=event["key"])
@@ -213,34 +221,11 @@ class RolloutState:
             GatewayFailure: the disk is full or fails.
         """
         self.append({"event": "replay", "exchange": flight.number, "run": self.run, "at": format_now()})
-        self._counts["replayed"] += 1
-
-    def _count_answer(self, usage: TokenUsage, cost: float) -> None:
-        self._counts["prompt_tokens"] += usage.prompt_tokens
-        self._counts["completion_tokens"] += usage.completion_tokens
-        self._counts["cached_tokens"] += usage.cached_tokens
-        self._counts["cost"] += cost
-
-    def _check_budget(self) -> None:
-        counts, budget = self._counts, self.access.budget
-        if counts["stopped_by"] == ExchangeFailure.DISK:  # a short line may fit where an answer does not
-            raise GatewayFailure(ExchangeFailure.DISK, "the disk was full: no more answers are recorded", 507)
-        tokens = counts["prompt_tokens"] + counts["completion_tokens"]
-        limits: Iterable[tuple[str, Any, Any]] = (
-            ("requests", counts["requests"], budget.requests),
-            ("tokens", tokens, budget.tokens),
-            ("cost", counts["cost"], budget.cost),
-        )
-        for name, used, limit in limits:
-            if limit is not None and used >= limit:
-                self._counts["stopped_by"] = counts["stopped_by"] or name
-                shown = f"{used:.4f}" if name == "cost" else used
-                detail = f"the budget of this rollout is used up: {name} {shown} of {limit}; end the task now"
-                raise GatewayFailure(ExchangeFailure.BUDGET, detail, 400)
+        self._meter.count_replay()
 
     def get_usage(self) -> GatewayUsage:
         """Return what the current run has used."""
-        return GatewayUsage(**self._counts | {"in_flight": len(self.tasks)})
+        return self._meter.get_usage(len(self.tasks))
 
     async def close(self) -> GatewayUsage:
         """Wait for calls in flight, close the log and return the usage."""

@@ -28,6 +28,8 @@ from taskdb.records import Score, Task
 from taskdb.rollouts import ObservedState, Rollout, RolloutPlan, RolloutStatus, Trajectory
 
 MAX_DETAIL = 500
+TURNS = "turns"
+"""Name of the gateway for the budget that is the limit of turns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +127,7 @@ class RolloutRun:
             secret=secret,
             model=self.plan.model,
             sampling=self.plan.sampling,
-            budget=self.shared.budget,
+            budget=self.shared.budget.model_copy(update={"turns": self.shared.limits.turns}),
             replay=True,
         )
         gateway.open_rollout(self.plan.key, access)
@@ -250,4 +252,6 @@ class RolloutRun:
 
     def _name_end(self) -> str | None:
         """Return why the agent did not end by itself; a budget that is used up is the reason of what follows."""
+        if self.usage.stopped_by == TURNS:
+            return "turn-limit"
         return f"budget-{self.usage.stopped_by}" if self.usage.stopped_by else self.end.reason

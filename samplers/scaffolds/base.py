@@ -42,7 +42,7 @@ class GatewayEndpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class AgentLimits:
-    """Limits of one rollout: wall time in seconds, and turns where the scaffold counts them."""
+    """Limits of one rollout: wall time in seconds, and turns, which the gateway counts where the scaffold does not."""
 
     seconds: float
     turns: int
@@ -137,12 +137,13 @@ class CommandScaffold(Scaffold):
         """Run the command."""
         exports = "".join(f"export {name}={shlex.quote(value)}; " for name, value in self.build_env(session).items())
         command = f"{exports}{self.build_command(session)}"
-        return self.describe_end(session.shell.run(command, seconds=session.limits.seconds))
+        result = session.shell.run(command, seconds=session.limits.seconds)
+        if result.killed_by:  # whatever the program printed as it was killed
+            return AgentEnd(reason=f"{result.killed_by}-limit", output=result.output)
+        return self.describe_end(result)
 
     def describe_end(self, result: ExecResult) -> AgentEnd:
-        """Return how the agent ended, from the result of its command."""
-        if result.killed_by:
-            return AgentEnd(reason=f"{result.killed_by}-limit", output=result.output)
+        """Return how the agent ended, from the result of its command, which no limit ended."""
         if result.exit_code == MISSING_COMMAND:
             return AgentEnd(
                 reason="missing-program", detail=" ".join(result.output.split())[-200:], output=result.output

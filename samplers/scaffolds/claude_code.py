@@ -62,7 +62,7 @@ class ClaudeCodeScaffold(CommandScaffold):
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended, from its last event."""
         last = find_last_event(result.output, "result")
-        if result.killed_by or not last.get("is_error"):
+        if not last.get("is_error"):
             return super().describe_end(result)
         reason = "turn-limit" if last.get("subtype") == "error_max_turns" else "model-failed"
         return make_failure(reason, last.get("result") or last.get("errors") or last.get("subtype"), result.output)

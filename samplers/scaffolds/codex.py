@@ -26,6 +26,8 @@ base_url = {url}
 env_key = "{key}"
 wire_api = "responses"
 supports_websockets = false
+request_max_retries = 0
+stream_max_retries = 3
 
 [analytics]
 enabled = false
@@ -68,6 +70,6 @@ class CodexScaffold(CommandScaffold):
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended, from its last event."""
         last = find_last_event(result.output, "turn.completed", "turn.failed")
-        if result.killed_by or last.get("type") != "turn.failed":
+        if last.get("type") != "turn.failed":
             return super().describe_end(result)
         return make_failure("model-failed", (last.get("error") or {}).get("message", ""), result.output)

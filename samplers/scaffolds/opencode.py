@@ -67,7 +67,7 @@ class OpenCodeScaffold(CommandScaffold):
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended: an event `error` is the last where a model fails."""
         events = read_events(result.output)
-        if result.killed_by or not events or events[-1].get("type") != "error":
+        if not events or events[-1].get("type") != "error":
             return super().describe_end(result)
         error = events[-1].get("error") or {}
         return make_failure("model-failed", (error.get("data") or {}).get("message") or error, result.output)

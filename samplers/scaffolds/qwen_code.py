@@ -56,7 +56,7 @@ class QwenCodeScaffold(CommandScaffold):
     def describe_end(self, result: ExecResult) -> AgentEnd:
         """Return how it ended, from its exit code and its last event."""
         last = find_last_event(result.output, "result")
-        if result.killed_by or not (result.exit_code == EXIT_CODE_TURNS or last.get("is_error")):
+        if not (result.exit_code == EXIT_CODE_TURNS or last.get("is_error")):
             return super().describe_end(result)
         reason = "turn-limit" if result.exit_code == EXIT_CODE_TURNS else "model-failed"
         return make_failure(reason, last.get("error") or last.get("result"), result.output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,20 +11,26 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from backends.services import Services
+from core.config import Settings
 from mergemill.kinds import derive
 from mergemill.sampling.programs import make_program_store
 from mergemill.sampling.run import make_oracle
+from mergemill.services import make_services as make_usual_services
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore
 from samplers.rollouts.recorded import read_traffic
 from samplers.rollouts.run import RolloutRun, RolloutServices, get_log_path
-from samplers.scaffolds.base import AgentLimits, Scaffold
+from samplers.scaffolds.base import AgentEnd, AgentLimits, Scaffold
+from taskdb import queries
 from taskdb.records import Rejection, Task, Verification
 from taskdb.rollouts import Rollout, RolloutPlan, Trajectory
+from taskdb.selection import TaskFilters
+from taskdb.store import Store
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.samplers.scripted_model import Answer, ModelRequest, ScriptedModel
+from tests.samplers.shell_player import ShellPlayer
 from tests.verifiers.shop import make_shop
 from verifiers.verify import verify
 
@@ -42,6 +49,8 @@ class BenchResult:
     patch: bytes
     log: str
     """Output of the agent's program."""
+    end: AgentEnd
+    """How the scaffold says that it ended."""
 
     def read_sent_text(self) -> str:
         """Return all that the model was sent."""
@@ -61,6 +70,11 @@ class AgentBench:
         """Return the commands that solve the task."""
         write = f"cat > {PATCH_FILE} <<'END_OF_PATCH'\n{self.gold.decode()}END_OF_PATCH"
         return [write, f"git apply {PATCH_FILE} && rm {PATCH_FILE} && git status --short"]
+
+    def make_player(self) -> ShellPlayer:
+        """Return a model that solves the task where its statement is in the prompt."""
+        first = self.task.problem_statement.strip().splitlines()[0]
+        return ShellPlayer({re.escape(first): self.script_gold()})
 
     def run(
         self,
@@ -84,7 +98,7 @@ class AgentBench:
         with TemporaryDirectory(prefix="mergemill-agents-") as name, ScriptedModel(answer) as model:
             folder = Path(name)
             (socket := folder / "agents" / "gateway.sock").parent.mkdir()
-            upstream = Upstream(url=model.url, dialect="openai", key="")
+            upstream = Upstream(url=model.url, dialect="openai", key="", first_pause=0.02)
             with GatewayProcess(upstream, folder / "logs", agent_socket=socket, port=0) as gateway:
                 shared = RolloutServices(
                     services=self.services,
@@ -95,9 +109,8 @@ class AgentBench:
                     budget=Budget(requests=100),
                 )
                 oracle = make_oracle(self.task, self.services)
-                finished = RolloutRun(
-                    plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0
-                ).run()
+                run = RolloutRun(plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0)
+                finished = run.run()
                 exchanges = read_traffic(get_log_path(gateway.log_dir, plan)).exchanges
             rollout = finished.rollout
             return BenchResult(
@@ -107,14 +120,24 @@ class AgentBench:
                 requests=tuple(model.requests),
                 patch=self._read(rollout.submission),
                 log=self._read(rollout.log).decode(errors="replace"),
+                end=run.end,
             )
 
     def _read(self, artifact: str | None) -> bytes:
         return self.services.artifacts.get(artifact) if artifact else b""
 
 
+def open_bench(folder: Path, name: str) -> AgentBench:
+    """Open the bench of a certified task in a folder's database."""
+    settings = Settings(db=f"sqlite:///{folder}/mergemill.db", store=folder / "mergemill-store")
+    with Store.open(settings.db, create=False) as store:
+        rows = queries.list_tasks(store, TaskFilters(status="certified"), columns=["id", "name"])
+        (task,) = store.get_many(Task, [row["id"] for row in rows if row["name"] == name]).values()
+    return _make_bench(task, make_usual_services(settings, engine=True))
+
+
 def make_bench(folder: Path) -> AgentBench:
-    """Make the task in a folder."""
+    """Make a verified task in a folder."""
     services = make_services(folder, repeats=1, test_timeout=60, memory_mb=2048, disk_mb=1024, pids=512)
     repo = TinyRepo(folder / "repo")
     lineage = make_lineage(repo, services, *make_shop(repo))
@@ -123,5 +146,9 @@ def make_bench(folder: Path) -> AgentBench:
     made = derive(lineage.with_record(verification), services)
     assert not isinstance(made, Rejection), made
     (task,) = made
+    return _make_bench(task, services)
+
+
+def _make_bench(task: Task, services: Services) -> AgentBench:
     gold = services.artifacts.get(task.gold_patch)
     return AgentBench(services=services, task=task, programs=make_program_store(services), gold=gold)

@@ -11,7 +11,7 @@ from backends.llm.meter import TokenPrices
 from samplers.gateway.process import Budget, RolloutAccess
 from tests.samplers.gateway.clients import post
 from tests.samplers.gateway.conftest import ServeModel, StartGateway
-from tests.samplers.scripted_model import Turn
+from tests.samplers.scripted_model import ModelRequest, Turn
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,70 @@ def test_a_budget_that_is_used_up_stops_a_rollout_and_names_itself(
         assert usage.last_error
         assert usage.last_error["kind"] == "budget"
         assert post(gateway, "t", "chat").status_code == 200
+
+
+NO_TOOLS: dict[str, Any] = {"tools": []}
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
+def test_turns_are_answers_to_requests_with_tools_and_titles_are_free(
+    start_gateway: StartGateway, serve_model: ServeModel, dialect: str
+) -> None:
+    with serve_model([Turn(text="ok")]) as model:
+        gateway = start_gateway(model)
+        gateway.open_rollout("r", RolloutAccess(secret="s", budget=Budget(turns=3)))
+        titles = [post(gateway, "s", dialect, f"title {number}", **NO_TOOLS).status_code for number in range(2)]
+        turns = [post(gateway, "s", dialect, f"step {number}").status_code for number in range(5)]
+        title = post(gateway, "s", dialect, "summary", **NO_TOOLS).status_code
+        assert (titles, turns, title) == ([200, 200], [200, 200, 200, 400, 400], 200)
+        usage = gateway.get_usage("r")
+        assert (usage.turns, usage.requests, usage.stopped_by) == (3, 6, "turns")
+
+
+def test_every_answer_is_a_turn_where_no_request_has_tools(
+    start_gateway: StartGateway, serve_model: ServeModel
+) -> None:
+    with serve_model([Turn(text="ok")]) as model:
+        gateway = start_gateway(model)
+        gateway.open_rollout("r", RolloutAccess(secret="s", budget=Budget(turns=2)))
+        assert [post(gateway, "s", "chat", f"step {number}", **NO_TOOLS).status_code for number in range(4)] == [
+            200,
+            200,
+            400,
+            400,
+        ]
+        assert gateway.get_usage("r").stopped_by == "turns"
+
+
+def test_a_request_that_fails_is_no_turn(start_gateway: StartGateway, serve_model: ServeModel) -> None:
+    def answer(request: ModelRequest) -> Turn:
+        return Turn(fault="context") if "fail" in request.raw.decode() else Turn(text="ok")
+
+    with serve_model(answer) as model:
+        gateway = start_gateway(model)
+        gateway.open_rollout("r", RolloutAccess(secret="s", budget=Budget(turns=1)))
+        assert [post(gateway, "s", "chat", f"fail {number}").status_code for number in range(3)] == [400] * 3
+        assert gateway.get_usage("r").stopped_by is None
+        assert [post(gateway, "s", "chat", f"step {number}").status_code for number in range(2)] == [200, 400]
+        assert gateway.get_usage("r").stopped_by == "turns"
+
+
+def test_turns_of_a_gateway_that_died_count(start_gateway: StartGateway, serve_model: ServeModel) -> None:
+    with serve_model([Turn(text="ok")]) as model:
+        gateway = start_gateway(model)
+        gateway.open_rollout("r", RolloutAccess(secret="s", budget=Budget(turns=2)))
+        assert post(gateway, "s", "chat", "title", **NO_TOOLS).status_code == 200
+        assert post(gateway, "s", "chat", "step 0").status_code == 200
+        gateway.kill()
+        gateway.restart()
+        assert [post(gateway, "s", "chat", f"step {number}").status_code for number in (1, 2)] == [200, 400]
+        gateway.open_rollout("r", RolloutAccess(secret="s", budget=Budget(turns=2), replay=True))
+        assert [post(gateway, "s", "chat", f"step {number}").status_code for number in (0, 1, 2)] == [
+            200,
+            200,
+            400,
+        ]
+        assert model.paid == 3
 
 
 @pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])

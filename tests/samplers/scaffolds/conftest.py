@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.samplers.bench import AgentBench, make_bench
+from tests.samplers.bench import AgentBench, open_bench
+from tests.samplers.conftest import BUGFIX
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> AgentBench:
-    """A small task whose agents run in real containers."""
-    return make_bench(tmp_path_factory.mktemp("bench"))
+def bench(certified: Path) -> AgentBench:
+    """A small certified task whose agents run in real containers."""
+    return open_bench(certified, BUGFIX)

@@ -1,4 +1,5 @@
-"""The real program of each scaffold, in a task's container, against a scripted model: from a task to a reward."""
+"""The real program of each scaffold, in a task's container, against a scripted model: from a certified task to a
+reward."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import pytest
 from samplers.scaffolds.registry import load_scaffold
 from taskdb.rollouts import RolloutStatus
 from tests.samplers.bench import AgentBench
-from tests.samplers.shell_player import ShellPlayer
 
 pytestmark = pytest.mark.docker
 
@@ -24,10 +24,11 @@ DIALECTS = {
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_a_program_works_from_a_task_to_its_reward_and_leaves_nothing_else(name: str, bench: AgentBench) -> None:
+def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_else(
+    name: str, bench: AgentBench
+) -> None:
     scaffold = load_scaffold(name)
-    player = ShellPlayer({"It is wrong": bench.script_gold()})
-    result = bench.run(scaffold, player)
+    result = bench.run(scaffold, bench.make_player())
     rollout = result.rollout
     assert (rollout.status, rollout.reason, rollout.value) == (RolloutStatus.DONE, None, 1.0), result.log[-2000:]
     assert result.patch == bench.gold
