@@ -40,6 +40,7 @@ INHERITED_VARIABLES = (
     "UV_DEFAULT_INDEX",
     "UV_INDEX",
     "UV_EXTRA_INDEX_URL",
+    "NPM_CONFIG_REGISTRY",
 )
 """Variables of the user that builds are given and no image layer stores."""
 

@@ -7,22 +7,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
 import requests
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
-from backends.sandbox.docker import DockerSandbox
-from backends.services import Services
 from builders import bases, debootstrap
 from core.config import OFF, Settings
 from core.errors import InputError, MachineError, MergemillError
 from core.text import format_count
 from languages.registry import LANGUAGES
-from mergemill.services import make_services
+from mergemill.agent_checks import check_agent_programs, check_agent_python
+from mergemill.machine import Machine, MachineCheck, build_check
 from taskdb.schema import open_engine
 
 FREE_MB = 5 * 1024
@@ -34,50 +31,20 @@ MODELS_NAMED = 10
 """Models of an endpoint that are named where the requested one is missing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class MachineCheck:
-    """Result of one check. `detail` is the observed state, `fix` the command or step that repairs it; empty when ok."""
-
-    name: str
-    ok: bool
-    detail: str
-    fix: str = ""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Settings, services and engine that the checks read."""
-
-    settings: Settings
-
-    @cached_property
-    def services(self) -> Services:
-        """Services whose engine is opened when it is first used."""
-        return make_services(self.settings, engine=False)
-
-    @cached_property
-    def engine(self) -> DockerSandbox | MachineError:
-        """The engine, or the error that explains its absence."""
-        try:
-            return DockerSandbox()
-        except MachineError as error:
-            return error
-
-
 def check_python(_: Machine) -> MachineCheck:
     """Check for Python 3.11 or newer."""
     version = ".".join(map(str, sys.version_info[:3]))
-    return _build_check("python", f"{version}, {sys.executable}", sys.version_info >= (3, 11), "scripts/setup env")
+    return build_check("python", f"{version}, {sys.executable}", sys.version_info >= (3, 11), "scripts/setup env")
 
 
 def check_git(_: Machine) -> MachineCheck:
     """Check for a git that the miner supports."""
     if shutil.which("git") is None:
-        return _build_check("git", "not installed", False, "apt-get install -y git")
+        return build_check("git", "not installed", False, "apt-get install -y git")
     version = subprocess.run(["git", "version"], capture_output=True, text=True, check=False).stdout.strip()
     numbers = re.search(r"(\d+)\.(\d+)", version)
     new_enough = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST_GIT
-    return _build_check("git", version, new_enough, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")
+    return build_check("git", version, new_enough, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")
 
 
 def check_environment(_: Machine) -> MachineCheck:
@@ -85,33 +52,31 @@ def check_environment(_: Machine) -> MachineCheck:
     try:
         other = metadata.version("verifiers")
     except metadata.PackageNotFoundError:
-        return _build_check("environment", "no other package named verifiers", True)
+        return build_check("environment", "no other package named verifiers", True)
     found = f"verifiers {other} of PyPI is installed and has the name of one of mergemill's packages"
-    return _build_check(
-        "environment", found, False, "install mergemill in an environment of its own: scripts/setup env"
-    )
+    return build_check("environment", found, False, "install mergemill in an environment of its own: scripts/setup env")
 
 
 def check_docker_engine(machine: Machine) -> MachineCheck:
     """Check that an engine answers."""
     engine = machine.engine
     if isinstance(engine, MachineError):
-        return _build_check("docker engine", str(engine), False, engine.advice)
+        return build_check("docker engine", str(engine), False, engine.advice)
     about = engine.images.get_engine_info()
-    return _build_check("docker engine", f"{about.version}, storage driver {about.storage_driver}", True)
+    return build_check("docker engine", f"{about.version}, storage driver {about.storage_driver}", True)
 
 
 def check_leftovers(machine: Machine) -> MachineCheck:
     """Check for containers of runs that were killed."""
     if isinstance(machine.engine, MachineError):
-        return _build_check("leftovers", "no engine", False, machine.engine.advice)
+        return build_check("leftovers", "no engine", False, machine.engine.advice)
     count = len(machine.engine.find_orphans())
     found = (
         f"{format_count(count, 'container')} of runs that were killed"
         if count
         else "no containers of runs that were killed"
     )
-    return _build_check(
+    return build_check(
         "leftovers", found, not count, "mergemill images list (any command that needs the engine removes them)"
     )
 
@@ -119,17 +84,17 @@ def check_leftovers(machine: Machine) -> MachineCheck:
 def check_docker_disk(machine: Machine) -> MachineCheck:
     """Check the disk space for images; that of an engine on another machine cannot be read."""
     if isinstance(machine.engine, MachineError):
-        return _build_check("docker disk", "no engine", False, machine.engine.advice)
+        return build_check("docker disk", "no engine", False, machine.engine.advice)
     root = Path(machine.engine.images.get_engine_info().root)
     if not root.is_dir():
-        return _build_check("docker disk", f"{root} is not on this machine", True)
+        return build_check("docker disk", f"{root} is not on this machine", True)
     return _check_free_space("docker disk", root, "mergemill images prune")
 
 
 def check_base_images(machine: Machine) -> MachineCheck:
     """Check for base images."""
     if isinstance(machine.engine, MachineError):
-        return _build_check("base images", "no engine", False, machine.engine.advice)
+        return build_check("base images", "no engine", False, machine.engine.advice)
     here = [
         f"{name} {one.version}"
         for name, known in LANGUAGES.items()
@@ -137,8 +102,8 @@ def check_base_images(machine: Machine) -> MachineCheck:
         if bases.find_existing_base(name, one, machine.services)
     ]
     if here:
-        return _build_check("base images", ", ".join(here), True)
-    return _build_check("base images", "none", False, "scripts/setup base")
+        return build_check("base images", ", ".join(here), True)
+    return build_check("base images", "none", False, "scripts/setup base")
 
 
 def check_base_source(machine: Machine) -> MachineCheck:
@@ -152,16 +117,16 @@ def check_base_source(machine: Machine) -> MachineCheck:
     found = f"python {', '.join(versions)} available" if versions else "no base image can be made"
     if lacking and machine.settings.base_source != "registry":
         found += f"; debootstrap is unavailable: {lacking}"
-    return _build_check("base source", found, bool(versions), "scripts/setup docker base")
+    return build_check("base source", found, bool(versions), "scripts/setup docker base")
 
 
 def check_network_settings(machine: Machine) -> MachineCheck:
     """Check the CA bundle and proxy settings that builds are given."""
     named, found = machine.settings.ca_bundle, machine.settings.find_ca_bundle()
     if named and not found:
-        return _build_check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
+        return build_check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
     given = sorted(machine.settings.inherit_environment())
-    return _build_check(
+    return build_check(
         "network settings", f"CA bundle {found or 'of the images'}; {', '.join(given) or 'no proxy'}", True
     )
 
@@ -177,8 +142,8 @@ def check_package_index(machine: Machine) -> MachineCheck:
         ).raise_for_status()
     except (OSError, ValueError) as error:
         fix = "set SSL_CERT_FILE, HTTPS_PROXY or PIP_INDEX_URL as your network needs"
-        return _build_check("package index", f"does not answer: {error}", False, fix)
-    return _build_check("package index", "answers", True)
+        return build_check("package index", f"does not answer: {error}", False, fix)
+    return build_check("package index", "answers", True)
 
 
 def check_github(machine: Machine) -> MachineCheck:
@@ -186,7 +151,7 @@ def check_github(machine: Machine) -> MachineCheck:
     settings = machine.settings
     app = (settings.github_app_id, settings.github_app_key, settings.github_app_installation)
     if not (settings.find_github_tokens() or any(app)):
-        return _build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
+        return build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
     from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415 - PyGithub loads slowly
     from miner.github.auth import TOKEN_ADVICE  # noqa: PLC0415
 
@@ -199,7 +164,7 @@ def check_github(machine: Machine) -> MachineCheck:
 
     with GitHubApi(settings, timeout=INDEX_SECONDS) as api:
         found = api.fetch_remaining_quotas()
-    return _build_check(
+    return build_check(
         "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE
     )
 
@@ -208,7 +173,7 @@ def check_model(machine: Machine) -> MachineCheck:
     """Check that the endpoint of --llm answers and has the model."""
     settings = machine.settings
     if settings.llm == OFF:
-        return _build_check("model", "off; --llm URL --model NAME selects one", True)
+        return build_check("model", "off; --llm URL --model NAME selects one", True)
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
     endpoint = ChatModel(settings)
@@ -218,8 +183,8 @@ def check_model(machine: Machine) -> MachineCheck:
         endpoint.close()
     if names and settings.model not in names:
         some = ", ".join(names[:MODELS_NAMED])
-        return _build_check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
-    return _build_check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
+        return build_check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
+    return build_check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
 
 
 def check_database(machine: Machine) -> MachineCheck:
@@ -228,12 +193,12 @@ def check_database(machine: Machine) -> MachineCheck:
         open_engine(machine.settings.db, create=False).dispose()
     except InputError as error:
         missing = machine.settings.db.startswith("sqlite:///") and not _locate_database_file(machine.settings).exists()
-        return _build_check(
+        return build_check(
             "database", "not there yet" if missing else str(error), missing, error.advice or "choose --db"
         )
     except MergemillError as error:
-        return _build_check("database", str(error), False, error.advice)
-    return _build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
+        return build_check("database", str(error), False, error.advice)
+    return build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
 
 
 def check_store_disk(machine: Machine) -> MachineCheck:
@@ -256,6 +221,8 @@ CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (
     check_package_index,
     check_github,
     check_model,
+    check_agent_python,
+    check_agent_programs,
     check_database,
     check_store_disk,
 )
@@ -271,16 +238,12 @@ def _run_check(check: Callable[[Machine], MachineCheck], machine: Machine) -> Ma
     try:
         return check(machine)
     except MergemillError as error:
-        return _build_check(check.__name__.removeprefix("check_").replace("_", " "), str(error), False, error.advice)
-
-
-def _build_check(name: str, detail: str, ok: bool, fix: str = "") -> MachineCheck:
-    return MachineCheck(name=name, ok=ok, detail=detail, fix="" if ok else fix)
+        return build_check(check.__name__.removeprefix("check_").replace("_", " "), str(error), False, error.advice)
 
 
 def _check_free_space(name: str, folder: Path, fix: str) -> MachineCheck:
     free = shutil.disk_usage(folder).free // (1024 * 1024)
-    return _build_check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
+    return build_check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
 
 
 def _locate_database_file(settings: Settings) -> Path:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from core.config import Settings
 from mergemill.services import make_services
 from samplers.programs.program import PYTHON_VERSION
 from samplers.programs.store import ProgramBase, ProgramStore
-from samplers.scaffolds.registry import load_scaffold
+from samplers.scaffolds.base import Scaffold
+from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold
 
 
 def make_program_store(services: Services) -> ProgramStore:
@@ -37,6 +39,20 @@ def remove_programs(names: Sequence[str], settings: Settings) -> list[str]:
     return [volume.name for volume in store.remove(names)]
 
 
+def find_missing_programs(services: Services) -> tuple[list[Scaffold], list[Scaffold]]:
+    """Return the scaffolds that can run at once, and those whose program, or the portable Python, is not installed."""
+    from builders.bases import find_existing_base  # noqa: PLC0415 - as below
+    from builders.catalog import get_release  # noqa: PLC0415
+
+    scaffolds = [load_scaffold(name) for name in SCAFFOLDS]
+    image = find_existing_base("python", get_release("python", PYTHON_VERSION), services)
+    if image is None:
+        return [], scaffolds
+    store, base = make_program_store(services), _describe_base(image, services)
+    there = [one for one in scaffolds if store.has_volumes(one.program, base)]
+    return there, [one for one in scaffolds if one not in there]
+
+
 def _open_base(services: Services) -> ProgramBase:
     """Return the base image with the Python that programs run on, made where it is missing.
 
@@ -44,10 +60,15 @@ def _open_base(services: Services) -> ProgramBase:
         MachineError: this machine can neither pull nor make it.
         Transient: the network or the engine failed.
     """
-    from builders.bases import PYTHON_LABEL, build_base_env, ensure_base  # noqa: PLC0415 - queries need no builders
+    from builders.bases import ensure_base  # noqa: PLC0415 - queries need no builders
+
+    return _describe_base(ensure_base("python", PYTHON_VERSION, services), services)
+
+
+def _describe_base(image: ImageInfo, services: Services) -> ProgramBase:
+    from builders.bases import PYTHON_LABEL, build_base_env  # noqa: PLC0415 - as above
     from builders.host_settings import collect_host_settings  # noqa: PLC0415
 
-    image = ensure_base("python", PYTHON_VERSION, services)
     files, env = collect_host_settings(services.settings)
     env = build_base_env("python") | env
     return ProgramBase(image=image.name, python=image.labels[PYTHON_LABEL], files=files, env=env)

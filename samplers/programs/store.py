@@ -24,7 +24,8 @@ PREFIX = "mergemill-program-"
 """Beginning of the names of all volumes."""
 READY = ".mergemill-ready"
 """File of a volume whose installation is complete."""
-SCRIPT = "/run/mergemill/install_python.py"
+INSTALL_PYTHON = Path(__file__).with_name("install_python.py")
+SCRIPT = f"/run/mergemill/{INSTALL_PYTHON.name}"
 INSTALL_COMMAND = "mergemill images programs"
 
 
@@ -70,6 +71,12 @@ class ProgramStore:
                 mounts.append(self._ensure_program(base, program, mounts[0]))
         return tuple(replace(mount, read_only=True) for mount in mounts)
 
+    def has_volumes(self, program: Program | None, base: ProgramBase) -> bool:
+        """Return whether there are volumes of the portable Python and of a program, as made in a base."""
+        names = {one.name for one in self.list_installed()}
+        toolbox = name_toolbox(base)
+        return toolbox in names and (program is None or name_program(program, toolbox) in names)
+
     def list_installed(self) -> list[StoredVolume]:
         """Return the volumes of all programs, those of earlier versions among them."""
         return self._services.sandbox.volumes.list_volumes(PREFIX)
@@ -87,18 +94,15 @@ class ProgramStore:
             return self._base.image
 
     def _ensure_toolbox(self, base: ProgramBase) -> Mount:
-        content = Path(__file__).with_name("install_python.py").read_bytes()
-        key = _hash_parts(base.image, base.python, content.decode(), TOOLBOX_STEPS)
-        mount = Mount(source=f"{PREFIX}toolbox-{key}", target=TOOLBOX, read_only=False)
+        mount = Mount(source=name_toolbox(base), target=TOOLBOX, read_only=False)
         check = f"{TOOLBOX}/bin/python3 -c pass"
-        self._ensure_volume(replace(base, files={**base.files, SCRIPT: content}), [mount], TOOLBOX_STEPS, check)
+        files = {**base.files, SCRIPT: INSTALL_PYTHON.read_bytes()}
+        self._ensure_volume(replace(base, files=files), [mount], TOOLBOX_STEPS, check)
         return mount
 
     def _ensure_program(self, base: ProgramBase, program: Program, toolbox: Mount) -> Mount:
-        packages = shlex.join(program.packages)
-        key = _hash_parts(toolbox.source, program.kind, packages, program.install_steps)
-        mount = Mount(source=f"{PREFIX}{program.name}-{key}", target=PROGRAM, read_only=False)
-        steps = f"packages=({packages}){program.install_steps}"
+        mount = Mount(source=name_program(program, toolbox.source), target=PROGRAM, read_only=False)
+        steps = f"packages=({shlex.join(program.packages)}){program.install_steps}"
         self._ensure_volume(base, [mount, toolbox], steps, f"{program.command} {program.check}")
         return mount
 
@@ -136,6 +140,17 @@ class ProgramStore:
 def get_program_name(volume: StoredVolume) -> str:
     """Return the name of the program that a volume holds; `toolbox` is the portable Python."""
     return volume.name.removeprefix(PREFIX).rpartition("-")[0]
+
+
+def name_toolbox(base: ProgramBase) -> str:
+    """Return the volume of the portable Python of a base."""
+    return f"{PREFIX}toolbox-{_hash_parts(base.image, base.python, INSTALL_PYTHON.read_text(), TOOLBOX_STEPS)}"
+
+
+def name_program(program: Program, toolbox: str) -> str:
+    """Return the volume of a program that runs on a portable Python, or beside it."""
+    key = _hash_parts(toolbox, program.kind, shlex.join(program.packages), program.install_steps)
+    return f"{PREFIX}{program.name}-{key}"
 
 
 def _hash_parts(*parts: str) -> str:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import http.server
 import socket
 import sqlite3
 import subprocess
 import sys
+import threading
+import uuid
 
 import pytest
 
 from builders.bases import ensure_base
 from core.config import Settings
 from mergemill.doctor import CHECKS, run_checks
+from mergemill.sampling.programs import find_missing_programs, make_program_store
+from samplers.programs import store as program_store
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.github import AccessToken, GitHub, TokenLimits, World
@@ -41,6 +46,7 @@ def test_without_an_engine_the_other_checks_run_and_the_fix_is_named(tmp_path, n
     assert len(seen) == len(CHECKS)
     assert (seen["docker engine"].ok, seen["docker engine"].fix) == (False, "scripts/setup docker")
     assert not seen["base images"].ok
+    assert (seen["agent python"].ok, seen["agent programs"].fix) == (False, "scripts/setup docker")
     assert seen["git"].ok
     assert seen["python"].ok
 
@@ -122,6 +128,74 @@ def test_an_engine_is_listed_with_version_and_free_space(tmp_path, no_index):
     assert seen["docker engine"].ok
     assert "storage driver" in seen["docker engine"].detail
     assert "MB free" in seen["docker disk"].detail or "not on this machine" in seen["docker disk"].detail
+
+
+@pytest.fixture
+def no_programs(tmp_path, monkeypatch):
+    """Services on an engine that no program was installed on; volumes that a test makes are removed."""
+    prefix = f"mergemill-test-{uuid.uuid4().hex[:8]}-"
+    monkeypatch.setattr(program_store, "PREFIX", prefix)
+    services = make_services(tmp_path)
+    make_program_store(services).get_image()
+    yield services
+    for volume in services.sandbox.volumes.list_volumes(prefix):
+        services.sandbox.volumes.remove(volume.name)
+
+
+@pytest.mark.docker
+def test_missing_programs_of_agents_pass_with_the_command_that_installs_them(
+    tmp_path, monkeypatch, no_index, no_programs
+):
+    with http.server.HTTPServer(("127.0.0.1", 0), Registry) as registry:
+        threading.Thread(target=registry.serve_forever, args=(0.05,), daemon=True).start()
+        monkeypatch.setenv("NPM_CONFIG_REGISTRY", f"http://127.0.0.1:{registry.server_port}")
+        seen = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))
+        registry.shutdown()
+    assert seen["agent python"].ok
+    assert "is not installed; the first rollout installs it, or mergemill images programs react" in (
+        seen["agent python"].detail
+    )
+    assert seen["agent programs"].ok
+    assert seen["agent programs"].detail.startswith("installed: none; the first rollout installs others, or ")
+    assert "mergemill images programs mini-swe-agent openhands claude-code" in seen["agent programs"].detail
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    """A registry that has what it is asked for."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        """Print nothing."""
+
+
+@pytest.mark.docker
+def test_missing_programs_fail_where_npm_does_not_answer(tmp_path, monkeypatch, no_index, no_programs):
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9")
+    check = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))["agent programs"]
+    assert not check.ok
+    assert "npm's registry does not answer" in check.detail
+    assert "NPM_CONFIG_REGISTRY" in check.fix
+    assert "mergemill images programs mini-swe-agent openhands claude-code" in check.fix
+
+
+@pytest.mark.docker
+def test_installed_programs_pass_without_a_registry(tmp_path, monkeypatch, no_index, no_programs):
+    monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:9")
+    base = make_program_store(no_programs)._open_base()
+    toolbox = program_store.name_toolbox(base)
+    _, scaffolds = find_missing_programs(no_programs)
+    for one in scaffolds:
+        volume = program_store.name_program(one.program, toolbox) if one.program else toolbox
+        no_programs.sandbox.volumes.create(volume, {})
+    seen = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db"))
+    assert (seen["agent python"].ok, seen["agent python"].detail) == (True, "portable Python 3.13 is installed")
+    assert seen["agent programs"].ok
+    assert seen["agent programs"].detail == (
+        "installed: mini-swe-agent, openhands, claude-code, codex, opencode, qwen-code"
+    )
 
 
 @pytest.mark.docker

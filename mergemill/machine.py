@@ -1,0 +1,47 @@
+"""This machine as its checks see it, and what a check returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from backends.sandbox.docker import DockerSandbox
+from backends.services import Services
+from core.config import Settings
+from core.errors import MachineError
+from mergemill.services import make_services
+
+
+@dataclass(frozen=True, kw_only=True)
+class MachineCheck:
+    """Result of one check. `detail` is the observed state, `fix` the command or step that repairs it; empty when ok."""
+
+    name: str
+    ok: bool
+    detail: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Settings, services and engine that the checks read."""
+
+    settings: Settings
+
+    @cached_property
+    def services(self) -> Services:
+        """Services whose engine is opened when it is first used."""
+        return make_services(self.settings, engine=False)
+
+    @cached_property
+    def engine(self) -> DockerSandbox | MachineError:
+        """The engine, or the error that explains its absence."""
+        try:
+            return DockerSandbox()
+        except MachineError as error:
+            return error
+
+
+def build_check(name: str, detail: str, ok: bool, fix: str = "") -> MachineCheck:
+    """Return the result of a check; a fix is left out where nothing is broken."""
+    return MachineCheck(name=name, ok=ok, detail=detail, fix="" if ok else fix)
