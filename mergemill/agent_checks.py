@@ -31,7 +31,7 @@ def check_agent_python(machine: Machine) -> MachineCheck:
 
 
 def check_agent_programs(machine: Machine) -> MachineCheck:
-    """Check that the programs of scaffolds are installed, or can be: npm's registry is asked where it is needed."""
+    """Check that the programs of scaffolds are installed, or can be: npm's registry must answer where it is needed."""
     name = "agent programs"
     if isinstance(machine.engine, MachineError):
         return build_check(name, "no engine", False, machine.engine.advice)

@@ -13,7 +13,7 @@ from mergemill.cli import output
 from mergemill.cli.options import GITHUB_SETTINGS, IMAGE_SETTINGS, MODEL_SETTINGS, JsonOption, with_settings
 
 if TYPE_CHECKING:
-    from mergemill.doctor import MachineCheck
+    from mergemill.machine import MachineCheck
 
 app = typer.Typer(add_completion=False)
 
