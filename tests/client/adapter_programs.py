@@ -1,7 +1,8 @@
 """Programs that run the adapters in the environments of their frameworks.
 
 The first argument is a JSON file with task -> submission that earns 1, the second a folder to work in, the third the
-address of a server that never scores anything. They print one JSON object.
+address of a server that never scores anything. They print one JSON object: `found` has the rewards of right and wrong
+submissions, `padded` the graded and the binary one of a review with a wrong finding among the right ones.
 """
 
 BEGIN = """\
@@ -12,11 +13,15 @@ from mergemill_client.adapters.connection import connect
 from mergemill_client.environment import UnscoredError
 gold = json.loads(Path(sys.argv[1]).read_text())
 folder, lost = Path(sys.argv[2]), sys.argv[3]
-found = {}
+found, padded = {}, {}
 def write_answers(task):
     return f"Done.\\n```json\\n{gold[task]}\\n```\\n", "I give up."
+def write_padded(task):
+    review = json.loads(gold[task])
+    review["findings"].append({"file": "no/such.py", "first_line": 1, "last_line": 1, "claim": "It is wrong."})
+    return f"```json\\n{json.dumps(review)}\\n```\\n"
 def finish():
-    print(json.dumps({"found": found, **globals().get("more", {})}))
+    print(json.dumps({"found": found, "padded": padded, **globals().get("more", {})}))
 """
 
 VERL = f"""\
@@ -50,11 +55,13 @@ async def grade(manager, columns, answer):
     return (await manager.run_single(DataProto.from_dict(tensors, columns)))["reward_score"]
 
 async def main():
-    manager = load(shape="binary")
+    graded, binary = load(), load(shape="binary")
     for n in range(len(batch)):
         columns, row = batch[n : n + 1].non_tensor_batch, batch[n].non_tensor_batch["extra_info"]
         assert batch[n].non_tensor_batch["raw_prompt"][0]["role"] == "user"
-        found[row["task"]] = await asyncio.gather(*(grade(manager, columns, a) for a in write_answers(row["task"])))
+        answers, worse = write_answers(row["task"]), write_padded(row["task"])
+        found[row["task"]] = await asyncio.gather(*(grade(graded, columns, answer) for answer in answers))
+        padded[row["task"]] = [await grade(manager, columns, worse) for manager in (graded, binary)]
     nan = await grade(load(url=lost, unscored="nan"), columns, "x")
     try:
         await grade(load(url=lost), columns, "x")
@@ -101,7 +108,8 @@ def step(one, answer, **config):
 
 for one in dataset.collate_fn([dataset[number] for number in range(len(dataset))]):
     task = one["env_extras"]["extra_info"]["task"]
-    found[task] = [step(one, answer, shape="binary") for answer in write_answers(task)]
+    found[task] = [step(one, answer) for answer in write_answers(task)]
+    padded[task] = [step(one, write_padded(task), shape=shape) for shape in (None, "binary")]
 is_nan = math.isnan(step(one, "x", url=lost, unscored="nan"))
 try:
     step(one, "x", url=lost)
@@ -147,6 +155,10 @@ async def main():
             sample.response = answer
         found[group[0].label] = await asyncio.gather(*(async_rm(args, sample) for sample in group[:2]))
         assert n or list(await batched_async_rm(args, group[:2])) == found[group[0].label]
+        group[2].response, padded[group[0].label] = write_padded(group[0].label), []
+        for shape in ("graded", "binary"):
+            os.environ["MERGEMILL_REWARD"] = shape
+            padded[group[0].label].append(await async_rm(args, group[2]))
     os.environ["MERGEMILL_GRADER_URL"] = lost
     rewards = [1.0, 0.0, await async_rm(args, group[2])]
     for sample, reward in zip(group, rewards):
@@ -182,12 +194,13 @@ def verify(client, row, answer):
                 "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}}
     return client.post("/verify", json=row | {{"response": response}})
 
-client = make_client(shape="binary")
+client, binary = make_client(), make_client(shape="binary")
 for row in adapter.iterate_rows(connect()):
     task = row["verifier_metadata"]["task"]
     answers = [verify(client, row, answer).json() for answer in write_answers(task)]
     assert answers[0]["instance_id"] == task
     found[task] = [answer["reward"] for answer in answers]
+    padded[task] = [verify(one, row, write_padded(task)).json()["reward"] for one in (client, binary)]
 more = {{"status": verify(make_client(url=lost), row, "x").status_code}}
 finish()
 """
@@ -223,6 +236,10 @@ for task in gold:
         found[task] = [steps[-1].reward, noop[-1].reward, steps[1].observation["output"]]
     else:
         found[task] = [play(task, {{"submit": True, "answer": answer}})[-1].reward for answer in write_answers(task)]
+        padded[task] = []
+        for shape in ("graded", "binary"):
+            os.environ["MERGEMILL_REWARD"] = shape
+            padded[task].append(play(task, {{"submit": True, "answer": write_padded(task)}})[-1].reward)
 env = adapter.MergemillOpenEnvironment()
 env._prompt, env._environment = {{"task": task, "kind": "review"}}, connect(lost)
 seen = env.step(adapter.MergemillAction(submit=True))
@@ -277,7 +294,12 @@ def train():
     return moved, [log["reward"] for log in trainer.state.log_history if "reward" in log]
 
 moved, logged = train()
-found[min(gold)] = rewards[0][:2]
+found[min(gold)], padded[min(gold)] = rewards[0][:2], []
+for shape in ("graded", "binary"):
+    os.environ["MERGEMILL_REWARD"] = shape
+    padded[min(gold)] += asyncio.run(
+        adapter.compute_rewards([""], [write_padded(min(gold))], [rows[0]["task"]], [rows[0]["kind"]])
+    )
 os.environ["MERGEMILL_GRADER_URL"] = lost
 moved_without, _ = train()
 more = {{"moved": moved, "logged": logged, "lost": rewards[-1], "moved_without": moved_without,

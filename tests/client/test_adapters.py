@@ -12,6 +12,7 @@ import pytest
 
 from mergemill.grading import Submission, TaskGrader, make_unscored
 from taskdb.records import Score
+from taskdb.store import Store
 from tests.backends.llm.server import ScriptedAnswer, run_model_server
 from tests.client import adapter_programs as programs
 from tests.client.frameworks import install_framework, install_trainers, install_trl
@@ -57,6 +58,26 @@ def expect_rewards(reviews: GradedTasks) -> dict[str, list[float]]:
     return {task: [1.0, 0.0] for task in reviews.tasks}
 
 
+def pad_review(review: str) -> str:
+    """Return a review with a finding more, which is wrong."""
+    wrong = {"file": "no/such.py", "first_line": 1, "last_line": 1, "claim": "It is wrong."}
+    return json.dumps({"findings": [*json.loads(review)["findings"], wrong]})
+
+
+def expect_padded(reviews: GradedTasks) -> dict[str, list[float]]:
+    """Return the graded and the binary reward of padded reviews."""
+    expected = {}
+    with Store.open(reviews.settings.db) as store:
+        grader = TaskGrader(store, reviews.settings)
+        for task in reviews.tasks:
+            review = pad_review(reviews.gold[task])
+            value = grader.grade(Submission(task=grader.find_task(task, "review"), content=review.encode())).value
+            assert value is not None
+            assert 0 < value < 1
+            expected[task] = [value, 0.0]
+    return expected
+
+
 def check_advantages(made: dict[str, Any]) -> None:
     """The scored ones are those of the framework without the others, which have 0; so has one that is alone."""
     advantages = made["advantages"]
@@ -70,7 +91,7 @@ def test_verl_rewards_gold_alone_and_leaves_out_the_unscored(
 ) -> None:
     monkeypatch.setenv("VERL_USE_EXTERNAL_MODULES", "mergemill_client.adapters.verl")
     made = run(install_trainers(tmp_path), programs.VERL, reviews, url, lost, tmp_path)
-    assert made["found"] == expect_rewards(reviews)
+    assert (made["found"], made["padded"]) == (expect_rewards(reviews), expect_padded(reviews))
     assert (made["is_nan"], made["raised"]) == (True, "UnscoredError")
     check_advantages(made)
     assert [sum(row) for row in made["mask"]] == [3, 3, 0, 3, 0, 0, 0]
@@ -80,7 +101,7 @@ def test_skyrl_rewards_gold_alone_and_leaves_out_the_unscored(
     reviews: GradedTasks, url: str, lost: str, tmp_path: Path
 ) -> None:
     made = run(install_trainers(tmp_path), programs.SKYRL, reviews, url, lost, tmp_path)
-    assert made["found"] == expect_rewards(reviews)
+    assert (made["found"], made["padded"]) == (expect_rewards(reviews), expect_padded(reviews))
     assert (made["is_nan"], made["raised"]) == (True, "UnscoredError")
     check_advantages(made)
 
@@ -89,7 +110,7 @@ def test_slime_rewards_gold_alone_and_leaves_out_the_unscored(
     reviews: GradedTasks, url: str, lost: str, tmp_path: Path
 ) -> None:
     made = run(install_trainers(tmp_path), programs.SLIME, reviews, url, lost, tmp_path, fetch_slime())
-    assert made["found"] == expect_rewards(reviews)
+    assert (made["found"], made["padded"]) == (expect_rewards(reviews), expect_padded(reviews))
     assert (made["is_nan"], made["early"], made["removed"]) == (True, True, [False, False, True])
     assert made["shown"] == [1.0, 0.0, 0.5]
     assert made["trained"][0] == pytest.approx(0.5**0.5, abs=1e-4)
@@ -101,7 +122,7 @@ def test_nemo_gym_rewards_gold_alone_and_fails_the_unscored(
 ) -> None:
     command = install_framework("nemo_gym")
     made = run(command, programs.NEMO_GYM, reviews, url, lost, tmp_path)
-    assert made["found"] == expect_rewards(reviews)
+    assert (made["found"], made["padded"]) == (expect_rewards(reviews), expect_padded(reviews))
     assert made["status"] == 503
 
 
@@ -110,13 +131,14 @@ def test_openenv_rewards_gold_alone_and_gives_the_unscored_null(
 ) -> None:
     command = install_framework("openenv")
     made = run(command, programs.OPENENV, reviews, url, lost, tmp_path)
-    assert made["found"] == expect_rewards(reviews)
+    assert (made["found"], made["padded"]) == (expect_rewards(reviews), expect_padded(reviews))
     assert (made["unscored"], made["error"]) == (None, "the container was lost")
 
 
 def test_trl_trains_on_gold_and_not_on_the_unscored(reviews: GradedTasks, url: str, lost: str, tmp_path: Path) -> None:
     made = run(install_trl(tmp_path), programs.TRL, reviews, url, lost, tmp_path)
-    assert made["found"] == {reviews.tasks[0]: [1.0, 0.0]}
+    task = reviews.tasks[0]
+    assert (made["found"], made["padded"]) == ({task: [1.0, 0.0]}, {task: expect_padded(reviews)[task]})
     assert (made["moved"], made["logged"]) == (True, [0.5])
     assert (made["lost"], made["moved_without"]) == ([None] * 4, False)
 
@@ -129,8 +151,8 @@ class EvalRun:
     errors: list[str]
 
 
-def run_vf_eval(folder: Path, url: str, answer: str, task: str, runtime: str) -> EvalRun:
-    """Run `vf-eval` on one task with a model that gives an answer."""
+def run_vf_eval(folder: Path, url: str, answer: str, task: str, shape: str = "graded") -> EvalRun:
+    """Run `vf-eval` on one task with a model that gives an answer; `shape`: of the rewards."""
     command = install_framework("verifiers")
     folder.mkdir()
     (folder / "mergemill_tasks.py").write_text(
@@ -139,10 +161,10 @@ def run_vf_eval(folder: Path, url: str, answer: str, task: str, runtime: str) ->
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     with run_model_server([ScriptedAnswer(text=answer, usage=usage)]) as model:
         words = ["vf-eval", "mergemill-tasks", "--env.taskset.filters", json.dumps({"ids": task})]
-        words += ["--env.agent.harness.id", "null", "--env.agent.runtime.type", runtime, "-m", "scripted"]
+        words += ["--env.agent.harness.id", "null", "--env.agent.runtime.type", "subprocess", "-m", "scripted"]
         words += ["--client.base-url", model.url, "--no-push", "-o", str(folder / "out")]
         variables = {"MERGEMILL_GRADER_URL": url, "MERGEMILL_GRADER_TOKEN": TOKEN, "OPENAI_API_KEY": "x"}
-        variables |= {"PRIME_API_KEY": "x"}
+        variables |= {"PRIME_API_KEY": "x", "MERGEMILL_REWARD": shape}
         run_command(command, *words, cwd=folder, path=Path(f"{CLIENT}:{folder}"), **variables)
     (file,) = (folder / "out").rglob("traces.jsonl")
     traces = [trace for line in file.read_text().splitlines() for trace in json.loads(line)["traces"]]
@@ -156,16 +178,20 @@ def test_verifiers_rewards_gold_alone_and_ends_the_unscored_with_an_error(
     reviews: GradedTasks, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = reviews.tasks[0]
-    right = run_vf_eval(tmp_path / "right", url, f"```json\n{reviews.gold[task]}\n```", task, "subprocess")
+    right = run_vf_eval(tmp_path / "right", url, f"```json\n{reviews.gold[task]}\n```", task)
     assert (right.rewards, right.errors) == ([{"grade_submission": 1.0}], [])
-    wrong = run_vf_eval(tmp_path / "wrong", url, "I give up.", task, "subprocess")
+    wrong = run_vf_eval(tmp_path / "wrong", url, "I give up.", task)
     assert (wrong.rewards, wrong.errors) == ([{"grade_submission": 0.0}], [])
+    padded = f"```json\n{pad_review(reviews.gold[task])}\n```"
+    for shape, reward in zip(("graded", "binary"), expect_padded(reviews)[task], strict=True):
+        partly = run_vf_eval(tmp_path / shape, url, padded, task, shape)
+        assert (partly.rewards, partly.errors) == ([{"grade_submission": reward}], [])
 
     def fail(grader: TaskGrader, submission: Submission) -> Score:
         return make_unscored(submission.task.name, "the container was lost")
 
     monkeypatch.setattr(TaskGrader, "grade_persistently", fail)
-    lost = run_vf_eval(tmp_path / "lost", url, "I see nothing else.\n```\n{}\n```", task, "subprocess")
+    lost = run_vf_eval(tmp_path / "lost", url, "I see nothing else.\n```\n{}\n```", task)
     assert lost.rewards == [{"grade_submission": None}]
     assert "the container was lost" in lost.errors[0]
 
