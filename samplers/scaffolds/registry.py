@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from importlib import import_module
-from pathlib import Path
 
 from core.errors import UsageError
+from core.plugins import load_plugin
 from samplers.scaffolds.base import Scaffold
 
 SCAFFOLDS: Mapping[str, str] = {
@@ -22,25 +21,25 @@ SCAFFOLDS: Mapping[str, str] = {
     "noop": "samplers.scaffolds.noop:NoopScaffold",
 }
 """Name of `--scaffold` -> class, as MODULE:CLASS. Imported when chosen."""
+FACTS = ("name", "version")
+"""What every class has besides its hooks."""
 
 
 def load_scaffold(word: str) -> Scaffold:
     """Return the scaffold of that name, or of MODULE:CLASS, which is looked for in the working directory as well.
 
     Raises:
-        UsageError: there is none, or the class is no scaffold.
+        UsageError: there is none, or the class is no complete scaffold.
     """
-    if ":" not in word and word not in SCAFFOLDS:
+    if word in SCAFFOLDS:
+        module, _, name = SCAFFOLDS[word].partition(":")
+        own: type[Scaffold] = getattr(import_module(module), name)
+        return own()
+    if ":" not in word:
         raise UsageError(f"--scaffold: {word} is unknown", advice=f"one of {', '.join(SCAFFOLDS)}, or MODULE:CLASS")
-    module, _, name = SCAFFOLDS.get(word, word).partition(":")
-    if word not in SCAFFOLDS and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"--scaffold {word}: {error}", advice="MODULE:CLASS names a class that can be imported") from (
-            error
-        )
+    found = load_plugin("--scaffold", word, advice="MODULE:CLASS names a class that can be imported")
     if not (isinstance(found, type) and issubclass(found, Scaffold)):
         raise UsageError(f"--scaffold {word} is no subclass of samplers.scaffolds.base.Scaffold")
+    if missing := sorted({*found.__abstractmethods__, *(name for name in FACTS if not hasattr(found, name))}):
+        raise UsageError(f"--scaffold {word} has no {' and no '.join(missing)}")
     return found()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from core.errors import UsageError
+from core.plugins import load_plugin
 from samplers.trajectories.content import TrajectoryContent
 from taskdb.rollouts import Rollout, TrajectoryRole
 
@@ -26,14 +24,7 @@ def load_credit(word: str) -> Credit:
     Raises:
         UsageError: there is no such function.
     """
-    module, _, name = word.partition(":")
-    folder = str(Path.cwd())
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"--credit: {word} cannot be loaded: {error}", advice="MODULE:FUNCTION") from error
+    found = load_plugin("--credit", word, advice="MODULE:FUNCTION")
     if not callable(found):
         raise UsageError(f"--credit: {word} is not a function")
     credit: Credit = found
@@ -46,11 +37,14 @@ def divide_reward(
     """Return the value of each trajectory. A rollout without a value gives none to any.
 
     Raises:
-        UsageError: the function returns another number of values.
+        UsageError: the function fails, or returns another number of values.
     """
     if rollout.value is None:
         return [None] * len(parts)
-    values = [None if value is None else float(value) for value in credit(rollout, parts)]
+    try:
+        values = [None if value is None else float(value) for value in credit(rollout, parts)]
+    except Exception as error:
+        raise UsageError(f"the credit function fails: {type(error).__name__}: {error}") from error
     if len(values) != len(parts):
         raise UsageError(f"the credit function returned {len(values)} values for {len(parts)} trajectories")
     return values

@@ -155,6 +155,8 @@ def test_a_function_of_the_user_divides_the_reward(
     assert [one.value for one in made] == [0.25, 1.0]
     with pytest.raises(UsageError, match="2 trajectories"):
         build_trajectories(rollout, make_exchanges(), artifacts, credit=lambda *_: [1.0])
+    with pytest.raises(UsageError, match="the credit function fails: KeyError"):
+        build_trajectories(rollout, make_exchanges(), artifacts, credit=lambda *_: {}["share"])
 
 
 @pytest.mark.parametrize("word", ["no_such_module:f", "json:no_such", "json", "json:__name__"])
