@@ -38,6 +38,9 @@ SAMPLE_SETTINGS = (
 
 STAGED = "staged"
 """Value of --attempts."""
+MAX_ATTEMPTS = 10_000
+RESERVED = frozenset(("model", "messages", "input", "system", "instructions", "tools", "stream"))
+"""Fields of a request that are the agent's, and no setting of sampling."""
 
 app = typer.Typer(add_completion=False)
 
@@ -101,7 +104,9 @@ def sample(
     from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415
 
     scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(",".join(scaffold))))
-    if model is None and any(one.uses_model for one in scaffolds):
+    if not scaffolds:
+        raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
+    if not model and any(one.uses_model for one in scaffolds):
         raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
     request = SampleRequest(
         filters=_select_tasks(filters, only, settings, uncertified=uncertified),
@@ -138,8 +143,8 @@ def parse_attempts(word: str) -> int | None:
     """
     if word == STAGED:
         return None
-    if not word.isdecimal() or int(word) < 1:
-        raise UsageError(f"--attempts {word} is neither a number from 1 on nor {STAGED}")
+    if not word.isdecimal() or not 1 <= int(word) <= MAX_ATTEMPTS:
+        raise UsageError(f"--attempts {word} is neither a number from 1 to {MAX_ATTEMPTS} nor {STAGED}")
     return int(word)
 
 
@@ -147,15 +152,22 @@ def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
     """Return sampling settings of NAME=VALUE words; values are JSON where they can be.
 
     Raises:
-        UsageError: a word has no equals sign.
+        UsageError: a word has no equals sign, or names what the agent sends.
     """
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name:
             raise UsageError(f"--sampling {word} is not NAME=VALUE")
+        if name in RESERVED:
+            raise UsageError(f"--sampling: {name} is the agent's", advice="such as temperature=0.7")
         try:
-            found[name] = json.loads(value)
+            found[name] = json.loads(value, parse_constant=_refuse_constant)
         except ValueError:
             found[name] = value
     return found
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
+    raise ValueError(name)
