@@ -32,6 +32,8 @@ from taskdb.trajectory_queries import list_pass_rates
 
 TASK_COLUMNS = ("name", "model", "scaffold", "n", "c", "low", "high", "band", "pass_at", "pass_all")
 TOTAL_COLUMNS = ("model", "scaffold", "tasks", "n", "c", "low", "high", "bands", "pass_at", "pass_all")
+MAX_SCORE = 1e6
+"""Of whatever scale; NaN and infinity are beyond it."""
 NO_RATES = "no rollout has a value; `mergemill sample` makes rollouts"
 
 app = typer.Typer(add_completion=False)
@@ -140,8 +142,10 @@ def _read_scores(path: Path) -> dict[str, list[tuple[int, float]]]:
         try:
             row: dict[str, Any] = json.loads(line)
             point = int(row["tasks"]), float(row["score"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise InputError(f"{path}, line {number}: needs `tasks` and `score`") from error
+        if not abs(point[1]) <= MAX_SCORE:
+            raise InputError(f"{path}, line {number}: {point[1]} is no score")
         groups.setdefault(str(row.get("group", "all")), []).append(point)
     if not groups:
         raise InputError(f"{path} holds no score")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -385,6 +386,6 @@ def parse_mix(text: str | None) -> dict[str, float]:
             mix[name.strip()] = float(share)
         except ValueError:
             mix[name.strip()] = 0.0
-        if not mix[name.strip()] > 0:
+        if not 0 < mix[name.strip()] < math.inf:
             raise UsageError(f"--mix: {word!r} is no share", advice="such as react=0.5,codex=0.5")
     return mix

@@ -84,6 +84,7 @@ def test_a_trajectory_is_shown_by_its_own_id_or_its_rollouts(folder: Path) -> No
         (("show", "abc123"), 3, "there is no trajectory or rollout abc123"),
         (("list", "--role", "boss"), 2, "--role: boss is unknown"),
         (("select", "--mix", "react"), 2, "--mix: 'react' is no share"),
+        (("select", "--mix", "react=inf"), 2, "--mix: 'react=inf' is no share"),
         (("select", "--rubric", "no-such-file"), 3, "cannot read the rubric"),
     ],
 )
@@ -92,6 +93,23 @@ def test_mistakes_are_one_line(folder: Path, words: tuple[str, ...], exit_code: 
     assert done.exit_code == exit_code
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"tasks": 10}', "needs `tasks` and `score`"),
+        ('{"tasks": 1e400, "score": 0.5}', "needs `tasks` and `score`"),
+        ('{"tasks": 10, "score": NaN}', "nan is no score"),
+        ('{"tasks": 10, "score": 1e308}', "1e+308 is no score"),
+    ],
+)
+def test_a_score_that_is_none_is_named_by_its_line(folder: Path, tmp_path: Path, row: str, message: str) -> None:
+    whole = [f'{{"tasks": {n}, "score": 0.5}}' for n in (1, 2, 3, 4)]
+    (tmp_path / "scores.jsonl").write_text("\n".join([*whole, row]))
+    done = run(folder, "difficulty", "--scores", str(tmp_path / "scores.jsonl"))
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (3, "", 1)
+    assert f"line 5: {message}" in done.stderr
 
 
 def test_difficulty_is_by_task_and_in_total(folder: Path) -> None:
