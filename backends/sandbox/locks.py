@@ -11,7 +11,7 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from core.errors import make_write_error
@@ -21,14 +21,24 @@ FOLDERS = ("/run/lock", "/var/lock", "/tmp")  # noqa: S108 - it must be the same
 
 
 @contextlib.contextmanager
-def hold_machine_lock(scope: str, name: str) -> Iterator[None]:
+def hold_machine_lock(scope: str, name: str, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold a name within a scope exclusively, across threads and processes; others wait.
+
+    Args:
+        scope: what the name distinguishes.
+        name: of what is held.
+        on_wait: called where another one holds it.
 
     Raises:
         Transient: the lock file cannot be created.
     """
     with os.fdopen(open_lock_file(scope, name), "rb") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if on_wait:
+                on_wait()
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 
 

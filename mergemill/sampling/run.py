@@ -62,6 +62,10 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             return progress.end()
         services = enable_fetching(make_services(settings, engine=True), store)
         with services.images.hold(), _open_shared(request, settings, services, progress) as shared:
+            planned, pending = list_pending(
+                store, tasks, request
+            )  # another driver may have ended while this one waited
+            progress.set_work(n_planned=planned, n_pending=len(pending))
             for scaffold in request.scaffolds:
                 shared.programs.ensure(scaffold.program)
             while pending:
@@ -159,7 +163,11 @@ def _store_result(
     shared: RolloutServices,
     progress: SamplingProgress,
 ) -> Rollout | None:
-    """Store a finished rollout with its trajectories, and remove the gateway's log, which the record holds."""
+    """Store a finished rollout with its trajectories, and remove the gateway's log, which the record holds.
+
+    Returns:
+        The stored rollout, which is another driver's where that was faster; None after an error.
+    """
     try:
         finished = future.result()
     except CancelledRunError:
@@ -172,7 +180,10 @@ def _store_result(
         progress.report_failure(one.plan, error)
         return None
     rollout = finished.rollout
-    store.add(rollout, *finished.trajectories)
+    if known := store.get_many(Rollout, [rollout.id]):  # by a driver elsewhere: two runs are not one attempt
+        rollout = known[rollout.id]
+    else:
+        store.add(rollout, *finished.trajectories)
     if shared.gateway is not None and rollout.status is not RolloutStatus.INFRASTRUCTURE:
         get_log_path(shared.gateway.log_dir, one.plan).unlink(missing_ok=True)
     progress.report_result(rollout)

@@ -22,6 +22,7 @@ CHECK_SECONDS = 15.0
 WATCH_SECONDS = 1.0
 """Between two looks at the gateway's process."""
 SOCKET = "gateway.sock"
+WAITS = "another `mergemill sample` works with this store; this one begins when it ends"
 LOG_FOLDER = "gateway"
 """Folder of the store with the logs of rollouts that are not stored yet."""
 
@@ -42,7 +43,7 @@ def open_gateway(settings: Settings, progress: SamplingProgress) -> Iterator[tup
     folder = Path(tempfile.mkdtemp(prefix="mergemill-agents-"))  # the path of a socket must be short
     try:
         with (
-            hold_machine_lock("sample", str(logs.resolve())),
+            hold_machine_lock("sample", str(logs.resolve()), on_wait=lambda: progress.print_message(WAITS)),
             GatewayProcess(upstream, logs, agent_socket=folder / SOCKET, port=0) as gateway,
         ):
             progress.read_usage = gateway.get_usage

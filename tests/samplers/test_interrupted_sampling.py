@@ -52,6 +52,25 @@ def test_ctrl_c_ends_it_with_130_and_nothing_is_paid_twice(tasks: Path) -> None:
         assert model.paid == 3
 
 
+def test_two_drivers_at_once_pay_for_no_rollout_twice(tasks: Path) -> None:
+    command = ["mergemill", "sample", "--json", "--scaffold", "react", "--model", "scripted", "--kind", "bugfix"]
+    with ScriptedModel([run_command("sleep 5"), SUBMIT]) as model:
+        words = [*command, "--upstream", model.url]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        with subprocess.Popen(words, cwd=tasks, env=make_command_environment(), **pipes) as first:
+            while not model.paid:
+                assert first.poll() is None
+                time.sleep(0.1)
+            second = sample(tasks, model, "--scaffold", "react", "--kind", "bugfix", "--attempts", "2")
+            lines, errors = first.communicate(timeout=60)
+        assert (first.returncode, second.exit_code) == (0, 0), errors + second.stderr
+        assert "another `mergemill sample` works with this store" in second.stderr
+        assert [event.get("attempt") for event in second.lines] == [2, 2, None]
+        assert (second.lines[-1]["planned"], second.lines[-1]["earlier"], second.lines[-1]["new"]) == (4, 2, 2)
+        assert json.loads(lines.splitlines()[-1])["new"] == 2
+        assert model.paid == 4 * 2
+
+
 def test_a_full_disk_ends_it_with_75_and_what_was_done_is_kept(tasks: Path, small_disk: Path) -> None:
     store = small_disk / "store"
     shutil.copytree(tasks / "mergemill-store" / "artifacts", store / "artifacts")
