@@ -21,7 +21,7 @@ from core.errors import MergemillError, Transient
 from core.text import escape_line
 from mergemill.progress import estimate_seconds_left, format_seconds
 from samplers.gateway.process import GatewayUsage
-from taskdb.rollouts import Rollout, RolloutPlan
+from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
 
 SHOWN = 12
 """Running rollouts in the live table."""
@@ -66,6 +66,8 @@ class SamplingProgress:
     """Returns what a running plan (its key) has used."""
     running: dict[str, tuple[RolloutPlan, float]] = field(default_factory=dict)
     """Key of a plan -> the plan and the time of its start (monotonic)."""
+    last_failure: str = ""
+    """Why the last rollout that failed by infrastructure did."""
     started: float = field(default_factory=time.monotonic)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
@@ -89,17 +91,28 @@ class SamplingProgress:
         """Show a stored rollout."""
         with self._lock:
             self.totals.add(rollout)
+            if rollout.status is RolloutStatus.INFRASTRUCTURE:
+                self.last_failure = f"{rollout.reason} ({escape_line(rollout.detail)})"
             self.show(describe_rollout(rollout))
 
     def report_failure(self, plan: RolloutPlan, error: Exception) -> None:
         """Show a rollout without a record: an error of the machine, or a bug."""
         with self._lock:
+            self.last_failure = "an error named above"
             if isinstance(error, MergemillError):
                 self.totals.transient += isinstance(error, Transient)
                 self.print_message(f"{plan.name} ({plan.scaffold}): {error.format_line()}")
             else:
                 self.totals.bugs += 1
                 self.print_message(f"{plan.name} ({plan.scaffold}) failed through a bug: {error!r}")
+
+    def report_outage(self, n_failed: int) -> None:
+        """Show that sampling stops because rollouts fail in a row."""
+        with self._lock:
+            self.print_message(
+                f"{n_failed} rollouts in a row failed, the last by {self.last_failure}; no more are begun. "
+                "To fix it: repair that, and run the same command again"
+            )
 
     def end(self) -> int:
         """Show the summary and return the exit code."""

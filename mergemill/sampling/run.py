@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import replace
 from functools import partial
 
 import verifiers
@@ -21,6 +19,7 @@ from core.errors import CancelledRunError, MergemillError
 from mergemill.images.fetch import enable_fetching
 from mergemill.sampling.programs import make_program_store
 from mergemill.sampling.progress import SamplingProgress
+from mergemill.sampling.queue import RolloutQueue
 from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, select_tasks
 from mergemill.sampling.upstream import open_gateway
 from mergemill.services import make_services
@@ -69,8 +68,11 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             for scaffold in request.scaffolds:
                 shared.programs.ensure(scaffold.program)
             while pending:
-                finished = _run_all(pending, store, shared, settings, progress)
-                if request.attempts is not None or not finished:
+                queue = RolloutQueue(pending, retries=settings.rollout_retries, workers=settings.workers)
+                _run_all(queue, store, shared, settings, progress)
+                if queue.is_outage:
+                    progress.report_outage(queue.n_failed_in_row)
+                if request.attempts is not None or not queue.n_finished or queue.is_outage:
                     break
                 planned, pending = list_pending(store, tasks, request)
                 progress.set_work(n_planned=planned, n_pending=len(pending))
@@ -108,44 +110,26 @@ def _open_shared(
 
 
 def _run_all(
-    pending: Sequence[PendingRollout],
-    store: Store,
-    shared: RolloutServices,
-    settings: Settings,
-    progress: SamplingProgress,
-) -> int:
-    """Run rollouts on worker threads and return how many gave a result; one writer stores them as they come."""
-    waiting = iter(pending)
-    again: list[PendingRollout] = []
+    queue: RolloutQueue, store: Store, shared: RolloutServices, settings: Settings, progress: SamplingProgress
+) -> None:
+    """Run what the queue gives on worker threads; one writer stores the results as they come."""
     running: dict[Future[FinishedRollout], PendingRollout] = {}
-    budget = Counter({one.plan.key: settings.rollout_retries for one in pending})
-    threads, finished = ThreadPoolExecutor(settings.workers, thread_name_prefix="mergemill-rollout"), 0
+    threads = ThreadPoolExecutor(settings.workers, thread_name_prefix="mergemill-rollout")
     try:
         while True:
-            while len(running) < settings.workers and (one := _take_next(again, waiting)) is not None:
+            while len(running) < settings.workers and (one := queue.take()) is not None:
                 running[threads.submit(_run_one, one, shared, progress)] = one
             if not running:
-                return finished
+                return
             done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=WAIT_SECONDS)
             for future in done:
                 one = running.pop(future)
-                rollout = _store_result(future, one, store, shared, progress)
-                if rollout is None or rollout.status is not RolloutStatus.INFRASTRUCTURE:
-                    finished += rollout is not None
-                elif budget[one.plan.key] > 0:
-                    budget[one.plan.key] -= 1
-                    again.append(replace(one, retry=one.retry + 1))
+                queue.settle(one, _store_result(future, one, store, shared, progress))
     except BaseException:
         shared.services.sandbox.stop()
         raise
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-
-
-def _take_next(again: list[PendingRollout], waiting: Iterator[PendingRollout]) -> PendingRollout | None:
-    """Return the next new rollout; failed ones follow when there is no new one."""
-    new = next(waiting, None)
-    return new if new is not None else again.pop(0) if again else None
 
 
 def _run_one(one: PendingRollout, shared: RolloutServices, progress: SamplingProgress) -> FinishedRollout:

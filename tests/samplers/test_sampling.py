@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.config import Settings
+from mergemill.sampling.queue import MIN_STREAK
 from taskdb import queries, readonly
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
@@ -185,6 +186,22 @@ def test_an_upstream_that_fails_ends_its_rollout_unscored_and_the_queue_goes_on(
     others = [event for event in events if event["task"] == OTHER_BUGFIX]
     assert [(event["status"], event["value"]) for event in others] == [("done", 0.0)] * len(FAULTS)
     assert (done.exit_code, summary["left"]) == (75, len(FAULTS))
+
+
+def test_a_queue_stops_at_an_outage_and_goes_on_after_it(tasks: Path) -> None:
+    words = ("--scaffold", "react", "--kind", "bugfix", "--attempts", "12", "--rollout-retries", "0", "--workers", "2")
+    with ScriptedModel([Turn(fault="html")]) as model:
+        done = sample(tasks, model, *words)
+    *events, summary = done.lines
+    assert {event["reason"] for event in events} == {"upstream-nonsense"}
+    assert MIN_STREAK <= len(events) <= MIN_STREAK + 2  # of 24; one more may have been running
+    assert (done.exit_code, summary["left"]) == (75, 24)
+    assert "rollouts in a row failed, the last by upstream-nonsense (" in done.stderr
+    assert done.stderr.rstrip().endswith("To fix it: repair that, and run the same command again")
+
+    with ScriptedModel([SUBMIT]) as model:
+        again = sample(tasks, model, *words)
+    assert (again.exit_code, again.lines[-1]["new"], again.lines[-1]["left"]) == (0, 24, 0)
 
 
 @pytest.mark.parametrize(
