@@ -7,6 +7,8 @@ import re
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters by which text of a repository could rewrite what a terminal shows."""
 
+_FOREIGN_SURROGATES = re.compile("[\ud800-\udc7f\udd00-\udfff]")
+
 
 def format_count(count: int, noun: str, plural: str = "") -> str:
     """Return a number with its noun: `1 repository`, `2 repositories`; `plural` is for irregular nouns."""
@@ -21,6 +23,14 @@ def format_count(count: int, noun: str, plural: str = "") -> str:
 def replace_surrogates(content: str) -> str:
     """Return a text that can be encoded, with `?` for bytes that were not UTF-8."""
     return content.encode(errors="replace").decode()
+
+
+def encode_json_text(content: str) -> bytes:
+    """Return the bytes of a text out of JSON, which can hold any surrogate.
+
+    Those that stand for bytes that were not UTF-8 (U+DC80 to U+DCFF) become these bytes, others `?`.
+    """
+    return _FOREIGN_SURROGATES.sub("?", content).encode(errors="surrogateescape")
 
 
 def escape_controls(content: str) -> str:

@@ -20,6 +20,7 @@ from typing import IO, Any
 from backends.cluster.local import LocalCluster
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from core.files import open_input
+from core.text import encode_json_text
 from mergemill.grading import Submission, TaskGrader, make_submission, make_unscored
 from taskdb.records import Score, Task, to_json
 
@@ -132,7 +133,7 @@ def encode_submission(form: str, value: object) -> dict[str, bytes]:
         value = json.dumps(value)
     if value is not None and not isinstance(value, str):
         raise InputError(f"the {form} is not a text")
-    return {form: value.encode(errors="surrogateescape")} if value and value.strip() else {}
+    return {form: encode_json_text(value)} if value and value.strip() else {}
 
 
 class ScoreFile:
@@ -175,7 +176,7 @@ class ScoreFile:
             raise make_write_error(f"cannot write {self.path}", error, advice=advice) from error
 
     def _drop_unscored(self) -> None:
-        content = self.path.read_bytes() if self.path.exists() else b""
+        content = self.path.read_bytes() if self.path.is_file() else b""  # a device or pipe has no scores, and no end
         kept = [line for line in content.splitlines(keepends=True) if self._keep(line)]
         if b"".join(kept) != content:
             beside = self.path.with_name(f".{self.path.name}.{os.getpid()}")

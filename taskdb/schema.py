@@ -253,6 +253,8 @@ def translate_errors(url: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise _build_driver_error(error) from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"no name has {error.object[error.start]!a}: names are UTF-8") from error
     except IntegrityError:
         raise
     except (DatabaseError, sqlite3.DatabaseError) as error:

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import StreamingResponse
 
 from core.errors import InputError, MergemillError, UsageError
+from core.text import encode_json_text
 from mergemill.web.api import ERRORS
 from mergemill.web.context import WebContext
 from mergemill.web.rendering import DataResponse
@@ -55,7 +56,7 @@ class GradeRequest(BaseModel):
         """Return form -> content; empty for the no-op."""
         given = getattr(self, self.form)
         text = given if isinstance(given, str) else json.dumps(given)
-        return {self.form: text.encode(errors="surrogateescape")} if text.strip() else {}
+        return {self.form: encode_json_text(text)} if text.strip() else {}
 
 
 class BatchEntry(GradeRequest):

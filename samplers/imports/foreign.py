@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from core.text import encode_json_text
 from samplers.trajectories.requests import ModelRequest, normalise_message
 
 Message = dict[str, Any]
@@ -99,6 +100,9 @@ def read_messages(messages: object) -> list[Message]:
     """
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise ForeignFormatError("the messages are no list of objects")
+    for number, one in enumerate(messages):
+        if not _has_form(one):
+            raise ForeignFormatError(f"content or calls of message {number} have another form than OpenAI's")
     kept = ("role", "content", "tool_calls", "tool_call_id", "reasoning_content", "name")
     found = [
         normalise_message({name: one[name] for name in kept if name in one})
@@ -108,6 +112,18 @@ def read_messages(messages: object) -> list[Message]:
     if not any(one["role"] == "assistant" for one in found):
         raise ForeignFormatError("there is no message of the assistant")
     return found
+
+
+def _has_form(message: Message) -> bool:
+    content, calls = message.get("content"), message.get("tool_calls") or []
+    if isinstance(content, list):
+        has_content = all(isinstance(part, dict) for part in content)
+    else:
+        has_content = content is None or isinstance(content, str)
+    has_calls = isinstance(calls, list) and all(
+        isinstance(call, dict) and isinstance(call.get("function") or {}, dict) for call in calls
+    )
+    return has_content and has_calls
 
 
 def read_patch(value: object) -> bytes | None:
@@ -120,4 +136,4 @@ def read_patch(value: object) -> bytes | None:
         return None
     if not isinstance(value, str):
         raise ForeignFormatError("the patch is no text")
-    return value.encode(errors="surrogateescape")
+    return encode_json_text(value)

@@ -141,6 +141,15 @@ def test_a_missing_task_is_an_input_error(tmp_path: Path, words: list[str]) -> N
     assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "frob")
 
 
+@pytest.mark.parametrize(
+    "words", [["tasks", "show", "\udcff"], ["trajectories", "list", "--model", "\udcff"], ["grade", "\udcff", "--noop"]]
+)
+def test_a_name_that_is_not_utf_8_is_nobodys(tmp_path: Path, words: list[str]) -> None:
+    make_sample(tmp_path / "ada__greet")
+    assert run_mergemill("mine", SOURCE, cwd=tmp_path).exit_code == 0
+    assert_one_line(run_mergemill(*words, cwd=tmp_path), 3, "names are UTF-8")
+
+
 @pytest.mark.parametrize("words", [["mine", SOURCE], ["tasks", "list"], ["funnel"], ["images", "audit", "x"]])
 def test_a_file_that_is_not_a_database_is_an_input_error(tmp_path: Path, words: list[str]) -> None:
     make_sample(tmp_path / "ada__greet")

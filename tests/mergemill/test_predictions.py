@@ -97,14 +97,16 @@ def test_malformed_rows_are_named_by_line_after_the_others_are_graded(reviews: G
             {"task": name, "patch": "diff"},
             {"task": "nothing", "patch": ""},
             {"task": name, "review": 7},
+            {"task": "\udcff", "review": ""},
+            {"task": name, "review": "half a character: \ud83d"},
             {"task": name, "review": reviews.gold[name]},
         ],
     )
     done = grade(reviews, "--json")
     assert done.exit_code == 3
-    assert sorted(score["value"] for score in read_scores(reviews.folder)) == [0.0, 1.0]
+    assert sorted(score["value"] for score in read_scores(reviews.folder)) == [0.0, 0.0, 1.0]
     named = [line.split(": ")[1] for line in done.stderr.splitlines() if "p.jsonl, line" in line]
-    assert named == [f"p.jsonl, line {n}" for n in (1, 3, 5, 6, 7, 8, 9, 10)]
+    assert named == [f"p.jsonl, line {n}" for n in (1, 3, 5, 6, 7, 8, 9, 10, 11)]
     assert "Traceback" not in done.stderr
 
 
@@ -159,6 +161,22 @@ def test_an_output_file_that_holds_something_else_is_not_touched(reviews: Graded
     assert done.exit_code == 3
     assert "holds something else than scores" in done.stderr
     assert (reviews.folder / "s.jsonl").read_text() == "my notes\n"
+
+
+def test_an_output_that_is_a_device_is_written_and_not_read(reviews: GradedTasks) -> None:
+    """Limited in memory, since /dev/full has no end."""
+    write_rows(reviews.folder, make_rows(reviews))
+    command = "ulimit -v 8000000; exec mergemill grade --predictions p.jsonl --out /dev/full"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} --db {make_url(reviews.folder)}"],
+        cwd=reviews.folder,
+        env=make_command_environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 75, done.stderr
+    assert "cannot write /dev/full: No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,20 @@ def graded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bytes]]:
     return calls
 
 
-@pytest.mark.parametrize(("content", "submission"), [("diff", b"diff"), ("", b""), (" \n", b"")])
+@pytest.mark.parametrize(
+    ("content", "submission"),
+    [
+        ("diff", b"diff"),
+        ("", b""),
+        (" \n", b""),
+        ("caf\udce9 and half a character \ud83d", b"caf\xe9 and half a character ?"),
+    ],
+)
 def test_a_submission_is_graded_with_the_token(
     client: TestClient, seeded: SeededDatabase, graded: list[Any], content: str, submission: bytes
 ) -> None:
-    answer = client.post("/api/v1/grade", json={"task": seeded.task, "patch": content}, headers=BEARER)
+    body = json.dumps({"task": seeded.task, "patch": content})
+    answer = client.post("/api/v1/grade", content=body, headers={**BEARER, "content-type": "application/json"})
     assert answer.status_code == 200
     assert answer.json()["value"] == 1.0
     assert graded == [(seeded.task, submission)]

@@ -181,15 +181,21 @@ def test_rows_without_a_task_or_of_no_format_are_named_and_the_others_imported(f
         json.dumps({"instance_id": "nobody__knows-1", "messages": MESSAGES}),
         "{broken",
         json.dumps({"instance_id": name, "messages": "text"}),
+        json.dumps({"instance_id": name, "messages": [*MESSAGES, {"role": "assistant", "tool_calls": ["bash"]}]}),
+        json.dumps({"instance_id": name, "messages": [{"role": "user", "content": 5}, *MESSAGES]}),
+        json.dumps({"instance_id": "\ud800", "messages": MESSAGES}),
         json.dumps({"instance_id": name, "messages": MESSAGES, "tools": json.dumps([BASH])}),
     ]
     (folder / "rows.jsonl").write_text("\n".join(lines))
     done = run(folder, "trajectories", "import", "rows.jsonl", "--json")
     assert done.exit_code == 3
-    assert done.lines[-1] == {"event": "summary", "new": 1, "known": 0, "skipped": 3}
+    assert done.lines[-1] == {"event": "summary", "new": 1, "known": 0, "skipped": 6}
     assert "rows.jsonl, line 1: there is no task nobody__knows-1" in done.stderr
     assert "rows.jsonl, line 2: it is not a JSON object" in done.stderr
     assert "rows.jsonl, line 3: the messages are no list" in done.stderr
+    assert f"rows.jsonl, line 4: content or calls of message {len(MESSAGES)} have another form" in done.stderr
+    assert "rows.jsonl, line 5: content or calls of message 0 have another form" in done.stderr
+    assert "rows.jsonl, line 6: there is no task ?" in done.stderr
     assert run(folder, "trajectories", "import", "rows.jsonl", "--format", "csv").exit_code == 2
     assert run(folder, "trajectories", "import", "nowhere.json").exit_code == 3
 
