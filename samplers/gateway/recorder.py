@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from backends.llm.meter import TokenUsage
+from samplers.gateway.answer_shape import check_shape, refuse_answer
 from samplers.gateway.client_stream import ClientStream, hide_keys, render_event
 from samplers.gateway.dialects import Dialect, build_error, build_stream_error
 from samplers.gateway.failures import ExchangeFailure, GatewayFailure
@@ -23,6 +24,8 @@ from samplers.gateway.upstream import UpstreamClient
 log = logging.getLogger(__name__)
 
 NO_USAGE = TokenUsage()
+OTHER_SHAPE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+"""What reading an event of another shape raises: each is read once, and checked as a whole at its end."""
 
 
 def make_assembler(dialect: Dialect) -> AnswerAssembler:
@@ -104,6 +107,9 @@ class ExchangeRecorder:
             self._record(response if failure is None else None, failure, started_at)
         except GatewayFailure as error:
             failure = error
+        except Exception as error:  # a client without an answer would wait until its own limit
+            log.exception("the record of exchange %s of %s", self.start.number, self.rollout.name)
+            failure = GatewayFailure(ExchangeFailure.BUG, f"the gateway failed: {error!r}", 500)
         if failure is not None:
             fill_with_failure(self.flight, failure, self.request.translation.client)
             return
@@ -116,10 +122,14 @@ class ExchangeRecorder:
         assembler = make_assembler(self.upstream.dialect)
 
         def give_on(event: Json, raw: bytes) -> None:
-            assembler.feed(event)
-            if self.first_token is None and has_token(event, self.upstream.dialect):
-                self.first_token = time.monotonic() - self.started
-            if stream and (piece := stream.feed(event, raw)):
+            try:
+                assembler.feed(event)
+                if self.first_token is None and has_token(event, self.upstream.dialect):
+                    self.first_token = time.monotonic() - self.started
+                piece = stream.feed(event, raw) if stream else b""
+            except OTHER_SHAPE as error:
+                raise refuse_answer(f"an event of its stream: {error}") from error
+            if piece:
                 if not self.flight.has_begun:
                     self.flight.begin(200, STREAM_TYPE)
                 self.flight.publish(piece)
@@ -130,7 +140,10 @@ class ExchangeRecorder:
         if answer is None:
             if not assembler.is_finished:
                 raise GatewayFailure(ExchangeFailure.CUT, "the answer was cut: it has no finish reason", 502)
-            return assembler.build()
+            answer = assembler.build()
+            check_shape(answer, self.upstream.dialect)
+            return answer
+        check_shape(answer, self.upstream.dialect)
         check_size(_measure_text(answer))
         if stream:
             self.flight.begin(200, STREAM_TYPE)

@@ -226,7 +226,7 @@ async def _read_body(response: aiohttp.ClientResponse) -> bytes:
 def _parse_object(content: bytes) -> Json:
     try:
         return read_object(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         begin = content[:80].decode(errors="replace").strip()
         detail = f"the upstream's answer is not JSON; it begins with {begin!r}"
         raise GatewayFailure(ExchangeFailure.NONSENSE, detail, 502) from error

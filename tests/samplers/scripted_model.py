@@ -63,7 +63,13 @@ NONSENSE = {
     "html": b"<html><body>Bad gateway</body></html>",
     "broken-json": b'{"id": "x", "choices": [{"mes',
     "no-answer": b'{"id": "x"}',
+    "null-choice": b'{"id": "x", "choices": [null]}',
+    "odd-usage": b'{"id": "x", "choices": [{"message": {"content": "x"}}], "usage": "much"}',
+    "odd-calls": b'{"id": "x", "choices": [{"message": {"content": null, "tool_calls": ["bash"]}}]}',
+    "deep": b'{"choices": %s%s}' % (b"[" * 20_000, b"]" * 20_000),
+    "odd-event": b'data: {"id": "x", "choices": [null]}\n\n',
 }
+NONSENSE_TYPES = {"html": "text/html", "odd-event": "text/event-stream"}
 PIECE_TOKENS = 2
 """Tokens of one piece of a stream."""
 
@@ -323,7 +329,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault == "refuse":
             self.reset()
         elif fault in NONSENSE:
-            self.send_content(200, NONSENSE[fault], "text/html" if fault == "html" else "application/json")
+            self.send_content(200, NONSENSE[fault], NONSENSE_TYPES.get(fault, "application/json"))
         else:
             status = 400 if fault == "context" else int(fault)
             message = {

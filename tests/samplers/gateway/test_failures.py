@@ -23,6 +23,10 @@ LASTING = [
     ("html", "nonsense", 502, 1),
     ("broken-json", "nonsense", 502, 1),
     ("no-answer", "nonsense", 502, 1),
+    ("null-choice", "nonsense", 502, 1),
+    ("odd-usage", "nonsense", 502, 1),
+    ("odd-calls", "nonsense", 502, 1),
+    ("deep", "nonsense", 502, 1),
     ("enormous", "too-large", 502, 1),
     ("401", "key", 401, 1),
     ("context", "context", 400, 1),
@@ -66,6 +70,19 @@ def test_a_failure_that_passes_is_tried_again(start_gateway: StartGateway, serve
         assert read_reply("chat", post(gateway, "s", "chat")).text == "there"
         exchange = read_last(gateway)
         assert (exchange.error, exchange.attempts) == (None, 3)
+
+
+@pytest.mark.parametrize("dialect", ["chat", "messages", "responses"])
+@pytest.mark.parametrize("fault", ["null-choice", "odd-usage", "odd-calls", "odd-event"])
+def test_a_stream_of_another_shape_is_the_upstreams_failure(
+    start_gateway: StartGateway, serve_model: ServeModel, dialect: str, fault: str
+) -> None:
+    with serve_fault(start_gateway, serve_model, Turn(fault=fault)) as gateway:
+        assert post(gateway, "s", dialect, streamed=True).status_code == 502
+        error = read_last(gateway).error
+        assert error
+        assert error.kind == "nonsense"
+        assert "another shape" in error.detail
 
 
 def test_every_attempt_has_the_same_key(start_gateway: StartGateway, serve_model: ServeModel) -> None:
