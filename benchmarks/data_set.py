@@ -1,11 +1,12 @@
 """From certified tasks to an SFT data set by one command: rollouts of real programs, rejection sampling, export.
 
     python -m benchmarks.data_set --db DATABASE --out DIR [--only TASK,..] [--scaffold S,..] [--character C,..]
+        [--page PAGE]
 
 No model is needed: a scripted one plays characters, one for each model name, on every task with each scaffold. It
 prints what the rollouts earned, what each rule of rejection sampling left and refused alone, and the rows of the data
 set. Some characters earn a reward in a way that nobody should learn (CHARACTERS); the exit code is 1 where the rules
-let one of these through.
+let one of these through. `--page` writes a table of scaffolds and tasks for each character.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from benchmarks.page_table import write_table
 
 Commands = list[str]
 SCAFFOLDS = "mini-swe-agent,claude-code,codex"
@@ -79,6 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     exported = run_mergemill(
         options, "trajectories", "export", "--format", "messages", "--out", str(options.out), "--json"
     )
+    if options.page:
+        tables = (render_table(name, [one for one in rollouts if one["model"] == name]) for name in characters)
+        write_table(options.page, "benchmarks.data_set", "\n".join(tables))
     return print_report(rollouts, selected, exported, options)
 
 
@@ -93,6 +99,7 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scaffold", default=SCAFFOLDS)
     parser.add_argument("--character", default=",".join(CHARACTERS))
     parser.add_argument("--workers", default="2")
+    parser.add_argument("--page", type=Path, help="page with the marks of this table, such as docs/scaffolds.md")
     return parser.parse_args(arguments)
 
 
@@ -104,14 +111,17 @@ def run_mergemill(options: argparse.Namespace, *words: str) -> list[dict[str, An
 
 
 def read_tasks(options: argparse.Namespace) -> dict[str, str]:
-    """Return regular expression that fits the statement of a task -> its gold patch."""
+    """Return regular expression that fits the whole statement of a task -> its gold patch.
+
+    A line of it is not enough: the first of two statements may be `Bug fixes:`, and some programs show a change log.
+    """
     listed = run_mergemill(options, "tasks", "list", "--status", "certified", "--kind", "bugfix,feature", "--json")
     names = options.only.split(",") if options.only else [row["name"] for row in listed]
     found = {}
     for name in names:
         (task,) = run_mergemill(options, "tasks", "show", name, "--json")
-        line = next(line for line in task["problem_statement"].splitlines() if line.strip())
-        found[re.escape(json.dumps(line.strip(), ensure_ascii=False)[1:-1])] = task["patch"]
+        statement = json.dumps(task["problem_statement"].strip(), ensure_ascii=False)[1:-1]
+        found[re.escape(statement)] = task["patch"]
     options.only = ",".join(names)
     return found
 
@@ -121,6 +131,26 @@ def sample(options: argparse.Namespace, character: str, url: str) -> list[dict[s
     where = ("--only", options.only, "--scaffold", options.scaffold, "--workers", options.workers)
     events = run_mergemill(options, "sample", "--json", "--model", character, "--upstream", url, *where)
     return [event for event in events if event["event"] == "rollout"]
+
+
+def render_table(character: str, rollouts: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of a character: for each scaffold and task its value, requests and seconds."""
+    tasks = sorted({one["task"] for one in rollouts})
+    cells = {(one["scaffold"], one["task"]): format_cell(one) for one in rollouts}
+    names = [task.partition("__")[2].rpartition(".")[0] for task in tasks]
+    lines = [f"| {character} | {' | '.join(names)} |", f"|---|{'---|' * len(tasks)}"]
+    for scaffold in dict.fromkeys(one["scaffold"] for one in rollouts):
+        row = " | ".join(cells.get((scaffold, task), "-") for task in tasks)
+        lines.append(f"| `{scaffold}` | {row} |")
+    return "\n".join(lines) + "\n"
+
+
+def format_cell(rollout: Mapping[str, Any]) -> str:
+    """Return what one rollout came to; a last result that is none has its reason."""
+    if rollout["value"] is None:
+        return str(rollout["reason"])
+    end = "" if rollout["reason"] is None else f", {rollout['reason']}"
+    return f"{rollout['value']:g}, {rollout['requests']} requests, {rollout['seconds']:.0f} s{end}"
 
 
 def print_report(

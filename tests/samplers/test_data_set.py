@@ -11,6 +11,23 @@ from benchmarks import data_set
 from tests.samplers.conftest import BUGFIX
 
 
+def test_a_table_has_a_row_for_each_scaffold_and_the_last_result_of_each_task() -> None:
+    done = {"reason": None, "value": 1.0, "requests": 4, "seconds": 12.4}
+    lost = {"reason": "upstream-timeout", "value": None, "requests": 1, "seconds": 9.0}
+    rollouts = [
+        {"scaffold": "react", "task": "a__one-1.bugfix"} | lost,
+        {"scaffold": "react", "task": "a__one-1.bugfix"} | done,
+        {"scaffold": "codex", "task": "b__two-2.feature"} | lost,
+        {"scaffold": "codex", "task": "a__one-1.bugfix"} | done | {"reason": "time-limit", "value": 0.5},
+    ]
+    assert data_set.render_table("quick", rollouts) == (
+        "| quick | one-1 | two-2 |\n"
+        "|---|---|---|\n"
+        "| `react` | 1, 4 requests, 12 s | - |\n"
+        "| `codex` | 0.5, 4 requests, 12 s, time-limit | upstream-timeout |\n"
+    )
+
+
 @pytest.mark.docker
 def test_rollouts_of_three_programs_become_a_data_set_without_lucky_passes(
     certified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
