@@ -200,7 +200,7 @@ class RolloutRun:
         return read_traffic(get_log_path(gateway.log_dir, self.plan) if gateway else None)
 
     def _make_record(self, failure: tuple[str, str] | None, traffic: RecordedTraffic, at: str) -> Rollout:
-        reason, detail = failure or (self._name_end(), self.end.detail)
+        reason, detail = failure or self._describe_end(traffic)
         status = RolloutStatus.DONE if reason is None else RolloutStatus.FAILED
         score = self.score if failure is None else None
         plan, put = self.plan, self.shared.services.artifacts.put
@@ -250,8 +250,16 @@ class RolloutRun:
     def _read_clock(self, part: str) -> float:
         return round(self.seconds.get(part, 0.0), 3)
 
-    def _name_end(self) -> str | None:
-        """Return why the agent did not end by itself; a budget that is used up is the reason of what follows."""
-        if self.usage.stopped_by == TURNS:
-            return "turn-limit"
-        return f"budget-{self.usage.stopped_by}" if self.usage.stopped_by else self.end.reason
+    def _describe_end(self, traffic: RecordedTraffic) -> tuple[str | None, str]:
+        """Return why the agent did not end by itself, and a detail.
+
+        A budget that is used up is the reason of what follows. A program that fails once its last request failed fails
+        for that, whatever it prints.
+        """
+        stopped_by, reason = self.usage.stopped_by, self.end.reason
+        if stopped_by:
+            return "turn-limit" if stopped_by == TURNS else f"budget-{stopped_by}", self.end.detail
+        last = traffic.exchanges[-1].error if traffic.exchanges else None
+        if last is not None and reason in ("agent-failed", "model-failed"):
+            return "model-failed", last.detail
+        return reason, self.end.detail

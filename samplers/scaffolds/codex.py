@@ -25,7 +25,6 @@ name = "gateway"
 base_url = {url}
 env_key = "{key}"
 wire_api = "responses"
-supports_websockets = false
 request_max_retries = 0
 stream_max_retries = 3
 
@@ -72,4 +71,4 @@ class CodexScaffold(CommandScaffold):
         last = find_last_event(result.output, "turn.completed", "turn.failed")
         if last.get("type") != "turn.failed":
             return super().describe_end(result)
-        return make_failure("model-failed", (last.get("error") or {}).get("message", ""), result.output)
+        return make_failure("model-failed", last.get("error"), result.output)

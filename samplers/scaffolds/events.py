@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from samplers.scaffolds.base import AgentEnd
@@ -30,6 +31,19 @@ def find_last_event(output: str, *kinds: str) -> dict[str, Any]:
     return next((event for event in reversed(read_events(output)) if event.get("type") in kinds), {})
 
 
-def make_failure(reason: str, detail: object, output: str) -> AgentEnd:
-    """Return the end of an agent that fails, with its detail in one line."""
-    return AgentEnd(reason=reason, detail=" ".join(str(detail).split())[:MAX_DETAIL], output=output)
+def make_failure(reason: str, error: object, output: str) -> AgentEnd:
+    """Return the end of an agent that fails, with the text of its error in one line."""
+    return AgentEnd(reason=reason, detail=" ".join(read_error(error).split())[:MAX_DETAIL], output=output)
+
+
+def read_error(error: object) -> str:
+    """Return the text of an error, which programs print as it is, in an object or a list, or as JSON in a text."""
+    if isinstance(error, str) and error.startswith("{"):
+        with suppress(ValueError):
+            return read_error(json.loads(error))
+    if isinstance(error, list):
+        return "; ".join(map(read_error, error))
+    if isinstance(error, dict):
+        inner = next((error[key] for key in ("error", "data", "message") if error.get(key)), None)
+        return read_error(inner) if inner is not None else json.dumps(error)
+    return "" if error is None else str(error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
 from backends.sandbox.execution import ExecResult
 from samplers.programs.program import PYTHON, PackageKind, Program
@@ -71,8 +70,7 @@ class MiniSweAgentScaffold(CommandScaffold):
         """Return how it ended: by itself where its trajectory is `Submitted`."""
         end = super().describe_end(result)
         if end.reason is not None:
-            is_model = "litellm.exceptions" in result.output or "openai." in result.output
-            return replace(end, reason="model-failed") if end.reason == "agent-failed" and is_model else end
+            return end
         events = read_events(result.output)
         status = str(events[-1].get("exit_status", "")) if events else ""
         if status == "Submitted":

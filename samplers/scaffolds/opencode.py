@@ -44,14 +44,14 @@ class OpenCodeScaffold(CommandScaffold):
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
         """Return the configuration."""
         options = {"baseURL": f"{session.gateway.container_url}/v1", "apiKey": session.gateway.secret}
-        models = {session.model: {"name": session.model, "tool_call": True}}
+        models = {session.model: {"name": session.model, "tool_call": True, "temperature": True}}
         config = {
             "model": f"{PROVIDER}/{session.model}",
             "small_model": f"{PROVIDER}/{session.model}",
             "provider": {
                 PROVIDER: {"npm": "@ai-sdk/openai-compatible", "name": PROVIDER, "options": options, "models": models}
             },
-            "permission": {"*": "allow", "external_directory": "allow", **dict.fromkeys(DENIED, "deny")},
+            "permission": {"*": "allow", **dict.fromkeys(DENIED, "deny")},
             "agent": {"build": {"steps": session.limits.turns, **_list_sampling(session.sampling)}},
             "autoupdate": False,
             "share": "disabled",
@@ -69,8 +69,7 @@ class OpenCodeScaffold(CommandScaffold):
         events = read_events(result.output)
         if not events or events[-1].get("type") != "error":
             return super().describe_end(result)
-        error = events[-1].get("error") or {}
-        return make_failure("model-failed", (error.get("data") or {}).get("message") or error, result.output)
+        return make_failure("model-failed", events[-1].get("error"), result.output)
 
 
 def _list_sampling(sampling: Mapping[str, object]) -> dict[str, object]:

@@ -14,9 +14,11 @@ from samplers.scaffolds.events import make_failure, read_events
 VERSION = "1.58.0"
 SCRIPT = f"{AGENT_FOLDER}/openhands_run.py"
 SETTINGS_FILE = f"{AGENT_FOLDER}/settings.json"
+INPUTRC_FILE = f"{AGENT_FOLDER}/inputrc"
+INPUTRC = "set disable-completion on\nset enable-bracketed-paste off\n"
+"""Settings of the shell that commands are typed into: a tab in a command is no wish for completion."""
 SAMPLING = ("temperature", "top_p", "top_k", "seed")
 """Sampling settings that the SDK has under the same name."""
-ENDS: Mapping[str, str] = {"MaxIterationsReached": "turn-limit"}
 
 
 class OpenHandsScaffold(CommandScaffold):
@@ -32,8 +34,12 @@ class OpenHandsScaffold(CommandScaffold):
         check="-c 'import openhands.sdk, openhands.tools.preset.default'",
     )
 
+    def build_env(self, session: AgentSession) -> Mapping[str, str]:
+        """Return where the model is, and the settings of the shell."""
+        return {**super().build_env(session), "INPUTRC": INPUTRC_FILE}
+
     def build_files(self, session: AgentSession) -> Mapping[str, bytes]:
-        """Return the script and its settings."""
+        """Return the script and its settings, and those of the shell."""
         llm = {
             "model": f"openai/{session.model}",
             "base_url": f"{session.gateway.container_url}/v1",
@@ -42,7 +48,7 @@ class OpenHandsScaffold(CommandScaffold):
         }
         settings = {"llm": llm, "turns": session.limits.turns}
         script = Path(__file__).with_name("openhands_run.py").read_bytes()
-        return {SCRIPT: script, SETTINGS_FILE: json.dumps(settings).encode()}
+        return {SCRIPT: script, SETTINGS_FILE: json.dumps(settings).encode(), INPUTRC_FILE: INPUTRC.encode()}
 
     def build_command(self, session: AgentSession) -> str:
         """Return the command."""
@@ -56,5 +62,6 @@ class OpenHandsScaffold(CommandScaffold):
         if end.reason is not None or not events or events[-1].get("status") == "finished":
             return end
         errors = events[-1].get("errors") or [{"code": events[-1].get("status"), "detail": ""}]
-        code = str(errors[0]["code"])
-        return make_failure(ENDS.get(code, "agent-failed"), f"{code}: {errors[0]['detail']}", result.output)
+        code, detail = str(errors[0]["code"]), str(errors[0]["detail"])
+        reason = "turn-limit" if code == "MaxIterationsReached" else "agent-failed"
+        return make_failure(reason, f"{code}: {detail}" if detail else code, result.output)

@@ -18,6 +18,7 @@ SETTINGS = {
     "general": {"enableAutoUpdate": False},
     "privacy": {"usageStatisticsEnabled": False},
     "telemetry": {"enabled": False},
+    "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False},
     "security": {"auth": {"selectedType": "openai"}},
 }
 

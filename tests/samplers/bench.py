@@ -21,7 +21,7 @@ from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore
 from samplers.rollouts.recorded import read_traffic
 from samplers.rollouts.run import RolloutRun, RolloutServices, get_log_path
-from samplers.scaffolds.base import AgentEnd, AgentLimits, Scaffold
+from samplers.scaffolds.base import AgentLimits, Scaffold
 from taskdb import queries
 from taskdb.records import Rejection, Task, Verification
 from taskdb.rollouts import Rollout, RolloutPlan, Trajectory
@@ -49,8 +49,6 @@ class BenchResult:
     patch: bytes
     log: str
     """Output of the agent's program."""
-    end: AgentEnd
-    """How the scaffold says that it ended."""
 
     def read_sent_text(self) -> str:
         """Return all that the model was sent."""
@@ -109,8 +107,9 @@ class AgentBench:
                     budget=Budget(requests=100),
                 )
                 oracle = make_oracle(self.task, self.services)
-                run = RolloutRun(plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0)
-                finished = run.run()
+                finished = RolloutRun(
+                    plan=plan, task=self.task, scaffold=scaffold, oracle=oracle, shared=shared, retry=0
+                ).run()
                 exchanges = read_traffic(get_log_path(gateway.log_dir, plan)).exchanges
             rollout = finished.rollout
             return BenchResult(
@@ -120,7 +119,6 @@ class AgentBench:
                 requests=tuple(model.requests),
                 patch=self._read(rollout.submission),
                 log=self._read(rollout.log).decode(errors="replace"),
-                end=run.end,
             )
 
     def _read(self, artifact: str | None) -> bytes:

@@ -57,6 +57,7 @@ FAULTS = {
     "huge": "an answer of 5 MB of text",
     "enormous": "an answer of 20 MB of text",
     "401": "the key is wrong",
+    "400": "the request is rejected",
     "context": "the conversation exceeds the context length (400)",
 }
 NONSENSE = {
@@ -333,15 +334,16 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             status = 400 if fault == "context" else int(fault)
             message = {
-                429: "Rate limit reached",
-                500: "The server had an error",
-                401: f"Incorrect API key provided: {self.headers.get('authorization', '')}",
-                400: "This model's maximum context length is 4096 tokens",
-            }[status]
+                "429": "Rate limit reached",
+                "500": "The server had an error",
+                "401": f"Incorrect API key provided: {self.headers.get('authorization', '')}",
+                "400": "This request has no right form",
+                "context": "This model's maximum context length is 4096 tokens",
+            }[fault]
             error = {"type": "scripted_error", "message": message}
             self.send_json(
                 status,
-                {"error": error | {"code": "context_length_exceeded" if status == 400 else None}}
+                {"error": error | {"code": "context_length_exceeded" if fault == "context" else None}}
                 if request.is_chat
                 else {"type": "error", "error": error},
                 {"retry-after": "0"} if status == 429 else {},

@@ -8,6 +8,7 @@ import pytest
 from samplers.scaffolds.registry import load_scaffold
 from taskdb.rollouts import RolloutStatus
 from tests.samplers.bench import AgentBench
+from tests.samplers.shell_player import ShellPlayer
 
 pytestmark = pytest.mark.docker
 
@@ -36,3 +37,9 @@ def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_
     assert [one.request for one in result.exchanges] == [one.raw.decode() for one in result.requests]
     assert all(one.error is None for one in result.exchanges)
     assert rollout.leaks == ()
+
+
+def test_tabs_in_a_command_are_kept_where_it_is_typed_into_a_terminal(bench: AgentBench) -> None:
+    player = ShellPlayer({"": ["cat > notes.txt <<'END'\n\tone\n\t\ttwo\nEND"]})
+    result = bench.run(load_scaffold("openhands"), player)
+    assert b"+\tone\n+\t\ttwo\n" in result.patch, result.patch
