@@ -60,6 +60,7 @@ def test_a_table_has_shares_with_intervals() -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.slow
 def test_a_project_is_measured_in_containers(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=max(REPEATS), budget_seconds=900)
     found = {(result.name, result.rate): result.counts for result in measure(services, tmp_path, [5], 1)}
