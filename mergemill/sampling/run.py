@@ -61,9 +61,8 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             return progress.end()
         services = enable_fetching(make_services(settings, engine=True), store)
         with services.images.hold(), _open_shared(request, settings, services, progress) as shared:
-            planned, pending = list_pending(
-                store, tasks, request
-            )  # another driver may have ended while this one waited
+            # another driver, for whose end this one waited, may have done it
+            planned, pending = list_pending(store, tasks, request)
             progress.set_work(n_planned=planned, n_pending=len(pending))
             for scaffold in request.scaffolds:
                 shared.programs.ensure(scaffold.program)

@@ -6,7 +6,7 @@ submissions, `padded` the graded and the binary one of a review with a wrong fin
 """
 
 BEGIN = """\
-import asyncio, json, math, os, sys
+import asyncio, json, math, os, subprocess, sys
 from pathlib import Path
 from types import SimpleNamespace
 from mergemill_client.adapters.connection import connect
@@ -20,6 +20,18 @@ def write_padded(task):
     review = json.loads(gold[task])
     review["findings"].append({"file": "no/such.py", "first_line": 1, "last_line": 1, "claim": "It is wrong."})
     return f"```json\\n{json.dumps(review)}\\n```\\n"
+def watch_containers():
+    from mergemill_client.adapters.containers import TaskContainer
+    names, make = [], TaskContainer.__init__
+    def make_watched(self, *given, **more):
+        make(self, *given, **more)
+        names.append(self.name)
+    TaskContainer.__init__ = make_watched
+    def count_left():
+        found = [subprocess.run(["docker", "inspect", name], capture_output=True).returncode == 0 for name in names]
+        return [len(found), sum(found)]
+    return count_left
+LOOK = "git status --short && id -un && ls /sys/class/net"
 def finish():
     print(json.dumps({"found": found, "padded": padded, **globals().get("more", {})}))
 """
@@ -228,9 +240,10 @@ def play(task, *actions):
     assert steps[-1].done
     return steps
 
+count_left = watch_containers()
 for task in gold:
     if connect().load_prompt(task)["image"]:
-        write = f"cat > /tmp/p <<'EOF'\\n{{gold[task]}}\\nEOF\\ngit apply /tmp/p && git status --short"
+        write = f"cat > /tmp/p <<'EOF'\\n{{gold[task]}}\\nEOF\\ngit apply /tmp/p && {{LOOK}}"
         steps = play(task, {{"command": "touch a"}}, {{"command": write}}, {{"submit": True}})
         noop = play(task, {{"submit": True}})
         found[task] = [steps[-1].reward, noop[-1].reward, steps[1].observation["output"]]
@@ -243,7 +256,7 @@ for task in gold:
 env = adapter.MergemillOpenEnvironment()
 env._prompt, env._environment = {{"task": task, "kind": "review"}}, connect(lost)
 seen = env.step(adapter.MergemillAction(submit=True))
-more = {{"unscored": seen.reward, "error": seen.infrastructure_error}}
+more = {{"unscored": seen.reward, "error": seen.infrastructure_error, "containers": count_left()}}
 server.should_exit = True
 finish()
 """
@@ -330,6 +343,7 @@ trainer = GRPOTrainer(
     Qwen2ForCausalLM(Qwen2Config(**size)), args=args, train_dataset=Dataset.from_list(rows),
     processing_class=tokenizer, environment_factory=adapter.MergemillEnvironment,
 )
+count_left = watch_containers()
 for row in rows:
     if row["task"] not in gold:
         continue
@@ -337,13 +351,16 @@ for row in rows:
     for environment in environments:
         environment.reset(**row)
     if row["task_image"]:
-        write = f"cat > /tmp/p <<'EOF'\\n{{gold[row['task']]}}\\nEOF\\ngit apply /tmp/p && git status --short"
+        write = f"cat > /tmp/p <<'EOF'\\n{{gold[row['task']]}}\\nEOF\\ngit apply /tmp/p && {{LOOK}}"
         output = environments[0].bash(write)
     else:
         output = environments[0].submit(write_answers(row["task"])[0])
     columns = {{"environments": environments}}
     found[row["task"]] = [*trainer.reward_funcs[-1](**columns), output]
-more = {{"tools": sorted(tool.__name__ for tool in trainer.tools), "names": trainer.reward_func_names}}
+more = {{
+    "tools": sorted(tool.__name__ for tool in trainer.tools), "names": trainer.reward_func_names,
+    "containers": count_left(),
+}}
 finish()
 """
 

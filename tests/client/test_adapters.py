@@ -204,13 +204,22 @@ def fixes(tmp_path_factory: pytest.TempPathFactory) -> GradedTasks:
     return make_bugfix(tmp_path_factory.mktemp("fixes"))
 
 
+def check_work(made: dict[str, Any]) -> None:
+    """Check the rewards of gold and nothing, what a command showed, and that no container is left of two."""
+    *rewards, output = made["found"][BUGFIX]
+    assert rewards == [1.0, 0.0]
+    changed, user, *devices = output.splitlines()
+    assert changed.startswith(" M greet")
+    assert (user, devices) == ("mergemill", ["lo"])
+    assert made["containers"] == [2, 0]
+
+
 @pytest.mark.docker
 def test_an_agent_of_openenv_works_in_the_container_of_a_task(fixes: GradedTasks, lost: str, tmp_path: Path) -> None:
     command = install_framework("openenv")
     with serve_gradings(fixes.settings) as url:
         made = run(command, programs.OPENENV, fixes, url, lost, tmp_path)
-    assert made["found"][BUGFIX][:2] == [1.0, 0.0]
-    assert " M greet" in made["found"][BUGFIX][2]
+    check_work(made)
 
 
 @pytest.mark.docker
@@ -218,7 +227,7 @@ def test_an_environment_of_trl_works_in_the_container_of_a_task(fixes: GradedTas
     command = install_trl(tmp_path)
     with serve_gradings(fixes.settings) as url:
         made = run(command, programs.TRL_ENVIRONMENT, fixes, url, lost, tmp_path)
-    assert made["found"][BUGFIX][:2] == [1.0, 0.0]
+    check_work(made)
     assert (made["tools"], made["names"]) == (["bash", "submit"], ["MergemillEnvironment"])
 
 

@@ -61,11 +61,13 @@ SEARCHES = (
     f"git cat-file --batch-all-objects --batch | grep -ac {HIDDEN_NAME}",
 )
 """Commands that end with exit code 0 where a part of the test patch is in the container."""
+NETWORK = "ls /sys/class/net | grep -v '^lo$'"
+"""Ends with exit code 0 where there is a network: that no address is reached may be this machine's doing."""
 
 
 def test_a_cheat_gets_nothing_earns_nothing_and_is_named(tmp_path: Path) -> None:
     bench = make_bench(tmp_path)
-    commands = [*(cheat.command for cheat in CHEATS), *SEARCHES]
+    commands = [*(cheat.command for cheat in CHEATS), *SEARCHES, NETWORK]
     result = bench.run(ReactScaffold(), ShellPlayer({"": commands}))
     rollout = result.rollout
     assert (rollout.status, rollout.value, result.patch) == (RolloutStatus.DONE, 0.0, b"")
