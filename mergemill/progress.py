@@ -282,6 +282,8 @@ class CountProgress:
 
     def __init__(self, noun: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.noun, self.total, self.n_finished = noun, total, 0
+        self.note = ""
+        """What kinds of them there are."""
         self.clock, self.started = clock, clock()
 
     def __enter__(self) -> Self:
@@ -299,8 +301,12 @@ class CountProgress:
         elapsed = self.clock() - self.started
         left = estimate_seconds_left(elapsed, self.n_finished, self.total)
         remaining = f"about {format_seconds(left)} left" if left else "finishing" if self.n_finished else ""
-        done = f"{self.n_finished} of {format_count(self.total, self.noun)}"
+        done = f"{self.n_finished} of {format_count(self.total, self.noun)}{f' ({self.note})' if self.note else ''}"
         return "   ".join(part for part in (format_seconds(elapsed), done, remaining) if part)
+
+    def estimate_seconds_left(self) -> float | None:
+        """Return the seconds until all are finished, or None before the first one is."""
+        return estimate_seconds_left(self.clock() - self.started, self.n_finished, self.total)
 
 
 class LiveCountProgress(CountProgress):

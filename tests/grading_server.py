@@ -14,9 +14,9 @@ from typing import Any
 import uvicorn
 
 from core.config import Settings
+from core.sockets import bind_socket
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
-from mergemill.web.server import bind_socket
 from taskdb.store import Store
 
 TOKEN = "correct horse battery"

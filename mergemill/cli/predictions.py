@@ -90,13 +90,13 @@ def _print_summary(
     counts = progress.counts
     summary: dict[str, Any] = {
         "event": "summary",
-        "graded": progress.n_finished,
+        "graded": progress.line.n_finished,
         "resolved": counts["resolved"],
         "failed": counts["failed"],
         "unscored": counts["unscored"],
         "kept": n_kept,
         "malformed": len(malformed),
-        "left": progress.total - progress.n_finished,
+        "left": progress.line.total - progress.line.n_finished,
         "out": str(out),
     }
     if as_json:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 import uvicorn
 
 from core.config import Settings
-from core.errors import MachineError, UsageError
+from core.sockets import bind_socket
 from languages.registry import languages_by_suffix
 from mergemill.web.application import QUEUE_LIMIT, make_application
 from mergemill.web.request_guard import is_loopback, make_access_rules
@@ -65,31 +63,6 @@ def serve(
         )
         with _ends_with_interrupt(), closing(application.state.grading):
             uvicorn.Server(config).run(sockets=[listener])
-
-
-def bind_socket(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        MachineError: the port is in use or may not be used.
-        UsageError: the host is no address of this machine.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise UsageError(f"--host {host}: {error.strerror or error}") from error
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(128)
-    except OSError as error:
-        listener.close()
-        if error.errno == errno.EADDRNOTAVAIL:
-            raise UsageError(f"--host {host} is no address of this machine") from error
-        problem = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-        raise MachineError(f"port {port} of {host} {problem}", advice="choose another with --port") from error
-    return listener
 
 
 def _load_deferred() -> None:

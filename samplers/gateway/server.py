@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import signal
 import socket
@@ -17,6 +16,7 @@ import uvicorn
 import uvloop
 
 from core.errors import InputError, MachineError, Transient, UsageError, make_write_error
+from core.sockets import bind_socket
 from samplers.gateway.access import GatewayUsage, RolloutAccess, Upstream
 from samplers.gateway.application import AgentApplication, ControlApplication
 from samplers.gateway.gateway import ModelGateway
@@ -163,37 +163,13 @@ def bind_agent_sockets(config: GatewayConfig) -> tuple[list[socket.socket], int 
     sockets = []
     port = None
     if config.port is not None:
-        sockets.append(bind_port(config.host, config.port))
+        sockets.append(bind_socket(config.host, config.port))
         port = int(sockets[0].getsockname()[1])
     if config.agent_socket:
         sockets.append(bind_unix_socket(config.agent_socket, 0o666))
     if not sockets:
         raise UsageError("the gateway listens nowhere", advice="give it a port or a socket")
     return sockets, port
-
-
-def bind_port(host: str, port: int) -> socket.socket:
-    """Return a listener at a port.
-
-    Raises:
-        MachineError: it is in use or may not be used.
-        UsageError: the host is no address of this machine.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise UsageError(f"--host {host}: {error.strerror or error}") from error
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-    except OSError as error:
-        listener.close()
-        if error.errno == errno.EADDRNOTAVAIL:
-            raise UsageError(f"--host {host} is no address of this machine") from error
-        problem = "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used: {error.strerror}"
-        raise MachineError(f"port {port} of {host} {problem}", advice="choose another with --port") from error
-    return listener
 
 
 def bind_unix_socket(path: Path, mode: int) -> socket.socket:

@@ -31,7 +31,7 @@ def watch_containers():
         found = [subprocess.run(["docker", "inspect", name], capture_output=True).returncode == 0 for name in names]
         return [len(found), sum(found)]
     return count_left
-LOOK = "git status --short && id -un && ls /sys/class/net"
+LOOK = "id -un && ls /sys/class/net && git status --short"
 def finish():
     print(json.dumps({"found": found, "padded": padded, **globals().get("more", {})}))
 """

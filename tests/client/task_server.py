@@ -11,9 +11,9 @@ from pathlib import Path
 import uvicorn
 
 from core.config import Settings
+from core.sockets import bind_socket
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
-from mergemill.web.server import bind_socket
 from taskdb.store import Store
 
 
