@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from core.config import Settings
-from samplers.selection import measures
-from samplers.selection.evidence import TrajectoryEvidence
 from taskdb.records import Kind
 
 PATCH_KINDS = frozenset(Kind) - {Kind.REVIEW}
@@ -23,8 +21,7 @@ class SelectionRule:
     name: str
     """Reason of a refusal. Two rules with one name are limits of the same thing."""
     metric: str
-    """Key in `Trajectory.metrics`."""
-    measure: Callable[[TrajectoryEvidence], float]
+    """Key in `Trajectory.metrics`; `samplers.trajectories.measures.MEASURES` computes it."""
     setting: str
     """Setting with the limit."""
     kinds: frozenset[Kind] = frozenset(Kind)
@@ -36,56 +33,20 @@ class SelectionRule:
 
 
 RULES: tuple[SelectionRule, ...] = (
-    SelectionRule(name="leak", metric="leaks", measure=measures.count_leaks, setting="select_leaks"),
-    SelectionRule(name="truncated", metric="truncated", measure=measures.count_cuts, setting="select_truncated"),
+    SelectionRule(name="leak", metric="leaks", setting="select_leaks"),
+    SelectionRule(name="truncated", metric="truncated", setting="select_truncated"),
+    SelectionRule(name="empty_patch", metric="empty_patch", setting="select_empty_patch"),
     SelectionRule(
-        name="empty_patch",
-        metric="empty_patch",
-        measure=measures.measure_emptiness,
-        setting="select_empty_patch",
+        name="test_only_patch", metric="test_only_patch", setting="select_test_only_patch", kinds=SOURCE_KINDS
     ),
-    SelectionRule(
-        name="test_only_patch",
-        metric="test_only_patch",
-        measure=measures.measure_test_only,
-        setting="select_test_only_patch",
-        kinds=SOURCE_KINDS,
-    ),
-    SelectionRule(
-        name="format_errors",
-        metric="format_errors",
-        measure=measures.count_format_errors,
-        setting="select_format_errors",
-    ),
-    SelectionRule(
-        name="tool_errors",
-        metric="tool_errors",
-        measure=measures.measure_failed_share,
-        setting="select_tool_errors",
-    ),
-    SelectionRule(
-        name="tool_errors",
-        metric="tool_error_run",
-        measure=measures.measure_failed_run,
-        setting="select_tool_error_run",
-    ),
-    SelectionRule(name="repeats", metric="repeats", measure=measures.measure_repeated_share, setting="select_repeats"),
-    SelectionRule(
-        name="repeats", metric="repeat_run", measure=measures.measure_repeated_run, setting="select_repeat_run"
-    ),
-    SelectionRule(name="loops", metric="loops", measure=measures.measure_loops, setting="select_loops"),
-    SelectionRule(
-        name="repetition",
-        metric="repetition",
-        measure=measures.measure_repetition,
-        setting="select_repetition",
-    ),
+    SelectionRule(name="format_errors", metric="format_errors", setting="select_format_errors"),
+    SelectionRule(name="tool_errors", metric="tool_errors", setting="select_tool_errors"),
+    SelectionRule(name="tool_errors", metric="tool_error_run", setting="select_tool_error_run"),
+    SelectionRule(name="repeats", metric="repeats", setting="select_repeats"),
+    SelectionRule(name="repeats", metric="repeat_run", setting="select_repeat_run"),
+    SelectionRule(name="loops", metric="loops", setting="select_loops"),
+    SelectionRule(name="repetition", metric="repetition", setting="select_repetition"),
 )
-
-
-def measure_all(evidence: TrajectoryEvidence) -> dict[str, float]:
-    """Return the value of every rule, by metric."""
-    return {rule.metric: rule.measure(evidence) for rule in RULES}
 
 
 def list_broken_rules(metrics: Mapping[str, float], kind: Kind, settings: Settings) -> list[SelectionRule]:

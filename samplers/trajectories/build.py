@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from samplers.gateway.exchanges import Exchange
-from samplers.selection.evidence import TrajectoryEvidence
-from samplers.selection.rules import measure_all
 from samplers.trajectories.content import TrajectoryContent, pack_content, write_content
 from samplers.trajectories.credit import Credit, divide_reward, share_reward
+from samplers.trajectories.evidence import TrajectoryEvidence
 from samplers.trajectories.forest import PrefixForest, build_forest, uses_token_ids
+from samplers.trajectories.measures import measure_all
 from samplers.trajectories.reading import read_requests
 from samplers.trajectories.requests import ModelRequest
 from samplers.trajectories.roles import assign_roles

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from samplers.selection.evidence import TrajectoryEvidence
+from samplers.trajectories.evidence import TrajectoryEvidence
 from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
 from tests.samplers.trajectories.making import SYSTEM, TASK, ask, call, give
 

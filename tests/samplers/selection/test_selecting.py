@@ -18,6 +18,7 @@ from samplers.selection.selecting import (
     hash_rules,
     select_trajectories,
 )
+from samplers.trajectories.measures import MEASURES
 from taskdb.records import Kind
 from taskdb.rollouts import Trajectory, TrajectoryRole
 from tests.samplers.selection.making import PATCH
@@ -67,6 +68,10 @@ def run(*candidates: SelectionCandidate, settings: Settings | None = None, **lim
 def list_reasons(outcome: SelectionOutcome, *candidates: SelectionCandidate) -> list[str | None]:
     found = [outcome.refusals[one.trajectory.id] for one in candidates]
     return [one.rule if one else None for one in found]
+
+
+def test_every_measure_has_a_rule_and_every_rule_a_measure() -> None:
+    assert [rule.metric for rule in RULES] == list(MEASURES)
 
 
 def test_a_lucky_pass_with_half_of_its_calls_failed_is_refused_although_its_reward_is_1() -> None:

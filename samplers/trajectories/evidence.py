@@ -1,4 +1,4 @@
-"""What the rules of rejection sampling look at: answers, tool calls with their results, and the submission."""
+"""What the measures of a trajectory look at: answers, tool calls with their results, and the submission."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Measures of rejection sampling: each takes the evidence of a trajectory and returns a number."""
+"""Measures of trajectories, by which rejection sampling decides: each takes the evidence and returns a number."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 
 from languages.paths import is_test_path
-from samplers.selection.evidence import TrajectoryEvidence
+from samplers.trajectories.evidence import TrajectoryEvidence
 from samplers.trajectories.requests import get_text
 from taskdb.rollouts import RolloutStatus
 
@@ -91,6 +91,27 @@ def measure_test_only(evidence: TrajectoryEvidence) -> float:
 def count_leaks(evidence: TrajectoryEvidence) -> float:
     """Return the number of attempts to get at what the task hides."""
     return float(len(evidence.rollout.leaks))
+
+
+MEASURES: Mapping[str, Callable[[TrajectoryEvidence], float]] = {
+    "leaks": count_leaks,
+    "truncated": count_cuts,
+    "empty_patch": measure_emptiness,
+    "test_only_patch": measure_test_only,
+    "format_errors": count_format_errors,
+    "tool_errors": measure_failed_share,
+    "tool_error_run": measure_failed_run,
+    "repeats": measure_repeated_share,
+    "repeat_run": measure_repeated_run,
+    "loops": measure_loops,
+    "repetition": measure_repetition,
+}
+"""Key in `Trajectory.metrics` -> what computes it."""
+
+
+def measure_all(evidence: TrajectoryEvidence) -> dict[str, float]:
+    """Return the value of every measure."""
+    return {name: measure(evidence) for name, measure in MEASURES.items()}
 
 
 def list_changed_paths(patch: bytes) -> list[str]:

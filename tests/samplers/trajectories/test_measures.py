@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from samplers.selection import measures
-from samplers.selection.evidence import TrajectoryEvidence
+from samplers.trajectories import measures
+from samplers.trajectories.evidence import TrajectoryEvidence
 from taskdb.rollouts import Leak, RolloutStatus
 from tests.samplers.selection.making import PATCH, make_plain_rollout, observe
 from tests.samplers.trajectories.making import SYSTEM, TASK, ask, call
