@@ -26,6 +26,8 @@ from benchmarks.page_table import write_table
 
 Commands = list[str]
 SCAFFOLDS = "mini-swe-agent,claude-code,codex"
+STORED = "SELECT name AS task, scaffold, model, reason, value, requests, seconds FROM rollouts ORDER BY at"
+"""Query of all rollouts, those of an earlier command that was interrupted among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options, "trajectories", "export", "--format", "messages", "--out", str(options.out), "--json"
     )
     if options.page:
-        tables = (render_table(name, [one for one in rollouts if one["model"] == name]) for name in characters)
+        stored = run_mergemill(options, "sql", STORED, "--json")
+        tables = (render_table(name, [one for one in stored if one["model"] == name]) for name in characters)
         write_table(options.page, "benchmarks.data_set", "\n".join(tables))
     return print_report(rollouts, selected, exported, options)
 
@@ -114,6 +117,7 @@ def read_tasks(options: argparse.Namespace) -> dict[str, str]:
     """Return regular expression that fits the whole statement of a task -> its gold patch.
 
     A line of it is not enough: the first of two statements may be `Bug fixes:`, and some programs show a change log.
+    Qwen Code puts a blank before an `@`.
     """
     listed = run_mergemill(options, "tasks", "list", "--status", "certified", "--kind", "bugfix,feature", "--json")
     names = options.only.split(",") if options.only else [row["name"] for row in listed]
@@ -121,7 +125,7 @@ def read_tasks(options: argparse.Namespace) -> dict[str, str]:
     for name in names:
         (task,) = run_mergemill(options, "tasks", "show", name, "--json")
         statement = json.dumps(task["problem_statement"].strip(), ensure_ascii=False)[1:-1]
-        found[re.escape(statement)] = task["patch"]
+        found[re.escape(statement).replace("@", " ?@")] = task["patch"]
     options.only = ",".join(names)
     return found
 
@@ -139,7 +143,7 @@ def render_table(character: str, rollouts: Sequence[Mapping[str, Any]]) -> str:
     cells = {(one["scaffold"], one["task"]): format_cell(one) for one in rollouts}
     names = [task.partition("__")[2].rpartition(".")[0] for task in tasks]
     lines = [f"| {character} | {' | '.join(names)} |", f"|---|{'---|' * len(tasks)}"]
-    for scaffold in dict.fromkeys(one["scaffold"] for one in rollouts):
+    for scaffold in sorted({one["scaffold"] for one in rollouts}):
         row = " | ".join(cells.get((scaffold, task), "-") for task in tasks)
         lines.append(f"| `{scaffold}` | {row} |")
     return "\n".join(lines) + "\n"

@@ -23,8 +23,8 @@ def test_a_table_has_a_row_for_each_scaffold_and_the_last_result_of_each_task() 
     assert data_set.render_table("quick", rollouts) == (
         "| quick | one-1 | two-2 |\n"
         "|---|---|---|\n"
-        "| `react` | 1, 4 requests, 12 s | - |\n"
         "| `codex` | 0.5, 4 requests, 12 s, time-limit | upstream-timeout |\n"
+        "| `react` | 1, 4 requests, 12 s | - |\n"
     )
 
 
