@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Table, TextClause, bindparam, delete, insert,
 from taskdb import search, tables
 from taskdb.batches import split_batches
 from taskdb.counts import Deltas
-from taskdb.difficulty import compute_difficulty, make_difficulty_key
+from taskdb.difficulty import compute_difficulty, compute_wilson_interval, make_difficulty_key
 from taskdb.pending import build_state, load_states
 from taskdb.records import Kind, Stage
 
@@ -113,8 +113,6 @@ ORDER BY t.seq, r.model, r.checkpoint, r.scaffold
 """
 """Attempts of each model and scaffold at some tasks (`keys`: their `seq`)."""
 
-_Z_SQUARED = 1.96**2
-"""Square of the quantile of a 95 % interval."""
 _BATCH = 1000
 _LISTINGS = (tables.ChangeListingRow, tables.DerivationListingRow, tables.TaskListingRow)
 
@@ -122,11 +120,11 @@ _LISTINGS = (tables.ChangeListingRow, tables.DerivationListingRow, tables.TaskLi
 def compute_flaky_bound(n_gradings: int) -> float | None:
     """Return an upper bound of the probability that gold fails in a grading; None when no grading was seen.
 
-    It is the upper end of Wilson's 95 % score interval (Wilson 1927) after `n_gradings` with reward 1 and none without:
-    the gradings of a certificate, which are made when the lists of tests are frozen. Repeats of the verification do not
-    count: only tests that passed in all of them are listed.
+    It is the upper end of Wilson's 95 % interval after `n_gradings` with reward 1 and none without: the gradings of a
+    certificate, which are made when the lists of tests are frozen. Repeats of the verification do not count: only tests
+    that passed in all of them are listed.
     """
-    return round(_Z_SQUARED / (n_gradings + _Z_SQUARED), 6) if n_gradings else None
+    return round(compute_wilson_interval(0, n_gradings)[1], 6) if n_gradings else None
 
 
 def refresh(connection: Connection, changes: Collection[int], deltas: Deltas | None = None) -> None:

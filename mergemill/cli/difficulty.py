@@ -92,7 +92,7 @@ def difficulty(
         raise UsageError(f"--band: {band} is unknown", advice=f"one of {', '.join(DifficultyBand)}")
     from samplers.difficulty.summary import describe_rate, summarise_rates  # noqa: PLC0415 - queries need no samplers
 
-    names = tuple(name for word in scaffold or () for name in split_words(word))
+    names = tuple(split_words(scaffold))
     tasks = find_task_ids(settings, filters)
     with Store.open(settings.db, create=False) as store:
         rates = list_pass_rates(store, scaffold=names, model=model, tasks=tasks)

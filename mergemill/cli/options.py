@@ -36,6 +36,7 @@ _SECRET = re.compile(r"token|secret|password|key", re.IGNORECASE)
 """Names of settings, misspelt ones too, whose values no error message may contain."""
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output and nothing else.")]
+NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Name, id or unambiguous beginning of an id.")]
 
 READ_SETTINGS = ("db", "store")
@@ -269,9 +270,10 @@ def build_settings(given: Mapping[str, Any]) -> Settings:
         raise InputError(f"mergemill.toml: {error}") from error
 
 
-def split_words(text: str | None) -> Sequence[str]:
-    """Return the words between the commas of an option."""
-    return [word.strip() for word in (text or "").split(",") if word.strip()]
+def split_words(given: str | Sequence[str] | None) -> Sequence[str]:
+    """Return the words between the commas of an option, which may be given several times."""
+    texts = [given] if isinstance(given, str) else given or ()
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
 
 
 def _find_panel(name: str) -> str:

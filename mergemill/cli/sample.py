@@ -103,7 +103,7 @@ def sample(
     from samplers.scaffolds.registry import load_scaffold  # noqa: PLC0415
     from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415
 
-    scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(",".join(scaffold))))
+    scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(scaffold)))
     if not scaffolds:
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
     if not model and any(one.uses_model for one in scaffolds):

@@ -139,7 +139,7 @@ def parse_kinds(words: Sequence[str] | None) -> tuple[Kind, ...]:
     """
     from mergemill.kinds import DEFAULT_KINDS  # noqa: PLC0415 - derivers load slowly
 
-    names = split_words(",".join(words or ()))
+    names = split_words(words)
     if not names:
         return DEFAULT_KINDS
     if "all" in names:

@@ -19,6 +19,7 @@ from mergemill.cli.options import (
     READ_SETTINGS,
     IdArgument,
     JsonOption,
+    NewFolderOption,
     resolve_filters,
     split_words,
     with_filters,
@@ -247,7 +248,7 @@ def write_table(
 @with_settings(*READ_SETTINGS)
 def write_material(
     task: IdArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")],
+    out: NewFolderOption,
     *,
     settings: Settings,
 ) -> None:

@@ -20,6 +20,7 @@ from mergemill.cli.options import (
     READ_SETTINGS,
     IdArgument,
     JsonOption,
+    NewFolderOption,
     complete_words,
     resolve_filters,
     split_words,
@@ -81,7 +82,7 @@ def make_trajectory_filters(
     if role is not None and role not in tuple(TrajectoryRole):
         raise UsageError(f"--role: {role} is unknown", advice=f"one of {', '.join(TrajectoryRole)}")
     return TrajectoryFilters(
-        scaffold=tuple(name for word in scaffold or () for name in split_words(word)),
+        scaffold=tuple(split_words(scaffold)),
         model=model,
         min_value=min_value,
         role=None if role is None else TrajectoryRole(role),
@@ -215,7 +216,7 @@ def export(
         str,
         typer.Option("--format", metavar="FORMAT", help="messages, sharegpt, parquet (tokens with masks) or atif."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")],
+    out: NewFolderOption,
     per_request: Annotated[
         bool,
         typer.Option(

@@ -14,8 +14,8 @@ import pytest
 from tests.cli import make_command_environment, run_mergemill
 from tests.mergemill.test_disk import small_disk
 from tests.samplers.conftest import BUGFIX
-from tests.samplers.scripted_model import Call, ScriptedModel, Turn
-from tests.samplers.test_sampling import SUBMIT, read_rollouts, run_command, sample
+from tests.samplers.scripted_model import Call, ModelRequest, ScriptedModel, Turn
+from tests.samplers.test_sampling import FIX, SUBMIT, read_rollouts, run_command, sample
 
 pytestmark = pytest.mark.docker
 __all__ = ["small_disk"]
@@ -69,6 +69,29 @@ def test_two_drivers_at_once_pay_for_no_rollout_twice(tasks: Path) -> None:
         assert (second.lines[-1]["planned"], second.lines[-1]["earlier"], second.lines[-1]["new"]) == (4, 2, 2)
         assert json.loads(lines.splitlines()[-1])["new"] == 2
         assert model.paid == 4 * 2
+
+
+def test_two_drivers_with_stores_of_their_own_tell_the_one_rollout_that_is_stored(tasks: Path) -> None:
+    """Neither knows of the other one, whose agent does something else, until it stores what it has."""
+    shutil.copytree(tasks / "mergemill-store" / "artifacts", tasks / "elsewhere" / "artifacts")
+    beginnings = iter(["sleep 10", f"{FIX}; sleep 10"])
+
+    def answer(request: ModelRequest) -> Turn:
+        return SUBMIT if request.place else run_command(next(beginnings))
+
+    command = ["mergemill", "sample", "--json", "--scaffold", "react", "--model", "scripted", "--only", BUGFIX]
+    with ScriptedModel(answer) as model:
+        words = [*command, "--upstream", model.url]
+        with subprocess.Popen(
+            words, cwd=tasks, env=make_command_environment(), stdout=subprocess.PIPE, text=True
+        ) as first:
+            second = run_mergemill(*words[1:], "--store", "elsewhere", cwd=tasks)
+            output, _ = first.communicate(timeout=60)
+        assert (first.returncode, second.exit_code) == (0, 0), second.stderr
+        assert model.paid == 2 * 2
+    (rollout,) = read_rollouts(tasks)
+    told = [json.loads(output.splitlines()[0]), second.lines[0]]
+    assert [(event["id"], event["value"]) for event in told] == [(rollout.id, rollout.value)] * 2
 
 
 def test_a_full_disk_ends_it_with_75_and_what_was_done_is_kept(tasks: Path, small_disk: Path) -> None:
