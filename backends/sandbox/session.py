@@ -30,6 +30,8 @@ TIMEOUT_EXIT_CODE = 124
 KILLED_EXIT_CODE = 137
 KILL_AFTER_SECONDS = 5.0
 """Seconds between SIGTERM and SIGKILL of a command that exceeded its time."""
+_ENDED = frozenset((http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND))
+"""What the engine answers for a container that has ended, or is removed already."""
 EXEC_GRACE = 10.0
 """Seconds after which the container is killed when `timeout` did not end the command."""
 
@@ -83,9 +85,10 @@ class DockerContainerSession:
                 )
                 return self._follow(container, created["Id"], seconds)
             except requests.HTTPError as error:
-                if error.response is None or error.response.status_code != http.HTTPStatus.CONFLICT:
+                if error.response is None or error.response.status_code not in _ENDED:
                     raise
-                self.close()  # it ended between two commands: it exceeded its time, or a command ended it
+                if self._container is container:
+                    self.close()  # it ended between two commands: it exceeded its time, or a command ended it
                 return ExecResult(exit_code=KILLED_EXIT_CODE, output="", files={}, seconds=0.0, killed_by="time")
 
     def read_file(self, path: str) -> bytes | None:
@@ -105,16 +108,16 @@ class DockerContainerSession:
             self._container = None
 
     def _start_container(self) -> Container:
-        if self._container is None:
-            container = self._make()
-            self._container = container
+        container = self._container  # another thread, which observes, may close it at any moment
+        if container is None:
+            container = self._container = self._make()
             if self._files:
                 container.put_archive(archive.build_tar(self._files))
             if self._tree is not None:
                 with self._tree() as tree:
                     container.put_archive(archive.read_chunks(tree))
             container.client.start(container.id)
-        return self._container
+        return container
 
     def _follow(self, container: Container, exec_id: str, seconds: float) -> ExecResult:
         output, started = CappedOutput(container.limits.output_bytes), time.monotonic()

@@ -112,3 +112,12 @@ def test_a_volume_is_shared_by_containers_and_can_be_read_only(base: str) -> Non
         sandbox.flush()
         sandbox.volumes.remove(volume)
     assert sandbox.volumes.list_volumes(volume) == []
+
+
+def test_a_container_that_another_thread_closed_counts_as_ended(base: str) -> None:
+    with DockerSandbox().open_session(base, limits=LIMITS) as shell:
+        assert shell.run("echo 1 > /tmp/a", seconds=10).exit_code == 0
+        removed = shell._container  # type: ignore[attr-defined]
+        removed.client.remove_container(removed.id, force=True)
+        assert shell.run("cat /tmp/a", seconds=10).killed_by == "time"
+        assert shell.run("cat /tmp/a", seconds=10).exit_code == 1
