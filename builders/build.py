@@ -78,7 +78,7 @@ def create_first_draft(tree: CommitTree, candidate: Candidate, services: Service
         tree,
         PlanningContext(
             list_available=lambda: bases.list_available_versions(language.name, services),
-            day=date.fromisoformat(candidate.created_at[:10]),
+            day=find_package_day(tree.repository, candidate),
             version=candidate.version or find_nearest_tag(tree.repository, candidate.base_commit),
             changed_paths=(*candidate.gold_files, *candidate.test_files),
         ),
@@ -119,6 +119,15 @@ def _create_environment(
         seconds=seconds,
         test_seconds=acceptance.test_seconds,
     )
+
+
+def find_package_day(clone: GitRepository, candidate: Candidate) -> date:
+    """Return the day as of which packages are installed: the later of the change's date and its base commit's own.
+
+    A published row may be dated by its pull request's opening, long before the commit that its base became in the end.
+    """
+    committed = clone.run_git("show", "-s", "--format=%cs", candidate.base_commit).decode()
+    return max(date.fromisoformat(candidate.created_at[:10]), date.fromisoformat(committed.strip()))
 
 
 def find_nearest_tag(clone: GitRepository, commit: str) -> str:

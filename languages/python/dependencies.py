@@ -13,6 +13,7 @@ from languages.draft import Dependency, Role
 from languages.facts import Fact, FactKind, SourcedValue
 from languages.python import imports, requirements
 from languages.python.commands import NOT_FOR_TESTS
+from languages.python.patterns import OLDEST
 from languages.python.project import PythonProject, find_self_references
 from languages.source_tree import SourceTree
 
@@ -90,9 +91,14 @@ def collect_all_requirements(tree: SourceTree, project: PythonProject, facts: Se
         SourcedValue(text=f.value, path=f.path, line=f.line) for f in facts if f.kind is FactKind.REQUIREMENT
     ]
     for path in tree.glob("*req*.txt") + tree.glob("requirements/*"):
-        if path.count("/") <= 1 and not OTHER_SETS.search(path):
+        if path.count("/") <= 1 and not _is_other_set(path):
             requirements_found += requirements.read_requirements_file(tree, path)
     return requirements_found + list(requirements.read_pipfile(tree))
+
+
+def _is_other_set(name: str) -> bool:
+    """Return whether a file, extra or group is for something else than the usual test environment."""
+    return bool(OTHER_SETS.search(name) or OLDEST.search(name))
 
 
 def _build_requirements(project: PythonProject) -> Iterator[SourcedValue]:
@@ -111,17 +117,17 @@ def _test_requirements(tree: SourceTree, project: PythonProject, facts: Sequence
     for fact in facts:
         if fact.kind is FactKind.REQUIREMENT:
             yield SourcedValue(text=fact.value, path=fact.path, line=fact.line)
-        elif fact.kind is FactKind.REQUIREMENTS_FILE and not OTHER_SETS.search(fact.value):
+        elif fact.kind is FactKind.REQUIREMENTS_FILE and not _is_other_set(fact.value):
             yield from requirements.read_requirements_file(tree, fact.value.removeprefix("./"))
             requested_sets.update(requirements.read_own_extras(tree, fact.value.removeprefix("./")))
-        elif fact.kind in (FactKind.EXTRA, FactKind.GROUP) and not OTHER_SETS.search(fact.value):
+        elif fact.kind in (FactKind.EXTRA, FactKind.GROUP) and not _is_other_set(fact.value):
             requested_sets.add(fact.value)
     yield from project.test_requirements
     sets = project.extras | project.groups
     set_names = [n for n in sets if _is_same_requirement(n, requested_sets) or TEST_SETS.match(n)]
     yield from _expand_sets(project, set_names)
     for path in tree.entries:
-        if requirements.TEST_FILES.search(path) and path.count("/") <= 1 and not OTHER_SETS.search(path):
+        if requirements.TEST_FILES.search(path) and path.count("/") <= 1 and not _is_other_set(path):
             yield from requirements.read_requirements_file(tree, path)
 
 
@@ -141,7 +147,7 @@ def _expand_sets(project: PythonProject, names: Iterable[str]) -> Iterator[Sourc
 def _developer_requirements(tree: SourceTree, project: PythonProject) -> Iterator[SourcedValue]:
     yield from _expand_sets(project, [n for n in project.extras | project.groups if DEV_SETS.match(n)])
     for path in tree.entries:
-        if requirements.DEV_FILES.search(path) and path.count("/") <= 1 and not OTHER_SETS.search(path):
+        if requirements.DEV_FILES.search(path) and path.count("/") <= 1 and not _is_other_set(path):
             yield from requirements.read_requirements_file(tree, path)
     yield from requirements.read_pipfile(tree)
 

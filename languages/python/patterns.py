@@ -13,6 +13,11 @@ TEST_PATTERNS = (
     r"^tests?\.py$",
 )
 TEST_FILE = r"(^|/)(test_[^/]*|[^/]*_tests?|tests?)\.py$"
+OLDEST = re.compile(
+    r"(^|[/_.-])(min|mins|minimum|min[_-]?vers(ions?)?|lowest|oldest|lower[_-](bounds?|constraints))(?=$|[/_.-])",
+    re.IGNORECASE,
+)
+"""Matches names of what installs the oldest supported versions: one job of several, often none for newer Pythons."""
 _TEST_PATH = re.compile("|".join((*COMMON_TEST_PATTERNS, *TEST_PATTERNS)))
 
 

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 
 from languages.facts import Fact, FactKind, find_line
 from languages.python.commands import TEST_RUNNERS, join_lines, parse_line, parse_pip
+from languages.python.patterns import OLDEST
 from languages.source_tree import SourceTree
 
 _ENV = re.compile(r"py3(\d{1,2})\b|py3\.(\d{1,2})\b")
-_FACTOR = re.compile(r"^!?[\w.,{}-]+:\s+(?=\S)")
+_FACTOR = re.compile(r"^(!?[\w.,{}!-]+):\s+(?=\S)")
 _NOT_TESTS = re.compile(r"lint|docs?\b|flake|mypy|typ(e|ing)|format|style|release|build|bench|coverage|report|package")
 
 
@@ -29,10 +30,21 @@ def read_tox(tree: SourceTree) -> Iterator[Fact]:
         names = parser.get(head, "envlist", fallback=None) or parser.get(head, "env_list", fallback="") or ""
         yield from _parse_env_list(names, path, text)
         for section in parser.sections():
-            if section.startswith("testenv") and not _NOT_TESTS.search(section):
+            if section.startswith("testenv") and not _is_for_something_else(section.replace(":", "-")):
                 items = dict(parser.items(section))
                 if section == "testenv" or TEST_RUNNERS.search(items.get("commands") or ""):
                     yield from _parse_test_env(items, path, text)
+
+
+def _is_for_something_else(name: str) -> bool:
+    return bool(_NOT_TESTS.search(name) or OLDEST.search(name))
+
+
+def _is_for_oldest(line: str) -> bool:
+    """Return whether each of a line's factors is one of environments with the oldest supported versions."""
+    match = _FACTOR.match(line)
+    factors = match.group(1).split(",") if match else []
+    return bool(factors) and all(OLDEST.search(factor) and "!" not in factor for factor in factors)
 
 
 def _parse_env_list(names: str, path: str, text: str) -> Iterator[Fact]:
@@ -54,6 +66,8 @@ def _parse_env_list(names: str, path: str, text: str) -> Iterator[Fact]:
 def _parse_test_env(items: Mapping[str, str | None], path: str, text: str) -> Iterator[Fact]:
     for line in (items.get("deps") or "").splitlines():
         bare = _FACTOR.sub("", line.strip())
+        if _is_for_oldest(line.strip()):
+            continue
         if bare and "{[" not in bare:
             tokens = ["-r", bare[2:].strip()] if bare.startswith("-r") else [bare.split(" #")[0].strip()]
             tokens = [token.replace("{toxinidir}/", "") for token in tokens]
@@ -63,6 +77,8 @@ def _parse_test_env(items: Mapping[str, str | None], path: str, text: str) -> It
             if value and "{" not in value:
                 yield Fact(kind=kind, value=value.split(":")[-1], path=path, line=find_line(text, name))
     for _, line in join_lines(items.get("commands") or ""):
+        if _is_for_oldest(line.strip()):
+            continue
         yield from parse_line(_FACTOR.sub("", line.strip()), path, find_line(text, line.strip()[:40]))
 
 
@@ -74,7 +90,7 @@ def read_nox(tree: SourceTree) -> Iterator[Fact]:
     except SyntaxError:
         return
     for node in module.body:
-        if isinstance(node, ast.FunctionDef) and not _NOT_TESTS.search(node.name):
+        if isinstance(node, ast.FunctionDef) and not _is_for_something_else(node.name):
             body = ast.dump(node)
             if "pytest" in body or "unittest" in body:
                 yield from _parse_session(node, path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+import pytest
+
 from tests.languages.python_trees import TEST, build_plan, list_requirements
 
 
@@ -61,6 +63,48 @@ def test_a_requirement_for_old_pythons_does_not_replace_the_general_one(tmp_path
     lists = {"a.txt": "pytest==4.6 ; python_version < '3'\n", "b.txt": "pytest\n"}
     plan = build_plan(tmp_path, {".github/workflows/tests.yml": ci, "setup.py": "", "test_one.py": TEST} | lists)
     assert "pytest" in list_requirements(plan)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["requirements-min.txt", "ci/requirements-minimum.txt", "test-requirements-lowest.txt", "lower-constraints.txt"],
+)
+def test_files_of_the_oldest_supported_versions_are_no_test_environment(tmp_path: Path, name: str) -> None:
+    ci = f"jobs:\n  build:\n    steps:\n      - run: pip install -r test.txt -r {name}\n      - run: pytest\n"
+    files = {name: "attrs==20.1\nsix==1.9\n", "test.txt": "pytest\nattrs>=22\n", "setup.py": "", "test_one.py": TEST}
+    found = list_requirements(build_plan(tmp_path, {".github/workflows/tests.yml": ci} | files))
+    assert found >= {"pytest", "attrs>=22"}
+    assert not {one for one in found if "==" in one}
+
+
+def test_factors_environments_and_sessions_of_the_oldest_versions_are_left_out(tmp_path: Path) -> None:
+    tox = """\
+[tox]
+envlist = py311, py311-min, oldest
+[testenv]
+deps =
+    pytest
+    min: attrs==20.1
+    py39-min,oldest: six==1.9
+    py311,min: mock
+    !min: attrs>=22
+commands =
+    pytest
+[testenv:oldest]
+deps = requests==2.0
+commands = pytest
+"""
+    nox = "def tests_lowest(session):\n    session.install('pytest', 'idna==2.0')\n    session.run('pytest')\n"
+    plan = build_plan(tmp_path, {"tox.ini": tox, "noxfile.py": nox, "setup.py": "", "test_one.py": TEST})
+    found = list_requirements(plan)
+    assert found >= {"pytest", "mock", "attrs>=22"}
+    assert not {one for one in found if "==" in one}
+
+
+@pytest.mark.parametrize("name", ["requirements-admin-test.txt", "requirements-minimal-test.txt"])
+def test_other_names_are_no_oldest_versions(tmp_path: Path, name: str) -> None:
+    plan = build_plan(tmp_path, {name: "pytest\nattrs==20.1\n", "setup.py": "", "test_one.py": TEST})
+    assert "attrs==20.1" in list_requirements(plan)
 
 
 def test_nox_sessions_are_parsed(tmp_path: Path) -> None:
