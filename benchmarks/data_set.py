@@ -1,12 +1,13 @@
 """From certified tasks to an SFT data set by one command: rollouts of real programs, rejection sampling, export.
 
     python -m benchmarks.data_set --db DATABASE --out DIR [--only TASK,..] [--scaffold S,..] [--character C,..]
-        [--page PAGE]
+        [--page PAGE] [--effects PAGE]
 
 No model is needed: a scripted one plays characters, one for each model name, on every task with each scaffold. It
 prints what the rollouts earned, what each rule of rejection sampling left and refused alone, and the rows of the data
 set. Some characters earn a reward in a way that nobody should learn (CHARACTERS); the exit code is 1 where the rules
-let one of these through. `--page` writes a table of scaffolds and tasks for each character.
+let one of these through. `--page` writes a table of scaffolds and tasks for each character, `--effects` what the
+rollouts of each character earned and the rules refused.
 """
 
 from __future__ import annotations
@@ -88,7 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         stored = run_mergemill(options, "sql", STORED, "--json")
         tables = (render_table(name, [one for one in stored if one["model"] == name]) for name in characters)
         write_table(options.page, "benchmarks.data_set", "\n".join(tables))
-    return print_report(rollouts, selected, exported, options)
+    kept = Counter(row["model"] for row in run_mergemill(options, "trajectories", "list", "--selected", "--json"))
+    if options.effects:
+        stored = run_mergemill(options, "sql", STORED, "--json")
+        write_table(options.effects, "benchmarks.data_set", render_effects(stored, kept, selected))
+    return print_report(rollouts, selected, exported, kept)
 
 
 def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -102,7 +107,8 @@ def parse_options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--scaffold", default=SCAFFOLDS)
     parser.add_argument("--character", default=",".join(CHARACTERS))
     parser.add_argument("--workers", default="2")
-    parser.add_argument("--page", type=Path, help="page with the marks of this table, such as docs/scaffolds.md")
+    parser.add_argument("--page", type=Path, help="page for a table of scaffolds and tasks, such as docs/scaffolds.md")
+    parser.add_argument("--effects", type=Path, help="page for a table of rules, such as docs/selection.md")
     return parser.parse_args(arguments)
 
 
@@ -157,14 +163,32 @@ def format_cell(rollout: Mapping[str, Any]) -> str:
     return f"{rollout['value']:g}, {rollout['requests']} requests, {rollout['seconds']:.0f} s{end}"
 
 
+def render_effects(
+    rollouts: Sequence[Mapping[str, Any]], kept: Mapping[str, int], selected: Sequence[Mapping[str, Any]]
+) -> str:
+    """Return two tables: what the rollouts of each character came to, and what each rule of selection did."""
+    lines = ["| character | teaches | rollouts | of value 1 | selected |", "|---|---|---:|---:|---:|"]
+    for name, number in sorted(Counter(one["model"] for one in rollouts).items()):
+        full = sum(one["value"] == 1.0 for one in rollouts if one["model"] == name)
+        teaches = "yes" if CHARACTERS[name].is_taught else "no"
+        lines.append(f"| {name} | {teaches} | {number} | {full} | {kept.get(name, 0)} |")
+    lines += ["", "| rule | before | after | refused by it alone |", "|---|---:|---:|---:|"]
+    lines += [
+        f"| `{one['rule']}` | {one['before']} | {one['after']} | {one['alone']} |"
+        for one in selected
+        if one["event"] == "rule"
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def print_report(
     rollouts: Sequence[Mapping[str, Any]],
     selected: Sequence[Mapping[str, Any]],
     exported: Sequence[Mapping[str, Any]],
-    options: argparse.Namespace,
+    kept: Mapping[str, int],
 ) -> int:
     """Print what happened to the rollouts and return the exit code."""
-    print(f"{len(rollouts)} rollouts of {options.scaffold}:")
+    print(f"{len(rollouts)} rollouts:")
     outcomes = Counter((one["model"], one["status"], one["value"]) for one in rollouts)
     for (character, status, value), number in sorted(outcomes.items(), key=str):
         print(f"  {character:10} {status:14} value {value}  {number}")
@@ -172,8 +196,6 @@ def print_report(
     for row in selected:
         print(f"  {json.dumps(row)}")
     print(f"data set: {json.dumps(exported[-1])}")
-    rows = run_mergemill(options, "trajectories", "list", "--selected", "--json")
-    kept = Counter(row["model"] for row in rows)
     wrong = sorted(name for name in kept if not CHARACTERS[name].is_taught)
     print(f"selected by character: {dict(kept)}; let through wrongly: {wrong or 'none'}")
     return 1 if wrong or not kept else 0

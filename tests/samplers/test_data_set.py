@@ -28,6 +28,24 @@ def test_a_table_has_a_row_for_each_scaffold_and_the_last_result_of_each_task() 
     )
 
 
+def test_effects_are_told_by_character_and_by_rule() -> None:
+    rollouts = [{"model": "quick", "value": 1.0}, {"model": "quick", "value": 0.0}, {"model": "lucky", "value": 1.0}]
+    selected = [
+        {"event": "rule", "rule": "reward", "before": 3, "after": 2, "alone": 1},
+        {"event": "summary", "trajectories": 3, "selected": 1},
+    ]
+    assert data_set.render_effects(rollouts, {"quick": 1}, selected) == (
+        "| character | teaches | rollouts | of value 1 | selected |\n"
+        "|---|---|---:|---:|---:|\n"
+        "| lucky | no | 1 | 1 | 0 |\n"
+        "| quick | yes | 2 | 1 | 1 |\n"
+        "\n"
+        "| rule | before | after | refused by it alone |\n"
+        "|---|---:|---:|---:|\n"
+        "| `reward` | 3 | 2 | 1 |\n"
+    )
+
+
 @pytest.mark.docker
 def test_rollouts_of_three_programs_become_a_data_set_without_lucky_passes(
     certified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
