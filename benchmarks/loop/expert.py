@@ -1,4 +1,4 @@
-"""An expert that knows the families of bugs, as a model server: it looks, edits, runs the tests and submits.
+"""An expert that knows the families of bugs, as a model server: it looks, edits and submits.
 
 It sees what a model sees, through the gateway and the scaffold, so that its trajectories have the form of any other.
 """
@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks.loop.repository import FAMILIES, PACKAGE, BugFamily
 from tests.samplers.scripted_model import Call, ModelRequest, Turn
 
-PATH = re.compile(rf"Correct ({PACKAGE}/(\w+)\.py)")
+PATH = re.compile(rf"Correct ({PACKAGE}/\w+\.py)")
 
 
 def answer_as_expert(request: ModelRequest) -> Turn:
@@ -21,14 +21,12 @@ def answer_as_expert(request: ModelRequest) -> Turn:
     found = PATH.search(statement)
     if found is None:
         return Turn(text="There is no module to correct.", calls=(Call("submit"),))
-    path, module = found.groups()
+    path = found.group(1)
     if request.place == 0:
         return _run("I read the module.", f"cat {path}")
     if request.place == 1:
         family = choose_family(statement, _read_results(messages))
         return _run(f"It must be `{family.new}`.", f"sed -i 's/{family.old}/{family.new}/' {path}")
-    if request.place == 2:
-        return _run("I run its tests.", f"pytest -q tests/test_{module}.py")
     return Turn(text="The work is done.", calls=(Call("submit"),))
 
 

@@ -134,10 +134,14 @@ class Loop:
     def _fine_tune(self, data: str, model: str, made: str) -> dict[str, Any]:
         out = self.space.get_model(made)
         is_first = made == DEMONSTRATED
-        epochs = self.plan.demonstration_epochs if is_first else self.plan.filtered_epochs
-        rate = str(self.plan.demonstration_rate if is_first else self.plan.filtered_rate)
+        plan = self.plan
+        epochs, until, rate = (
+            (plan.demonstration_epochs, plan.demonstration_loss, plan.demonstration_rate)
+            if is_first
+            else (plan.filtered_epochs, 0.0, plan.filtered_rate)
+        )
         files = ("--model", str(self.space.get_model(model)), "--data", self._find_rows(data), "--out", str(out))
-        self.space.run_trainer("sft", *files, "--epochs", str(epochs), "--rate", rate)
+        self.space.run_trainer("sft", *files, "--epochs", str(epochs), "--until", str(until), "--rate", str(rate))
         steps = [entry for entry in json.loads((out / "train.json").read_text()) if "loss" in entry]
         norms = [entry["grad_norm"] for entry in steps]
         return {

@@ -18,6 +18,9 @@ class LoopPlan:
     layers: int
     width: int
     demonstration_epochs: int
+    """At most."""
+    demonstration_loss: float
+    """Mean loss of five steps below which SFT on demonstrations ends: a model that is sure of all it does, explores nothing."""
     demonstration_rate: float
     attempts: int
     """Rollouts of each task at each measurement; those of the first on tasks to train on are filtered for SFT."""
@@ -37,18 +40,19 @@ class LoopPlan:
 
 
 FULL = LoopPlan(
-    n_train=18,
-    n_held_out=9,
-    n_demonstrated=12,
-    layers=7,
-    width=512,
-    demonstration_epochs=25,
-    demonstration_rate=6e-4,
-    attempts=2,
-    filtered_epochs=6,
-    rl_steps=4,
-    rl_tasks=6,
-    rl_attempts=4,
+    n_train=24,
+    n_held_out=12,
+    n_demonstrated=16,
+    layers=4,
+    width=704,
+    demonstration_epochs=40,
+    demonstration_loss=0.03,
+    demonstration_rate=1e-3,
+    attempts=4,
+    filtered_epochs=1,
+    rl_steps=8,
+    rl_tasks=8,
+    rl_attempts=6,
 )
 SMALL = LoopPlan(
     n_train=3,
@@ -57,6 +61,7 @@ SMALL = LoopPlan(
     layers=2,
     width=192,
     demonstration_epochs=65,
+    demonstration_loss=0.02,
     demonstration_rate=4e-3,
     attempts=2,
     filtered_epochs=1,

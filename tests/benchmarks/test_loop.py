@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from benchmarks.loop.expert import answer_as_expert
 from benchmarks.loop.loop import MODELS, REINFORCED, Loop
 from benchmarks.loop.plan import FULL, SMALL
 from benchmarks.loop.report import SolvedShare, count_solved
-from benchmarks.loop.repository import FAMILIES, BugFix, plan_fixes
+from benchmarks.loop.repository import FAMILIES, NOUNS, VERBS, BugFix, plan_fixes
 from benchmarks.loop.workspace import ROOT, Workspace
 from core.config import Settings
 from taskdb.rollouts import Rollout, RolloutStatus
@@ -78,6 +79,15 @@ def test_held_out_modules_have_new_names_of_words_that_training_sees() -> None:
     assert not set(train) & set(held_out)
     words = {word for module in train for word in module.split("_")}
     assert {word for module in held_out for word in module.split("_")} <= words
+
+
+def test_demonstrations_show_every_word_and_every_kind_of_bug_twice() -> None:
+    shown = [fix for fix in FIXES if not fix.is_held_out][: FULL.n_demonstrated]
+    words = Counter(word for fix in shown for word in fix.module.split("_"))
+    families = Counter(fix.family.old for fix in shown)
+    assert set(words) == {*VERBS, *NOUNS}
+    assert len(families) == len(FAMILIES)
+    assert min([*words.values(), *families.values()]) >= 2
 
 
 def test_held_out_changes_have_every_kind_of_bug_that_training_has() -> None:
