@@ -28,8 +28,8 @@ PIPELINE = ("--certify-exploits", "off", "--repeats", "1")
 ALIKE = ("--max-patch-similarity", "1", "--max-statement-similarity", "1")
 """The changes are alike by design, which mining would reject."""
 ROLLOUTS = (
-    *("--scaffold", "react", "--token-ids", "vllm", "--rollout-turns", "8", "--workers", "2"),
-    *("--sampling", "temperature=1.0", "--sampling", "max_tokens=96"),
+    *("--scaffold", "react", "--token-ids", "vllm", "--rollout-turns", "6", "--workers", "4"),
+    *("--sampling", "temperature=1.0", "--sampling", "max_tokens=64"),
 )
 
 

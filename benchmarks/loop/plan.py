@@ -20,18 +20,18 @@ class LoopPlan:
     demonstration_epochs: int
     """At most."""
     demonstration_loss: float
-    """Mean loss of five steps below which SFT on demonstrations ends: a model that is sure of all it does, explores nothing."""
+    """Mean of five steps below which SFT on demonstrations ends: a model that is sure of all explores nothing."""
     demonstration_rate: float
     attempts: int
     """Rollouts of each task at each measurement; those of the first on tasks to train on are filtered for SFT."""
     filtered_epochs: int
-    filtered_rate: float = 2e-4
+    filtered_rate: float = 1e-4
     rl_steps: int
     rl_tasks: int
-    """Tasks of one step."""
+    """Tasks of one step. All of them are best: a step on some of them makes the model worse at others."""
     rl_attempts: int
     """Rollouts of each of them."""
-    rl_rate: float = 2e-5
+    rl_rate: float = 1e-4
 
     @property
     def rl_model(self) -> str:
@@ -50,19 +50,19 @@ FULL = LoopPlan(
     demonstration_rate=1e-3,
     attempts=4,
     filtered_epochs=1,
-    rl_steps=8,
-    rl_tasks=8,
-    rl_attempts=6,
+    rl_steps=6,
+    rl_tasks=24,
+    rl_attempts=4,
 )
 SMALL = LoopPlan(
     n_train=3,
     n_held_out=1,
-    n_demonstrated=2,
+    n_demonstrated=3,
     layers=2,
     width=192,
-    demonstration_epochs=65,
+    demonstration_epochs=60,
     demonstration_loss=0.02,
-    demonstration_rate=4e-3,
+    demonstration_rate=1e-3,
     attempts=2,
     filtered_epochs=1,
     rl_steps=1,

@@ -24,7 +24,7 @@ class LossStop(TrainerCallback):
     def __init__(self, loss: float) -> None:
         self.loss = loss
 
-    def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+    def on_log(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
         """Look at the losses so far."""
         losses = [entry["loss"] for entry in state.log_history if "loss" in entry][-RECENT:]
         if len(losses) == RECENT and sum(losses) / RECENT < self.loss:
