@@ -18,7 +18,7 @@ RECENT = 5
 """Steps whose mean loss decides about the end."""
 
 
-class LossStop(TrainerCallback):
+class LossStop(TrainerCallback):  # type: ignore[misc]  # transformers is not installed where types are checked
     """Ends the training once the mean loss of the last steps is low enough: the model is to stay unsure of answers."""
 
     def __init__(self, loss: float) -> None:
