@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.loop.expert import answer_as_expert
-from benchmarks.loop.loop import MODELS, REINFORCED, Loop
+from benchmarks.loop.loop import DEMONSTRATED, MODELS, REINFORCED, Loop
 from benchmarks.loop.plan import FULL, SMALL
 from benchmarks.loop.report import SolvedShare, count_solved
 from benchmarks.loop.repository import FAMILIES, NOUNS, VERBS, BugFix, plan_fixes
@@ -192,6 +192,14 @@ def test_every_training_has_a_gradient_and_changes_the_weights(small: Path) -> N
     facts = read_facts(small, "reinforcement")
     assert facts["gradient_norms"][0] > 0
     assert facts["change"] > 0
+
+
+@takes_the_small_loop
+def test_training_on_demonstrations_ends_while_the_model_is_still_unsure(small: Path) -> None:
+    assert 5 <= read_facts(small, "sft-on-demonstrations")["steps"] < SMALL.demonstration_epochs
+    log = json.loads((small / "models" / DEMONSTRATED / "train.json").read_text())
+    losses = [entry["loss"] for entry in log if "loss" in entry]
+    assert sum(losses[-5:]) / 5 < SMALL.demonstration_loss <= sum(losses[-6:-1]) / 5
 
 
 @takes_the_small_loop
