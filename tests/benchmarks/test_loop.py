@@ -187,6 +187,8 @@ def test_tokens_and_rewards_of_rl_are_those_of_the_rollouts(small: Path) -> None
 def test_every_training_has_a_gradient_and_changes_the_weights(small: Path) -> None:
     for stage in ("sft-on-demonstrations", "sft-on-filtered"):
         assert read_facts(small, stage)["gradient_norms"][0] > 0
+    weights = [small / "models" / name / "model.safetensors" for name in ("random", *MODELS)]
+    assert len({path.read_bytes() for path in weights}) == len(weights)
     values = [(one.name, one.value) for one in load_rollouts(small) if one.model == FIRST_STEP]
     assert len(set(values)) > len({name for name, _ in values}), "no group has two rewards: a step without a gradient"
     facts = read_facts(small, "reinforcement")
