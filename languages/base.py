@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Protocol
 
-from languages.draft import PlanDraft, PlanningContext
+from languages.draft import Dependency, PlanDraft, PlanningContext
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
@@ -118,6 +118,9 @@ class Language:
     """Switch of a draft -> one-line description."""
     fallbacks: tuple[Fallback, ...] = ()
     """Fallbacks for a plan that fails for an unknown reason, in this order."""
+    find_conflicts: Callable[[str, PlanDraft], Sequence[Dependency]] = lambda _log, _draft: ()
+    """Returns the dependencies whose versions the log of a failed install blames and that the project does not declare
+    itself, those to give up first in front. Pure."""
     create_draft: Callable[[SourceTree, PlanningContext], PlanDraft]
     """Returns a draft of the build plan. Pure: the same tree and context give the same draft. Raises NoPlanError if
     there is no project of this language with tests, or no suitable version."""

@@ -98,7 +98,7 @@ class Attempt(Part):
     number: int
     """1 for the first draft."""
     proposed_by: str
-    """`draft` for the first; `(nearest)`, `(skill NAME)`, `(fallback)` or `(agent)` for repairs."""
+    """`draft` for the first; `(nearest)`, `(skill NAME)`, `(conflict)`, `(fallback)` or `(agent)` for repairs."""
     rationale: str
     edits: tuple[str, ...]
     """Names and arguments, such as `add-system-package libffi-dev`."""

@@ -20,6 +20,7 @@ from builders.repair.edits import (
     DraftEdit,
     DraftEditModel,
     PinDependency,
+    RelaxDependency,
     RemoveDependency,
     RemoveStep,
     SetEnv,
@@ -104,6 +105,17 @@ def _pin_dependency(draft: PlanDraft, edit: PinDependency, origin: str) -> PlanD
         return draft
     roles = [d.role for d in existing if d.role is not Role.OPTIONAL]
     return _replace_dependency(draft, edit.requirement, roles[0] if roles else edit.role, origin)
+
+
+def _relax_dependency(draft: PlanDraft, edit: RelaxDependency, origin: str) -> PlanDraft:
+    found = [d for d in draft.dependencies if d.source.text == edit.requirement]
+    if not found:
+        return draft
+    others = [d for d in draft.dependencies if d not in found]
+    if not any(_is_same_package(draft, d.source.text, edit.requirement) for d in others):
+        text = re.split(r"(?<=.)@|[\s<>=~!^;]", edit.requirement, maxsplit=1)[0]
+        others.append(replace(found[0], source=replace(found[0].source, text=text)))
+    return replace(draft, dependencies=tuple(others), evidence=_append_evidence(draft, edit, origin))
 
 
 def _add_system_package(draft: PlanDraft, edit: AddSystemPackage, origin: str) -> PlanDraft:
@@ -206,6 +218,7 @@ def _use_fallback(draft: PlanDraft, edit: UseFallback, origin: str) -> PlanDraft
 _APPLY_FUNCTIONS: dict[type[DraftEditModel], Callable[[PlanDraft, Any, str], PlanDraft]] = {
     AddDependency: _add_dependency,
     RemoveDependency: _remove_dependency,
+    RelaxDependency: _relax_dependency,
     PinDependency: _pin_dependency,
     AddSystemPackage: _add_system_package,
     SetLanguageVersion: _set_language_version,

@@ -55,6 +55,14 @@ class PinDependency(DraftEditModel):
     """Role of a package that is added."""
 
 
+class RelaxDependency(DraftEditModel):
+    """Give up the version of one requirement; the requirement itself where another one names the package, too."""
+
+    edit: Literal["relax-dependency"] = "relax-dependency"
+    requirement: str = Field(min_length=1)
+    """As it stands in the draft."""
+
+
 class AddSystemPackage(DraftEditModel):
     """Install a Debian package."""
 
@@ -165,6 +173,7 @@ class UseFallback(DraftEditModel):
 DraftEdit = Annotated[
     AddDependency
     | RemoveDependency
+    | RelaxDependency
     | PinDependency
     | AddSystemPackage
     | SetLanguageVersion

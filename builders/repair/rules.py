@@ -1,31 +1,33 @@
-"""Policy `rules`, which needs no model: skills that match, then the fallbacks of the language."""
+"""Policy `rules`, which needs no model: skills that match, conflicting versions, then the fallbacks of the language."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from builders.acceptance import Reason
 from builders.repair.edit_application import apply_edits
 from builders.repair.edit_checks import RejectedEditError
-from builders.repair.edits import DraftEdit, UseFallback, format_skill_origin
+from builders.repair.edits import DraftEdit, RelaxDependency, UseFallback, format_skill_origin
 from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 from builders.repair.skills import Skill, SkillMatch, find_matches
 from languages.draft import PlanDraft
 from languages.registry import get_language
 
+CONFLICT_ORIGIN = "(conflict)"
 FALLBACK_ORIGIN = "(fallback)"
 
 
 @dataclass
 class RulePolicy:
-    """Policy that proposes edits of matching skills, then the language's fallbacks."""
+    """Policy that proposes edits of matching skills, then to give up blamed versions, then the language's fallbacks."""
 
     case: RepairCase
     skills: Sequence[Skill]
     name: str = "rules"
 
     def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
-        """Return combined edits of packages and variables first, then other edits one at a time, then fallbacks."""
+        """Return combined edits of packages and variables first, others one at a time, conflicts, and fallbacks."""
         tried = {edit for one in history for edit in one.proposal.edits}
         alone = {(one.proposal.proposed_by, one.proposal.edits) for one in history}
         matches = [_drop_tried_edits(match, alone) for match in find_matches(self.skills, observation, self.case.tree)]
@@ -38,6 +40,8 @@ class RulePolicy:
             return Proposal(
                 edits=best.edits, proposed_by=format_skill_origin(best.skill.name), rationale=best.rationale
             )
+        if relaxation := _relax_conflict(observation, tried):
+            return relaxation
         if not observation.is_unrepairable:
             for fallback in get_language(observation.draft.language).fallbacks:
                 edit = UseFallback(name=fallback.__name__)
@@ -46,6 +50,20 @@ class RulePolicy:
                         edits=(edit,), proposed_by=FALLBACK_ORIGIN, rationale=_get_first_line(fallback.__doc__)
                     )
         return NoProposal(rationale="no skill matches, and no fallback is left")
+
+
+def _relax_conflict(observation: Observation, tried: set[DraftEdit]) -> Proposal | None:
+    """Return the proposal that gives up one of the versions that the message of a failed resolution blames."""
+    if observation.reason is not Reason.DEPENDENCIES_FAILED:
+        return None
+    draft = observation.draft
+    for dependency in get_language(draft.language).find_conflicts(observation.log, draft):
+        edit = RelaxDependency(requirement=dependency.source.text)
+        if edit not in tried:
+            where = f"{dependency.source.path}:{dependency.source.line}"
+            rationale = f"{dependency.source.text} of {where} conflicts with what the project requires"
+            return Proposal(edits=(edit,), proposed_by=CONFLICT_ORIGIN, rationale=rationale)
+    return None
 
 
 def _changes_draft(draft: PlanDraft, match: SkillMatch) -> bool:

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 
 from languages.base import Canary, Framework, Language
 from languages.python import fallbacks, testing
+from languages.python.conflicts import find_conflicts
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
 from languages.python.releases import DEFAULT, RELEASES
@@ -80,6 +81,7 @@ PYTHON = Language(
     ),
     switches=SWITCHES,
     fallbacks=fallbacks.FALLBACKS,
+    find_conflicts=find_conflicts,
     create_draft=create_draft,
     render_plan=render_plan,
     find_test_files=find_test_files,

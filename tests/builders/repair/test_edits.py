@@ -61,6 +61,10 @@ def test_an_edit_records_its_origin_in_the_plans_evidence() -> None:
         ({"edit": "add-dependency", "requirement": "mock"}, lambda d: d.dependencies[-1].role is Role.TEST),
         ({"edit": "remove-dependency", "name": "attrs"}, lambda d: [x.source.text for x in d.dependencies] == ["mock"]),
         (
+            {"edit": "relax-dependency", "requirement": "Attrs>=22"},
+            lambda d: {x.source.text for x in d.dependencies} == {"Attrs", "mock"},
+        ),
+        (
             {"edit": "pin-dependency", "requirement": "attrs<23"},
             lambda d: [(x.source.text, x.role) for x in d.dependencies][-1] == ("attrs<23", Role.RUNTIME),
         ),
@@ -93,6 +97,16 @@ def test_each_edit_changes_its_choice(data: dict[str, Any], is_applied: Any) -> 
     assert is_applied(draft)
     assert draft != DRAFT
     assert AGENT_ORIGIN in {e.path for e in render_plan(draft).evidence} or data["edit"] == "unset-env"
+
+
+def test_a_requirement_that_another_one_names_is_given_up_as_a_whole() -> None:
+    second = Dependency(role=Role.TEST, source=SourcedValue(text="attrs[tests]==20.1", path="ci.txt", line=4))
+    draft = replace(DRAFT, dependencies=(*DRAFT.dependencies, second))
+    relaxed = apply_edit(
+        draft, parse_edit({"edit": "relax-dependency", "requirement": "attrs[tests]==20.1"}), "(conflict)"
+    )
+    assert relaxed.dependencies == DRAFT.dependencies
+    assert [(e.value, e.path) for e in relaxed.evidence] == [("attrs[tests]==20.1", "(conflict)")]
 
 
 @pytest.mark.parametrize(

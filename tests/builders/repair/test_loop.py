@@ -3,6 +3,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from builders.repair.edits import AGENT_ORIGIN, parse_edits
 from builders.repair.loop import RepairResult, repair_build
 from builders.repair.memory import NEAREST_ORIGIN
 from builders.repair.policy import NoProposal, Observation, Policy, Proposal, ProposalHistory, RepairCase
+from builders.repair.rules import RulePolicy
 from taskdb.records import Environment, Rejection
 from tests import records
 from tests.containers import make_services
@@ -90,6 +92,32 @@ def test_a_worse_attempt_is_undone_and_the_next_proposal_edits_the_best_draft(tm
     assert dict(repaired.result.plan.env)["A"] == "1"
     assert "no-such-package" not in str(repaired.result.plan.dependency_steps)
     assert sum(one.cost for one in repaired.attempts) == 2.0
+
+
+@pytest.mark.docker
+def test_pins_that_conflict_with_the_project_are_given_up_one_after_the_other(tmp_path: Path) -> None:
+    setup = (
+        "from setuptools import setup\nsetup(name='p', version='1', install_requires=['attrs>=22', 'pluggy>=1.3'])\n"
+    )
+    files = {
+        "setup.py": setup,
+        "requirements-test.txt": "pytest==7.4.4\nattrs==20.1.0\npluggy==0.5\niniconfig==1.1.0\n",
+        "tests/test_a.py": "import attr, pluggy\n\n\ndef test_a():\n    assert attr.__version__ >= '22'\n",
+    }
+    case = make_case(tmp_path, files)
+    repaired = repair(case, [RulePolicy(case, ())])
+    assert isinstance(repaired.result, AcceptedBuild), repaired.log
+    assert [one.reason for one in repaired.attempts] == ["dependencies-failed", "dependencies-failed", "accepted"]
+    # what a message blamed is gone in the next attempt, and what none blamed is kept
+    given_up = [edit.partition(" ")[2] for one in repaired.attempts for edit in one.edits]
+    assert sorted(given_up) == ["attrs==20.1.0", "pluggy==0.5"]
+    for one, following in pairwise(repaired.attempts):
+        assert following.edits[0].partition(" ")[2] in one.detail + repaired.log
+    requirements = " ".join(repaired.result.plan.dependency_steps)
+    assert "attrs>=22" in requirements
+    assert "iniconfig==1.1.0" in requirements
+    evidence = {(one.choice, one.value, one.path) for one in repaired.result.plan.evidence}
+    assert ("relax-dependency", "pluggy==0.5", "(conflict)") in evidence
 
 
 @pytest.mark.docker

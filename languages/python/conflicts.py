@@ -1,0 +1,53 @@
+"""What a resolver's message blames, and what of it the project can do without."""
+
+from __future__ import annotations
+
+import re
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from languages.draft import Dependency, PlanDraft, Role
+from languages.python.fallbacks import midnight_after
+
+_NO_SOLUTION = "No solution found when resolving"
+_LACKS_VERSIONS = re.compile(r"there (is|are) no versions? of|only .{1,200}? (is|are) available|was published after")
+"""Matches messages about releases that did not exist on the day, as `uv pip install` writes them."""
+_REQUIRED = re.compile(r"\byou require ((?:[A-Za-z0-9][\w.-]*[^\s,]*(?: and )?)+)")
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_OWN_FILES = re.compile(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|Pipfile)$")
+"""Matches files in which a project declares what it supports; what others pin is one way to set up its tests."""
+
+
+def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
+    """Return the dependencies with versions that the message blames, those to give up first in front.
+
+    The project's own declarations are never among them. Empty where a release is missing that a later day may have.
+    """
+    message = _read_message(log)
+    if not message or (_LACKS_VERSIONS.search(message) and draft.exclude_newer < midnight_after(draft.day)):
+        return []
+    blamed = {
+        canonicalize_name(name)
+        for listed in _REQUIRED.findall(message)
+        for name in _NAME.findall(re.sub(r"\[[^]]*\]|[<>=~!][^\s]*", "", listed))
+    }
+    secondary = [one for one in draft.dependencies if one.source.distribution_name in blamed and _is_secondary(one)]
+    own = {one.source.distribution_name for one in draft.dependencies if one not in secondary}
+    return sorted(secondary, key=lambda one: (one.source.distribution_name not in own, not _is_exact(one)))
+
+
+def _read_message(log: str) -> str:
+    """Return the resolver's last message as one line; empty if there is none."""
+    start = log.rfind(_NO_SOLUTION)
+    return " ".join(re.sub(r"[^\x00-\x7f]", " ", log[start:]).split()) if start >= 0 else ""
+
+
+def _is_secondary(dependency: Dependency) -> bool:
+    """Return whether a versioned requirement of the test set-up stands in no declaration of the project itself."""
+    is_own = dependency.role in (Role.RUNTIME, Role.BUILD) or bool(_OWN_FILES.search(dependency.source.path))
+    return not is_own and bool(Requirement(dependency.source.text).specifier)
+
+
+def _is_exact(dependency: Dependency) -> bool:
+    return any(one.operator in ("==", "===") for one in Requirement(dependency.source.text).specifier)
