@@ -116,6 +116,19 @@ class Store(Closable):
         with self.write_transaction() as connection:
             return writing.add_records(connection, records, self.clock)
 
+    def add_once(self, record: R, *parts: Record) -> R:
+        """Add a record with its parts in one transaction, or neither where it is stored already; return the stored one.
+
+        Another process may have stored one of the same id with other contents, whose parts are not ours.
+        """
+        from taskdb import writing  # noqa: PLC0415 - as in `add`
+
+        with self.write_transaction() as connection:
+            if writing.add_records(connection, [record], self.clock):
+                writing.add_records(connection, parts, self.clock)
+                return record
+        return self.get(type(record), record.id)
+
     def add_stage_results(self, *finished: StageResult) -> list[StageResult]:
         """Add results of stages and their events in one transaction; return the new ones."""
         from taskdb import writing  # noqa: PLC0415 - as in `add`

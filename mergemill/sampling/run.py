@@ -162,11 +162,7 @@ def _store_result(
         log.exception("a rollout of %s failed through a bug", one.plan.name)
         progress.report_failure(one.plan, error)
         return None
-    rollout = finished.rollout
-    if known := store.get_many(Rollout, [rollout.id]):  # by a driver elsewhere: two runs are not one attempt
-        rollout = known[rollout.id]
-    else:
-        store.add(rollout, *finished.trajectories)
+    rollout = store.add_once(finished.rollout, *finished.trajectories)  # a driver elsewhere may have been faster
     if shared.gateway is not None and rollout.status is not RolloutStatus.INFRASTRUCTURE:
         get_log_path(shared.gateway.log_dir, one.plan).unlink(missing_ok=True)
     progress.report_result(rollout)

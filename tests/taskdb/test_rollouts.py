@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -78,6 +80,28 @@ def test_a_rollout_is_identified_by_its_plan_and_not_by_how_it_ended(db: str) ->
         retried = make_rollout(task, retry=1)
         assert retried.plan == first.plan
         assert store.add(retried) == [retried]
+
+
+def test_of_two_runs_of_one_attempt_one_is_stored_with_its_own_trajectories(db: str) -> None:
+    with Store.open(db) as store:
+        task = add_chain(store, 1)
+
+    def run(value: float, attempt: int) -> Rollout:
+        rollout = make_rollout(task, attempt, value)
+        parts = [make_trajectory(rollout, root) for root in range(1 + int(value))]  # the one that passed has two
+        with Store.open(db) as own:
+            start.wait()
+            return own.add_once(rollout, *parts)
+
+    for attempt in range(1, 9):
+        start = Barrier(2)
+        with ThreadPoolExecutor(2) as threads:
+            told = list(threads.map(run, (0.0, 1.0), (attempt, attempt)))
+        with Store.open(db) as store:
+            stored = store.get(Rollout, told[0].id)
+            parts = [one for one in store.load_all(Trajectory) if one.parent == stored.id]
+        assert [one.value for one in told] == [stored.value] * 2
+        assert [one.value for one in parts] == [stored.value] * (1 + int(stored.value or 0))
 
 
 def test_plans_differ_by_every_setting() -> None:
