@@ -112,6 +112,7 @@ def test_a_change_that_depends_on_an_intermediate_commit_fails_together(tmp_path
     assert get_rejection(lineage, services) == "fails-together"
 
 
+@pytest.mark.slow
 def test_related_changes_become_a_chain_that_needs_each_of_them(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)
     repo = TinyRepo(tmp_path / "repo")

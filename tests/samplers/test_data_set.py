@@ -47,6 +47,7 @@ def test_effects_are_told_by_character_and_by_rule() -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.slow
 def test_rollouts_of_three_programs_become_a_data_set_without_lucky_passes(
     certified: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

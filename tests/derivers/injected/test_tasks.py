@@ -166,6 +166,7 @@ def test_several_injected_bugs_must_all_be_fixed(tmp_path: Path) -> None:
         assert 0 < scored.f2p_rate < 1
 
 
+@pytest.mark.slow
 def test_tasks_of_one_change_have_bugs_in_different_functions(tmp_path: Path) -> None:
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
     made = derive_injected(*prepare(tmp_path, tests, injected_per_change=3))
