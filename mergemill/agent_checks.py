@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import requests
-
 from builders import bases
 from core.errors import MachineError
 from mergemill.machine import Machine, MachineCheck, build_check
@@ -11,7 +9,6 @@ from mergemill.sampling.programs import find_missing_programs
 from samplers.programs.program import PYTHON_VERSION, PackageKind
 from samplers.programs.store import INSTALL_COMMAND
 
-REGISTRY_SECONDS = 10
 NPM_REGISTRY = "https://registry.npmjs.org"
 NPM_VARIABLE = "NPM_CONFIG_REGISTRY"
 
@@ -53,11 +50,4 @@ def check_agent_programs(machine: Machine) -> MachineCheck:
 def _find_npm_problem(machine: Machine) -> str:
     """Return why npm's registry does not answer; nothing where it does."""
     url = machine.settings.inherit_environment().get(NPM_VARIABLE, NPM_REGISTRY)
-    bundle = machine.settings.find_ca_bundle()
-    try:
-        requests.get(
-            f"{url.rstrip('/')}/npm/latest", timeout=REGISTRY_SECONDS, verify=str(bundle) if bundle else True
-        ).raise_for_status()
-    except (OSError, ValueError) as error:
-        return str(error)
-    return ""
+    return machine.find_problem(f"{url.rstrip('/')}/npm/latest")

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 
-import requests
 from pypi_simple import PYPI_SIMPLE_ENDPOINT
 
 from builders import bases, debootstrap
@@ -19,12 +18,11 @@ from core.errors import InputError, MachineError, MergemillError
 from core.text import format_count
 from languages.registry import LANGUAGES
 from mergemill.agent_checks import check_agent_programs, check_agent_python
-from mergemill.machine import Machine, MachineCheck, build_check
+from mergemill.machine import ANSWER_SECONDS, Machine, MachineCheck, build_check
 from taskdb.schema import open_engine
 
 FREE_MB = 5 * 1024
 """Megabytes that should be free for images, and for database and artifacts."""
-INDEX_SECONDS = 10
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 OLDEST_GIT = (2, 30)
 MODELS_NAMED = 10
@@ -135,14 +133,9 @@ def check_package_index(machine: Machine) -> MachineCheck:
     """Check that PyPI, or the configured index, answers."""
     given = machine.settings.inherit_environment()
     url = next((given[name] for name in INDEX_VARIABLES if name in given), PYPI_SIMPLE_ENDPOINT)
-    bundle = machine.settings.find_ca_bundle()
-    try:
-        requests.get(
-            f"{url.rstrip('/')}/pip/", timeout=INDEX_SECONDS, verify=str(bundle) if bundle else True
-        ).raise_for_status()
-    except (OSError, ValueError) as error:
+    if problem := machine.find_problem(f"{url.rstrip('/')}/pip/"):
         fix = "set SSL_CERT_FILE, HTTPS_PROXY or PIP_INDEX_URL as your network needs"
-        return build_check("package index", f"does not answer: {error}", False, fix)
+        return build_check("package index", f"does not answer: {problem}", False, fix)
     return build_check("package index", "answers", True)
 
 
@@ -162,7 +155,7 @@ def check_github(machine: Machine) -> MachineCheck:
             return f"{left.token}: no limits"
         return f"{left.token}: {left.points} points and {left.requests} requests left"
 
-    with GitHubApi(settings, timeout=INDEX_SECONDS) as api:
+    with GitHubApi(settings, timeout=ANSWER_SECONDS) as api:
         found = api.fetch_remaining_quotas()
     return build_check(
         "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE

@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import requests
+
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from core.config import Settings
 from core.errors import MachineError
 from mergemill.services import make_services
+
+ANSWER_SECONDS = 10
+"""Longest wait for the answer of a server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,15 @@ class Machine:
             return DockerSandbox()
         except MachineError as error:
             return error
+
+    def find_problem(self, url: str) -> str:
+        """Return why a registry does not answer, with the network settings of builds; empty where it does."""
+        bundle = self.settings.find_ca_bundle()
+        try:
+            requests.get(url, timeout=ANSWER_SECONDS, verify=str(bundle) if bundle else True).raise_for_status()
+        except (OSError, ValueError) as error:
+            return str(error)
+        return ""
 
 
 def build_check(name: str, detail: str, ok: bool, fix: str = "") -> MachineCheck:
