@@ -1,6 +1,6 @@
 """Measure the queue of rollouts: `python -m benchmarks.sampling --db FILE [--queue N] [--rollouts N] [--page PAGE]`.
 
-Works on a copy of a database file with certified tasks and of the store beside it. Measured are
+Works on a copy of a database file with certified tasks and of the store in its folder. Measured are
 
 - the queue: seconds to plan N rollouts, to store them, and to plan them again when all but a tenth are stored, as the
   command that goes on does, and the memory of the process;
@@ -157,7 +157,7 @@ def _make_record(plan: RolloutPlan) -> Rollout:
 def main(arguments: Sequence[str]) -> int:
     """Measure, print and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sampling")
-    parser.add_argument("--db", required=True, type=Path, help="database file; its store lies beside it")
+    parser.add_argument("--db", required=True, type=Path, help="database file; its store lies in the same folder")
     parser.add_argument("--queue", type=int, default=20_000)
     parser.add_argument("--rollouts", type=int, default=12, help="of each round")
     parser.add_argument("--rounds", type=int, default=3)
