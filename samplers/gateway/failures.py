@@ -44,10 +44,20 @@ RETRYABLE_KINDS = frozenset(
         ExchangeFailure.CUT,
     )
 )
-PERHAPS_PAID = frozenset(
+_PERHAPS_PAID = frozenset(
     (ExchangeFailure.CONNECTION, ExchangeFailure.TIMEOUT, ExchangeFailure.CUT, ExchangeFailure.SERVER)
 )
-"""Failures after which the upstream may have an answer under the request's key."""
+
+
+def is_perhaps_paid(kind: str, attempts: int) -> bool:
+    """Return whether the upstream may have an answer under the key of an exchange that failed.
+
+    Args:
+        kind: of the failure, which is that of the last attempt, or of what kept the next one from being made.
+        attempts: that were made. What failed before the last one may have been answered without our knowing.
+    """
+    attempts_that_failed_so = 0 if kind == ExchangeFailure.CLOSING else 1
+    return kind in _PERHAPS_PAID or attempts > attempts_that_failed_so
 
 
 class GatewayFailure(Exception):  # noqa: N818 - a result of a request, which is recorded and passed on

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from backends.llm.meter import TokenUsage
 from samplers.gateway.access import GatewayUsage, RolloutAccess
 from samplers.gateway.exchanges import LogContent
-from samplers.gateway.failures import PERHAPS_PAID, GatewayFailure
+from samplers.gateway.failures import GatewayFailure, is_perhaps_paid
 from samplers.gateway.flights import Flight
 from samplers.gateway.json_text import Json
 from samplers.gateway.log import ExchangeLog, format_now
@@ -88,7 +88,7 @@ class RolloutState:
                     self.keep_unsent(answer)
             elif answer and self.access.replay:
                 self._replayable.setdefault(answer.fingerprint, deque()).append(answer)
-            elif not answer and (content.ends[number].get("error") or {}).get("kind") in PERHAPS_PAID:
+            elif not answer and _is_perhaps_paid(content.ends[number]):
                 begin = content.begins[number]
                 self._doubtful[begin["fingerprint"]] = ExchangeStart(number=-1, key=begin["key"])
         for begin in content.find_doubtful():
@@ -190,7 +190,7 @@ class RolloutState:
             return
         self._meter.count_failure(offers_tools=offers_tools)
         self.note_failure(failure)
-        if failure.kind in PERHAPS_PAID:
+        if _is_perhaps_paid(event):
             self._doubtful[fingerprint] = ExchangeStart(number=-1, key=event["key"])
 
     def keep_unsent(self, answer: RecordedAnswer) -> None:
@@ -234,6 +234,12 @@ class RolloutState:
             await asyncio.wait(self.tasks)
         self._log.close()
         return self.get_usage()
+
+
+def _is_perhaps_paid(end: Json) -> bool:
+    """Return whether the upstream may have answered an exchange that ended without an answer."""
+    error = end.get("error")
+    return bool(error) and is_perhaps_paid(error["kind"], end["attempts"])
 
 
 def _recall_answer(content: LogContent, number: int) -> RecordedAnswer | None:

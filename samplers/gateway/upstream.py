@@ -8,7 +8,7 @@ import random
 import re
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,7 +51,7 @@ class UpstreamClient:
         self._base = _complete_url(upstream)
         self._proxy = _find_proxy(self._base)
         self._slots = asyncio.Semaphore(upstream.concurrency)
-        self._is_draining = False
+        self._draining = asyncio.Event()
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=min(CONNECT_TIMEOUT, upstream.request_timeout), sock_read=upstream.request_timeout
         )
@@ -68,7 +68,7 @@ class UpstreamClient:
 
     def drain(self) -> None:
         """Begin no more attempts: requests that wait for their turn or for another attempt fail."""
-        self._is_draining = True
+        self._draining.set()
 
     async def complete(
         self, body: bytes, headers: Mapping[str, str], on_event: EventSink | None, count_attempt: Callable[[], None]
@@ -89,19 +89,27 @@ class UpstreamClient:
         """
         async with self._slots:
             for attempt in range(1, self.upstream.attempts + 1):
-                if self._is_draining:
-                    raise GatewayFailure(ExchangeFailure.CLOSING, "the gateway ends before the request was sent", 503)
+                if self._draining.is_set():
+                    again = " again" if attempt > 1 else ""
+                    raise GatewayFailure(
+                        ExchangeFailure.CLOSING, f"the gateway ends before the request was sent{again}", 503
+                    )
                 count_attempt()
                 sink = None if on_event is None else _CountingSink(on_event)
                 try:
                     return await self._attempt(body, headers, sink)
                 except GatewayFailure as failure:
                     has_begun = sink is not None and sink.count > 0
-                    is_last = attempt == self.upstream.attempts or failure.retry_after > MAX_PAUSE or self._is_draining
+                    is_last = attempt == self.upstream.attempts or failure.retry_after > MAX_PAUSE
                     if has_begun or is_last or failure.kind not in RETRYABLE_KINDS:
                         raise
-                    await asyncio.sleep(self._compute_pause(attempt, failure.retry_after))
+                    await self._pause(self._compute_pause(attempt, failure.retry_after))
         raise AssertionError("an upstream has at least one attempt")
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait between two attempts, or until no more are begun."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._draining.wait(), seconds)
 
     def _compute_pause(self, attempt: int, retry_after: float) -> float:
         grown = min(self.upstream.first_pause * 2 ** (attempt - 1), MAX_PAUSE)

@@ -256,3 +256,24 @@ def test_a_gateway_that_ends_sends_nothing_that_waits_for_its_turn(tmp_path: Pat
         assert len(model.requests) == 1
     kinds = [exchange.error.kind if exchange.error else "answer" for exchange in read_exchanges(tmp_path / "r.jsonl")]
     assert sorted(kinds) == ["answer", "closing", "closing"]
+
+
+def test_a_request_that_was_sent_before_the_gateway_ends_keeps_its_key(tmp_path: Path) -> None:
+    """The answer was paid and cut; the gateway ends in the pause before the next attempt."""
+    turns = [Turn(text="one two three", fault="cut", times=1)]
+    with ScriptedModel(turns) as model, ThreadPoolExecutor(1) as pool:
+        upstream = Upstream(url=model.url, first_pause=50)
+        with GatewayProcess(upstream, tmp_path, agent_socket=None, port=0) as gateway:
+            gateway.open_rollout("r", RolloutAccess(secret="s"))
+            asked = pool.submit(httpx.post, make_url(gateway, "s", "chat"), json=make_body("chat", "q"), timeout=30)
+            wait_for(lambda: model.paid == 1)
+            started = time.monotonic()
+            gateway.stop()
+            assert time.monotonic() - started < 20, "it waited for the end of the pause"
+            assert asked.result().status_code == 503
+        with GatewayProcess(upstream, tmp_path, agent_socket=None, port=0) as gateway:
+            gateway.open_rollout("r", RolloutAccess(secret="s", replay=True))
+            answer = httpx.post(make_url(gateway, "s", "chat"), json=make_body("chat", "q"), timeout=30)
+            assert read_reply("chat", answer).text == "one two three"
+        assert len(model.requests) == 2
+        assert len(model.paid_keys) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import socket
 import threading
@@ -241,3 +242,26 @@ def test_an_agent_is_reached_by_the_socket_after_a_restart(
                 assert client.post(url, json=make_body("chat", "hi")).status_code == 200
             gateway.kill()
             gateway.restart()
+
+
+class StumblingModel(ScriptedModel):
+    """Cuts its first answer, which is paid, then has too many requests, then gives the answer again."""
+
+    def find_turn(self, request: ModelRequest) -> Turn:
+        fault = {1: "cut", 2: "429"}.get(len(self.requests), "")
+        return dataclasses.replace(super().find_turn(request), fault=fault)
+
+
+def test_a_request_whose_first_attempt_was_perhaps_paid_keeps_its_key(
+    start_gateway: StartGateway, upstream_port: int
+) -> None:
+    """Its last attempt was not: what it failed by says nothing about those before."""
+    with StumblingModel([Turn(text="one two three")], port=upstream_port) as model:
+        gateway = start_gateway(model, attempts=2)
+        gateway.open_rollout("r", ACCESS)
+        assert post(gateway, "s", "chat", "q").status_code == 429
+        gateway.close_rollout("r")
+        gateway.open_rollout("r", REPLAY)
+        assert ask(gateway, "q") == "one two three"
+        assert len(model.requests) == 3
+        assert model.paid == 1
