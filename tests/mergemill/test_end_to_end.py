@@ -45,10 +45,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.docker
 def test_the_same_run_again_finds_nothing_to_do(folder: Path) -> None:
+    tasks = run_mergemill("tasks", "list", "--json", cwd=folder).lines
     again = run_mergemill("run", "git:ada__greet", "--json", cwd=folder)
     assert (again.exit_code, len(again.lines), again.lines[-1]["new"], again.lines[-1]["certified"]) == (0, 1, 0, 2)
     shown = run_mergemill("--quiet", "run", "git:ada__greet", cwd=folder)
     assert (shown.exit_code, shown.stdout, shown.stderr) == (0, "", "")
+    assert run_mergemill("tasks", "list", "--json", cwd=folder).lines == tasks
 
 
 @pytest.mark.docker

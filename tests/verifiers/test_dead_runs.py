@@ -127,7 +127,13 @@ def label(price):
 
 @pytest.mark.docker
 @pytest.mark.parametrize(
-    "death", ["os._exit(0)", "os.abort()", "return [b'x' * 10**8 for _ in range(99)]", "raise KeyboardInterrupt"]
+    "death",
+    [
+        "os._exit(0)",
+        pytest.param("os.abort()", marks=pytest.mark.slow),
+        "return [b'x' * 10**8 for _ in range(99)]",
+        "raise KeyboardInterrupt",
+    ],
 )
 def test_the_other_tests_of_a_runner_that_dies_before_the_fix_pass(death: str, tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=2)

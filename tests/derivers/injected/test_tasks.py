@@ -175,6 +175,7 @@ def test_tasks_of_one_change_have_bugs_in_different_functions(tmp_path: Path) ->
     assert len({task.gold_patch for task in made}) == 2
 
 
+@pytest.mark.slow
 def test_a_bug_on_top_of_the_changes_own_must_be_fixed_together_with_it(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)
     services = replace(services, source_images=PatchedTreeImages(services))
