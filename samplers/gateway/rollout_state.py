@@ -239,7 +239,7 @@ class RolloutState:
 def _is_perhaps_paid(end: Json) -> bool:
     """Return whether the upstream may have answered an exchange that ended without an answer."""
     error = end.get("error")
-    return bool(error) and is_perhaps_paid(error["kind"], end["attempts"])
+    return error is not None and is_perhaps_paid(error["kind"], end["attempts"])
 
 
 def _recall_answer(content: LogContent, number: int) -> RecordedAnswer | None:
