@@ -53,6 +53,8 @@ class Reason(StrEnum):
     FEW_COLLECTED = "few-collected"
     MOSTLY_FAILING = "mostly-failing"
     UNSTABLE = "unstable"
+    GOLD_TESTS_FAIL = "gold-tests-fail"
+    """The image is accepted, but the change's own tests fail with the gold patch; see `builders.gold_check`."""
 
 
 UNREPAIRABLE_REASONS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})

@@ -9,6 +9,7 @@ from backends.services import Services
 from backends.tree import CommitTree
 from builders import layers
 from builders.acceptance import BuildAcceptance, BuildRejection, Reason, find_error_line, run_acceptance
+from builders.gold_check import check_gold_tests
 from builders.repair.edits import AGENT_ORIGIN
 from taskdb.records import BuildPlan, Candidate
 
@@ -22,10 +23,17 @@ class AcceptedBuild:
     acceptance: BuildAcceptance
 
 
+@dataclass(frozen=True, kw_only=True)
+class GoldFailure(BuildRejection):
+    """An accepted build in which the change's own tests fail with the gold patch: it is used if none is better."""
+
+    accepted: AcceptedBuild
+
+
 def run_attempt(
     plan: BuildPlan, tree: CommitTree, candidate: Candidate, services: Services
 ) -> AcceptedBuild | BuildRejection:
-    """Build the plan's layers and run acceptance.
+    """Build the plan's layers, run acceptance and the change's own tests.
 
     Raises:
         Transient: engine, network or disk failed.
@@ -41,7 +49,11 @@ def run_attempt(
     image = layer.image
     is_model_edited = any(evidence.path == AGENT_ORIGIN for evidence in plan.evidence)
     result = run_acceptance(plan, tree, candidate, image.name, services, check_forgery=is_model_edited)
-    return AcceptedBuild(plan=plan, image=image, acceptance=result) if isinstance(result, BuildAcceptance) else result
+    if isinstance(result, BuildRejection):
+        return result
+    accepted = AcceptedBuild(plan=plan, image=image, acceptance=result)
+    failure = check_gold_tests(plan, candidate, image.name, services)
+    return accepted if failure is None else GoldFailure(**vars(failure), accepted=accepted)
 
 
 def _create_layer_rejection(layer: layers.LayerBuild, reason: Reason) -> BuildRejection:

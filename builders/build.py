@@ -107,7 +107,7 @@ def _create_environment(
         parent=candidate.id,
         name=candidate.name,
         plan=built.plan,
-        attempt=repaired.attempts[-1].number,
+        attempt=repaired.number,
         attempts=repaired.attempts,
         image=built.image.name,
         image_digest=built.image.digest,

@@ -1,7 +1,8 @@
 """Repair loop: build and accept; after a rejection query the policies in order, apply their edits and build again.
 
 An attempt that comes less far than the best one is undone: the next proposal edits the best draft again. The same plan
-is never built twice. `repair_build` contains the limits.
+is never built twice. An accepted build in which the change's own tests fail is kept while a few further attempts look
+for a better one. `repair_build` contains the limits.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from builders import bases
-from builders.acceptance import MIN_COLLECTED, BuildRejection
-from builders.attempt import AcceptedBuild, run_attempt
+from builders.acceptance import MIN_COLLECTED, BuildRejection, Reason
+from builders.attempt import AcceptedBuild, GoldFailure, run_attempt
 from builders.repair.edit_application import apply_edit
 from builders.repair.edit_checks import RejectedEditError, check_kept_tests
 from builders.repair.edits import format_edit
@@ -34,6 +35,10 @@ REASONS_WITHOUT_BUILD = (REJECTED_EDIT, DUPLICATE_PLAN, GAVE_UP)
 FIRST_DRAFT = "draft"
 MAX_VOID_PROPOSALS = 3
 """Limit of consecutive proposals of one policy that are rejected or give a known plan; then the next is queried."""
+MAX_GOLD_ATTEMPTS = 4
+"""Limit of attempts after an accepted build, to make the change's own tests pass."""
+POLICIES_FOR_GOLD_TESTS = frozenset({"nearest", "rules"})
+"""Policies that are queried for tests of the change; a model would be paid for a build that is accepted already."""
 POLICIES_FOR_UNREPAIRABLE = frozenset({"rules"})
 """Policies that are queried for unrepairable reasons, because their skills can list such a reason."""
 
@@ -46,6 +51,8 @@ class RepairResult:
     attempts: tuple[Attempt, ...]
     log: str
     """Logs of the rejected attempts, each below a line with its reason."""
+    number: int = 1
+    """Number of the attempt that gave the result."""
     steps: tuple[tuple[Proposal, int], ...] = ()
     """Proposals in the accepted draft, each with its attempt's number."""
 
@@ -68,10 +75,16 @@ class _RepairState:
     history: list[ProposalOutcome] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
+    accepted_at: int | None = None
+    """Number of the first attempt that was accepted, but for the change's own tests."""
     finished_policies: set[str] = field(default_factory=set)
     """Names of policies whose last answer was final."""
     tokens: int = 0
     cost: float = 0.0
+
+    @property
+    def has_spent_gold_attempts(self) -> bool:
+        return self.accepted_at is not None and self.build_count - self.accepted_at >= MAX_GOLD_ATTEMPTS
 
     @property
     def build_count(self) -> int:
@@ -103,7 +116,7 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
         tried_keys={_compute_draft_key(case.first_draft)},
     )
     state.attempts.append(_create_first_attempt(first.reason, first.detail, began))
-    _append_log(state, case, 1, first)
+    _note_rejection(state, case, 1, first)
     while following := _find_next_draft(state, policies, case):
         proposal, draft = following
         number, began = state.build_count + 1, time.monotonic()
@@ -111,19 +124,41 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
         steps = (*state.best.steps, (proposal, number))
         if isinstance(result, AcceptedBuild):
             state.attempts.append(_create_attempt(proposal, number, ACCEPTED, "", began))
-            return RepairResult(result=result, attempts=tuple(state.attempts), log="".join(state.logs), steps=steps)
-        rolled_back = result.measure_progress() < state.best.rejection.measure_progress()
+            return _create_result(state, result, number, steps)
+        rolled_back = not _is_progress(result, state.best.rejection)
         _record_outcome(state, proposal, draft, result, began, rolled_back=rolled_back)
-        _append_log(state, case, number, result)
+        _note_rejection(state, case, number, result)
         if not rolled_back:
             state.best = _BestAttempt(draft, result, number, steps)
-    return RepairResult(result=state.best.rejection, attempts=tuple(state.attempts), log="".join(state.logs))
+    best = state.best
+    if isinstance(best.rejection, GoldFailure):
+        return _create_result(state, best.rejection.accepted, best.number, best.steps)
+    return _create_result(state, best.rejection, best.number, ())
+
+
+def _is_progress(result: BuildRejection, best: BuildRejection) -> bool:
+    """Return whether an attempt came as far as the best one; from an accepted build only further ones lead away."""
+    progress, before = result.measure_progress(), best.measure_progress()
+    return progress > before if isinstance(best, GoldFailure) else progress >= before
+
+
+def _create_result(
+    state: _RepairState,
+    result: AcceptedBuild | BuildRejection,
+    number: int,
+    steps: tuple[tuple[Proposal, int], ...],
+) -> RepairResult:
+    return RepairResult(
+        result=result, attempts=tuple(state.attempts), log="".join(state.logs), number=number, steps=steps
+    )
 
 
 def _find_next_draft(
     state: _RepairState, policies: Sequence[Policy], case: RepairCase
 ) -> tuple[Proposal, PlanDraft] | None:
     """Return the next proposal that gives a new draft, or None: no policy has one or the budget is spent."""
+    if state.has_spent_gold_attempts:
+        return None
     settings = case.services.settings
     observation = build_observation(
         state.best.draft,
@@ -134,6 +169,8 @@ def _find_next_draft(
     )
     for policy in policies:
         if observation.is_unrepairable and policy.name not in POLICIES_FOR_UNREPAIRABLE:
+            continue
+        if observation.reason is Reason.GOLD_TESTS_FAIL and policy.name not in POLICIES_FOR_GOLD_TESTS:
             continue
         for proposal in _request_proposals(policy, observation, state, settings.max_attempts, settings.budget_seconds):
             draft = _apply_proposal(state, proposal, case)
@@ -230,7 +267,9 @@ def _record_outcome(
     state.attempts.append(_create_attempt(proposal, number, reason, rejection.detail, began, rolled_back=rolled_back))
 
 
-def _append_log(state: _RepairState, case: RepairCase, number: int, rejection: BuildRejection) -> None:
+def _note_rejection(state: _RepairState, case: RepairCase, number: int, rejection: BuildRejection) -> None:
+    if isinstance(rejection, GoldFailure) and state.accepted_at is None:
+        state.accepted_at = number
     log.info("%s: attempt %d rejected: %s: %s", case.candidate.name, number, rejection.reason, rejection.detail)
     state.logs.append(f"===== attempt {number}: {rejection.reason}: {rejection.detail}\n{rejection.log}\n")
 

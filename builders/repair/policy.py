@@ -59,7 +59,8 @@ class Proposal:
     rationale: str
     """The reason for the edits in one line."""
     proposed_by: str
-    """Origin of the edits in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(conflict)`, `(fallback)`."""
+    """Origin of the edits in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(conflict)`, `(version)`,
+    `(fallback)`."""
     origins: tuple[str, ...] = ()
     """Origin of each edit where it differs from `proposed_by`, as for the repair of another commit."""
     tokens: int = 0

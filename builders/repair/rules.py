@@ -1,4 +1,4 @@
-"""Policy `rules`, which needs no model: skills that match, conflicting versions, then the fallbacks of the language."""
+"""Policy `rules`, which needs no model: skills that match, what conflicts, versions and fallbacks of the language."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from builders.acceptance import Reason
 from builders.repair.edit_application import apply_edits
 from builders.repair.edit_checks import RejectedEditError
-from builders.repair.edits import DraftEdit, RelaxDependency, UseFallback, format_skill_origin
+from builders.repair.edits import DraftEdit, RelaxDependency, SetLanguageVersion, UseFallback, format_skill_origin
 from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 from builders.repair.skills import Skill, SkillMatch, find_matches
 from languages.draft import PlanDraft
@@ -16,11 +16,15 @@ from languages.registry import get_language
 
 CONFLICT_ORIGIN = "(conflict)"
 FALLBACK_ORIGIN = "(fallback)"
+VERSION_ORIGIN = "(version)"
 
 
 @dataclass
 class RulePolicy:
-    """Policy that proposes edits of matching skills, then to give up blamed versions, then the language's fallbacks."""
+    """Policy that proposes edits of matching skills, then to give up blamed versions, then the language's fallbacks.
+
+    Where the base tree's tests pass and the change's do not, other versions of the language come before fallbacks.
+    """
 
     case: RepairCase
     skills: Sequence[Skill]
@@ -42,6 +46,8 @@ class RulePolicy:
             )
         if relaxation := _relax_conflict(observation, tried):
             return relaxation
+        if observation.reason is Reason.GOLD_TESTS_FAIL and (version := _select_version(observation.draft, tried)):
+            return version
         if not observation.is_unrepairable:
             for fallback in get_language(observation.draft.language).fallbacks:
                 edit = UseFallback(name=fallback.__name__)
@@ -63,6 +69,17 @@ def _relax_conflict(observation: Observation, tried: set[DraftEdit]) -> Proposal
             where = f"{dependency.source.path}:{dependency.source.line}"
             rationale = f"{dependency.source.text} of {where} conflicts with what the project requires"
             return Proposal(edits=(edit,), proposed_by=CONFLICT_ORIGIN, rationale=rationale)
+    return None
+
+
+def _select_version(draft: PlanDraft, tried: set[DraftEdit]) -> Proposal | None:
+    """Return the proposal of the next version that the repository supports, in the order of its evidence."""
+    for version in draft.versions[1:]:
+        edit = SetLanguageVersion(version=version.value)
+        if edit not in tried:
+            where = f"{version.path}:{version.line}" if version.line else version.path
+            rationale = f"the change's own tests fail with {draft.versions[0].value}; {where} supports {version.value}"
+            return Proposal(edits=(edit,), proposed_by=VERSION_ORIGIN, rationale=rationale)
     return None
 
 

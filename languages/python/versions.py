@@ -1,4 +1,7 @@
-"""Selection of the Python version: the newest in the evidence that existed at the date and is available."""
+"""Selection of the Python version: the newest in the evidence that existed at the date and is available.
+
+Where the evidence lists none, all versions are tried that the project permits, the newest first.
+"""
 
 from __future__ import annotations
 
@@ -38,6 +41,8 @@ def version_key(version: str) -> tuple[int, ...]:
 def rank_versions(facts: Sequence[Fact], available: Iterable[str], day: date) -> list[Evidence]:
     """Return the versions to try, best first: those in the evidence, file by file, then the default by date.
 
+    Without versions in the evidence, those older than the default follow, which `requires-python` permits.
+
     `facts` of kind PYTHON are ordered by trust; those of one file form a group, all workflows are one group. Never
     empty if any version is available.
     """
@@ -62,9 +67,11 @@ def rank_versions(facts: Sequence[Fact], available: Iterable[str], day: date) ->
                     newer[0], fact.path, fact.line, f"{newest} is listed, {newer[0]} is the nearest available"
                 )
             )
-    default = _rank_by_date(allowed or available_versions, day)
-    if default and default not in ranked:
-        ordered.append(_build_evidence(default, "(date)", 0, f"newest at least {MINIMUM_AGE.days} days old on {day}"))
+    mature = _rank_by_date(allowed or available_versions, day)
+    if mature and mature[0] not in ranked:
+        ordered.append(_build_evidence(mature[0], "(date)", 0, f"newest at least {MINIMUM_AGE.days} days old on {day}"))
+    if not listed:
+        ordered += [_build_evidence(version, "(date)", 0, f"older than {mature[0]}") for version in mature[1:]]
     return [e for e in ordered if e.value in allowed] or ordered
 
 
@@ -94,8 +101,7 @@ def _filter_allowed(facts: Sequence[Fact], available: list[str]) -> list[str]:
     return allowed
 
 
-def _rank_by_date(available: list[str], day: date) -> str | None:
+def _rank_by_date(available: list[str], day: date) -> list[str]:
+    """Return the versions that are mature on a day, newest first; the oldest one where none is."""
     mature = [v for v in available if v in RELEASED and RELEASED[v] + MINIMUM_AGE <= day]
-    if mature:
-        return mature[-1]
-    return available[0] if available else None
+    return mature[::-1] or available[:1]

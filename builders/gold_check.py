@@ -1,0 +1,67 @@
+"""Check of an accepted image: the tests of the change pass with the gold patch, or some that failed before do.
+
+An image in which the base tree's tests pass may still lack what the change's own tests need: another version of the
+language, a package that the change introduces, a server. Acceptance cannot see that, and verification comes too late to
+repair it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from backends.services import Services
+from builders.acceptance import BuildRejection, Reason, find_error_line
+from evaluation.lists import make_lists
+from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport
+from evaluation.runner.run import EvaluationResult, run_tests
+from evaluation.script.render import extract_config_patch, render_plan_script
+from languages.paths import is_benchmark, is_test_file
+from taskdb.records import BuildPlan, Candidate
+
+EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
+
+
+def check_gold_tests(plan: BuildPlan, candidate: Candidate, image: str, services: Services) -> BuildRejection | None:
+    """Run the change's own test files with the gold patch, and without it where some of their tests fail.
+
+    Returns:
+        The reason to look for a better plan: tests fail with the gold patch and it fixes none. None where there is
+        nothing to repair: what ended a run early, or patches that do not apply, is for verification to explain.
+
+    Raises:
+        Transient: the engine failed.
+    """
+    files = [path for path in candidate.test_files if is_test_file(path, candidate.language) and not is_benchmark(path)]
+    if not files:
+        return None
+    gold_patch = services.artifacts.get(candidate.gold_patch)
+    script = render_plan_script(
+        plan,
+        test_patch=services.artifacts.get(candidate.test_patch),
+        files=files,
+        canaries_beside=(),
+        config_patch=extract_config_patch(gold_patch),
+    )
+    with services.sandbox.open_pool(image, limits=services.test_limits()) as pool:
+        gold = run_tests(pool, script, workdir=plan.workdir, patch=gold_patch)
+        if gold.script_error or not gold.is_applied or gold.exec_result.killed_by:
+            return None
+        failing = find_failing_tests(gold, files)
+        if not failing:
+            return None
+        test_only = run_tests(pool, script, workdir=plan.workdir, last=True)
+    if make_lists([test_only.report or EMPTY_REPORT], [gold.report or EMPTY_REPORT]).fail_to_pass:
+        return None
+    detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
+    return BuildRejection(
+        reason=Reason.GOLD_TESTS_FAIL, detail=detail, log=gold.log, report=gold.report, expected_files=files
+    )
+
+
+def find_failing_tests(result: EvaluationResult, files: Sequence[str]) -> list[str]:
+    """Return the tests of the files that fail, and files without any; the error where the runner left no report."""
+    if result.report is None:
+        return [find_error_line(result.log)]
+    outcomes = result.report.outcomes.items()
+    failing = [test for test, one in outcomes if test.partition("::")[0] in files and one.status in FAILING_STATUSES]
+    return failing + [file for file in result.report.uncollected if file in files]

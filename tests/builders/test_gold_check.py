@@ -1,0 +1,178 @@
+"""An image must run the change's own tests, too: builds are repaired for them, and none is lost by it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from backends.services import Services
+from builders.acceptance import Reason
+from builders.build import build
+from builders.gold_check import find_failing_tests
+from builders.repair.edits import format_edit
+from builders.repair.policy import Observation, Proposal, ProposalOutcome, RepairCase, RepairUsage
+from builders.repair.rules import RulePolicy
+from evaluation.reports.outcomes import OutcomeStatus
+from languages.draft import PlanDraft
+from languages.python.plan import render_plan
+from taskdb.lineage import Lineage
+from taskdb.records import Candidate, Environment, Evidence, Rejection, TestCommand, Verification
+from tests.builders.test_acceptance import make_result
+from tests.containers import make_lineage, make_services
+from tests.helpers import TinyRepo
+from tests.sample import BASE
+from verifiers.verify import verify
+
+PYPROJECT = """[project]
+name = "greet"
+version = "1.0"
+requires-python = "{pythons}"
+
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[tool.setuptools]
+packages = ["greet"]
+"""
+NAMES = (
+    "from pathlib import Path\n\nimport yaml\n\n\ndef read(path):\n    return yaml.safe_load(Path(path).read_text())\n"
+)
+NAMES_TEST = (
+    "from greet.names import read\n\n\n"
+    "def test_read(tmp_path):\n    (tmp_path / 'n').write_text('[Ada]')\n    assert read(tmp_path / 'n') == ['Ada']\n"
+)
+
+
+def make_candidate(
+    tmp_path: Path, services: Services, after: dict[str, str], pythons: str = ">=3.11,<3.12"
+) -> Candidate:
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("base", BASE | {"pyproject.toml": PYPROJECT.format(pythons=pythons)})
+    merge = repo.commit("the change", after)
+    return make_lineage(repo, services, base, merge).candidate
+
+
+def require_environment(result: Environment | Rejection) -> Environment:
+    assert isinstance(result, Environment), result
+    return result
+
+
+@pytest.mark.docker
+def test_a_package_that_only_the_change_needs_is_installed(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    candidate = make_candidate(tmp_path, services, {"greet/names.py": NAMES, "tests/test_names.py": NAMES_TEST})
+    environment = require_environment(build(candidate, services))
+    assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "accepted"]
+    assert environment.attempts[1].edits == ("add-dependency pyyaml",)
+    assert environment.attempt == 2
+    verification = verify(Lineage(candidate=candidate, environment=environment), services)
+    assert isinstance(verification, Verification), verification
+    assert [test for test, _ in verification.FAIL_TO_PASS] == ["tests/test_names.py::test_read"]
+
+
+@pytest.mark.docker
+def test_a_change_whose_tests_never_pass_keeps_its_first_accepted_build(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    hopeless = "import greet.more\n\n\ndef test_more():\n    assert greet.more.x == 2\n"
+    candidate = make_candidate(tmp_path, services, {"greet/more.py": "x = 1\n", "tests/test_more.py": hopeless})
+    environment = require_environment(build(candidate, services))
+    assert environment.attempt == 1
+    reasons = {one.reason for one in environment.attempts}
+    assert reasons <= {"gold-tests-fail", "duplicate-plan"}, environment.attempts
+    assert 1 < sum(one.reason == "gold-tests-fail" for one in environment.attempts) <= 5
+    assert all(one.rolled_back for one in environment.attempts[1:])
+    rejection = verify(Lineage(candidate=candidate, environment=environment), services)
+    assert isinstance(rejection, Rejection)
+    assert rejection.reason == "gold-fails"
+
+
+@pytest.mark.slow
+def test_versions_are_tried_until_the_tests_of_the_change_pass(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    old = "import sys\n\n\ndef test_old():\n    assert sys.version_info < (3, 12)\n    import greet.more\n"
+    after = {"greet/more.py": "x = 1\n", "tests/test_old.py": old}
+    candidate = make_candidate(tmp_path, services, after, pythons=">=3.11,<3.14")
+    candidate = candidate.model_copy(update={"created_at": "2025-06-01T12:00:00+00:00"})
+    environment = require_environment(build(candidate, services))
+    assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "gold-tests-fail", "accepted"]
+    assert [one.edits for one in environment.attempts] == [
+        (),
+        ("set-language-version 3.12",),
+        ("set-language-version 3.11",),
+    ]
+    assert environment.plan.language_version == "3.11"
+
+
+PASSED, FAILED, ERROR = OutcomeStatus.PASSED, OutcomeStatus.FAILED, OutcomeStatus.ERROR
+
+
+def test_tests_of_other_files_do_not_count() -> None:
+    result = make_result(
+        {"tests/test_a.py::test_1": FAILED, "tests/test_b.py::test_2": ERROR, "tests/test_a.py::test_3": PASSED},
+        {"tests/test_c.py": "ImportError", "tests/test_d.py": "ImportError"},
+    )
+    assert find_failing_tests(result, ["tests/test_a.py", "tests/test_c.py"]) == [
+        "tests/test_a.py::test_1",
+        "tests/test_c.py",
+    ]
+    silent = replace(result, report=None, log="x\nImportError: no report\n")
+    assert find_failing_tests(silent, ["tests/test_a.py"]) == ["ImportError: no report"]
+
+
+def make_observation(reason: Reason, versions: tuple[str, ...]) -> Observation:
+    evidence = tuple(
+        Evidence(choice="language_version", value=one, path="tox.ini", line=at) for at, one in enumerate(versions, 1)
+    )
+    draft = PlanDraft(
+        language="python",
+        name="greet",
+        day=date(2024, 3, 17),
+        exclude_newer=date(2024, 3, 1),
+        versions=evidence,
+        test=TestCommand(framework="pytest", argv=("pytest",)),
+    )
+    return Observation(
+        draft=draft,
+        plan=render_plan(draft),
+        reason=reason,
+        detail="",
+        log="",
+        tail="",
+        lines=(),
+        report=None,
+        expected_files=(),
+        attempt=1,
+        usage=RepairUsage(),
+    )
+
+
+def list_proposed(reason: Reason, versions: tuple[str, ...]) -> list[str]:
+    """Return the edits that the rules propose one after the other, each of which leads no further."""
+    policy = RulePolicy(cast("RepairCase", SimpleNamespace(tree=None)), ())
+    observation, history, found = make_observation(reason, versions), list[ProposalOutcome](), list[str]()
+    while isinstance(proposal := policy.propose(observation, history), Proposal):
+        found += [format_edit(edit) for edit in proposal.edits]
+        history.append(
+            ProposalOutcome(
+                number=len(history) + 2,
+                proposal=proposal,
+                draft=observation.draft,
+                reason=reason,
+                detail="",
+                rolled_back=True,
+            )
+        )
+    return found
+
+
+def test_the_versions_that_the_repository_supports_are_tried_in_its_order() -> None:
+    proposed = list_proposed(Reason.GOLD_TESTS_FAIL, ("3.12", "3.10", "3.11"))
+    assert proposed[:2] == ["set-language-version 3.10", "set-language-version 3.11"]
+    assert not any("version 3.12" in one for one in proposed)
+    assert not any("set-language-version" in one for one in list_proposed(Reason.MOSTLY_FAILING, ("3.12", "3.10")))
