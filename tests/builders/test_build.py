@@ -27,7 +27,8 @@ FILES = BASE | {"tests/test_metadata.py": TEST_METADATA}
 
 def make_candidate(repo: TinyRepo, base: str, **changes: object) -> Candidate:
     pull = records.make_pull_request(source=f"git:{repo.path}", base_commit=base)
-    return records.make_candidate(pull, created_at="2024-03-17T12:00:00+00:00", version="", **changes)
+    fields = {"created_at": "2024-03-17T12:00:00+00:00", "version": "", "test_files": (), **changes}
+    return records.make_candidate(pull, **fields)
 
 
 def require_environment(result: Environment | Rejection) -> Environment:
@@ -187,7 +188,9 @@ def test_a_test_suite_that_is_too_slow_is_run_with_the_changes_own_files(tmp_pat
     services, repo = make_services(tmp_path, test_timeout=8), TinyRepo(tmp_path / "repo")
     slow = "import time\n\ndef test_slow():\n    time.sleep(600)\n"
     base = repo.commit("base", {"a.py": "", "quick/test_a.py": "def test_a():\n    pass\n", "slow/test_b.py": slow})
-    environment = require_environment(build(make_candidate(repo, base, test_files=("quick/test_a.py",)), services))
+    patch = services.artifacts.put(b"")
+    candidate = make_candidate(repo, base, test_files=("quick/test_a.py",), gold_patch=patch, test_patch=patch)
+    environment = require_environment(build(candidate, services))
     assert environment.counts.passed == 1
 
 

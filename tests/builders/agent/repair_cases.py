@@ -94,7 +94,7 @@ def open_case(
     base = repo.commit("base", files)
     services = create_services(tmp_path, url, **settings)
     pull = records.make_pull_request(source=f"git:{repo.path}", base_commit=base)
-    candidate = records.make_candidate(pull, created_at="2024-03-17T12:00:00+00:00", version="")
+    candidate = records.make_candidate(pull, created_at="2024-03-17T12:00:00+00:00", version="", test_files=())
     tree = CommitTree(GitRepository(repo.path), base)
     case = RepairCase(
         candidate=candidate, tree=tree, first_draft=create_first_draft(tree, candidate, services), services=services
