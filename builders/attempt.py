@@ -52,7 +52,7 @@ def run_attempt(
     if isinstance(result, BuildRejection):
         return result
     accepted = AcceptedBuild(plan=plan, image=image, acceptance=result)
-    failure = check_gold_tests(plan, candidate, image.name, services)
+    failure = check_gold_tests(plan, candidate, image.name, services, base_seconds=result.test_seconds)
     return accepted if failure is None else GoldFailure(**vars(failure), accepted=accepted)
 
 

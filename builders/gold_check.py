@@ -8,6 +8,7 @@ repair it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from backends.services import Services
 from builders.acceptance import BuildRejection, Reason, find_error_line
@@ -18,11 +19,22 @@ from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
 from taskdb.records import BuildPlan, Candidate
 
+SLOWEST_SECONDS = 30.0
+"""Time that the change's own files may take beyond three times that of the base tree's tests."""
 EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
 
 
-def check_gold_tests(plan: BuildPlan, candidate: Candidate, image: str, services: Services) -> BuildRejection | None:
+def check_gold_tests(
+    plan: BuildPlan, candidate: Candidate, image: str, services: Services, *, base_seconds: float
+) -> BuildRejection | None:
     """Run the change's own test files with the gold patch, and without it where some of their tests fail.
+
+    Args:
+        plan: of the image.
+        candidate: the change.
+        image: an accepted one.
+        services: sandbox, artifacts and settings.
+        base_seconds: time of the base tree's tests; a test of the change that hangs must not cost a whole time limit.
 
     Returns:
         The reason to look for a better plan: tests fail with the gold patch and it fixes none. None where there is
@@ -42,7 +54,9 @@ def check_gold_tests(plan: BuildPlan, candidate: Candidate, image: str, services
         canaries_beside=(),
         config_patch=extract_config_patch(gold_patch),
     )
-    with services.sandbox.open_pool(image, limits=services.test_limits()) as pool:
+    limits = services.test_limits()
+    limits = replace(limits, seconds=min(limits.seconds, SLOWEST_SECONDS + 3 * base_seconds))
+    with services.sandbox.open_pool(image, limits=limits) as pool:
         gold = run_tests(pool, script, workdir=plan.workdir, patch=gold_patch)
         if gold.script_error or not gold.is_applied or gold.exec_result.killed_by:
             return None

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import http
 import select
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -73,6 +74,7 @@ class DockerContainerSession:
         self._env = dict(env)
         self._workdir = workdir
         self._container: Container | None = None
+        self._starting = threading.Lock()
 
     def run(self, command: str, *, seconds: float) -> ExecResult:
         """Run a line of bash."""
@@ -108,16 +110,23 @@ class DockerContainerSession:
             self._container = None
 
     def _start_container(self) -> Container:
-        container = self._container  # another thread, which observes, may close it at any moment
-        if container is None:
-            container = self._container = self._make()
-            if self._files:
-                container.put_archive(archive.build_tar(self._files))
-            if self._tree is not None:
-                with self._tree() as tree:
-                    container.put_archive(archive.read_chunks(tree))
-            container.client.start(container.id)
-        return container
+        """Return the container once it runs: to a thread that observes, one that was not started yet has ended."""
+        with self._starting:
+            container = self._container  # the other thread may close it at any moment
+            if container is None:
+                container = self._make()
+                try:
+                    if self._files:
+                        container.put_archive(archive.build_tar(self._files))
+                    if self._tree is not None:
+                        with self._tree() as tree:
+                            container.put_archive(archive.read_chunks(tree))
+                    container.client.start(container.id)
+                except BaseException:
+                    self._remove(functools.partial(_get_id, container))
+                    raise
+                self._container = container
+            return container
 
     def _follow(self, container: Container, exec_id: str, seconds: float) -> ExecResult:
         output, started = CappedOutput(container.limits.output_bytes), time.monotonic()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import tarfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import IO
@@ -112,6 +114,24 @@ def test_a_volume_is_shared_by_containers_and_can_be_read_only(base: str) -> Non
         sandbox.flush()
         sandbox.volumes.remove(volume)
     assert sandbox.volumes.list_volumes(volume) == []
+
+
+def test_a_command_of_another_thread_waits_for_the_start(base: str) -> None:
+    """A container that is being filled has not ended."""
+    is_filling = threading.Event()
+
+    @contextmanager
+    def fill_slowly() -> Iterator[IO[bytes]]:
+        is_filling.set()
+        time.sleep(0.5)
+        with tree() as content:
+            yield content
+
+    with DockerSandbox().open_session(base, limits=LIMITS, tree=fill_slowly) as shell, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(shell.run, "cat /testbed/setup.py", seconds=10)
+        assert is_filling.wait(10)
+        assert shell.run("cat /testbed/setup.py", seconds=10).output == "x=1"
+        assert first.result().output == "x=1"
 
 
 def test_a_container_that_another_thread_closed_counts_as_ended(base: str) -> None:
