@@ -1,11 +1,11 @@
-"""How much longer a grading takes beside a container that misuses what it is given.
+"""How much longer a grading takes next to a container that misuses what it is given.
 
     python -m benchmarks.neighbours --db DATABASE --task NAME [--gradings N] [--only NAME,..] [--check] [--page PAGE]
 
-The gold patch of one task is graded again and again: alone, beside a container that computes, and beside one that forks
-without end, takes all memory, fills the disk with large or small files, or prints without end. A neighbour has the
-limits of a test run and begins again when it is ended. `--check` exits with 1 where the median beside one of these is
-more than GOAL times the median alone. Nothing else may run.
+The gold patch of one task is graded again and again: alone, next to a container that computes, and next to one that
+forks without end, takes all memory, fills the disk with large or small files, or prints without end. A neighbour has
+the limits of a test run and begins again when it is ended. `--check` exits with 1 where the median next to one of these
+is more than GOAL times the median alone. Nothing else may run.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Case:
-    """Seconds of the gradings beside one neighbour."""
+    """Seconds of the gradings next to one neighbour."""
 
     name: str
     seconds: tuple[float, ...]
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.neighbours")
     parser.add_argument("--db", required=True)
-    parser.add_argument("--store", type=Path, help="folder of the artifacts; by default beside the database")
+    parser.add_argument("--store", type=Path, help="folder of the artifacts; by default in the folder of the database")
     parser.add_argument("--task", required=True)
     parser.add_argument("--gradings", type=int, default=7, help="for each neighbour")
     parser.add_argument("--only", default=",".join(NEIGHBOURS))
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 score = grader.grade(submission)
                 seconds.append(time.perf_counter() - started)
                 if score.value != 1.0:
-                    raise SystemExit(f"beside one that {name} the gold patch earns {score.value}")
+                    raise SystemExit(f"next to one that {name} the gold patch earns {score.value}")
             case = Case(name, tuple(seconds))
             print(f"{name}: {', '.join(f'{one:.2f}' for one in seconds)} s, load {os.getloadavg()[0]:.1f}", flush=True)
             return case
@@ -124,7 +124,7 @@ def run_neighbour(script: str, image: str, settings: Settings) -> Iterator[None]
 
 
 def misses_goal(alone: Case, cases: Sequence[Case]) -> bool:
-    """Return whether gradings beside one of the neighbours take too long."""
+    """Return whether gradings next to one of the neighbours take too long."""
     return any(case.median > GOAL * alone.median for case in cases)
 
 

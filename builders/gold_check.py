@@ -13,7 +13,7 @@ from dataclasses import replace
 from backends.services import Services
 from builders.acceptance import BuildRejection, Reason, find_error_line
 from evaluation.lists import make_lists
-from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport
+from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
@@ -21,7 +21,6 @@ from taskdb.records import BuildPlan, Candidate
 
 SLOWEST_SECONDS = 30.0
 """Time that the change's own files may take beyond three times that of the base tree's tests."""
-EMPTY_REPORT = EvaluationReport(outcomes={}, uncollected={})
 
 
 def check_gold_tests(
@@ -76,6 +75,4 @@ def find_failing_tests(result: EvaluationResult, files: Sequence[str]) -> list[s
     """Return the tests of the files that fail, and files without any; the error where the runner left no report."""
     if result.report is None:
         return [find_error_line(result.log)]
-    outcomes = result.report.outcomes.items()
-    failing = [test for test, one in outcomes if test.partition("::")[0] in files and one.status in FAILING_STATUSES]
-    return failing + [file for file in result.report.uncollected if file in files]
+    return result.report.list_failing(files)

@@ -280,11 +280,7 @@ class CandidateVerifier:
             test = lists.flaky_fail_to_pass[0]
             counts = next(one for one in lists.flaky if one.test == test).describe_counts()
             return VerificationFailure(reason=Reason.FLAKY, detail=f"{test}: {counts}", log=gold_run.record.log)
-        failing = [
-            test
-            for test, outcome in gold_run.report.outcomes.items()
-            if outcome.status in ("failed", "error") and test.partition("::")[0] in self.candidate.test_files
-        ] + [file for file in gold_run.report.uncollected if file in self.candidate.test_files]
+        failing = gold_run.report.list_failing(self.candidate.test_files)
         if failing:
             detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
             return VerificationFailure(reason=Reason.GOLD_FAILS, detail=detail, log=gold_run.record.log)

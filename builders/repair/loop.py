@@ -75,8 +75,6 @@ class _RepairState:
     history: list[ProposalOutcome] = field(default_factory=list)
     attempts: list[Attempt] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
-    accepted_at: int | None = None
-    """Number of the first attempt that was accepted, but for the change's own tests."""
     finished_policies: set[str] = field(default_factory=set)
     """Names of policies whose last answer was final."""
     tokens: int = 0
@@ -84,7 +82,8 @@ class _RepairState:
 
     @property
     def has_spent_gold_attempts(self) -> bool:
-        return self.accepted_at is not None and self.build_count - self.accepted_at >= MAX_GOLD_ATTEMPTS
+        accepted = [one.number for one in self.attempts if one.reason == Reason.GOLD_TESTS_FAIL]
+        return bool(accepted) and self.build_count - accepted[0] >= MAX_GOLD_ATTEMPTS
 
     @property
     def build_count(self) -> int:
@@ -116,7 +115,7 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
         tried_keys={_compute_draft_key(case.first_draft)},
     )
     state.attempts.append(_create_first_attempt(first.reason, first.detail, began))
-    _note_rejection(state, case, 1, first)
+    _append_log(state, case, 1, first)
     while following := _find_next_draft(state, policies, case):
         proposal, draft = following
         number, began = state.build_count + 1, time.monotonic()
@@ -127,7 +126,7 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
             return _create_result(state, result, number, steps)
         rolled_back = not _is_progress(result, state.best.rejection)
         _record_outcome(state, proposal, draft, result, began, rolled_back=rolled_back)
-        _note_rejection(state, case, number, result)
+        _append_log(state, case, number, result)
         if not rolled_back:
             state.best = _BestAttempt(draft, result, number, steps)
     best = state.best
@@ -267,9 +266,7 @@ def _record_outcome(
     state.attempts.append(_create_attempt(proposal, number, reason, rejection.detail, began, rolled_back=rolled_back))
 
 
-def _note_rejection(state: _RepairState, case: RepairCase, number: int, rejection: BuildRejection) -> None:
-    if isinstance(rejection, GoldFailure) and state.accepted_at is None:
-        state.accepted_at = number
+def _append_log(state: _RepairState, case: RepairCase, number: int, rejection: BuildRejection) -> None:
     log.info("%s: attempt %d rejected: %s: %s", case.candidate.name, number, rejection.reason, rejection.detail)
     state.logs.append(f"===== attempt {number}: {rejection.reason}: {rejection.detail}\n{rejection.log}\n")
 

@@ -6,7 +6,7 @@ A report maps test ids to outcomes. A test id is `path/to/test_file.py::Class::n
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -64,6 +64,11 @@ class EvaluationReport:
     def list_files(self) -> frozenset[str]:
         """Return the test files that have at least one test in the report."""
         return frozenset(test.partition("::")[0] for test in self.outcomes)
+
+    def list_failing(self, files: Collection[str]) -> list[str]:
+        """Return the tests of some files that failed, then those of the files that could not be collected."""
+        failing = [test for test in self.outcomes if test.partition("::")[0] in files and self.has_failed(test)]
+        return failing + [file for file in self.uncollected if file in files]
 
     def to_bytes(self) -> bytes:
         """Return canonical JSON without durations, so that equal outcomes give equal artifacts."""

@@ -1,4 +1,4 @@
-"""The benchmark of gradings beside containers that misuse what they are given: its verdict and its neighbours."""
+"""The benchmark of gradings next to containers that misuse what they are given: its verdict and its neighbours."""
 
 from __future__ import annotations
 

@@ -96,11 +96,11 @@ def test_of_two_runs_of_one_attempt_one_is_stored_with_its_own_trajectories(db: 
     for attempt in range(1, 9):
         start = Barrier(2)
         with ThreadPoolExecutor(2) as threads:
-            told = list(threads.map(run, (0.0, 1.0), (attempt, attempt)))
+            returned = list(threads.map(run, (0.0, 1.0), (attempt, attempt)))
         with Store.open(db) as store:
-            stored = store.get(Rollout, told[0].id)
+            stored = store.get(Rollout, returned[0].id)
             parts = [one for one in store.load_all(Trajectory) if one.parent == stored.id]
-        assert [one.value for one in told] == [stored.value] * 2
+        assert [one.value for one in returned] == [stored.value] * 2
         assert [one.value for one in parts] == [stored.value] * (1 + int(stored.value or 0))
 
 
