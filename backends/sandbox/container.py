@@ -21,7 +21,8 @@ import requests
 from backends.sandbox import archive
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.mounts import Mount
-from backends.sandbox.output import BoundedBuffer, CappedOutput, FrameDecoder
+from backends.sandbox.output import BoundedBuffer, CappedOutput, FrameDecoder, ReadPacer
+from backends.sandbox.watch import FIRST_CHECK, UsageWatch
 from core.errors import CancelledRunError, Transient
 
 log = logging.getLogger(__name__)
@@ -30,10 +31,8 @@ DROPPED_CAPABILITIES = ["AUDIT_WRITE", "MKNOD", "NET_RAW", "SETFCAP"]
 HOSTNAME = "mergemill"
 HOSTS_FILE = f"127.0.0.1\tlocalhost {HOSTNAME}\n::1\tlocalhost\n"
 """Content of /etc/hosts, which the engine writes only where there is a network."""
-FIRST_DISK_CHECK = 1.0
-"""Seconds until disk use is measured first; short runs are not measured."""
-DISK_CHECK_SHARE = 0.02
-"""Share of the time that measuring disk use may take: the engine walks all new files each time."""
+CPU_PERIOD = 100_000
+"""Microseconds over which the CPUs of a container are accounted; the engine's own default."""
 POLL_SECONDS = 1.0
 """Longest wait for output before the limits and `stopping` are checked."""
 KILL_GRACE = 30.0
@@ -128,9 +127,17 @@ class Container:
         found = self.client.containers(all=True, size=True, filters={"id": self.id})
         return int(found[0].get("SizeRw") or 0) if found else 0
 
-    def is_disk_full(self) -> bool:
-        """Return whether the container has used its disk limit."""
-        return self.count_written_bytes() >= self.limits.disk_mb * 1024 * 1024
+    def count_processes(self) -> int:
+        """Return the number of its processes and threads."""
+        return int(self.client.stats(self.id, stream=False, one_shot=True).get("pids_stats", {}).get("current") or 0)
+
+    def set_cpu_share(self, share: float) -> None:
+        """Set its CPUs, to a share of its limit; a container that has ended stays as it is."""
+        try:
+            self.client.update_container(self.id, cpu_quota=int(share * self.limits.cpus * CPU_PERIOD))
+        except requests.HTTPError as error:
+            if _get_status(error) not in {http.HTTPStatus.CONFLICT, http.HTTPStatus.NOT_FOUND}:
+                log.warning("container %s keeps its CPUs: %s", self.id[:12], error)
 
     def _find_kill_reason(self, code: int, seconds: float) -> str | None:
         """Return `memory` or `disk` where the kernel ended a process of the container for that reason, else None.
@@ -144,7 +151,8 @@ class Container:
         if state["OOMKilled"]:
             return "memory"
         # A single file cannot grow beyond the limit (fsize); the program then fails by itself.
-        return "disk" if code and seconds > FIRST_DISK_CHECK and self.is_disk_full() else None
+        is_full = code and seconds > FIRST_CHECK and self.count_written_bytes() >= self.limits.disk_bytes
+        return "disk" if is_full else None
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a regular file of at most MAX_FILE_BYTES, or None."""
@@ -179,7 +187,8 @@ class ContainerMonitor:
         self._ended = ended
         self._frames = frames
         self._deadline = started + container.limits.seconds
-        self._next_disk_check = started + FIRST_DISK_CHECK
+        self._watch = UsageWatch(container)
+        self._pacer = ReadPacer()
         self._give_up = float("inf")
         self._kill_reason = ""
         self._kill_request: Future[bool] | None = None
@@ -195,7 +204,7 @@ class ContainerMonitor:
             is_open = True
             while is_open or not self._ended.done():
                 self._enforce_limits(time.monotonic())
-                pause = max(0.0, min(self._next_disk_check, self._deadline, self._give_up) - time.monotonic())
+                pause = max(0.0, min(self._watch.next_check, self._deadline, self._give_up) - time.monotonic())
                 if not is_open:
                     wait([self._ended], timeout=min(pause, POLL_SECONDS))
                 elif poll.poll(min(pause, POLL_SECONDS)):
@@ -215,6 +224,7 @@ class ContainerMonitor:
             return False
         if data:
             self._frames.feed(data)
+            self._pacer.wait(len(data))
         return bool(data)
 
     def _enforce_limits(self, now: float) -> None:
@@ -226,19 +236,15 @@ class ContainerMonitor:
             self._kill("stopped")
         elif now >= self._deadline:
             self._kill("time")
-        elif now >= self._next_disk_check:
-            is_full = self._container.is_disk_full()
-            seconds = time.monotonic() - now
-            self._next_disk_check = now + seconds + max(FIRST_DISK_CHECK, seconds / DISK_CHECK_SHARE)
-            if is_full:
-                self._kill("disk")
+        elif now >= self._watch.next_check and self._watch.find_full_disk():
+            self._kill("disk")
 
     def _kill(self, reason: str) -> None:
         """Kill the container from another thread: the request returns only once all output is read, here."""
         self._kill_reason = reason
         self._kill_request = self._container.wait_threads.submit(self._container.kill)
         self._give_up = time.monotonic() + KILL_GRACE
-        self._deadline = self._next_disk_check = float("inf")
+        self._deadline = self._watch.next_check = float("inf")
 
 
 def _get_status(error: requests.HTTPError) -> int:
@@ -259,17 +265,18 @@ def _build_start_failure(error: requests.HTTPError) -> ExecResult:
 
 
 def build_host_config(
-    client: Any, limits: ResourceLimits, *, network: bool, cpus: float, mounts: Sequence[Mount] = ()
+    client: Any, limits: ResourceLimits, *, network: bool, mounts: Sequence[Mount] = ()
 ) -> dict[str, Any]:
-    """Return the engine's options for limits, network, privileges and mounts. `cpus`: CPUs of the engine."""
-    memory, disk = (megabytes * 1024 * 1024 for megabytes in (limits.memory_mb, limits.disk_mb))
-    ulimits = {"fsize": disk, "nofile": 4096, "core": 0}
+    """Return the engine's options for limits, network, privileges and mounts."""
+    memory = limits.memory_mb * 1024 * 1024
+    ulimits = {"fsize": limits.disk_bytes, "nofile": 4096, "core": 0}
     config = client.create_host_config(
         network_mode="default" if network else "none",
         mem_limit=memory,
         memswap_limit=memory,
         pids_limit=limits.pids,
-        nano_cpus=int(min(limits.cpus, cpus) * 1e9),
+        cpu_period=CPU_PERIOD,
+        cpu_quota=int(limits.cpus * CPU_PERIOD),
         security_opt=["no-new-privileges"],
         cap_drop=DROPPED_CAPABILITIES,
         ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in ulimits.items()],

@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import docker
 import docker.errors
@@ -149,6 +150,7 @@ class DockerEngine:
         self.leases.acquire(image)
         self.record_use(image)
         client = self.get_client()
+        limits = replace(limits, cpus=min(limits.cpus, self._cpus))
         created = client.create_container(
             image,
             list(command[1:]),
@@ -160,7 +162,7 @@ class DockerEngine:
             use_config_proxy=False,
             stdin_open=stdin,
             network_disabled=not network,
-            host_config=build_host_config(client, limits, network=network, cpus=self._cpus, mounts=mounts),
+            host_config=build_host_config(client, limits, network=network, mounts=mounts),
         )
         return Container(created["Id"], self.get_client, self.threads, limits, self.stopping)
 

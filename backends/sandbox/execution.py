@@ -20,6 +20,11 @@ class ResourceLimits:
     cpus: float
     output_bytes: int
 
+    @property
+    def disk_bytes(self) -> int:
+        """`disk_mb` in bytes."""
+        return self.disk_mb * 1024 * 1024
+
 
 @dataclass(frozen=True, kw_only=True)
 class ExecResult:

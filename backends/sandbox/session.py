@@ -19,9 +19,10 @@ from typing import IO, Any
 import requests
 
 from backends.sandbox import archive
-from backends.sandbox.container import DISK_CHECK_SHARE, FIRST_DISK_CHECK, POLL_SECONDS, Container
+from backends.sandbox.container import POLL_SECONDS, Container
 from backends.sandbox.execution import ExecResult
-from backends.sandbox.output import CappedOutput, FrameDecoder
+from backends.sandbox.output import CappedOutput, FrameDecoder, ReadPacer
+from backends.sandbox.watch import UsageWatch
 from core.errors import CancelledRunError
 
 KEEPALIVE_SCRIPT = "sleep {seconds:.0f} & wait"
@@ -164,22 +165,21 @@ def _read_until_done(
 
     Background processes may keep the output open, so the engine is queried whether a silent command still runs.
     """
-    next_disk_check = time.monotonic() + FIRST_DISK_CHECK
-    with contextlib.closing(select.epoll()) as poll:
+    pacer = ReadPacer()
+    with contextlib.closing(UsageWatch(container)) as watch, contextlib.closing(select.epoll()) as poll:
         poll.register(stream.fileno(), select.EPOLLIN)
         while True:
             if poll.poll(POLL_SECONDS / 4):
                 if not (data := _read_chunk(stream)):
                     return None
                 frames.feed(data)
+                pacer.wait(len(data))
             elif not container.client.exec_inspect(exec_id)["Running"]:
                 return None
             now = time.monotonic()
-            if now >= next_disk_check:
-                if container.is_disk_full():
-                    _kill(container)
-                    return "disk"
-                next_disk_check = time.monotonic() + max(FIRST_DISK_CHECK, (time.monotonic() - now) / DISK_CHECK_SHARE)
+            if now >= watch.next_check and watch.find_full_disk():
+                _kill(container)
+                return "disk"
             if now >= deadline or container.stopping.is_set():
                 _kill(container)
                 return "time"
