@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fnmatch import fnmatch
 from importlib import resources
-from itertools import pairwise
 from pathlib import PurePosixPath
 
 from languages.base import Canary, Framework, Language
-from languages.python import fallbacks, testing
+from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
@@ -29,16 +27,15 @@ def _read_template(name: str) -> str:
 
 
 def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
-    """Return files that define tests; with a plan those below its paths that its configuration collects."""
+    """Return files that define tests; with a plan those below its paths that its runner finds."""
     if plan is None:
         return testing.find_test_files(tree)
     test_files = testing.find_test_files(tree, plan.test.paths)
-    patterns = testing.PytestConfig(tree).get_words("python_files") or ["test_*.py", "*_test.py"]
     if plan.test.framework == "unittest":
-        patterns = [following for word, following in pairwise(plan.test.argv) if word == "-p"] or ["test*.py"]
-    return [
-        path for path in test_files if any(fnmatch(PurePosixPath(path).name, pattern) for pattern in patterns)
-    ] or test_files
+        found = collection.select_discovered_files(tree, test_files, plan.test.argv)
+    else:
+        found = collection.select_collected_files(tree, test_files, plan.test.paths)
+    return found or test_files
 
 
 PYTHON = Language(

@@ -1,0 +1,97 @@
+"""Which test files a runner finds by itself: suites that a project keeps as data of its tests are not among them."""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
+from itertools import pairwise
+from pathlib import PurePosixPath
+
+from languages.python.testing import PytestConfig
+from languages.source_tree import SourceTree
+
+_SKIPPED_FOLDERS = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
+"""Default of pytest's `norecursedirs`."""
+
+
+def select_discovered_files(tree: SourceTree, files: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """Return the files that `python -m unittest discover` loads, which only enters packages.
+
+    Args:
+        tree: of the base commit.
+        files: test files.
+        argv: the command, with `-s` for the start folder and `-p` for the pattern.
+    """
+    options = dict(pairwise(argv))
+    start = PurePosixPath(options.get("-s", "."))
+    pattern = options.get("-p", "test*.py")
+
+    def is_reached(path: PurePosixPath) -> bool:
+        folders = list(path.parents)
+        if start not in folders or not fnmatch(path.name, pattern):
+            return False
+        return all(tree.is_file(str(folder / "__init__.py")) for folder in folders[: folders.index(start)])
+
+    return [path for path in files if is_reached(PurePosixPath(path))]
+
+
+def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Return the files that pytest collects below its arguments: those that its settings neither name nor exclude.
+
+    Read are `python_files`, `norecursedirs`, and literal `collect_ignore` and `collect_ignore_glob` in `conftest.py`.
+
+    Args:
+        tree: of the base commit.
+        files: test files.
+        paths: arguments of pytest; folders above and at them are always entered.
+    """
+    config = PytestConfig(tree)
+    patterns = config.get_words("python_files") or ["test_*.py", "*_test.py"]
+    skipped = config.get_words("norecursedirs") or list(_SKIPPED_FOLDERS)
+    ignored = set(_find_ignored(tree))
+    arguments = [path.rstrip("/") for path in paths]
+
+    def is_collected(file: str) -> bool:
+        if file in arguments:
+            return True
+        if not any(fnmatch(posixpath.basename(file), pattern) for pattern in patterns):
+            return False
+        top = max((path for path in arguments if file.startswith(f"{path}/")), key=len, default="")
+        parents = [str(folder) for folder in PurePosixPath(file).parents][:-1]
+        inner = [folder for folder in parents if len(folder) > len(top)]
+        if any(_matches(folder, pattern) for folder in inner for pattern in skipped):
+            return False
+        return not any(fnmatch(path, pattern) for path in (file, *inner) for pattern in ignored)
+
+    return [path for path in files if is_collected(path)]
+
+
+def _matches(folder: str, pattern: str) -> bool:
+    """Return whether a pattern of `norecursedirs` names a folder: by its name, or by the end of its path."""
+    return fnmatch(f"/{folder}", f"*/{pattern}") if "/" in pattern else fnmatch(posixpath.basename(folder), pattern)
+
+
+def _find_ignored(tree: SourceTree) -> Iterator[str]:
+    """Yield the paths and patterns, from the tree's root, that the `conftest.py` files ignore."""
+    names = [path for path in tree.entries if posixpath.basename(path) == "conftest.py"]
+    for path, text in tree.read_many(names).items():
+        if "collect_ignore" not in text:
+            continue
+        try:
+            body = ast.parse(text).body
+        except (SyntaxError, ValueError):
+            continue
+        for statement in body:
+            if isinstance(statement, ast.Assign) and _is_ignore_list(statement.targets[0]):
+                yield from (posixpath.join(posixpath.dirname(path), word) for word in _read_words(statement.value))
+
+
+def _is_ignore_list(target: ast.expr) -> bool:
+    return isinstance(target, ast.Name) and target.id in ("collect_ignore", "collect_ignore_glob")
+
+
+def _read_words(value: ast.expr) -> list[str]:
+    elements = value.elts if isinstance(value, ast.List | ast.Tuple) else []
+    return [one.value.rstrip("/") for one in elements if isinstance(one, ast.Constant) and isinstance(one.value, str)]

@@ -1,0 +1,67 @@
+"""The files that must be collected are those that the runner finds: test suites that are data of tests are not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from languages.python import PYTHON
+from languages.python.plan import render_plan
+from tests.languages.python_trees import build_draft
+from tests.languages.trees import build_tree
+
+UNITTEST = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n        pass\n"
+FUNCTION = "def test_one():\n    pass\n"
+SETUP = "from setuptools import setup\n\nsetup(name='demo', packages=['demo'])\n"
+
+
+def find(tmp_path: Path, files: dict[str, str]) -> list[str]:
+    plan = render_plan(build_draft(tmp_path / "draft", files))
+    return PYTHON.find_test_files(build_tree(tmp_path / "tree", files), plan)
+
+
+def test_discovery_of_unittest_enters_packages_only(tmp_path: Path) -> None:
+    files = {
+        "setup.py": SETUP,
+        "demo/__init__.py": "",
+        "demo/tests/__init__.py": "",
+        "demo/tests/test_real.py": UNITTEST,
+        "demo/tests/unit/__init__.py": "",
+        "demo/tests/unit/test_real.py": UNITTEST,
+        "demo/tests/support/scenario/test_data.py": UNITTEST,
+        "demo/tests/support/package/__init__.py": "",
+        "demo/tests/support/package/test_data.py": UNITTEST,
+        "demo/tests/other.py": UNITTEST,
+    }
+    assert find(tmp_path, files) == ["demo/tests/test_real.py", "demo/tests/unit/test_real.py"]
+
+
+def test_pytest_does_not_enter_the_folders_that_its_settings_exclude(tmp_path: Path) -> None:
+    files = {
+        "setup.py": SETUP,
+        "demo/__init__.py": "",
+        "pytest.ini": "[pytest]\ntestpaths = testing\nnorecursedirs = testing/example_scripts old*\n",
+        "testing/test_real.py": FUNCTION,
+        "testing/build/test_real.py": FUNCTION,
+        "testing/example_scripts/collect/test_data.py": FUNCTION,
+        "testing/older/test_data.py": FUNCTION,
+        "testing/deep/older/test_data.py": FUNCTION,
+    }
+    assert find(tmp_path, files) == ["testing/build/test_real.py", "testing/test_real.py"]
+    del files["pytest.ini"]
+    assert "testing/build/test_real.py" not in find(tmp_path / "default", files)
+    assert "testing/older/test_data.py" in find(tmp_path / "again", files)
+
+
+def test_pytest_does_not_collect_what_a_conftest_ignores(tmp_path: Path) -> None:
+    files = {
+        "setup.py": SETUP,
+        "demo/__init__.py": "",
+        "tests/conftest.py": 'collect_ignore = ["data", "test_old.py"]\ncollect_ignore_glob = ["*_py2.py"]\n',
+        "tests/test_real.py": FUNCTION,
+        "tests/test_old.py": FUNCTION,
+        "tests/test_names_py2.py": FUNCTION,
+        "tests/data/inner/test_data.py": FUNCTION,
+        "tests/more/conftest.py": "collect_ignore = [name for name in ()]\n",
+        "tests/more/test_real.py": FUNCTION,
+    }
+    assert find(tmp_path, files) == ["tests/more/test_real.py", "tests/test_real.py"]
