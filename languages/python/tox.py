@@ -29,15 +29,24 @@ def read_tox(tree: SourceTree) -> Iterator[Fact]:
         head = "tox" if path == "tox.ini" else "tox:tox"
         names = parser.get(head, "envlist", fallback=None) or parser.get(head, "env_list", fallback="") or ""
         yield from _parse_env_list(names, path, text)
+        has_suite = bool(TEST_RUNNERS.search(parser.get("testenv", "commands", fallback=None) or ""))
         for section in parser.sections():
             if section.startswith("testenv") and not _is_for_something_else(section.replace(":", "-")):
                 items = dict(parser.items(section))
+                if section != "testenv" and has_suite and _is_for_another_folder(items):
+                    continue
                 if section == "testenv" or TEST_RUNNERS.search(items.get("commands") or ""):
                     yield from _parse_test_env(items, path, text)
 
 
 def _is_for_something_else(name: str) -> bool:
     return bool(_NOT_TESTS.search(name) or OLDEST.search(name))
+
+
+def _is_for_another_folder(items: Mapping[str, str | None]) -> bool:
+    """Return whether an environment runs in a folder of its own, as a second suite does."""
+    folder = items.get("changedir") or items.get("change_dir") or ""
+    return folder.strip().removeprefix("{toxinidir}").strip("/.") != ""
 
 
 def _is_for_oldest(line: str) -> bool:

@@ -101,6 +101,19 @@ commands = pytest
     assert not {one for one in found if "==" in one}
 
 
+def test_a_second_suite_in_a_folder_of_its_own_is_left_out(tmp_path: Path) -> None:
+    tox = "[testenv]\n{commands}deps = attrs\n\n[testenv:two]\nchangedir = {folder}\ndeps = django\ncommands = pytest\n"
+    files = {"setup.py": "", "test_one.py": TEST}
+
+    def plan(commands: str, folder: str) -> set[str]:
+        text = tox.format(commands=commands, folder=folder)
+        return list_requirements(build_plan(tmp_path / str(hash(text)), files | {"tox.ini": text}))
+
+    assert {"attrs", "django"} & plan("commands = pytest\n", "testing/plugins") == {"attrs"}
+    assert {"attrs", "django"} <= plan("commands = pytest\n", "{toxinidir}")
+    assert {"attrs", "django"} <= plan("", "tests")
+
+
 @pytest.mark.parametrize("name", ["requirements-admin-test.txt", "requirements-minimal-test.txt"])
 def test_other_names_are_no_oldest_versions(tmp_path: Path, name: str) -> None:
     plan = build_plan(tmp_path, {name: "pytest\nattrs==20.1\n", "setup.py": "", "test_one.py": TEST})
