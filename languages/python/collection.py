@@ -38,34 +38,41 @@ def select_discovered_files(tree: SourceTree, files: Sequence[str], argv: Sequen
 
 
 def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Return the files that pytest collects below its arguments: those that its settings neither name nor exclude.
-
-    Read are `python_files`, `norecursedirs`, and literal `collect_ignore` and `collect_ignore_glob` in `conftest.py`.
+    """Return the files that pytest collects below its arguments: its settings name them and do not exclude them.
 
     Args:
         tree: of the base commit.
         files: test files.
         paths: arguments of pytest; folders above and at them are always entered.
     """
-    config = PytestConfig(tree)
-    patterns = config.get_words("python_files") or ["test_*.py", "*_test.py"]
-    skipped = config.get_words("norecursedirs") or list(_SKIPPED_FOLDERS)
-    ignored = set(_find_ignored(tree))
+    patterns = PytestConfig(tree).get_words("python_files") or ["test_*.py", "*_test.py"]
+    exclusions = PytestExclusions(tree)
     arguments = [path.rstrip("/") for path in paths]
 
     def is_collected(file: str) -> bool:
         if file in arguments:
             return True
-        if not any(fnmatch(posixpath.basename(file), pattern) for pattern in patterns):
-            return False
         top = max((path for path in arguments if file.startswith(f"{path}/")), key=len, default="")
-        parents = [str(folder) for folder in PurePosixPath(file).parents][:-1]
-        inner = [folder for folder in parents if len(folder) > len(top)]
-        if any(_matches(folder, pattern) for folder in inner for pattern in skipped):
-            return False
-        return not any(fnmatch(path, pattern) for path in (file, *inner) for pattern in ignored)
+        is_named = any(fnmatch(posixpath.basename(file), pattern) for pattern in patterns)
+        return is_named and not exclusions.cover(file, top)
 
     return [path for path in files if is_collected(path)]
+
+
+class PytestExclusions:
+    """What pytest does not collect: `norecursedirs`, and literal `collect_ignore(_glob)` in `conftest.py` files."""
+
+    def __init__(self, tree: SourceTree) -> None:
+        self._skipped = PytestConfig(tree).get_words("norecursedirs") or list(_SKIPPED_FOLDERS)
+        self._ignored = set(_find_ignored(tree))
+
+    def cover(self, file: str, top: str = "") -> bool:
+        """Return whether a file is excluded, or lies in an excluded folder below the folder `top`."""
+        parents = [str(folder) for folder in PurePosixPath(file).parents][:-1]
+        inner = [folder for folder in parents if len(folder) > len(top)]
+        if any(_matches(folder, pattern) for folder in inner for pattern in self._skipped):
+            return True
+        return any(fnmatch(path, pattern) for path in (file, *inner) for pattern in self._ignored)
 
 
 def _matches(folder: str, pattern: str) -> bool:

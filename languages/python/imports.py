@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from packaging.utils import canonicalize_name
 
 from languages.facts import SourcedValue
+from languages.python.collection import PytestExclusions
 from languages.python.patterns import is_test_path
 from languages.source_tree import SourceTree
 
@@ -114,6 +115,7 @@ _IMPORT = re.compile(r"^(?:from[ \t]+(?P<source>\w+)[\w.]*[ \t]+import\b|import[
 _QUOTED = re.compile(r"""["']([A-Za-z][\w-]+)["']""")
 _MARKER = re.compile(r"^[ \t]*(?:@|pytestmark = \[?)pytest\.mark\.(\w+)", re.MULTILINE)
 _DEFINITION = re.compile(r"\bdef (\w+)\(")
+_FIXTURE = re.compile(r"^@(?:pytest\.)?fixture\b[^\n]*\n(?:@[^\n]*\n)*(?:async )?def (\w+)\(", re.MULTILINE)
 _ARGUMENTS = re.compile(r"^[ \t]*(?:async )?def test\w*\(([^)]+)\)", re.MULTILINE)
 
 
@@ -125,10 +127,9 @@ def find_test_imports(tree: SourceTree, configured: Sequence[SourcedValue] = ())
     """
     own = {path.rpartition("/")[2].removesuffix(".py") for path in tree.entries if path.endswith(".py")}
     own |= {part for folder in tree.folders for part in folder.split("/")}
-    paths = [path for path in tree.entries if is_test_path(path)]
     imported = [
         SourcedValue(text=name, path=path, line=line)
-        for path, text in tree.read_many(sorted(paths)).items()
+        for path, text in tree.read_many(_list_test_paths(tree)).items()
         for name, line in _parse_top_level_imports(text)
     ]
     first_imports: dict[str, SourcedValue] = {}
@@ -144,8 +145,7 @@ def find_needed_distributions(tree: SourceTree, configured: Sequence[SourcedValu
 
     Quoted names count, too: tests may query a distribution's version or start it as a program.
     """
-    paths = [path for path in tree.entries if is_test_path(path)]
-    texts = tree.read_many(sorted({*paths, *tree.glob("*conftest.py")})).values()
+    texts = tree.read_many(sorted({*_list_test_paths(tree), *tree.glob("*conftest.py")})).values()
     modules = {name for text in texts for name in (*_ANY_IMPORT.findall(text), *_QUOTED.findall(text))}
     modules |= {module_source.text for module_source in configured}
     return frozenset(canonicalize_name(DISTRIBUTIONS.get(module, module)) for module in modules)
@@ -153,20 +153,33 @@ def find_needed_distributions(tree: SourceTree, configured: Sequence[SourcedValu
 
 def find_plugin_fixtures(tree: SourceTree) -> dict[str, SourcedValue]:
     """Return plugin -> first use of a fixture or marker of it that the project does not define."""
-    paths = [path for path in tree.entries if is_test_path(path)]
-    texts = tree.read_many(sorted(paths))
+    texts = tree.read_many(_list_test_paths(tree))
     definitions = {name for text in texts.values() for name in _DEFINITION.findall(text)}
-    first_uses: dict[str, SourcedValue] = {}
+    fixtures: dict[str, SourcedValue] = {}
+    markers: dict[str, SourcedValue] = {}
     for path, text in texts.items():
         for match in _ARGUMENTS.finditer(text):
             for name in sorted(FIXTURES.keys() & set(re.findall(r"\w+", match[1])) - definitions):
                 line = text.count("\n", 0, match.start()) + 1
-                first_uses.setdefault(FIXTURES[name], SourcedValue(text=FIXTURES[name], path=path, line=line))
+                fixtures.setdefault(name, SourcedValue(text=FIXTURES[name], path=path, line=line))
         for match in _MARKER.finditer(text):
             if (plugin := MARKERS.get(match[1])) and match[1] not in definitions:
                 line = text.count("\n", 0, match.start()) + 1
-                first_uses.setdefault(plugin, SourcedValue(text=plugin, path=path, line=line))
+                markers.setdefault(match[1], SourcedValue(text=plugin, path=path, line=line))
+    # A project may be the plug-in, or the runner that took its fixture over.
+    sources = sorted(path for path in tree.entries if path.endswith(".py")) if fixtures else []
+    own = {name for text in tree.read_many(sources).values() for name in _FIXTURE.findall(text)}
+    first_uses: dict[str, SourcedValue] = {}
+    for name, use in (*fixtures.items(), *markers.items()):
+        if name not in own:
+            first_uses.setdefault(use.text, use)
     return first_uses
+
+
+def _list_test_paths(tree: SourceTree) -> list[str]:
+    """Return the files of tests, sorted, without those that pytest does not collect: data, suites of other set-ups."""
+    exclusions = PytestExclusions(tree)
+    return sorted(path for path in tree.entries if is_test_path(path) and not exclusions.cover(path))
 
 
 def find_missing_requirements(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from languages.python import PYTHON
 from languages.python.plan import render_plan
-from tests.languages.python_trees import build_draft
+from tests.languages.python_trees import build_draft, build_plan, list_requirements
 from tests.languages.trees import build_tree
 
 UNITTEST = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n        pass\n"
@@ -65,3 +65,28 @@ def test_pytest_does_not_collect_what_a_conftest_ignores(tmp_path: Path) -> None
         "tests/more/test_real.py": FUNCTION,
     }
     assert find(tmp_path, files) == ["tests/more/test_real.py", "tests/test_real.py"]
+
+
+def test_suites_that_pytest_does_not_collect_need_no_packages(tmp_path: Path) -> None:
+    files = {
+        "setup.py": SETUP,
+        "demo/__init__.py": "",
+        "testing/test_real.py": "import attr\n\n\n" + FUNCTION,
+        "testing/plugins/test_asyncio.py": "import pytest_asyncio\nimport yaml\n\n\n" + FUNCTION,
+    }
+    assert {"pyyaml", "pytest-asyncio"} <= list_requirements(build_plan(tmp_path / "all", files))
+    files["pytest.ini"] = "[pytest]\nnorecursedirs = testing/plugins\n"
+    requirements = list_requirements(build_plan(tmp_path / "some", files))
+    assert not {"pyyaml", "pytest-asyncio"} & requirements
+
+
+def test_a_project_that_provides_a_fixture_needs_no_plugin_for_it(tmp_path: Path) -> None:
+    files = {
+        "setup.py": SETUP,
+        "demo/__init__.py": "",
+        "demo/plugin.py": "def mocker():\n    pass\n",
+        "tests/test_real.py": "def test_one(mocker):\n    pass\n",
+    }
+    assert "pytest-mock" in list_requirements(build_plan(tmp_path / "function", files))
+    files["demo/plugin.py"] = "import pytest\n\n\n@pytest.fixture\ndef mocker():\n    pass\n"
+    assert "pytest-mock" not in list_requirements(build_plan(tmp_path / "fixture", files))
