@@ -14,6 +14,7 @@ DraftT = TypeVar("DraftT", bound=PlanDraft)
 
 PACKAGES: dict[str, tuple[str, ...]] = {
     "postgresql": ("postgresql",),
+    "httpbin": ("python3-httpbin",),
     "redis": ("redis-server",),
     "xvfb": ("xvfb",),
 }
@@ -28,6 +29,8 @@ _IMAGES = {
     "redis-server": "redis",
     "valkey": "redis",
     "redis-stack-server": "redis",
+    "httpbin": "httpbin",
+    "go-httpbin": "httpbin",
 }
 """Last component of an image name -> server."""
 

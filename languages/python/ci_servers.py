@@ -12,8 +12,12 @@ from languages.services import add_service, parse_service_image
 from languages.source_tree import SourceTree
 from languages.workflows import Job, read_jobs
 
-_VARIABLE = re.compile(r"(^|_)(DATABASE|POSTGRES|POSTGRESQL|PG\w+|DB|REDIS|BROKER|CACHE)(_|$)|^PG[A-Z]+$|DATABASE_URL$")
-_HOSTS = re.compile(r"(?<=@|/)(postgres|postgresql|db|redis|cache|database)(?=[:/]|$)|^(postgres|postgresql|redis)$")
+_VARIABLE = re.compile(
+    r"(^|_)(DATABASE|POSTGRES|POSTGRESQL|PG\w+|DB|REDIS|BROKER|CACHE|HTTPBIN)(_|$)|^PG[A-Z]+$|DATABASE_URL$"
+)
+_HOSTS = re.compile(
+    r"(?<=@|/)(postgres|postgresql|db|redis|cache|database|httpbin)(?=[:/]|$)|^(postgres|postgresql|redis)$"
+)
 
 
 def add_servers(draft: PlanDraft, tree: SourceTree) -> PlanDraft:

@@ -47,6 +47,12 @@ NAMES_TEST = (
     "from greet.names import read\n\n\n"
     "def test_read(tmp_path):\n    (tmp_path / 'n').write_text('[Ada]')\n    assert read(tmp_path / 'n') == ['Ada']\n"
 )
+WEB = (
+    "import json\nfrom urllib.request import urlopen\n\n\n"
+    "def echo(name):\n    with urlopen(f'http://httpbin.org/get?name={name}') as answer:\n"
+    "        return json.load(answer)['args']['name']\n"
+)
+WEB_TEST = "from greet.web import echo\n\n\ndef test_echo():\n    assert echo('Ada') == 'Ada'\n"
 
 
 def make_candidate(
@@ -74,6 +80,18 @@ def test_a_package_that_only_the_change_needs_is_installed(tmp_path: Path) -> No
     verification = verify(Lineage(candidate=candidate, environment=environment), services)
     assert isinstance(verification, Verification), verification
     assert [test for test, _ in verification.FAIL_TO_PASS] == ["tests/test_names.py::test_read"]
+
+
+@pytest.mark.docker
+def test_requests_to_a_public_echo_service_are_answered_by_one_in_the_container(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    candidate = make_candidate(tmp_path, services, {"greet/web.py": WEB, "tests/test_web.py": WEB_TEST})
+    environment = require_environment(build(candidate, services))
+    assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "accepted"]
+    assert environment.plan.services == ("httpbin",)
+    verification = verify(Lineage(candidate=candidate, environment=environment), services)
+    assert isinstance(verification, Verification), verification
+    assert [test for test, _ in verification.FAIL_TO_PASS] == ["tests/test_web.py::test_echo"]
 
 
 @pytest.mark.docker

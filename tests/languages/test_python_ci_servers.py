@@ -19,7 +19,10 @@ jobs:
         image: postgres:14-alpine
       redis:
         image: redis
+      httpbin:
+        image: kennethreitz/httpbin
     env:
+      HTTPBIN_URL: http://httpbin:8080
       DATABASE_URL: postgres://ada:secret@db:5432/greet
       TOKEN: abc
     steps:
@@ -40,8 +43,9 @@ def test_servers_that_ci_starts_for_the_tests_are_part_of_the_plan(tmp_path: Pat
     tree = CommitTree(GitRepository(repo.path), base)
     draft = PYTHON.create_draft(tree, PlanningContext(list_available=lambda: ("3.11",), day=date(2024, 3, 17)))
     plan = PYTHON.render_plan(draft)
-    assert plan.services == ("postgresql", "redis")
-    assert plan.system_packages == ("postgresql", "redis-server")
+    assert plan.services == ("postgresql", "redis", "httpbin")
+    assert plan.system_packages == ("postgresql", "python3-httpbin", "redis-server")
     assert dict(plan.env)["DATABASE_URL"] == "postgres://ada:secret@localhost:5432/greet"
+    assert dict(plan.env)["HTTPBIN_URL"] == "http://localhost:8080"
     assert "TOKEN" not in dict(plan.env)
     assert {e.path for e in plan.evidence if e.choice == "services"} == {".github/workflows/ci.yml"}
