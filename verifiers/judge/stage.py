@@ -103,7 +103,7 @@ def build_case(lineage: Lineage, services: Services) -> JudgeCase:
         number=_parse_number(candidate.name),
         merge_commit=candidate.merge_commit,
         find_in_base_tree=BaseTreeSearch(lineage, services).find_texts,
-    )
+    ).cache_searches()
 
 
 def _parse_number(name: str) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from dataclasses import replace
 
 import pytest
@@ -27,14 +26,14 @@ CHANGES = {
         ),
         "tests/test_greet.py",
         ("+    with pytest.raises(ValueError, match=r'nobody of the name .* is here'):", "+        greet('Bo')"),
-        "- The message of `ValueError` must match the regular expression `nobody of the name .* is here`.",
+        "- A message of `ValueError` must match the regular expression `nobody of the name .* is here`.",
     ),
     "python-part": (
         "greet.py",
         ("+class Absent(LookupError):", "+    text = 'nobody of that name is here, please ask the porter'"),
         "tests/test_greet.py",
         ("+    with pytest.raises(LookupError, match='nobody of that name is here'):", "+        greet('Bo')"),
-        "- The message of `LookupError` must contain `nobody of that name is here`.",
+        "- A message of `LookupError` must contain `nobody of that name is here`.",
     ),
     "python-variable": (
         "greet.py",
@@ -46,7 +45,14 @@ CHANGES = {
             "+    with self.assertRaisesRegex(GreetError, re.escape(msg)):",
             "+        greet('Bo')",
         ),
-        "- The message of `GreetError` must contain `nobody of that name is here`.",
+        "- A message of `GreetError` must contain `nobody of that name is here`.",
+    ),
+    "python-escaped": (
+        "greet.py",
+        ("+    raise GreetError('nobody (of that name) is here')",),
+        "tests/test_greet.py",
+        ("+    with pytest.raises(GreetError, match=re.escape('nobody (of that name) is here')):",),
+        "- A message of `GreetError` must contain `nobody (of that name) is here`.",
     ),
     "python-lines-above": (
         "greet.py",
@@ -57,35 +63,35 @@ CHANGES = {
             "+        greet('Bo')",
             "+    assert str(raised.value) == 'nobody of that name is here'",
         ),
-        "- The message of `GreetError` must read `nobody of that name is here`.",
+        "- A message of `GreetError` must read `nobody of that name is here`.",
     ),
     "javascript": (
         "src/greet.js",
         ("+  if (!porter.knows(n)) throw new TypeError('cannot greet anybody twice a day')",),
         "test/greet.test.js",
         ("+  expect(() => greet('Bo')).toThrow(new TypeError('cannot greet anybody twice a day'))",),
-        "- The message of `TypeError` must contain `cannot greet anybody twice a day`.",
+        "- A message of `TypeError` must contain `cannot greet anybody twice a day`.",
     ),
     "typescript": (
         "src/greet.ts",
         ("+  if (!porter.knows(n)) throw new Error(`cannot greet ${n} twice a day`)",),
         "test/greet.test.ts",
         ("+  expect(() => greet('Bo')).toThrow('cannot greet Bo twice a day')",),
-        "- The message of the error must contain `cannot greet Bo twice a day`" + EXAMPLE,
+        "- A message of an error must contain `cannot greet Bo twice a day`" + EXAMPLE,
     ),
     "go": (
         "greet.go",
         ("+func refuse(n string) error {", '+\treturn fmt.Errorf("cannot greet %s twice a day", n)'),
         "greet_test.go",
         ("+func TestTwice(t *testing.T) {", '+\tassert.EqualError(t, Greet("Bo"), "cannot greet Bo twice a day")'),
-        "- The message of the error must read `cannot greet Bo twice a day`" + EXAMPLE,
+        "- A message of an error must read `cannot greet Bo twice a day`" + EXAMPLE,
     ),
     "rust": (
         "src/lib.rs",
         ('+    panic!("cannot greet anybody twice a day")',),
         "tests/greet.rs",
         ('+#[should_panic(expected = "cannot greet anybody twice a day")]', "+fn refuses() {"),
-        "- The message of the panic must contain `cannot greet anybody twice a day`.",
+        "- A message of a panic must contain `cannot greet anybody twice a day`.",
     ),
     "java": (
         "src/Greeter.java",
@@ -95,14 +101,14 @@ CHANGES = {
             '+    Exception e = assertThrows(IllegalStateException.class, () -> greeter.greet("Bo"));',
             '+    assertEquals("cannot greet Bo twice a day", e.getMessage());',
         ),
-        "- The message of `IllegalStateException` must read `cannot greet Bo twice a day`" + EXAMPLE,
+        "- A message of `IllegalStateException` must read `cannot greet Bo twice a day`" + EXAMPLE,
     ),
     "ruby": (
         "lib/greet.rb",
         ("+    raise ArgumentError, 'cannot greet anybody twice a day'",),
         "spec/greet_spec.rb",
         ("+    expect { greet('Bo') }.to raise_error(StandardError, 'cannot greet anybody twice a day')",),
-        "- The message of `StandardError` must read `cannot greet anybody twice a day`.",
+        "- A message of `StandardError` must read `cannot greet anybody twice a day`.",
     ),
     "php": (
         "src/Greeter.php",
@@ -112,21 +118,21 @@ CHANGES = {
             "+        $this->expectException(InvalidArgumentException::class);",
             "+        $this->expectExceptionMessage('cannot greet anybody twice a day');",
         ),
-        "- The message of `InvalidArgumentException` must contain `cannot greet anybody twice a day`.",
+        "- A message of `InvalidArgumentException` must contain `cannot greet anybody twice a day`.",
     ),
     "c#": (
         "src/Greeter.cs",
         ('+        throw new ArgumentException($"cannot greet {n} twice a day");',),
         "tests/GreeterTests.cs",
         ('+        act.Should().Throw<ArgumentException>().WithMessage("cannot greet * twice a day*");',),
-        "- The message of `ArgumentException` must match the pattern with wildcards `cannot greet * twice a day*`.",
+        "- A message of `ArgumentException` must match the pattern with wildcards `cannot greet * twice a day*`.",
     ),
     "c++": (
         "src/greet.cpp",
         ('+    throw std::runtime_error("cannot greet anybody twice a day");',),
         "tests/greet_test.cpp",
         ('+    EXPECT_STREQ("cannot greet anybody twice a day", error.what());',),
-        "- The message of the error must read `cannot greet anybody twice a day`.",
+        "- A message of an error must read `cannot greet anybody twice a day`.",
     ),
     "output": (
         "cli.py",
@@ -139,7 +145,7 @@ CHANGES = {
 BOILERPLATE = frozenset(
     re.findall(
         r"\w+",
-        f"{HEADING} a the message of error panic must read contain match regular expression pattern with wildcards "
+        f"{HEADING} a an the message of error panic must read contain match regular expression pattern with wildcards "
         "for example parts of it depend on the input".lower(),
     )
 )
@@ -202,7 +208,7 @@ def test_the_judge_scores_both_versions(name: str) -> None:
 
 MESSAGE = "+    raise ValueError('nobody of that name is here')"
 EXPECTS = "+    with pytest.raises(ValueError, match='nobody of that name is here'):"
-STATED = "- The message of `ValueError` must contain `nobody of that name is here`."
+STATED = "- A message of `ValueError` must contain `nobody of that name is here`."
 
 
 def complete_python(gold: tuple[str, ...], tests: tuple[str, ...], statement: str = "It greets nobody.") -> Completion:
@@ -280,12 +286,59 @@ def test_all_names_are_added_not_only_those_that_are_reported() -> None:
 
 
 def test_a_text_of_several_lines_is_a_block_even_where_the_patch_has_it_line_by_line() -> None:
-    usage = ("usage: greet [options] name", "options: one of (loud, quiet)")
-    gold = make_patch("cli.js", "+const USAGE = `" + usage[0], f"+{usage[1]}`")
-    tests = make_patch("cli.test.js", "+  expect(run()).toBe(`" + usage[0], f"+{usage[1]}`)")
+    usage = ("usage: greet [options] name", "options: one of (loud, quiet)", "and a good morning")
+    gold = make_patch("cli.js", f"+const USAGE = `{usage[0]}", f"+{usage[1]}", f"+{usage[2]}`")
+    tests = make_patch("cli.test.js", f"+  expect(run()).toBe(`{usage[0]}", f"+{usage[1]}", f"+{usage[2]}`)")
     completion, set_aside = complete(make_case(gold=gold, tests=tests))
     assert set_aside is None
-    assert completion.addition.endswith(f"- A message must read this text:\n\n  ```\n  {usage[0]}\n  {usage[1]}\n  ```")
+    block = "\n".join(f"  {line}" for line in ("```", *usage, "```"))
+    assert completion.addition.endswith(f"- A message must read this text:\n\n{block}")
+
+
+def test_a_line_break_at_the_end_of_a_text_is_stated() -> None:
+    gold = make_patch("greet.go", '+\tfmt.Print("nobody of that name is here\\n")')
+    tests = make_patch("greet_test.go", '+\tassert.Equal(t, "nobody of that name is here\\n", out.String())')
+    (item,) = find_items(complete(make_case(gold=gold, tests=tests))[0].addition)
+    assert item == "- A message must read this text, with a line break at its end:"
+
+
+@pytest.mark.parametrize(
+    ("above", "subject"),
+    [
+        (("+    with pytest.raises(GreetError) as raised:", "+        greet('Bo')"), "A message of `GreetError`"),
+        (("+    with pytest.raises(OtherError) as raised:", "+        greet('Bo')"), "A message of an error"),
+        (
+            (
+                "+    with pytest.raises(GreetError):",
+                "+        greet('Bo')",
+                "+def test_text():",
+                "+    raised = run()",
+            ),
+            "A message of an error",
+        ),
+        (
+            ("+    with pytest.raises(GreetError) as raised:", *["+    greet('Bo')"] * 6),
+            "A message of an error",
+        ),
+    ],
+    ids=["near", "not raised by the patch", "another test", "far"],
+)
+def test_an_error_type_above_a_message_counts_only_where_it_can_have_the_message(
+    above: tuple[str, ...], subject: str
+) -> None:
+    gold = make_patch("greet.py", "+    raise GreetError('nobody of that name is here')")
+    tests = make_patch("tests/test_a.py", *above, "+    assert str(raised.value) == 'nobody of that name is here'")
+    (item,) = find_items(complete(make_case(gold=gold, tests=tests))[0].addition)
+    assert item == f"- {subject} must read `nobody of that name is here`."
+
+
+def test_an_addition_that_lacks_the_message_leaves_the_change_set_aside() -> None:
+    case = make_case(gold=make_patch("greet.py", MESSAGE), tests=make_patch("tests/test_a.py", EXPECTS))
+    useless = Completion(model="m", prompt="complete-2", addition="Please do it as it has to be done.")
+    completion, set_aside = measure_completion(case, assess(case), useless)
+    assert set_aside == "message-not-stated"
+    assert completion is not None
+    assert completion.after is not None
 
 
 @pytest.mark.parametrize(
@@ -333,17 +386,3 @@ def test_a_demanded_text_is_no_excuse_for_a_line_of_code() -> None:
 def test_a_statement_without_content_or_without_a_missing_message_is_not_completed(statement: str) -> None:
     case = make_case(statement, gold=make_patch("greet.py", MESSAGE), tests=make_patch("tests/test_a.py", EXPECTS))
     assert complete_by_rules(case, assess(case)) is None
-
-
-def test_texts_of_the_base_tree_are_looked_up_once() -> None:
-    searched: list[str] = []
-
-    def search(texts: Collection[str]) -> set[str]:
-        searched.extend(texts)
-        return set()
-
-    case = make_case(gold=make_patch("greet.py", MESSAGE), tests=make_patch("tests/test_a.py", EXPECTS))
-    found = assess(case)
-    assert complete_by_rules(replace(case, find_in_base_tree=search), found) is not None
-    assert searched
-    assert len(searched) == len(set(searched))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+
+import pytest
 
 from backends.clones import CloneStore
 from backends.services import Services
@@ -20,6 +23,7 @@ from tests import records
 from tests.helpers import TinyRepo
 from tests.verifiers.judge.test_rules import LOOKS, MAKES, RAISES, make_patch
 from verifiers.judge import judge
+from verifiers.judge.stage import BaseTreeSearch
 
 LINK = "is here so ask the porter at once, see https://github.com/ada/greet/pull/3"
 LINKS, LOOKS_LINKED = RAISES.replace("is here", LINK), LOOKS.replace("is here", LINK)
@@ -29,7 +33,7 @@ ADDITION = """\
 
 These details are checked as they are written here:
 
-- The message of `ValueError` must match the regular expression `nobody of the name .* is here`."""
+- A message of `ValueError` must match the regular expression `nobody of the name .* is here`."""
 USES = make_patch("tests/test_greet.py", "+from greet import shout_loudly")
 
 
@@ -144,6 +148,22 @@ def test_a_feature_states_its_message_and_each_interface_once(tmp_path: Path) ->
     original = lineage.candidate.problem_statement
     interface = "- `greet.py`: `def shout_loudly(name)`"
     assert task.problem_statement == f"{original}\n\n{ADDITION}\n{interface}"
+
+
+def test_each_text_is_looked_up_once_in_the_base_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def search(_: BaseTreeSearch, texts: Collection[str]) -> set[str]:
+        searched.extend(texts)
+        return set()
+
+    monkeypatch.setattr(BaseTreeSearch, "find_texts", search)
+    lineage, services = make_verified_lineage(
+        tmp_path, base={"greet.py": "x = 1\n"}, gold_patch=RAISES, test_patch=LOOKS
+    )
+    assert isinstance(judge(lineage, services), Verdict)
+    assert searched
+    assert len(searched) == len(set(searched))
 
 
 def test_a_verdict_without_a_completion_keeps_its_id() -> None:

@@ -26,7 +26,6 @@ def complete_by_rules(case: JudgeCase, found: Assessment) -> Completion | None:
     if found.set_aside != COMPLETED_RULE:
         return None
     started = time.monotonic()
-    case = case.cache_searches()
     requirements = find_requirements(case, found.findings)
     interfaces = tuple(dict.fromkeys((*find_interfaces(case), *requirements.interfaces)))
     rejected: list[str] = []

@@ -220,15 +220,15 @@ def _find_subject(context: _Context, case: JudgeCase) -> str:
     statement = context.find_statement()
     before = range(context.start - 1, statement.start - 1, -1)
     if named := next((at for at in before if _is_error_type(context, at)), None):
-        return f"the message of `{context.text(named)}`"
+        return f"a message of `{context.text(named)}`"
     texts = [context.text(at) for at in statement if not context.start <= at < context.end]
     if any(map(_PANIC.fullmatch, texts)):
-        return "the message of the panic"
+        return "a message of a panic"
     raised = {token.text for _, token in case.gold_tokens}
     for at in context.find_above(statement.start):
         if _is_error_type(context, at) and context.text(at) in raised:
-            return f"the message of `{context.text(at)}`"
-    return "the message of the error" if any(map(_ERROR.fullmatch, texts)) else "a message"
+            return f"a message of `{context.text(at)}`"
+    return "a message of an error" if any(map(_ERROR.fullmatch, texts)) else "a message"
 
 
 def _is_error_type(context: _Context, at: int) -> bool:

@@ -101,11 +101,12 @@ def _format_name(case: JudgeCase, missing: MissingName) -> str:
 
 def _format_values(case: JudgeCase, findings: Sequence[Finding], stated: str) -> Iterator[str]:
     """Yield the items of values that the gold patch writes literally; others may follow from the statement."""
-    kinds = {token.text: token.category for _, token in case.gold_tokens if token.category in ("string", "number")}
+    written = {token.text: token for _, token in case.gold_tokens if token.category in ("string", "number")}
     for finding in findings:
-        if finding.rule == "value-not-stated" and finding.quote in kinds and finding.quote not in stated:
-            kind = "text" if kinds[finding.quote] == "string" else "number"
-            yield f"- The {kind} {_format_text(finding.quote, after='.')}"
+        token = written.get(finding.quote) if finding.rule == "value-not-stated" else None
+        if token and token.value not in stated:
+            kind = "text" if token.category == "string" else "number"
+            yield f"- The {kind} {_format_text(token.value, after='.')}"
 
 
 def _format_text(text: str, *, after: str) -> str:
@@ -114,7 +115,8 @@ def _format_text(text: str, *, after: str) -> str:
     if "\n" in text:
         fence = "`" * max(3, longest + 1)
         block = "\n".join(f"  {line}".rstrip() for line in [fence, *text.strip("\n").split("\n"), fence])
-        return f"this text{after.rstrip('.')}:\n\n{block}"
+        end = ", with a line break at its end" if text.endswith("\n") else ""
+        return f"this text{end}{after.rstrip('.')}:\n\n{block}"
     fence = "`" * (longest + 1) if longest != 1 else "``"
     padding = " " if longest else ""
     return f"{fence}{padding}{text}{padding}{fence}{after}"
