@@ -43,15 +43,21 @@ def derive_feature(lineage: Lineage, services: Services) -> list[Task] | KindRej
 
 
 def append_interfaces(statement: str, interfaces: Sequence[Interface]) -> str:
-    """Return the statement followed by the interfaces that the change adds and its tests use."""
-    if not interfaces:
+    """Return the statement followed by the interfaces that the change adds, its tests use and the statement lacks."""
+    items = [interface.format_item() for interface in interfaces]
+    lines = [item for item in items if item not in statement.splitlines()]
+    if not lines:
         return statement
-    lines = [f"- `{interface.path}`: `{interface.signature}`" for interface in interfaces]
     return f"{statement.rstrip()}\n\n{HEADING}\n" + "\n".join(lines) + "\n"
 
 
 def _find_unnamed(verdict: Verdict) -> list[str]:
-    """Return the names that the tests require, the statement lacks, and no interface defines."""
+    """Return the names that the tests require, the statement lacks, and no interface defines.
+
+    An accepted completion has stated all of them.
+    """
+    if verdict.addition:
+        return []
     named = {word for interface in verdict.interfaces for word in (interface.name, PurePosixPath(interface.path).stem)}
     return [
         finding.quote

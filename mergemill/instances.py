@@ -15,9 +15,11 @@ from core.errors import InputError
 from mergemill.services import make_model
 from miner.instances import InstanceRow, check_unique, parse_instance, read_lines
 from taskdb.artifacts import Artifacts
+from taskdb.verdicts import Completion
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient
+from verifiers.judge.completion import complete_by_rules, measure_completion
 from verifiers.judge.model_verdict import ModelVerdict, judge_with_models
 
 JudgedTask = dict[str, Any]
@@ -32,6 +34,7 @@ OPINION_FIELDS = {
     "unfair_tests",
     "invalid_reason",
 }
+COMPLETION_FIELDS = ("addition", "made_by", "rejected", "before", "after")
 _NUMBER = re.compile(r"-(\d+)$")
 
 
@@ -92,6 +95,9 @@ def judge_file(
             if settings and model:
                 client = JudgeClient.from_settings(model, settings, Artifacts(settings.artifact_dir))
                 result |= _build_panel_result(judge_with_models(case, assessment, client))
+            else:
+                completion, _ = measure_completion(case, assessment, complete_by_rules(case, assessment))
+                result |= _build_completion_result(completion)
             yield result
 
 
@@ -112,6 +118,13 @@ def _build_panel_result(verdict: ModelVerdict) -> JudgedTask:
         "opinions": [opinion.model_dump(mode="json", include=OPINION_FIELDS) for opinion in verdict.panel.opinions],
         "agreement": verdict.panel.agreement,
         "alpha": verdict.panel.alpha,
-        "addition": verdict.addition,
-        "rejected": list(verdict.completion.rejected) if verdict.completion else [],
+        **_build_completion_result(verdict.completion),
     }
+
+
+def _build_completion_result(completion: Completion | None) -> JudgedTask:
+    """Return the addition to the statement, and the probabilities of the rules without and with it."""
+    if completion is None:
+        return dict.fromkeys(COMPLETION_FIELDS) | {"addition": "", "rejected": []}
+    dumped = completion.model_dump(mode="json")
+    return {name: dumped[name] for name in COMPLETION_FIELDS}

@@ -87,13 +87,26 @@ class Opinion(ModelCall):
     """Why the opinion is excluded, such as a quote that is in no source; empty for a valid opinion."""
 
 
+class StatementScores(Part):
+    """Probabilities of the rules and the calibrated model for one version of a statement, without opinions."""
+
+    underspecified: float
+    unfair_tests: float
+
+
 class Completion(ModelCall):
-    """A model's addition to a statement, and the attempts before it."""
+    """An addition to a statement, and the attempts before it. Without a model, `model` and `prompt` are empty."""
 
     addition: str
     """Text appended to the original statement; empty when no proposed addition was accepted."""
+    made_by: Literal["model", "rules"] = "model"
+    """Who wrote the addition."""
     rejected: tuple[str, ...] = ()
     """Why earlier additions were rejected, then why no further one was requested."""
+    before: StatementScores | None = None
+    """Scores of the original statement; null without an addition."""
+    after: StatementScores | None = None
+    """Scores of the statement with the addition; null without one."""
 
 
 class Interface(Part):
@@ -105,6 +118,10 @@ class Interface(Part):
     path: str
     parameters: tuple[str, ...] = ()
     """Names of the parameters."""
+
+    def format_item(self) -> str:
+        """Return the list item that states the interface in a statement."""
+        return f"- `{self.path}`: `{self.signature}`"
 
 
 class Verdict(Record):
@@ -130,7 +147,7 @@ class Verdict(Record):
     alpha: Annotated[float | None, MEASURED] = None
     """Krippendorff's alpha of the same, nominal: 1 agreement, 0 chance level; null where chance is undefined."""
     completion: Annotated[Completion | None, MEASURED] = None
-    """The model's completion of the statement; null when no model was prompted or nothing is missing."""
+    """Completion of the statement by a model or by rules; null when nothing that can be added is missing."""
     tokens: Annotated[int, MEASURED] = 0
     cost: Annotated[float, MEASURED] = 0.0
     seconds: Seconds = 0.0

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.judge.fit import CAP, FitData, FittedModel, cross_validate_nested, fit, score_equal_weights
 from benchmarks.judge.opinions import collect_panels, score_judges, summarize_panels
 from benchmarks.judge.rows import NAMES, SIGNALS_BY_LABEL, LabelledRows, compute_base_rates, read_rows
-from benchmarks.judge.tables import Scores, render_calibration, render_findings, render_ranking
+from benchmarks.judge.tables import Scores, render_calibration, render_completions, render_findings, render_ranking
 from core.config import Settings
 from verifiers.judge.assess import assess
 from verifiers.judge.calibration import MODEL_PATH
@@ -101,7 +101,8 @@ def main() -> None:
         judges |= score_judges(panels, next(iter(judges.values())))
     print(render_ranking(rows, judges), "\n")
     print(render_calibration(rows, {name: scores for name, scores in judges.items() if name != "equal weights"}), "\n")
-    print(render_findings(rows))
+    print(render_findings(rows), "\n")
+    print(render_completions(rows.cases))
     if options.write:
         MODEL_PATH.write_text(render_model(rows))
 

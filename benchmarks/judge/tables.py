@@ -9,6 +9,10 @@ import numpy as np
 
 from benchmarks.judge.measure import CALIBRATION, METRICS, compute_reliability, measure_metric
 from benchmarks.judge.rows import LabelledRows
+from taskdb.verdicts import Completion
+from verifiers.judge.assess import assess
+from verifiers.judge.case import JudgeCase
+from verifiers.judge.completion import complete_by_rules, measure_completion
 from verifiers.judge.rules import DECISIVE
 
 Scores = dict[str, np.ndarray]
@@ -70,6 +74,29 @@ def render_findings(rows: LabelledRows) -> str:
         ["finding", "enough alone", "Lite rows", "underspecified", "unfair_tests", "either", "rows of Verified alone"],
         found,
     )
+
+
+def render_completions(cases: Sequence[JudgeCase]) -> str:
+    """Return how many of the cases that are set aside rules complete, and the mean scores before and after."""
+    assessments = [(case, assess(case)) for case in cases]
+    aside = [(case, found) for case, found in assessments if found.set_aside]
+    measured = [measure_completion(case, found, complete_by_rules(case, found))[0] for case, found in aside]
+    completed = [one for one in measured if one and one.before and one.after]
+    scores = [_format_means(completed, name) for name in ("underspecified", "unfair_tests")]
+    return render_table(
+        ["rows", "set aside", "completed", "underspecified", "unfair_tests"],
+        [[len(cases), len(aside), len(completed), *scores]],
+    )
+
+
+def _format_means(completions: Sequence[Completion], score: str) -> str:
+    """Return the mean of a score before and after completions that have both."""
+    if not completions:
+        return "-"
+    before, after = (
+        np.mean([getattr(getattr(one, version), score) for one in completions]) for version in ("before", "after")
+    )
+    return f"{before:.2f} -> {after:.2f}"
 
 
 def _format_shares(rows: LabelledRows, hit: np.ndarray) -> Iterator[str]:

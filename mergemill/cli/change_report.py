@@ -88,9 +88,24 @@ def format_verdict(verdict: dict[str, Any] | None) -> str:
         return "not judged"
     probabilities = f"underspecified {verdict['underspecified']:.2f}, unfair tests {verdict['unfair_tests']:.2f}"
     set_aside = f"set aside for {verdict['set_aside']}" if verdict["set_aside"] else ""
+    completed = format_completion(verdict["completion"]) if verdict["completion"] else ""
     opinions = f"{len(verdict['opinions'])} opinions" if verdict["opinions"] else ""
     findings = [f"{finding['rule']} {finding['quote'][:60]!r}" for finding in verdict["findings"]]
-    return "; ".join(part for part in (probabilities, set_aside, opinions, *findings) if part)
+    return "; ".join(part for part in (probabilities, set_aside, completed, opinions, *findings) if part)
+
+
+def format_completion(completion: dict[str, Any]) -> str:
+    """Return who completed a statement and the judge's scores of both versions, or why nobody did."""
+    if not completion["addition"]:
+        return f"not completed: {completion['rejected'][-1]}"
+    before, after = completion["before"], completion["after"]
+    if not before or not after:  # completed before both versions were scored
+        return f"completed by {completion['made_by']}"
+    scores = ", ".join(
+        f"{label} {before[name]:.2f} -> {after[name]:.2f}"
+        for label, name in (("underspecified", "underspecified"), ("unfair tests", "unfair_tests"))
+    )
+    return f"completed by {completion['made_by']} ({scores})"
 
 
 def format_verification(verification: dict[str, Any] | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ np = pytest.importorskip("numpy")
 pytest.importorskip("sklearn")
 from benchmarks.judge.opinions import collect_panels, score_judges, summarize_panels  # noqa: E402 - needs scikit-learn
 from benchmarks.judge.rows import read_rows  # noqa: E402 - needs scikit-learn
+from benchmarks.judge.tables import render_completions  # noqa: E402 - needs scikit-learn
 
 __all__ = ["server"]
 ROWS = 6
@@ -69,3 +71,14 @@ def test_a_model_is_measured_beside_the_rules(server: ModelServer, tmp_path: Pat
     assert judges["opinions"]["underspecified"] == pytest.approx([0.4, 0, 1, 0, 0, 1])
     assert judges["opinions"]["unfair_tests"] == pytest.approx([2 / 3] * ROWS)
     assert judges["rules and opinions"]["underspecified"] == pytest.approx([0.2, 0.1, 0.6, 0.1, 0.1, 0.6])
+
+
+def test_completions_are_counted_with_the_mean_scores_of_both_versions(tmp_path: Path) -> None:
+    cases = read_rows(*write_rows(tmp_path)).cases
+    stated = replace(cases[0], statement=f"{STATEMENT}whom shall I greet")
+    head, _, row = render_completions([stated, *cases[1:]]).splitlines()
+    assert head == "| rows | set aside | completed | underspecified | unfair_tests |"
+    assert row.startswith(f"| {ROWS} | {ROWS - 1} | {ROWS - 1} | ")
+    before, after = map(float, row.split(" | ")[3].split(" -> "))
+    assert after < before
+    assert render_completions([stated]).splitlines()[-1] == "| 1 | 0 | 0 | - | - |"

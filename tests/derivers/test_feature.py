@@ -10,7 +10,7 @@ from derivers.base import KindRejection
 from derivers.feature import append_interfaces, derive_feature
 from taskdb.lineage import Lineage
 from taskdb.records import FailureKind, Task
-from taskdb.verdicts import Finding, Interface, QuoteSource
+from taskdb.verdicts import Completion, Finding, Interface, QuoteSource
 from tests import records
 
 SHOUT = Interface(name="shout", signature="def shout(name: str) -> str", path="greet/loud.py", parameters=("name",))
@@ -39,6 +39,14 @@ def test_the_statement_of_a_feature_names_the_interfaces_of_its_tests() -> None:
     assert task.problem_statement.startswith(records.make_candidate(records.make_pull_request()).problem_statement)
     assert "- `greet/loud.py`: `def shout(name: str) -> str`" in task.problem_statement
     assert task.FAIL_TO_PASS == ABSENT
+
+
+def test_a_name_without_a_signature_is_no_obstacle_where_a_completion_states_it() -> None:
+    completion = Completion(model="", prompt="", addition="- The attribute `loudness`.", made_by="rules")
+    it = lineage(findings=(unstated("assert thing.loudness"),), completion=completion)
+    made = derive_feature(it, SERVICES)
+    assert not isinstance(made, KindRejection)
+    assert made[0].problem_statement.endswith("\n\n- The attribute `loudness`.")
 
 
 def test_a_statement_without_new_interfaces_is_unchanged() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from mergemill.cli import output
-from mergemill.cli.change_report import SHOWN_TESTS, print_change_report
+from mergemill.cli.change_report import SHOWN_TESTS, format_verdict, print_change_report
+from taskdb.verdicts import Completion, StatementScores
+from tests import records
 
 MINED = ("mine", None, None)
 TOO_FAR = ("verify", "no-fail-to-pass", None)
@@ -134,3 +136,32 @@ def test_text_of_a_repository_cannot_move_the_cursor(capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert shown.count(r"a\x1b[2Jb\rc\u202ed\x9be\x07") == 2, shown
     assert all(character.isprintable() or character == "\n" for character in shown)
+
+
+@pytest.mark.parametrize(
+    ("completion", "shown"),
+    [
+        (
+            Completion(model="", prompt="", addition="", made_by="rules", rejected=("too long",)),
+            "not completed: too long",
+        ),
+        (Completion(model="m", prompt="complete-2", addition="It greets."), "completed by model"),
+        (
+            Completion(
+                model="",
+                prompt="",
+                addition="It greets.",
+                made_by="rules",
+                before=StatementScores(underspecified=0.61, unfair_tests=0.92),
+                after=StatementScores(underspecified=0.4, unfair_tests=0.5),
+            ),
+            "completed by rules (underspecified 0.61 -> 0.40, unfair tests 0.92 -> 0.50)",
+        ),
+    ],
+)
+def test_a_verdict_names_who_completed_the_statement_and_the_scores_of_both_versions(
+    completion: Completion, shown: str
+) -> None:
+    environment = records.make_environment(records.make_candidate(records.make_pull_request()))
+    verdict = records.make_verdict(records.make_verification(environment), completion=completion)
+    assert shown in format_verdict(verdict.model_dump(mode="json")).split("; ")

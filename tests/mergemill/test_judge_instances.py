@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mergemill.instances import COMPLETION_FIELDS
 from tests.cli import run_mergemill
 from tests.verifiers.judge.test_rules import LOOKS, RAISES
 
@@ -56,14 +57,30 @@ def test_each_task_is_printed_with_probabilities_and_findings(tmp_path: Path, na
     done = run_mergemill("judge", f"instances:{write_rows(tmp_path, row(), MULTI, name=name)}", "--json", cwd=tmp_path)
     assert (done.exit_code, done.stderr) == (0, "")
     one, multi = done.lines
-    assert list(one) == ["instance_id", "underspecified", "unfair_tests", "findings"]
+    assert list(one) == ["instance_id", "underspecified", "unfair_tests", "findings", *COMPLETION_FIELDS]
     assert one["instance_id"] == "ada__greet-1"
     assert all(0 < one[label] < 1 for label in ("underspecified", "unfair_tests"))
+    assert one["made_by"] == "rules"
+    assert "must match the regular expression `nobody of the name .* is here`" in one["addition"]
+    assert one["before"] == {label: one[label] for label in ("underspecified", "unfair_tests")}
+    assert one["after"]["unfair_tests"] < one["before"]["unfair_tests"]
     finding = one["findings"][0]
     assert list(finding) == ["rule", "quote", "detail"]
     assert (finding["rule"], finding["quote"]) == ("message-not-stated", "nobody of the name .* is here")
     assert (multi["instance_id"], multi["findings"][1]["rule"]) == ("ada__greet-5", "message-not-stated")
     assert not (tmp_path / "mergemill.db").exists()
+
+
+def test_a_statement_that_lacks_no_message_has_no_addition(tmp_path: Path) -> None:
+    stated = row(problem_statement="It should raise `nobody of the name X is here`.")
+    (one,) = run_mergemill("judge", f"instances:{write_rows(tmp_path, stated)}", "--json", cwd=tmp_path).lines
+    assert {name: one[name] for name in COMPLETION_FIELDS} == {
+        "addition": "",
+        "made_by": None,
+        "rejected": [],
+        "before": None,
+        "after": None,
+    }
 
 
 def test_a_malformed_line_is_reported_and_the_others_are_judged(tmp_path: Path) -> None:

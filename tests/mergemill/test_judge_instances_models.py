@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mergemill.instances import COMPLETION_FIELDS
 from tests.backends.llm.conftest import server
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure
 from tests.cli import run_mergemill
@@ -42,11 +43,14 @@ def answer_request(request: dict[str, Any]) -> ScriptedAnswer:
 def test_opinions_and_an_addition_are_printed_with_the_findings(server: ModelServer, tmp_path: Path) -> None:
     words = ["judge", f"instances:{write_rows(tmp_path)}", "--json"]
     (alone,) = run_mergemill(*words, cwd=tmp_path).lines
-    assert list(alone) == ["instance_id", "underspecified", "unfair_tests", "findings"]
+    assert list(alone) == ["instance_id", "underspecified", "unfair_tests", "findings", *COMPLETION_FIELDS]
+    assert alone["made_by"] == "rules"
     server.script = answer_request
     with_model = [*words, "--llm", server.url, "--model", "scripted", "--judge-samples", "2"]
     (result,) = run_mergemill(*with_model, cwd=tmp_path, NO_PROXY="127.0.0.1").lines
-    assert list(result) == [*alone, "opinions", "agreement", "alpha", "addition", "rejected"]
+    assert set(result) == {*alone, "opinions", "agreement", "alpha"}
+    assert result["made_by"] == "model"
+    assert result["before"] == alone["before"]
     assert result["findings"] == alone["findings"]
     assert result["opinions"][0]["tests"][0]["quote"] == LOUD
     assert (result["agreement"], result["addition"], result["rejected"]) == (1.0, GOOD, [])

@@ -27,7 +27,7 @@ from taskdb.records import (
     TestRun,
 )
 from taskdb.store import Store
-from taskdb.verdicts import Finding, QuoteSource
+from taskdb.verdicts import Completion, Finding, QuoteSource
 from tests import records
 
 REPOSITORIES = (
@@ -231,6 +231,7 @@ def add_change(
         verification,
         underspecified=0.18 + number % 5 / 10,
         unfair_tests=0.07,
+        completion=Completion(model="", prompt="", addition="- The name `DEFAULT_NAME`.", made_by="rules"),
         findings=(
             Finding(rule="message-not-stated", quote=texts.quote, detail=f"a test needs words that are not there: {texts.title}",
                     quote_source=QuoteSource.STATEMENT),

@@ -97,7 +97,7 @@ def test_a_task_shows_statement_patches_tests_environment_and_scores(
     for words in (
         "Gold patch", "DEFAULT_NAME", "Test patch", "test_calm", "assertion", "message-not-stated", "tox.ini:4",
         "gold: passed 2, failed 1", "libffi-dev", "gold scored 1, 1, 1", "a file names the fix", "control",
-        "Underspecified",
+        "Underspecified", "Completed by rules",
     ):  # fmt: skip
         assert words in text, words
     assert '<tr class="added">' in page.text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from languages.registry import detect_file_language
@@ -51,6 +51,18 @@ class JudgeCase:
     merge_commit: str = ""
     find_in_base_tree: TextSearch = _find_nothing
     """Only used for texts that the context of the patches does not contain."""
+
+    def cache_searches(self) -> JudgeCase:
+        """Return the case with a search that looks up each text once: rules run on every version of a statement."""
+        known: dict[str, bool] = {}
+
+        def search(texts: Collection[str]) -> set[str]:
+            new = [text for text in texts if text not in known]
+            found = self.find_in_base_tree(new) if new else set()
+            known.update({text: text in found for text in new})
+            return {text for text in texts if known[text]}
+
+        return replace(self, find_in_base_tree=search)
 
     @cached_property
     def gold_files(self) -> tuple[FileDiff, ...]:

@@ -6,20 +6,16 @@ change the probabilities and are stored with their quotes.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from taskdb.verdicts import Completion, Finding, append_addition
-from verifiers.judge.assess import Assessment, find_decisive_rule
-from verifiers.judge.case import JudgeCase, TextSearch
+from taskdb.verdicts import Completion
+from verifiers.judge.assess import Assessment
+from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient
-from verifiers.judge.completion import complete
+from verifiers.judge.completion import complete, complete_by_rules, measure_completion
+from verifiers.judge.completion.checks import find_completable
 from verifiers.judge.opinions import OpinionPanel, collect_opinions
-from verifiers.judge.rules import apply_rules
 
-COMPLETABLE_RULES = frozenset({"message-not-stated", "name-not-stated"})
-"""Findings that an addition has to resolve. Values are not included: an expected value may follow from the statement,
-so values are added only if models report them as missing. An empty statement is not completed."""
 OPINION_WEIGHT = 0.5
 """Weight of opinions relative to the rules' probability. It is not fitted to labels, since it has to suit any model."""
 
@@ -46,16 +42,17 @@ class ModelVerdict:
 def judge_with_models(case: JudgeCase, found: Assessment, client: JudgeClient) -> ModelVerdict:
     """Collect opinions, and an addition if rules or opinions find something missing.
 
+    The model writes the addition. Where it has none that is accepted, rules write one as they do without a model.
+
     Raises:
         Transient, InputError, Stopped: see `collect_opinions`.
     """
-    case = replace(case, find_in_base_tree=_cache_search(case.find_in_base_tree))
+    case = case.cache_searches()
     panel = collect_opinions(case, client)
     completion = complete(case, client, lambda statement: find_completable(case, statement), panel.missing)
-    set_aside = found.set_aside
-    if completion and completion.addition:
-        completed_case = replace(case, statement=append_addition(case.statement, completion.addition))
-        set_aside = find_decisive_rule(apply_rules(completed_case))
+    if (completion is None or not completion.addition) and (by_rules := complete_by_rules(case, found)):
+        completion = _merge_attempts(completion, by_rules)
+    completion, set_aside = measure_completion(case, found, completion)
     return ModelVerdict(
         underspecified=combine_probabilities(found.underspecified, panel.underspecified),
         unfair_tests=combine_probabilities(found.unfair_tests, panel.unfair_tests),
@@ -65,24 +62,16 @@ def judge_with_models(case: JudgeCase, found: Assessment, client: JudgeClient) -
     )
 
 
-def find_completable(case: JudgeCase, statement: str) -> list[Finding]:
-    """Return the findings that an addition to this statement still has to resolve."""
-    return [found for found in apply_rules(replace(case, statement=statement)) if found.rule in COMPLETABLE_RULES]
+def _merge_attempts(by_model: Completion | None, by_rules: Completion) -> Completion:
+    """Return the rules' completion with the costs and rejections of a model that found no addition before."""
+    if by_model is None:
+        return by_rules
+    rejected = (*by_model.rejected, *by_rules.rejected)
+    return by_model.model_copy(
+        update={"addition": by_rules.addition, "made_by": by_rules.made_by, "rejected": rejected}
+    )
 
 
 def combine_probabilities(rules: float, opinions: float | None) -> float:
     """Return the weighted average of the rules' and the opinions' probability; the former without valid opinions."""
     return rules if opinions is None else (1 - OPINION_WEIGHT) * rules + OPINION_WEIGHT * opinions
-
-
-def _cache_search(search: TextSearch) -> TextSearch:
-    """Return a search that looks up each text once: rules run on every addition, and a tree may be large."""
-    known: dict[str, bool] = {}
-
-    def search_cached(texts: Collection[str]) -> set[str]:
-        new = [text for text in texts if text not in known]
-        found = search(new) if new else set()
-        known.update({text: text in found for text in new})
-        return {text for text in texts if known[text]}
-
-    return search_cached

@@ -18,6 +18,7 @@ from taskdb.verdicts import ModelCall, Verdict
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient
+from verifiers.judge.completion import complete_by_rules, measure_completion
 from verifiers.judge.completion.interfaces import find_interfaces
 from verifiers.judge.model_verdict import judge_with_models
 
@@ -41,7 +42,11 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
     started = time.perf_counter()
     case = build_case(lineage, services)
     found = assess(case)
-    model_fields = {} if services.model is None else _apply_models(case, found, services.model, services)
+    completed_fields = (
+        _complete_by_rules(case, found)
+        if services.model is None
+        else _apply_models(case, found, services.model, services)
+    )
     verdict = Verdict(
         parent=lineage.require_verification().id,
         candidate=lineage.candidate.id,
@@ -52,7 +57,13 @@ def judge(lineage: Lineage, services: Services) -> Verdict | Rejection:
         set_aside=found.set_aside,
         interfaces=find_interfaces(case),
     )
-    return verdict.model_copy(update=model_fields | {"seconds": time.perf_counter() - started})
+    return verdict.model_copy(update=completed_fields | {"seconds": time.perf_counter() - started})
+
+
+def _complete_by_rules(case: JudgeCase, found: Assessment) -> dict[str, Any]:
+    """Return the fields of a verdict that a completion without a model changes."""
+    completion, set_aside = measure_completion(case, found, complete_by_rules(case, found))
+    return {"completion": completion, "set_aside": set_aside}
 
 
 def _apply_models(case: JudgeCase, found: Assessment, model: LanguageModel, services: Services) -> dict[str, Any]:
@@ -92,7 +103,7 @@ def build_case(lineage: Lineage, services: Services) -> JudgeCase:
         number=_parse_number(candidate.name),
         merge_commit=candidate.merge_commit,
         find_in_base_tree=BaseTreeSearch(lineage, services).find_texts,
-    )
+    ).cache_searches()
 
 
 def _parse_number(name: str) -> int | None:

@@ -44,6 +44,11 @@ def split_message(text: str) -> list[str]:
     return found
 
 
+def has_format_field(text: str) -> bool:
+    """Return whether a message has a place for a formatted value."""
+    return _FORMAT_FIELD.search(text) is not None
+
+
 def make_ngrams(words: list[str], length: int = NGRAM_LENGTH) -> Ngrams:
     """Return all runs of `length` words."""
     every = (tuple(words[at : at + length]) for at in range(len(words) - length + 1))

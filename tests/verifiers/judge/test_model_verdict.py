@@ -24,6 +24,14 @@ from verifiers.judge import judge
 from verifiers.judge.assess import assess
 from verifiers.judge.model_verdict import judge_with_models
 
+LINK = "greet or shall I rather stay at home, see https://github.com/ada/greet/pull/3"
+UNCOMPLETABLE = replace(
+    CASE,
+    gold_patch=CASE.gold_patch.replace("greet?", LINK),
+    test_patch=CASE.test_patch.replace('greet"):', f'{LINK}"):'),
+)
+"""A change whose message contains a link to a change, which no addition may have."""
+
 
 def reply_to_both(request: dict[str, Any]) -> ScriptedAnswer:
     """Reply to both kinds of prompts."""
@@ -40,20 +48,45 @@ def test_an_addition_resolves_the_findings_so_the_case_is_not_set_aside(
     server.script = reply_to_both
     verdict = judge_with_models(CASE, found, make_client(judge_samples=2))
     assert (verdict.addition, verdict.set_aside) == (GOOD, None)
+    completion = verdict.completion
+    assert completion is not None
+    assert completion.made_by == "model"
+    assert completion.before is not None
+    assert completion.before.underspecified == pytest.approx(found.underspecified, abs=1e-4)
+    assert completion.after is not None
+    assert completion.after.underspecified < completion.before.underspecified
     assert verdict.underspecified == pytest.approx((found.underspecified + 1 / 3) / 2)
     assert verdict.unfair_tests == pytest.approx((found.unfair_tests + 2 / 3) / 2)
     assert (len(verdict.panel.valid_opinions), verdict.panel.agreement) == (2, 1.0)
 
 
 def test_invalid_opinions_without_an_addition_keep_the_rules_verdict(server: ModelServer, make_client: Asked) -> None:
-    found = assess(CASE)
+    found = assess(UNCOMPLETABLE)
     server.set_answers(ScriptedAnswer(text="All is well."))
-    verdict = judge_with_models(CASE, found, make_client())
+    verdict = judge_with_models(UNCOMPLETABLE, found, make_client())
     assert (verdict.underspecified, verdict.unfair_tests) == (found.underspecified, found.unfair_tests)
     assert (verdict.addition, verdict.set_aside) == ("", "message-not-stated")
     assert verdict.panel.opinions[0].invalid_reason
     assert verdict.completion is not None
-    assert verdict.completion.rejected
+    by_model, by_rules = verdict.completion.rejected
+    assert by_model.startswith("no usable answer")
+    assert "a link to a change" in by_rules
+
+
+def test_rules_complete_the_statement_where_the_models_addition_is_rejected(
+    server: ModelServer, make_client: Asked
+) -> None:
+    server.set_answers(
+        ScriptedAnswer(text=make_answer_json()),
+        *[ScriptedAnswer(text=json.dumps({"addition": "Do it as it should be."}))] * 3,
+    )
+    verdict = judge_with_models(CASE, assess(CASE), make_client())
+    assert verdict.completion is not None
+    assert verdict.set_aside is None
+    assert (verdict.completion.made_by, verdict.completion.model) == ("rules", "scripted")
+    assert "must contain `whom shall I greet`" in verdict.addition
+    assert len(verdict.completion.rejected) == 3
+    assert verdict.completion.tokens == 3 * 110
 
 
 def test_a_model_cannot_remove_a_finding(server: ModelServer, make_client: Asked) -> None:
@@ -62,7 +95,7 @@ def test_a_model_cannot_remove_a_finding(server: ModelServer, make_client: Asked
         ScriptedAnswer(text=make_answer_json(**fine)),
         ScriptedAnswer(text=json.dumps({"addition": "The statement is complete as it is."})),
     )
-    assert judge_with_models(CASE, assess(CASE), make_client()).set_aside == "message-not-stated"
+    assert judge_with_models(UNCOMPLETABLE, assess(UNCOMPLETABLE), make_client()).set_aside == "message-not-stated"
 
 
 def test_a_failing_endpoint_gives_no_model_verdict(server: ModelServer, make_client: Asked) -> None:

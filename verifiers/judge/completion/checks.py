@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from taskdb.verdicts import Finding, Interface, append_addition
 from verifiers.judge.case import JudgeCase
-from verifiers.statement import find_leaks, normalize_whitespace
+from verifiers.judge.rules import apply_rules
+from verifiers.statement import GOLD_LINE, find_leaks, normalize_whitespace
 
+COMPLETABLE_RULES = frozenset({"message-not-stated", "name-not-stated"})
+"""Findings that an addition has to resolve. Values are not included: an expected value may follow from the statement,
+so values are added only if models report them as missing, or the gold patch writes them literally. An empty statement
+is not completed."""
 FindingSource = Callable[[str], Sequence[Finding]]
 """Returns what the rules find missing in a statement."""
 MIN_LENGTH, MAX_LENGTH = 20, 2000
@@ -23,6 +28,7 @@ MAX_REPORTED_FINDINGS = 5
 _STRING = re.compile(r"([\"'`]).*?\1")
 _IMPORT = re.compile(r"(from|import|use|using|require|#include|const\s.*\brequire\b|export)\b")
 _CODE = re.compile(r"[=(]")
+_QUOTATION = " \t\"'`,;"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,11 +40,29 @@ class CompletionDraft:
     findings: FindingSource
     interfaces: tuple[Interface, ...] = field(default=())
     """Interfaces that the addition must name."""
+    demanded: tuple[str, ...] = field(default=())
+    """Texts of messages that the tests expect as a whole; a line of theirs may be a line of a patch."""
 
     @property
     def completed_statement(self) -> str:
         """The statement with the addition."""
         return append_addition(self.case.statement, self.text)
+
+    def is_demanded(self, line: str) -> bool:
+        """Return whether a line of a patch is text of a demanded message, as in a string of several lines."""
+        text = normalize_whitespace(line).strip(_QUOTATION)
+        return any(text in normalize_whitespace(demanded) for demanded in self.demanded)
+
+    def is_gold_text(self, line: str) -> bool:
+        """Return whether a line of the gold patch is text of a string, no code."""
+        text = normalize_whitespace(line).strip(_QUOTATION)
+        strings = (token.value for _, token in self.case.gold_tokens if token.category == "string")
+        return any(text in normalize_whitespace(string) for string in strings)
+
+
+def find_completable(case: JudgeCase, statement: str) -> list[Finding]:
+    """Return the findings that an addition to this statement still has to resolve."""
+    return [found for found in apply_rules(replace(case, statement=statement)) if found.rule in COMPLETABLE_RULES]
 
 
 def check_length(draft: CompletionDraft) -> str:
@@ -69,6 +93,7 @@ def check_no_solution(draft: CompletionDraft) -> str:
             quote in case.old_text
             or case.find_in_base_tree([quote])
             or any(bare in signature for signature in signatures)
+            or (what == GOLD_LINE and draft.is_demanded(quote) and draft.is_gold_text(quote))
         )
         if not known:
             return f"it contains {what}, `{quote}`: describe what is wanted, not the implementation"
@@ -79,7 +104,7 @@ def check_no_tests(draft: CompletionDraft) -> str:
     """Return an objection if the addition contains a line of test code or the name of a test."""
     text = normalize_whitespace(draft.text)
     for line in _find_test_code(draft.case):
-        if line in text:
+        if line in text and not draft.is_demanded(line):
             return f"it copies a line of the tests, `{line}`: describe what is wanted in words"
     for test in draft.case.fail_to_pass:
         file, _, name = test.partition("::")
@@ -93,9 +118,7 @@ def check_no_tests(draft: CompletionDraft) -> str:
 def check_interface(draft: CompletionDraft) -> str:
     """Return an objection if an interface called by the tests is not named with all its parameters."""
     for interface in draft.interfaces:
-        if missing := [
-            name for name in (interface.name, *interface.parameters) if not _has_word(draft.completed_statement, name)
-        ]:
+        if missing := find_unnamed(interface, draft.completed_statement):
             return f"it does not name {', '.join(missing)}: the tests need `{interface.signature}` in {interface.path}"
     return ""
 
@@ -129,6 +152,11 @@ def _find_test_code(case: JudgeCase) -> Iterator[str]:
         for line in map(normalize_whitespace, file.get_lines("+")):
             if len(line) >= MIN_TEST_LINE and not _IMPORT.match(line) and _CODE.search(_STRING.sub("", line)):
                 yield line
+
+
+def find_unnamed(interface: Interface, statement: str) -> list[str]:
+    """Return which of the names of an interface and its parameters a statement lacks."""
+    return [name for name in (interface.name, *interface.parameters) if not _has_word(statement, name)]
 
 
 def _has_word(text: str, name: str) -> bool:

@@ -46,6 +46,11 @@ def find_interfaces(case: JudgeCase) -> tuple[Interface, ...]:
     return tuple(found.values())
 
 
+def find_definition_with_parameter(case: JudgeCase, name: str) -> Interface | None:
+    """Return the first definition of the gold patch that has a parameter of this name."""
+    return next((found for found in _parse_files(case.source_files) if name in found.parameters), None)
+
+
 def _parse_files(files: Sequence[FileDiff]) -> Iterator[Interface]:
     for file in files:
         for hunk in file.hunks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from taskdb.verdicts import Finding, QuoteSource
@@ -41,23 +42,44 @@ _OPTION = re.compile(r"--?[A-Za-z][\w-]*")
 _PLAIN = re.compile(r"[A-Za-z_][\w.-]*")
 
 
+@dataclass(frozen=True, slots=True)
+class MissingName:
+    """A name that the tests use and the gold patch defines, absent from the statement and the old tree.
+
+    Attributes:
+        name: the name.
+        kind: what it names, such as `parameter`.
+        line: the line of the tests that uses it.
+    """
+
+    name: str
+    kind: str
+    line: str
+
+
 def find_unstated_names(case: JudgeCase) -> Iterator[Finding]:
     """Find names that the tests use and the gold patch defines, absent from the statement and the old tree."""
+    for missing in find_missing_names(case)[:MAX_FINDINGS]:
+        used = f"the tests use the {missing.kind} {missing.name}"
+        detail = f"{used}, which the gold patch adds and the statement does not name"
+        yield Finding(rule="name-not-stated", quote=missing.line, detail=detail, quote_source=QuoteSource.TESTS)
+
+
+def find_missing_names(case: JudgeCase) -> list[MissingName]:
+    """Return the names that the tests use and the gold patch defines, absent from the statement and the old tree."""
     defined = dict(_find_new_names(case))
     if not defined:
-        return
+        return []
     bound_names = _find_bound_names([added.token for added in case.test_tokens])
     stated = join_name_parts([case.statement])
-    used: dict[str, tuple[str, str]] = {}
+    used: dict[str, MissingName] = {}
     for added in case.test_tokens:
         name = _match_name(added, defined)
         if name and name not in bound_names and name not in used and not has_name(stated, name):
-            used[name] = (added.line.strip(), defined[name])
+            used[name] = MissingName(name, defined[name], added.line.strip())
     for name in case.find_in_base_tree(list(used)):
         del used[name]
-    for name, (line, kind) in list(used.items())[:MAX_FINDINGS]:
-        detail = f"the tests use the {kind} {name}, which the gold patch adds and the statement does not name"
-        yield Finding(rule="name-not-stated", quote=line, detail=detail, quote_source=QuoteSource.TESTS)
+    return list(used.values())
 
 
 def _match_name(added: AddedToken, defined: Mapping[str, str]) -> str:

@@ -1,0 +1,237 @@
+"""Read from a test how it expects a message: the type of the error that has it, and how the two are compared.
+
+Only tokens are known, so both are read from the names of calls around the string and on lines next to it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from languages.registry import detect_file_language
+from verifiers.judge.case import AddedToken, JudgeCase
+from verifiers.judge.rules.messages import DemandedMessage
+from verifiers.judge.words import PLACEHOLDER, has_format_field, split_message
+
+Comparison = Literal["read", "contain", "match", "match-wildcards"]
+"""How the tests compare a message: it equals the text, contains it, or matches it as a pattern."""
+
+MAX_LINES_ABOVE = 4
+"""Number of lines above a message on which the type of its error may be."""
+_MAX_TOKENS = 120
+"""Number of tokens before a message among which its calls are searched."""
+_ERROR_TYPE = re.compile(r"[A-Z]\w*(?:Error|Exception|Warning|Failure)|Err[A-Z]\w*")
+_PANIC = re.compile(r"should_panic|\w*[Pp]anics?\w*")
+_ERROR = re.compile(r"err|\w*(?:error|exception|raise|throw|reject)\w*|getMessage|what|stderr", re.IGNORECASE)
+_REGEX_CALL = re.compile(
+    r"\w*Regexp?\w*|\w*_regex|regex|fullmatch|re_match|MatchString|MustCompile|hasMessageMatching|expectExceptionMessageMatches"
+    r"|\w*MatchesRegularExpression|match_regex"
+)
+_REGEX_KEYWORD_CALLS = frozenset({"raises", "warns"})
+"""Functions of pytest whose argument `match` is a regular expression."""
+_RE_MODULE_CALLS = frozenset({"search", "match", "compile", "findall"})
+_WILDCARD_CALLS = frozenset({"WithMessage", "fnmatch", "fnmatch_lines", "fnmatch_lines_random", "no_fnmatch_line"})
+_LITERAL_CALLS = frozenset({"escape", "QuoteMeta", "quotemeta", "preg_quote", "quote"})
+"""Functions that make a pattern of a text that it matches literally."""
+_CONTAIN_CALL = re.compile(
+    r"\w*contain\w*|includes?|assertIn|toThrow\w*|throw\w*|toMatch|rejectedWith|should_panic|\w*starts_?with|\w*ends_?with"
+    r"|assertRaisesMessage|assertWarnsMessage|expectExceptionMessage|has_?substr|in|str_contains|strstr|find|indexOf",
+    re.IGNORECASE,
+)
+_METACHARACTERS = re.compile(r"[][\\^$.|?*+(){}]")
+_NEW_TEST = frozenset(
+    {"def", "func", "fn", "fun", "function", "void", "it", "test", "describe", "Test", "TEST", "Fact"}
+)
+"""Words that begin a test; what is above them belongs to another one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectation:
+    """What a test expects of a message.
+
+    Attributes:
+        subject: what has the message, as a noun phrase.
+        comparison: how the message is compared with `text`.
+        text: what the tests write, without escape sequences; a pattern as its engine reads it.
+        is_example: whether other inputs give other messages.
+    """
+
+    subject: str
+    comparison: Comparison
+    text: str
+    is_example: bool
+
+
+def read_expectation(case: JudgeCase, message: DemandedMessage) -> Expectation:
+    """Return what the tests expect of a message."""
+    context = _Context.of(case.test_tokens, message)
+    comparison = _find_comparison(context)
+    pieces = message.literal.pieces
+    if comparison.startswith("match"):
+        text = "".join(piece.text.replace("\\\\", "\\") for piece in pieces)
+    else:
+        text = "".join(piece.value for piece in pieces)
+    if comparison == "match" and not _METACHARACTERS.search(text):
+        comparison = "contain"
+    if comparison == "match-wildcards" and "*" not in text:
+        comparison = "read"
+    # Words that no message of the patch has stand for values; what it has in addition is not demanded.
+    varies = has_format_field(text) or not set(split_message(text)) - {PLACEHOLDER} <= message.gold_words
+    return Expectation(
+        subject=_find_subject(context, case),
+        comparison=comparison,
+        text=text,
+        is_example=varies and not comparison.startswith("match"),
+    )
+
+
+@dataclass(frozen=True)
+class _Context:
+    """A string of the tests where it is compared, and what is around it.
+
+    Attributes:
+        tokens: all tokens of the tests.
+        start: index of the string, or of the variable that was given it before.
+        end: index after its last piece.
+        calls: indexes of the names of the calls around it, innermost first.
+    """
+
+    tokens: Sequence[AddedToken]
+    start: int
+    end: int
+    calls: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tokens: Sequence[AddedToken], message: DemandedMessage) -> _Context:
+        start, last = message.literal.start, message.literal.pieces[-1]
+        end = next(at for at in range(start, len(tokens)) if tokens[at].token is last) + 1
+        if use := _find_use(tokens, start, end):
+            start, end = use, use + 1
+        return cls(tokens, start, end, tuple(_find_calls(tokens, start)))
+
+    @property
+    def call_names(self) -> list[str]:
+        """Names of the calls around the string, innermost first."""
+        return [self.text(at) for at in self.calls]
+
+    @property
+    def language(self) -> str:
+        return detect_file_language(self.tokens[self.start].path)
+
+    @property
+    def keyword(self) -> str:
+        """Name of the argument that the string is; empty for a positional one."""
+        return self.text(self.start - 2) if self.text(self.start - 1) in {"=", ":", "=>"} else ""
+
+    def text(self, at: int) -> str:
+        return self.tokens[at].token.text if 0 <= at < len(self.tokens) else ""
+
+    def find_statement(self) -> range:
+        """Return the indexes from the outermost call, or the beginning of the line, to the end of the line."""
+        here = self.tokens[self.start]
+        first = last = self.start
+        while first and self._is_on_line(first - 1, here):
+            first -= 1
+        while last + 1 < len(self.tokens) and (
+            last < self.end or self._is_on_line(last + 1, self.tokens[self.end - 1])
+        ):
+            last += 1
+        return range(min(first, *self.calls, first), last + 1)
+
+    def find_above(self, below: int) -> Iterator[int]:
+        """Yield the indexes of tokens on the lines above an index, nearest first, in the same test."""
+        here = self.tokens[below]
+        for at in range(below - 1, -1, -1):
+            added = self.tokens[at]
+            is_near = 0 <= here.token.line - added.token.line <= MAX_LINES_ABOVE
+            if added.path != here.path or not is_near or added.token.text in _NEW_TEST:
+                return
+            yield at
+
+    def _is_on_line(self, at: int, other: AddedToken) -> bool:
+        added = self.tokens[at]
+        return added.path == other.path and added.token.line == other.token.line
+
+
+def _find_use(tokens: Sequence[AddedToken], start: int, end: int) -> int | None:
+    """Return the index at which a variable is used that is given the string; None if it is given to no variable."""
+    at = start - 1
+    while at > 1 and tokens[at].token.text == "(" and tokens[at - 1].token.category == "mark":
+        at -= 1
+    if at < 1 or tokens[at].token.text not in {"=", ":="} or tokens[at - 1].token.category != "name":
+        return None
+    name = tokens[at - 1].token
+    following = range(end, min(len(tokens), end + _MAX_TOKENS))
+    return next((use for use in following if tokens[use].token.text == name.text and _is_value(tokens, use)), None)
+
+
+def _is_value(tokens: Sequence[AddedToken], at: int) -> bool:
+    """Return whether a name is read here, not assigned and no name of an argument."""
+    return tokens[at].token.category == "name" and not (
+        at + 1 < len(tokens) and tokens[at + 1].token.text in {"=", ":="}
+    )
+
+
+def _find_calls(tokens: Sequence[AddedToken], start: int) -> Iterator[int]:
+    """Yield the indexes of the names of the calls around a token, innermost first."""
+    depth = 0
+    for at in range(start - 1, max(-1, start - _MAX_TOKENS), -1):
+        token = tokens[at].token
+        if token.category != "mark":
+            continue
+        if token.text in ")]}":
+            depth += 1
+        elif token.text in "([{" and depth:
+            depth -= 1
+        elif token.text == "{" and not (at and tokens[at - 1].token.text in {"(", ",", ":", "{"}):
+            return  # the body of a function, not a table
+        elif token.text == "(":
+            name = at - 2 if at > 1 and tokens[at - 1].token.text == "!" else at - 1  # `panic!(` of Rust
+            if name >= 0 and tokens[name].token.category == "name":
+                yield name
+
+
+def _find_comparison(context: _Context) -> Comparison:
+    names = context.call_names
+    if names and names[0] in _LITERAL_CALLS:
+        return "contain"
+    if _WILDCARD_CALLS & set(names):
+        return "match-wildcards"
+    if _is_regex(context, names):
+        return "match"
+    if any(map(_CONTAIN_CALL.fullmatch, names)) or context.text(context.end) == "in":
+        return "contain"
+    return "read"
+
+
+def _is_regex(context: _Context, names: Sequence[str]) -> bool:
+    """Return whether the string is a regular expression."""
+    if context.keyword == "match" and _REGEX_KEYWORD_CALLS & set(names):
+        return True
+    if context.language == "python" and names and names[0] in _RE_MODULE_CALLS:
+        return context.text(context.calls[0] - 2) in {"re", "regex"}
+    return any(map(_REGEX_CALL.fullmatch, names))
+
+
+def _find_subject(context: _Context, case: JudgeCase) -> str:
+    """Return what has the message: an error type where the test names one, else an error, a panic, or no more."""
+    statement = context.find_statement()
+    before = range(context.start - 1, statement.start - 1, -1)
+    if named := next((at for at in before if _is_error_type(context, at)), None):
+        return f"a message of `{context.text(named)}`"
+    texts = [context.text(at) for at in statement if not context.start <= at < context.end]
+    if any(map(_PANIC.fullmatch, texts)):
+        return "a message of a panic"
+    raised = {token.text for _, token in case.gold_tokens}
+    for at in context.find_above(statement.start):
+        if _is_error_type(context, at) and context.text(at) in raised:
+            return f"a message of `{context.text(at)}`"
+    return "a message of an error" if any(map(_ERROR.fullmatch, texts)) else "a message"
+
+
+def _is_error_type(context: _Context, at: int) -> bool:
+    """Return whether a token names a type of errors; `assert.EqualError(` does not."""
+    is_method = context.text(at - 1) == "." and context.text(at + 1) == "("
+    return not is_method and _ERROR_TYPE.fullmatch(context.text(at)) is not None
