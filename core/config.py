@@ -189,6 +189,12 @@ class Settings(BaseSettings):
     """Combined tasks of three to five related changes per change."""
     variants: Literal["rules", "model"] = "rules"
     """How terse statements and user stories are written: by rules, or by the model at --llm."""
+    write_tests: bool = False
+    """Keep changes without tests, and let the model at --llm write tests for them."""
+    write_attempts: int = Field(default=3, ge=1, le=20)
+    """Answers of the model for the tests of one change."""
+    write_min_detected: float = Field(default=0.5, ge=0, le=1)
+    """Reject written tests that detect a smaller share of the faults in the gold patch, 0..1; one must be detected."""
     budget_seconds: float = Field(default=1800, gt=0)
     """Wall time limit of one change in one stage."""
     max_attempts: int = Field(default=10, ge=1)
@@ -280,6 +286,11 @@ class Settings(BaseSettings):
         if not value and info.data.get("llm", OFF) != OFF:
             raise ValueError("is missing: --llm needs the name of a model")
         return value
+
+    @property
+    def can_write_tests(self) -> bool:
+        """Whether tests are written for changes without tests, which needs a model."""
+        return self.write_tests and self.llm != OFF
 
     @property
     def store_dir(self) -> Path:

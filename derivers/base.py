@@ -10,7 +10,7 @@ from typing import Any
 from backends.services import Services
 from evaluation.controls import NO_CONTROLS
 from taskdb.lineage import Lineage
-from taskdb.records import Kind, RunVariant, Task
+from taskdb.records import Kind, RunVariant, Task, TestOrigin
 from taskdb.verdicts import append_addition
 
 
@@ -54,7 +54,7 @@ def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields
         "problem_statement": append_addition(candidate.problem_statement, addition),
         "hints": candidate.hints,
         "gold_patch": candidate.gold_patch,
-        "test_patch": candidate.test_patch,
+        "test_patch": lineage.tests.patch,
         **NO_CONTROLS,
         "FAIL_TO_PASS": (),
         "PASS_TO_PASS": (),
@@ -86,6 +86,7 @@ def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
         "image_digest": environment.image_digest,
         "test_seconds": max(gold_seconds, default=0.0),
         "environment": "verified",
+        "tests": TestOrigin.MODEL_WRITTEN if verification.written_tests else TestOrigin.HUMAN,
     }
 
 

@@ -160,7 +160,7 @@ class PerformanceMeasurement:
     @cached_property
     def test_patch(self) -> bytes:
         """The test patch."""
-        return self.services.artifacts.get(self.lineage.candidate.test_patch)
+        return self.services.artifacts.get(self.lineage.tests.patch)
 
     @cached_property
     def repository(self) -> GitRepository:
@@ -181,7 +181,7 @@ class PerformanceMeasurement:
     def _select_workload(self) -> TimedWorkload | KindRejection:
         """Return the tests of the change's own files that it makes faster, else of all files."""
         passing = self.lineage.require_verification().PASS_TO_PASS
-        touched = {path for path in self.lineage.candidate.test_files if is_test_file(path) or is_benchmark(path)}
+        touched = {path for path in self.lineage.tests.files if is_test_file(path) or is_benchmark(path)}
         near = tuple(test for test in passing if test.partition("::")[0] in touched)
         most = MAX_SCREENED_TESTS
         if self.is_program:
@@ -345,7 +345,7 @@ class PerformanceMeasurement:
 
         Where it has none, those of the workload's files.
         """
-        touched = set(self.lineage.candidate.test_files) or {test.partition("::")[0] for test in workload.tests}
+        touched = set(self.lineage.tests.files) or {test.partition("::")[0] for test in workload.tests}
         tests = [test for test in task.PASS_TO_PASS if test.partition("::")[0] in touched]
         evaluator = Evaluator(
             services=self.services,

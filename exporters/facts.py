@@ -39,6 +39,7 @@ def build_facts(item: ExportItem) -> dict[str, Any]:
         "kind": task.kind.value,
         "language": task.language,
         "license": task.license,
+        "tests": task.tests.value,
         "certificate": item.certificate.id if item.certificate else None,
         "n_fail_to_pass": len(task.FAIL_TO_PASS),
         "n_pass_to_pass": len(task.PASS_TO_PASS),

@@ -44,6 +44,7 @@ FACT_TYPES: Mapping[str, pa.DataType] = {
     "change_kind": pa.string(),
     "language": pa.string(),
     "license": pa.string(),
+    "tests": pa.string(),
     "family": pa.string(),
     "split": pa.string(),
     "strength": pa.float64(),

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from languages.draft import Dependency, PlanDraft, PlanningContext
 from languages.source_tree import SourceTree
+from languages.test_faults import FindTestFault
+from languages.test_faults.text import find_test_fault
 from taskdb.records import BuildPlan
 
 COMMON_TEST_PATTERNS: tuple[str, ...] = (r"(^|/)(tests|unit_?tests?|_tests?|testsuite|test_suite)/",)
@@ -126,4 +128,6 @@ class Language:
     there is no project of this language with tests, or no suitable version."""
     render_plan: Callable[[PlanDraft], BuildPlan]
     """Returns the build plan of a draft. Pure."""
+    find_test_fault: FindTestFault = find_test_fault
+    """Returns the first fault of a test file that a model wrote, such as reading the program's source. Pure."""
     find_test_files: TestFileFinder

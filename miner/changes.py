@@ -133,6 +133,8 @@ class Change:
     """Tag the change, given that no rule before has rejected it."""
     find_similar: Callable[[PatchSketch], Iterable[tuple[Candidate, PatchSketch]]] | None = None
     """Return stored candidates that may be near duplicates; None where there is no database."""
+    awaits_tests: bool = False
+    """Whether the change has no tests, and a model is to write them."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
 
     @cached_property

@@ -14,12 +14,13 @@ from miner.changes import Change, FindSimilar
 from miner.git.commits import read_commits
 from miner.instances import read_instances
 from miner.rules import find_rejection
+from miner.rules.files import should_await_tests
 from miner.rules.patches import find_language
 from miner.similarity import PatchSketch, build_sketch
 from miner.sources import parse_source
 from miner.tags.tag import tag_change
 from taskdb.discussion import Discussion, LinkedIssue
-from taskdb.records import Candidate, PullRequest, Rejection, Shape, Stage
+from taskdb.records import Candidate, PullRequest, Rejection, Shape, Stage, TestOrigin
 from taskdb.tags import ChangeKind, Tags
 
 if TYPE_CHECKING:
@@ -134,6 +135,7 @@ def select_candidate(change: Change, services: Services, find_similar: FindSimil
         for other in find_similar(request, sketch.keys) if find_similar else ():
             yield other, _load_sketch(other, services)
 
+    change.awaits_tests = should_await_tests(change, services.settings)
     change.make_tags, change.find_similar = make_tags, find_similar_sketches
     rejection = find_rejection(change, services.settings)
     if rejection is None:
@@ -175,6 +177,7 @@ def _build_candidate(change: Change, kind: ChangeKind, services: Services) -> Ca
         published=request.published,
         change_kind=kind,
         discussion=request.discussion,
+        tests=TestOrigin.MODEL_WRITTEN if change.awaits_tests else TestOrigin.HUMAN,
     )
 
 

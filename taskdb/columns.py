@@ -103,6 +103,7 @@ class TaskColumns:
     audited: str | None
     image_digest: str
     added_at: str
+    tests: str
 
 
 CHANGE_COLUMNS = tuple(ChangeColumns.__annotations__)

@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, text
 
 from taskdb.batches import fetch_tuples
-from taskdb.records import Stage
+from taskdb.records import Stage, TestOrigin
 
 Row = Mapping[str, Any]
 OUTPUTS: dict[Stage, str] = {
@@ -68,7 +68,7 @@ class Deltas:
     def count_tasks(self, rows: Iterable[Row], sign: int) -> None:
         """Add or remove rows of `task_listing`."""
         for row in rows:
-            simulated = int(row["environment"] == "simulated")
+            simulated = int(row["environment"] == "simulated" or row["tests"] != TestOrigin.HUMAN)
             for facet in (*FACETS, HISTOGRAM):
                 if row[facet] is not None:
                     self.tasks[facet, str(row[facet]), simulated] += sign
@@ -126,12 +126,12 @@ _READ_FUNNEL_VALUE = text("""SELECT source, value, outputs, rejected_by, reason,
 
 
 def read_task_counts(connection: Connection, facet: str) -> dict[str, int]:
-    """Return value -> number of tasks, simulated ones excluded."""
+    """Return value -> number of tasks that empty filters select."""
     return read_facet_counts(connection, (facet,))[facet]
 
 
 def read_facet_counts(connection: Connection, facets: Sequence[str]) -> dict[str, dict[str, int]]:
-    """Return facet -> value -> number of tasks, simulated ones excluded."""
+    """Return facet -> value -> number of tasks that empty filters select."""
     found: dict[str, dict[str, int]] = {facet: {} for facet in facets}
     for facet, value, n in fetch_tuples(connection, _READ_FACETS, {"facets": list(facets)}):
         found[facet][value] = n

@@ -21,6 +21,7 @@ _FILTERS = (
 
 _COMPARED = (
     "environment",
+    "tests",
     "kind",
     "status",
     "repo",

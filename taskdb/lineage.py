@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from taskdb.records import Candidate, Certificate, Environment, Kind, Record, Stage, Task, Verification
 from taskdb.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
+
+
+class ChangeTests(NamedTuple):
+    """Test patch of a change (artifact hash), and the paths that it touches and leaves in place, sorted."""
+
+    patch: str
+    files: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +39,14 @@ class Lineage:
     """Tasks without a certificate."""
     neighbours: tuple[Lineage, ...] = ()
     """Lineages of neighbouring changes, for tasks of several changes."""
+
+    @property
+    def tests(self) -> ChangeTests:
+        """Tests of the change: its own, or those that a model wrote for the verification."""
+        written = self.verification.written_tests if self.verification else None
+        if written is not None:
+            return ChangeTests(written.patch, written.files)
+        return ChangeTests(self.candidate.test_patch, self.candidate.test_files)
 
     def require_environment(self) -> Environment:
         """Return the environment; for stages after `build`."""

@@ -41,7 +41,8 @@ SELECT h.seq AS change, h.source, h.name, p.repo, p.number, p.shape, p.title, p.
             WHEN e.id IS NOT NULL THEN 'built'
             ELSE 'mined' END AS status,
        r.stage AS rejected_by, r.reason, r.detail,
-       c.language, c.license, g.change_kind, g.size, j.set_aside, c.test_lines,
+       c.language, c.license, g.change_kind, g.size, j.set_aside,
+       CASE WHEN c.tests = 'human' THEN c.test_lines END AS test_lines,
        p.id AS pull_request, c.id AS candidate, e.id AS environment, v.id AS verification, j.id AS verdict,
        t.id AS task, k.id AS certificate, r.id AS rejection, g.id AS tags
 FROM change h
@@ -92,7 +93,7 @@ SELECT t.seq AS task, d.change, t.id, t.name, t.kind, t.repo, t.language, t.lang
        j.underspecified, j.unfair_tests, j.set_aside, t.test_seconds, t.statement_tokens,
        c.n_gold_files AS changed_files, c.gold_lines AS changed_lines, d.name AS family, t.split,
        CASE WHEN a.seq IS NULL THEN NULL WHEN a.clean THEN 'clean' ELSE 'findings' END AS audited,
-       t.image_digest, t.added_at
+       t.image_digest, t.added_at, t.tests
 FROM derivation_listing d
 JOIN change_listing h ON h.change = d.change
 JOIN task t ON t.id = d.task

@@ -56,6 +56,16 @@ class Shape(StrEnum):
     INSTANCE = "instance"
 
 
+class TestOrigin(StrEnum):
+    """Who wrote the tests that decide about a change."""
+
+    __test__ = False
+    HUMAN = "human"
+    """They are part of the change, or of the tree before it."""
+    MODEL_WRITTEN = "model-written"
+    """A model wrote them for a change without tests."""
+
+
 class PublishedLists(Part):
     """The lists a published task came with (SWE-bench's fields)."""
 
@@ -144,6 +154,8 @@ class Candidate(Record):
     """Primary kind of the change. Not part of the identity: better tags cause no rebuild."""
     discussion: Annotated[ArtifactHash | None, MEASURED] = None
     """As in PullRequest. Not part of the identity: later comments cause no rebuild."""
+    tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
+    """`model-written`: the change has no tests, and the verification has a model write them."""
 
 
 # ------------------------------------------------------------------------------------------------- verifiers
@@ -205,6 +217,28 @@ class FlakyTest(Part):
         return "; ".join(described)
 
 
+class WrittenTests(Part):
+    """Tests that a model wrote for a change without tests, and what showed that they test it."""
+
+    patch: ArtifactHash
+    """The test patch."""
+    files: tuple[str, ...]
+    """Paths of the test patch, sorted."""
+    model: str
+    prompt: str
+    """Name and version of the prompt."""
+    attempt: Annotated[int, MEASURED]
+    """Number of the answer that was accepted, from 1."""
+    transcript: Annotated[ArtifactHash, MEASURED]
+    """JSON of the conversation: a list of `{"role", "content"}`."""
+    faults: Annotated[int, MEASURED]
+    """Mutants of the gold patch, and the patch without one of its hunks, that could be run."""
+    faults_detected: Annotated[int, MEASURED]
+    """Those among them that a written test fails on."""
+    variants: Annotated[int, MEASURED]
+    """Rewrites of the gold patch that keep its behaviour; the written tests pass with each."""
+
+
 class Verification(Record):
     """Lists of one candidate's tests, how each FAIL_TO_PASS test failed, and which tests were excluded and why."""
 
@@ -236,6 +270,8 @@ class Verification(Record):
     """Runs of the tests that one grading takes."""
     flaky_tests: Annotated[tuple[FlakyTest, ...], MEASURED] = ()
     """Excluded tests with their counts, sorted; measured, as names and counts may differ between two verifications."""
+    written_tests: Annotated[WrittenTests | None, LATER] = None
+    """Test patch of the verification where a model wrote it; null where it is the candidate's own."""
 
     def list_flaky(self) -> list[tuple[TestId, str]]:
         """Return the tests excluded as flaky, each with its statuses as text."""
@@ -400,6 +436,7 @@ class Task(Record):
     evaluations: Annotated[int, LATER] = 1
     variant_of: Annotated[str, LATER] = ""
     """Name of the task of which it is a variant: the same in everything but the statement."""
+    tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
 
     @property
     def family(self) -> frozenset[str]:

@@ -27,6 +27,7 @@ from sqlalchemy import (
     or_,
     select,
     table,
+    true,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
@@ -34,7 +35,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from core.errors import UsageError
 from taskdb.columns import TASK_COLUMNS, TaskColumns, build_clause
 from taskdb.kinds import LIST_KINDS
-from taskdb.records import Kind
+from taskdb.records import Kind, TestOrigin
 from taskdb.tags import ChangeKind
 
 TASKS = build_clause("tasks", TaskColumns)
@@ -43,6 +44,8 @@ _TAGS = table("tags", column("candidate"), column("change_kind"))
 
 NEVER = "none"
 """Word for tasks that were never audited."""
+ALL = "all"
+"""Word for tasks whose tests are of any origin."""
 
 
 class TaskStatus(StrEnum):
@@ -142,8 +145,9 @@ def _compile_json_number_postgresql(element: JsonNumber, compiler: Any, **option
 class TaskFilters:
     """Filters of tasks; None selects all. A filter of words selects tasks that have any of them, ignoring case.
 
-    Simulated tasks are excluded unless `kind`, `environment` or `ids` select them. The last fields need the database
-    or files and are resolved by `mergemill.selections.resolve_filters` before a query.
+    Simulated tasks are excluded unless `kind`, `environment` or `ids` select them, and tasks with model-written tests
+    unless `tests` or `ids` do. The last fields need the database or files and are resolved by
+    `mergemill.selections.resolve_filters` before a query.
     """
 
     source: Words | str | None = None
@@ -159,6 +163,8 @@ class TaskFilters:
     audited: Words | str | None = None
     """`clean`, `findings`, or `none` for tasks that were never audited."""
     environment: Words | str | None = None
+    tests: Words | str | None = None
+    """`human`, `model-written`, or `all`."""
     min_f2p: int | None = None
     created: DateRange | None = None
     changed_lines: Range | None = None
@@ -226,6 +232,8 @@ class TaskFilters:
         ]
         if not (self.kind or self.environment or self.ids is not None):
             conditions.append(columns["environment"] != "simulated")
+        if not (self.tests or self.ids is not None):
+            conditions.append(columns["tests"] == TestOrigin.HUMAN)
         for name in RANGE_FILTERS:
             if given[name] is not None:
                 conditions += _match_bounds(columns[name], given[name])
@@ -298,6 +306,8 @@ def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[An
     value = columns[name]
     if name == "audited" and NEVER in lowered:
         return or_(value.is_(None), value.in_(lowered))
+    if name == "tests" and ALL in lowered:
+        return true()
     # Values of the other columns are lower-case, so that their indices are used.
     value = func.lower(value) if name in MIXED_CASE else value
     return value == lowered[0] if len(lowered) == 1 else value.in_(lowered)
@@ -514,6 +524,7 @@ CHOICES: Mapping[str, Sequence[str]] = {
     "split": ("train", "test"),
     "audited": ("clean", "findings", NEVER),
     "environment": ("verified", "simulated", "none"),
+    "tests": (*TestOrigin, ALL),
 }
 """Values of filters that have few."""
 
@@ -537,6 +548,9 @@ _LIST = (
     FilterField("split", "train|test", "Select tasks of this split.", _parse_words, MORE),
     FilterField("audited", "clean|findings|none", "Select by the result of the newest audit.", _parse_words, MORE),
     FilterField("environment", "verified|simulated|none", "Select by environment.", _parse_words, MORE),
+    FilterField(
+        "tests", "human|model-written|all", "Select by who wrote the tests. Default: human.", _parse_words, MORE
+    ),
     FilterField("min_f2p", "N", "Select tasks with at least N FAIL_TO_PASS tests.", _parse_number, MORE),
     FilterField("since", "DATE", "Select tasks of changes from this day on.", _parse_since, MORE),
     FilterField("until", "DATE", "Select tasks of changes up to this day.", _parse_until, MORE),

@@ -94,6 +94,7 @@ class CandidateRow(RecordRow, table=True):
     gold_lines: int
     test_lines: int
     n_gold_files: int
+    tests: str
 
 
 class EnvironmentRow(RecordRow, table=True):
@@ -184,6 +185,7 @@ class TaskRow(RecordRow, table=True):
     test_seconds: float
     statement_tokens: int
     split: str
+    tests: str
 
 
 class CertificateRow(RecordRow, table=True):
@@ -359,7 +361,7 @@ class ChangeListingRow(TableRow, ChangeColumns, table=True):
     set_aside: str | None
     """Of the verdict."""
     test_lines: int | None
-    """Of the candidate."""
+    """Of the candidate; null where a model writes the tests."""
     state: int | None = None
     """`seq` of its `change_state`; null for a change that a rule rejected."""
 
@@ -396,6 +398,7 @@ class TaskCountRow(TableRow, table=True):
     facet: str = Field(primary_key=True)
     value: str = Field(primary_key=True)
     simulated: int = Field(primary_key=True)
+    """1 for tasks that are selected only on request: simulated ones, and those with model-written tests."""
     n: int = Field(sa_type=BigInteger)
 
 

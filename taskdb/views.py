@@ -27,7 +27,7 @@ LEFT JOIN candidate c ON c.id = h.result
 
 CANDIDATES = """
 SELECT c.id, c.name, c.source, c.repo, c.language, c.license, c.base_commit, c.created_at, c.gold_lines, c.test_lines,
-       h.status
+       h.status, c.tests
 FROM changes h JOIN candidate c ON c.id = h.candidate
 """
 

@@ -17,15 +17,19 @@ PACKAGE_ROOTS = ("src/", "lib/", "python/")
 
 
 def select_eval_files(
-    candidate: Candidate, environment: Environment, settings: Settings, tree: GitRepository
+    candidate: Candidate,
+    environment: Environment,
+    settings: Settings,
+    tree: GitRepository,
+    test_files: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return the test files to run, sorted; empty for the whole suite.
+    """Return the test files to run, sorted; empty for the whole suite. `test_files`: of the test patch.
 
     Published tasks were verified with the files of their test patch, so these files are used to compare the lists.
     """
-    changed_tests = [path for path in candidate.test_files if is_test_file(path)]
+    changed_tests = [path for path in test_files if is_test_file(path)]
     if candidate.source.startswith("instances:") and not changed_tests:  # tests inside the source files they test
-        changed_tests = [path for path in candidate.test_files if detect_file_language(path) == candidate.language]
+        changed_tests = [path for path in test_files if detect_file_language(path) == candidate.language]
     if candidate.source.startswith("instances:") and changed_tests:
         return tuple(sorted(_drop_files_without_tests(changed_tests, candidate, tree)))
     runs = 2 * settings.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls

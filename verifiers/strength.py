@@ -169,7 +169,15 @@ def measure_strength(
     Raises:
         Transient: the engine failed.
     """
-    runner = _EditRunner(task=task, services=services)
+    runner = EditRunner(
+        services=services,
+        image=task.image,
+        workdir=task.require_plan().workdir,
+        script=services.artifacts.get_text(task.require_script()),
+        gold_patch=services.artifacts.get(task.gold_patch),
+        tests=(*(test for test, _ in task.FAIL_TO_PASS), *task.PASS_TO_PASS),
+        test_seconds=task.test_seconds,
+    )
     tried = runner.run(edits, advance)
     refused = [at for at, edit in enumerate(tried) if (edit.kind, edit.outcome) == _REFUSED]
     for at, again in zip(refused, runner.run([edits[at] for at in refused]), strict=True):
@@ -203,41 +211,41 @@ def summarize_edits(task: Task, edits: Iterable[TriedEdit] = ()) -> OracleStreng
 
 
 @dataclass(frozen=True, kw_only=True)
-class _EditRunner:
-    """Runs edits of the gold patch of one task."""
+class EditRunner:
+    """Runs edits of a gold patch. `tests`: those that must detect a fault; `test_seconds`: of the longest gold run."""
 
-    task: Task
     services: Services
+    image: str
+    workdir: str
+    script: str
+    gold_patch: bytes
+    tests: tuple[TestId, ...]
+    test_seconds: float
 
     def run(
         self, edits: Sequence[tuple[EditKind, EditDraft]], advance: Callable[[], object] = lambda: None
     ) -> list[TriedEdit]:
-        """Run the task's tests once with each edit."""
+        """Run the tests once with each edit."""
         if not edits:
             return []
         services, limits = self.services, self.services.test_limits()
-        seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.task.test_seconds)  # a mutant may run for ever
-        gold = services.artifacts.get(self.task.gold_patch)
-        script = services.artifacts.get_text(self.task.require_script())
-        jobs = [self._make_job(script, concatenate_patches(gold, draft.patch), advance) for _, draft in edits]
+        seconds = min(limits.seconds, SHORT_RUN_SECONDS + 4 * self.test_seconds)  # a mutant may run for ever
+        jobs = [self._make_job(concatenate_patches(self.gold_patch, draft.patch), advance) for _, draft in edits]
         results = run_parallel(
-            services.sandbox, self.task.image, replace(limits, seconds=seconds), jobs, services.settings.workers
+            services.sandbox, self.image, replace(limits, seconds=seconds), jobs, services.settings.workers
         )
         return [self._make_tried(*edit, result) for edit, result in zip(edits, results, strict=True)]
 
-    def _make_job(self, script: str, patch: bytes, advance: Callable[[], object]) -> PoolJob[EvaluationResult]:
-        workdir = self.task.require_plan().workdir
-
+    def _make_job(self, patch: bytes, advance: Callable[[], object]) -> PoolJob[EvaluationResult]:
         def run(pool: ContainerPool, last: bool) -> EvaluationResult:
-            result = run_tests(pool, script, workdir=workdir, patch=patch, last=last)
+            result = run_tests(pool, self.script, workdir=self.workdir, patch=patch, last=last)
             advance()
             return result
 
         return run
 
     def _make_tried(self, kind: EditKind, draft: EditDraft, result: EvaluationResult) -> TriedEdit:
-        listed = [*(test for test, _ in self.task.FAIL_TO_PASS), *self.task.PASS_TO_PASS]
-        outcome, by = judge_run(result, listed)
+        outcome, by = judge_run(result, self.tests)
         return TriedEdit(
             kind=kind,
             operator=draft.operator,

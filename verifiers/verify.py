@@ -20,7 +20,7 @@ from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
-from taskdb.lineage import Lineage
+from taskdb.lineage import ChangeTests, Lineage
 from taskdb.records import Candidate, Environment, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.tags import ChangeKind
 from verifiers.dead_runs import TestTexts, complete_run, find_unfinished_tests, has_died, has_lost_tests
@@ -73,7 +73,12 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
     environment = lineage.require_environment()
     with services.sandbox.open_pool(environment.image, limits=services.test_limits()) as pool:
         verifier = CandidateVerifier(
-            candidate=lineage.candidate, environment=environment, services=services, pool=pool, started=started
+            candidate=lineage.candidate,
+            tests=lineage.tests,
+            environment=environment,
+            services=services,
+            pool=pool,
+            started=started,
         )
         result = verifier.verify()
     seconds = time.perf_counter() - started
@@ -108,6 +113,7 @@ class CandidateVerifier:
     """The runs of one candidate and what is decided from them."""
 
     candidate: Candidate
+    tests: ChangeTests
     environment: Environment
     services: Services
     pool: ContainerPool
@@ -128,7 +134,7 @@ class CandidateVerifier:
     @cached_property
     def test_patch(self) -> bytes:
         """The test patch."""
-        return self.services.artifacts.get(self.candidate.test_patch)
+        return self.services.artifacts.get(self.tests.patch)
 
     @cached_property
     def repository(self) -> GitRepository:
@@ -138,7 +144,9 @@ class CandidateVerifier:
     @cached_property
     def eval_files(self) -> tuple[str, ...]:
         """Test files to run; empty for the whole suite."""
-        return select_eval_files(self.candidate, self.environment, self.services.settings, self.repository)
+        return select_eval_files(
+            self.candidate, self.environment, self.services.settings, self.repository, self.tests.files
+        )
 
     @cached_property
     def test_texts(self) -> TestTexts:
@@ -164,7 +172,7 @@ class CandidateVerifier:
     def _select_canary_files(self) -> list[str]:
         """Return the test files that get canaries beside them: the change's own, otherwise the base tree's."""
         language = self.candidate.language
-        touched = [path for path in self.candidate.test_files if not is_benchmark(path)]
+        touched = [path for path in self.tests.files if not is_benchmark(path)]
         if touched:
             return [path for path in touched if is_test_file(path, language)]
         entries = self.repository.ls_tree(self.candidate.base_commit)
@@ -280,7 +288,7 @@ class CandidateVerifier:
             test = lists.flaky_fail_to_pass[0]
             counts = next(one for one in lists.flaky if one.test == test).describe_counts()
             return VerificationFailure(reason=Reason.FLAKY, detail=f"{test}: {counts}", log=gold_run.record.log)
-        failing = gold_run.report.list_failing(self.candidate.test_files)
+        failing = gold_run.report.list_failing(self.tests.files)
         if failing:
             detail = f"{len(failing)} tests of the change fail with the gold patch, such as {failing[0]}"
             return VerificationFailure(reason=Reason.GOLD_FAILS, detail=detail, log=gold_run.record.log)

@@ -15,6 +15,8 @@ from mergemill_client.sqlite import SqliteSource
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_KIND = "mergemill-bundle"
+_DEFAULTS = {"tests": "human"}
+"""Values of columns that earlier versions did not write."""
 _SQL_TYPES = {str: "TEXT", int: "INTEGER", float: "REAL"}
 
 
@@ -38,7 +40,7 @@ def open_bundle(folder: Path) -> SqliteSource:
     marks = ", ".join("?" * len(TASK_COLUMNS))
     connection.executemany(
         f"INSERT INTO tasks VALUES ({marks})",  # noqa: S608 - placeholders alone
-        [[_make_plain(row.get(name)) for name in TASK_COLUMNS] for row in rows],
+        [[_make_plain(row.get(name, _DEFAULTS.get(name))) for name in TASK_COLUMNS] for row in rows],
     )
     connection.commit()
     return SqliteSource(connection, BUNDLE)

@@ -41,5 +41,6 @@ TASK_COLUMNS: dict[str, type] = {
     "audited": str,
     "image_digest": str,
     "added_at": str,
+    "tests": str,
 }
 """Name -> type of the value, which may also be None. `difficulty` is JSON in tables and an object in rows."""

@@ -21,6 +21,7 @@ WORD_FILTERS = (
     "split",
     "audited",
     "environment",
+    "tests",
 )
 RANGE_FILTERS = (
     "changed_lines",

@@ -82,6 +82,8 @@ def build_condition(filters: Mapping[str, str], dialect: Dialect) -> SqlText:
     parts += [_match_range(name, filters[name], dialect) for name in RANGE_FILTERS if name in filters]
     if not {"kind", "environment", "ids"} & set(filters):
         parts.append(SqlText("environment <> 'simulated'"))
+    if not {"tests", "ids"} & set(filters):
+        parts.append(SqlText("tests = 'human'"))
     if "min_f2p" in filters:
         parts.append(SqlText(f"n_fail_to_pass >= {dialect.mark}", [parse_number("min_f2p", filters["min_f2p"])]))
     first, end = parse_dates(filters)
@@ -208,6 +210,8 @@ def _match_words(name: str, words: Sequence[str], dialect: Dialect) -> SqlText:
     column = f"lower({name})" if name in MIXED_CASE else name
     if name == "audited" and "none" in lowered:
         return SqlText(f"(audited IS NULL OR audited IN ({marks}))", lowered)
+    if name == "tests" and "all" in lowered:
+        return SqlText("1 = 1")
     return SqlText(f"{column} IN ({marks})", lowered)
 
 

@@ -47,7 +47,7 @@ class ChangeChain:
             tree=tree,
             gold_patches=gold_patches,
             gold_patch=stack_patches(tree, base, *gold_patches),
-            test_patch=stack_patches(tree, base, *(get(part.candidate.test_patch) for part in parts)),
+            test_patch=stack_patches(tree, base, *(get(part.tests.patch) for part in parts)),
         )
 
     @property
@@ -66,7 +66,7 @@ class ChangeChain:
     @cached_property
     def test_files(self) -> list[str]:
         """Test files that any of the changes touches."""
-        touched = {path for part in self.parts for path in part.candidate.test_files}
+        touched = {path for part in self.parts for path in part.tests.files}
         return sorted(path for path in touched if is_test_file(path, self.oldest.candidate.language))
 
     @cached_property

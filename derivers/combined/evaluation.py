@@ -32,6 +32,8 @@ class Reason(StrEnum):
     PART_NOT_NEEDED = "part-not-needed"
     FAILS_TOGETHER = "fails-together"
     OUT_OF_TIME = "out-of-time"
+    WRITTEN_TESTS = "model-written-tests"
+    """A model wrote the tests of the change, and those of the others are people's."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,7 @@ def _check_run(chain: ChangeChain, run: EvaluationRun) -> ChainRejection | None:
     if result.exec_result.killed_by or result.script_error or not result.is_applied or result.report is None:
         return _reject_unusable_run(run)
     if lost := sorted(path for path in report.uncollected if path in chain.test_files):
-        culprit = next((part for part in chain.parts if lost[0] in part.candidate.test_files), None)
+        culprit = next((part for part in chain.parts if lost[0] in part.tests.files), None)
         return ChainRejection(
             Reason.FAILS_TOGETHER, f"{lost[0]} cannot be collected: {report.uncollected[lost[0]]}", culprit
         )

@@ -72,7 +72,7 @@ def _select_test_files(lineage: Lineage, services: Services, hideable: frozenset
     seconds, settings = lineage.require_environment().test_seconds, services.settings
     if seconds * MAX_TEST_RUNS <= settings.budget_seconds and seconds <= settings.test_timeout / 2:
         return ()
-    chosen = lineage.require_verification().eval_files or lineage.candidate.test_files
+    chosen = lineage.require_verification().eval_files or lineage.tests.files
     return tuple(sorted(hideable & set(chosen)))
 
 
@@ -178,7 +178,7 @@ class InjectedTaskBuilder:
                 bug_patches,
                 hidden,
                 own_gold=own.gold_patch if own else b"",
-                own_tests=services.artifacts.get(lineage.candidate.test_patch) if own else b"",
+                own_tests=services.artifacts.get(lineage.tests.patch) if own else b"",
             )
         except GitError:
             return Reason.BUGS_DO_NOT_COMBINE

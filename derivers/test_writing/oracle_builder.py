@@ -126,7 +126,7 @@ class WritingOracleBuilder:
 
     def _read_own_tests(self) -> SubmittedPatch | KindRejection:
         """Return the change's tests, read like any submission."""
-        patch = self.services.artifacts.get(self.lineage.candidate.test_patch)
+        patch = self.services.artifacts.get(self.lineage.tests.patch)
         environment = self.lineage.require_environment()
         with self.services.sandbox.open_pool(environment.image, limits=self.services.test_limits()) as pool:
             submitted = read_submitted_patch(pool, environment.plan.workdir, patch)

@@ -13,6 +13,7 @@ from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
 from languages.python.plan import create_draft, render_plan
 from languages.python.releases import DEFAULT, RELEASES
 from languages.python.switches import SWITCHES
+from languages.python.test_faults import find_test_fault
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
@@ -81,5 +82,6 @@ PYTHON = Language(
     find_conflicts=find_conflicts,
     create_draft=create_draft,
     render_plan=render_plan,
+    find_test_fault=find_test_fault,
     find_test_files=find_test_files,
 )

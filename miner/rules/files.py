@@ -46,15 +46,19 @@ def touches_source(change: Change, _: Settings) -> str | None:
     return None if any(is_source(path) for path in change.paths) else "no source file is changed"
 
 
-def touches_tests(change: Change, _: Settings) -> str | None:
+def touches_tests(change: Change, settings: Settings) -> str | None:
     """Pass when a test file is added or changed (a fixture is none), or the change is for performance only.
 
-    The behaviour of a performance change is checked by existing tests, which also measure its gain.
+    The behaviour of a performance change is checked by existing tests, which also measure its gain. With `write_tests`
+    and a model, a change without tests passes, too.
     """
     touched = (file.new_path for file in change.files if file.status != "D")
     if any(is_test_file(path) and is_protected(path) for path in touched) or is_performance_only(change):
         return None
-    return "no test file is changed"
+    if change.awaits_tests:
+        return None
+    lacks_model = settings.write_tests and not settings.can_write_tests
+    return "no test file is changed" + (", and --write-tests needs --llm and --model" if lacks_model else "")
 
 
 def is_performance_only(change: Change) -> bool:
@@ -68,6 +72,13 @@ def is_performance_only(change: Change) -> bool:
         return False
     kinds, _ = tag_text(request.title, request.body or request.problem_statement, request.labels)
     return is_primarily_performance(kinds)
+
+
+def should_await_tests(change: Change, settings: Settings) -> bool:
+    """Return whether a model is to write the tests of a change, which touches neither test file nor fixture."""
+    if not settings.can_write_tests or change.pull_request.shape in (Shape.INSTANCE, Shape.RELEASE):
+        return False
+    return not any(map(is_part_of_tests, change.paths)) and not is_performance_only(change)
 
 
 def has_few_files(change: Change, settings: Settings) -> str | None:

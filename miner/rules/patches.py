@@ -28,7 +28,7 @@ _UNMARKED = re.compile(r"\b(xfail|skip|skipif|expectedFailure|importorskip|todo)
 def can_be_split(change: Change, _: Settings) -> str | None:
     """Pass when git and unidiff parse the diff alike and no patch is empty.
 
-    The test patch may be empty where the change is for performance only.
+    The test patch may be empty where the change is for performance only, or where a model writes the tests.
     """
     try:
         split = change.split
@@ -36,7 +36,8 @@ def can_be_split(change: Change, _: Settings) -> str | None:
         return str(fault)
     if not split.gold.files:
         return "the gold patch is empty"
-    return None if split.test.files or is_performance_only(change) else "the test patch is empty"
+    is_complete = split.test.files or change.awaits_tests or is_performance_only(change)
+    return None if is_complete else "the test patch is empty"
 
 
 def is_small_enough(change: Change, settings: Settings) -> str | None:

@@ -8,8 +8,13 @@ from miner.tags.tag import is_primarily_performance
 
 
 def has_tests_or_is_performance(change: Change, _: Settings) -> str | None:
-    """Pass when the test patch changes a file, or the primary kind, the diff considered, is `performance`."""
-    if change.tags is None or change.split.test.files or is_primarily_performance(change.tags.change_kinds):
+    """Pass when a test file is changed or will be written, or the primary kind, by diff and text, is performance."""
+    if (
+        change.awaits_tests
+        or change.tags is None
+        or change.split.test.files
+        or is_primarily_performance(change.tags.change_kinds)
+    ):
         return None
     return f"no test file is changed, and its primary kind is {change.tags.primary}"
 

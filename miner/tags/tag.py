@@ -91,7 +91,7 @@ def _find_change_route(change: Change, kinds: Sequence[Tag], *, same_program: bo
     has_source, has_tests = any(map(is_source, change.paths)), any(map(is_part_of_tests, change.paths))
     return find_route(
         [tag.change_kind for tag in kinds],
-        source_and_tests=has_source and has_tests,
+        source_and_tests=has_source and (has_tests or change.awaits_tests),
         same_program=same_program,
         source_alone=has_source and not has_tests,
     )

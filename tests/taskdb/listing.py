@@ -58,6 +58,7 @@ def make_row(number: int, **changes: Any) -> dict[str, Any]:
         "difficulty": "{}",
         "audited": (None, "clean", "findings")[number % 3],
         "added_at": "2026-01-01T00:00:00+00:00",
+        "tests": "human",
     }
     return row | changes
 

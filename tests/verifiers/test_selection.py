@@ -9,6 +9,7 @@ import pytest
 
 from backends.git import GitRepository
 from core.config import Settings
+from taskdb.lineage import ChangeTests
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
 from tests.helpers import TinyRepo
 from verifiers.selection import select_eval_files
@@ -90,7 +91,7 @@ def test_the_whole_suite_runs_where_the_budget_allows_it(
     base = repo.commit("Start", FILES)
     candidate, environment = make_repository(repo, base, source, test_seconds)
     settings = Settings(budget_seconds=100, test_timeout=100, repeats=3)
-    assert select_eval_files(candidate, environment, settings, GitRepository(repo.path)) == files
+    assert select_eval_files(candidate, environment, settings, GitRepository(repo.path), candidate.test_files) == files
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_files_of_a_published_task_without_tests_are_not_run(
     )
     candidate, environment = make_repository(repo, base, "instances:x.jsonl", 5)
     candidate = candidate.model_copy(update={"language": "javascript", "test_files": touched})
-    assert select_eval_files(candidate, environment, Settings(), GitRepository(repo.path)) == run
+    assert select_eval_files(candidate, environment, Settings(), GitRepository(repo.path), candidate.test_files) == run
 
 
 @pytest.mark.parametrize(
@@ -138,7 +139,8 @@ def test_canaries_lie_with_tests_and_not_with_benchmarks(
     candidate, environment = make_repository(repo, base, f"git:{repo.path}", 1)
     nothing = cast("Any", None)
     verifier = CandidateVerifier(
-        candidate=candidate.model_copy(update={"language": "rust", "test_files": touched}),
+        tests=ChangeTests(candidate.test_patch, touched),
+        candidate=candidate.model_copy(update={"language": "rust"}),
         environment=environment,
         services=nothing,
         pool=nothing,

@@ -97,7 +97,7 @@ def build_case(lineage: Lineage, services: Services) -> JudgeCase:
         statement=candidate.problem_statement,
         hints=candidate.hints,
         gold_patch=services.artifacts.get_text(candidate.gold_patch),
-        test_patch=services.artifacts.get_text(candidate.test_patch),
+        test_patch=services.artifacts.get_text(lineage.tests.patch),
         fail_to_pass=tuple(test for test, _ in verification.FAIL_TO_PASS),
         pass_to_pass=verification.PASS_TO_PASS,
         number=_parse_number(candidate.name),

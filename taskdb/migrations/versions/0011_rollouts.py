@@ -1,9 +1,7 @@
-"""Rollouts, trajectories and selections of them; the listings of all changes are written again"""
+"""Rollouts, trajectories and selections of them"""
 
 import sqlalchemy as sa
 from alembic import op
-
-from taskdb import listing
 
 revision = "0011"
 down_revision = "0010"
@@ -57,16 +55,3 @@ def upgrade() -> None:
         )
         for name in indexed:
             op.create_index(f"ix_{table}_{name}", table, [name])
-    connection = op.get_bind()
-    listing.rebuild(connection)
-    _check_counts(connection)
-
-
-def _check_counts(connection: sa.Connection) -> None:
-    """Compare the number of listed changes with that of changes."""
-    listed, there = (
-        connection.execute(sa.text(f"SELECT count(*) FROM {name}")).scalar()  # noqa: S608
-        for name in ("change_listing", "change")
-    )
-    if listed != there:
-        raise RuntimeError(f"{listed} of {there} changes are listed")

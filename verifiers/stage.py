@@ -1,0 +1,24 @@
+"""The stage `verify`: with the tests of the change, or with tests that a model writes for it."""
+
+from __future__ import annotations
+
+from backends.services import Services
+from taskdb.lineage import Lineage
+from taskdb.records import Rejection, TestOrigin, Verification
+from verifiers.verify import verify as verify_with_own_tests
+from verifiers.written_tests import verify_with_written_tests
+
+
+def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
+    """Run a candidate's tests with and without the gold patch.
+
+    Args:
+        lineage: a candidate with its environment.
+        services: sandbox, clones, artifacts, settings, and the model where tests are to be written.
+
+    Raises:
+        Transient: engine, disk, network or endpoint failed.
+    """
+    if lineage.candidate.tests is TestOrigin.MODEL_WRITTEN:
+        return verify_with_written_tests(lineage, services)
+    return verify_with_own_tests(lineage, services)
