@@ -18,6 +18,7 @@ from exporters import rows, task_files
 from exporters.bundle_writer import write_file
 from exporters.parquet import ParquetShards
 from exporters.task_folder import write_task_folder
+from taskdb.records import TestOrigin
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -63,6 +64,8 @@ Tests ran in the row's image without network, as an unprivileged user. FAIL_TO_P
 alone and passed with the gold patch; PASS_TO_PASS tests passed in both; tests that varied between repeated runs were
 left out. Kinds with another oracle (performance, test-writing, review) are graded by that oracle. Certificates:
 {certified}. With a certificate, the finished task gave the gold submission a reward of 1 and an empty one 0.
+
+A model wrote the tests of {written}: see the column `tests` (`human` or `model-written`).
 
 | bound | |
 |---|---|
@@ -110,6 +113,8 @@ class CardFigures:
     bounds: dict[str, list[float]] = field(default_factory=dict)
     """Fact -> [number of rows that have it, sum, minimum, maximum]."""
     certified: int = 0
+    written: int = 0
+    """Rows whose tests a model wrote."""
 
     @property
     def total(self) -> int:
@@ -123,6 +128,7 @@ class CardFigures:
         self.licenses[row["license"]] += 1
         self.repositories.add(row["repo"].lower())
         self.certified += row["certificate"] is not None
+        self.written += row["tests"] != TestOrigin.HUMAN
         for name in BOUNDS:
             if (value := row[name]) is not None:
                 count, total, low, high = self.bounds.get(name, [0, 0.0, value, value])
@@ -199,6 +205,7 @@ def render_card(figures: CardFigures) -> str:
         tasks="1 task" if figures.total == 1 else f"{figures.total} tasks",
         repositories="1 repository" if len(figures.repositories) == 1 else f"{len(figures.repositories)} repositories",
         certified=f"{figures.certified} of {figures.total}",
+        written=f"{figures.written} of {figures.total}",
         split=splits[0],
         **bounds,
         kinds=_render_table(

@@ -43,9 +43,9 @@ def derive_combined(lineage: Lineage, services: Services) -> list[Task] | KindRe
     Raises:
         Transient: engine, disk or network failed.
     """
-    tree = services.clones.open(lineage.candidate.source, lineage.candidate.repo)
     if lineage.require_verification().written_tests:
         return KindRejection(Reason.WRITTEN_TESTS, "model-written tests are not combined with those of other changes")
+    tree = services.clones.open(lineage.candidate.source, lineage.candidate.repo)
     statement = _read_statement(lineage, services)
     if isinstance(statement, KindRejection):
         return statement

@@ -54,29 +54,8 @@ _PLATFORM_ATTRIBUTES = frozenset(
 _ENDINGS = frozenset({"_exit", "abort", "kill", "killpg"})
 _EXISTENCE = frozenset(
     {
-        "hasattr",
-        "getattr",
-        "isinstance",
-        "issubclass",
-        "callable",
-        "type",
-        "dir",
-        "vars",
-        "id",
-        "len",
-        "print",
-        "repr",
-        "str",
-        "bool",
-        "int",
-        "set",
-        "list",
-        "tuple",
-        "dict",
-        "sorted",
         "import_module",
         "reload",
-        "__import__",
         "find_spec",
         "signature",
         "getmembers",
@@ -89,8 +68,9 @@ _EXISTENCE = frozenset(
         "get_type_hints",
     }
 )
-"""Calls that find out whether something exists, without running the program."""
-_TEST_MODULES = frozenset({"pytest", "unittest", "mock", "nose", "hamcrest", "importlib", "inspect"})
+"""Calls that find out whether something exists, without running the program, in addition to builtins."""
+_TEST_MODULES = frozenset({"pytest", "mock", "nose", "hamcrest"})
+"""Modules of tests that do not come with Python."""
 _BUILTINS = frozenset(dir(builtins))
 _GIT_PATH = re.compile(r"(^|/)\.git(/|$)")
 _PYTHON_FILES = re.compile(r"\*\.?\w*\.pyx?$")
@@ -236,8 +216,6 @@ class _TestFile:
 
     def _touches_source(self, node: ast.AST) -> bool:
         """Return whether an expression, its names resolved, leads to a file of the program."""
-        if self._is_temporary(node, self.temporary_names):
-            return False
         nodes = self._resolve(node)
         if any(self._is_temporary(one, self.temporary_names) for one in nodes):
             return False

@@ -35,6 +35,16 @@ def test_a_bundle_of_any_format_has_the_rows_of_its_tasks(format_name: str, tmp_
     assert found == row | {"difficulty": {"m/s": {"c": 1, "n": 4}}, "added_at": None}
 
 
+def test_tasks_of_an_earlier_bundle_have_tests_of_people(tmp_path: Path) -> None:
+    row = export(tmp_path / "out", "swebench", tmp_path)
+    manifest = json.loads((tmp_path / "out" / MANIFEST_NAME).read_text())
+    for task in manifest["tasks"]:
+        del task["row"]["tests"]
+    (tmp_path / "out" / MANIFEST_NAME).write_text(json.dumps(manifest))
+    with mergemill_client.open(tmp_path / "out") as bundle:
+        assert [(found["name"], found["tests"]) for found in bundle.tasks()] == [(row["name"], "human")]
+
+
 def test_a_folder_of_splits_is_read_as_one(tmp_path: Path) -> None:
     names = {export(tmp_path / "out" / side, "swebench", tmp_path / side)["name"] for side in ("train", "test")}
     with mergemill_client.open(tmp_path / "out") as bundle:

@@ -21,7 +21,7 @@ from taskdb.selection import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
 from taskdb.store import Store
 from tests.client.task_server import serve_tasks
 from tests.taskdb.chains import add_chain, make_url
-from tests.taskdb.listing import make_listing, make_varied_rows
+from tests.taskdb.listing import is_listed, make_listing, make_varied_rows
 
 ROWS = make_varied_rows(120)
 KINDS = ("sqlite", "postgresql", "bundle", "server")
@@ -32,6 +32,8 @@ REQUESTS: list[dict[str, Any]] = [
     {"repo": "ADA/greet", "license": "apache-2.0,mit"},
     {"kind": "simulated"},
     {"environment": ("simulated", "verified"), "split": "test"},
+    {"tests": "model-written"},
+    {"tests": ("model-written", "all"), "language": "go"},
     {"audited": "none"},
     {"audited": ["clean", "none"], "family": "CHANGE-3"},
     {"min_f2p": 4},
@@ -202,7 +204,7 @@ def test_a_mistake_is_an_error_of_the_client(
     with pytest.raises(mergemill_client.ClientError, match=problem or None) as caught:
         list(database.tasks(**given))
     assert "\n" not in str(caught.value)
-    assert database.count() == len([row for row in ROWS if row["environment"] != "simulated"])
+    assert database.count() == len([row for row in ROWS if is_listed(row)])
 
 
 def test_the_client_has_the_columns_and_filters_of_mergemill() -> None:

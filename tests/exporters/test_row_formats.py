@@ -147,6 +147,7 @@ def test_a_data_set_folder_has_numbered_files_by_split_and_a_card(tmp_path: Path
     assert "| bugfix | 2 | 1 |" in card
     assert "| `strength` | 3 rows: mean 0.500, 0.500 to 0.500 |" in card
     assert "1 of 3. With a certificate" in card
+    assert "A model wrote the tests of 0 of 3:" in card
 
 
 def test_a_card_names_unknown_licences_other_and_keeps_its_tables(tmp_path: Path) -> None:

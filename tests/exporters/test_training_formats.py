@@ -57,6 +57,7 @@ FACT_COLUMNS = {
     "change_kind": "string",
     "language": "string",
     "license": "string",
+    "tests": "string",
     "family": "string",
     "split": "string",
     "strength": "double",

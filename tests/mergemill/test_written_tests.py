@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from taskdb.records import Candidate, Task, Verification
+from taskdb.store import Store
 from tests.backends.llm.conftest import server
-from tests.backends.llm.server import ModelServer
+from tests.backends.llm.server import ModelServer, ScriptedAnswer
 from tests.cli import run_mergemill
 from tests.verifiers.written_tests.words import (
     FIXES,
     RANDOM_REASONS,
     REASONS,
+    TRIVIAL,
     answer_request,
     find_name,
     is_about_tests,
@@ -75,7 +80,30 @@ def test_good_tests_give_a_task_that_is_listed_only_on_request(tmp_path: Path, s
 
 
 @pytest.mark.docker
-@pytest.mark.slow
+def test_an_objection_is_sent_back_and_better_tests_are_accepted(tmp_path: Path, server: ModelServer) -> None:
+    def answer_better(request: Mapping[str, Any]) -> ScriptedAnswer:
+        is_first = is_about_tests(request) and len(request["messages"]) == 2
+        return ScriptedAnswer(text=json.dumps(TRIVIAL)) if is_first else answer_request(request)
+
+    server.script = answer_better
+    make_words(tmp_path / "words", ("square",))
+    done = run(tmp_path, server)
+    assert done.exit_code == 0, done.stderr
+    second = [request for request in server.requests if is_about_tests(request)][1]
+    assert "tests-assert-nothing" in second["messages"][-1]["content"]
+    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+        (verification,) = store.load_all(Verification)
+        (task,) = store.load_all(Task)
+        (candidate,) = store.load_all(Candidate)
+    written = verification.written_tests
+    assert written is not None
+    assert (written.attempt, written.model, written.files) == (2, "scripted", ("tests/test_square_written.py",))
+    assert written.faults_detected == written.faults > 0
+    assert written.variants > 0
+    assert (task.test_patch, candidate.test_files) == (written.patch, ())
+
+
+@pytest.mark.docker
 def test_only_good_tests_become_tasks(tmp_path: Path, server: ModelServer) -> None:
     server.script = answer_request
     make_words(tmp_path / "words")

@@ -74,12 +74,18 @@ def make_varied_rows(count: int) -> list[dict[str, Any]]:
             "license": ("MIT", "Apache-2.0", "BSD-3-Clause")[number % 3],
             "status": ("certified", "derived", "rejected", "certified")[number % 4],
             "family": f"change-{number // 3}",
+            "tests": "human" if number % 13 else "model-written",
             "difficulty": json.dumps({"acme/Big/react": rate, "tiny/react": {"n": 0, "c": 0}} if number % 2 else {}),
         }
         if number % 5 == 0:
             changes |= {"kind": "simulated", "environment": "simulated", "name": f"ada__greet-{number}.simulated"}
         rows.append(make_row(number, **changes))
     return rows
+
+
+def is_listed(row: Mapping[str, Any]) -> bool:
+    """Return whether empty filters select a row."""
+    return bool(row["environment"] != "simulated" and row["tests"] == "human")
 
 
 def make_listing(url: str, rows: Iterable[Mapping[str, Any]], tags: Mapping[str, str] | None = None) -> Store:

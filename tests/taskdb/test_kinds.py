@@ -9,8 +9,8 @@ from taskdb import queries, yields
 from taskdb.chains import StageResult
 from taskdb.kinds import MAX_NEIGHBOURS
 from taskdb.oracles import TestWritingOracle
-from taskdb.records import Kind, Record, Stage, Task, Verification
-from taskdb.selection import TaskFilters
+from taskdb.records import Kind, Record, Stage, Task, TestOrigin, Verification
+from taskdb.selection import TaskFilters, parse_filters
 from taskdb.store import Store
 from taskdb.tags import ChangeKind
 from tests import records
@@ -184,6 +184,22 @@ def test_simulated_tasks_are_listed_only_on_request(db: str) -> None:
         keep(store, Stage.DERIVE, Task(**played.model_dump()), kind=Kind.SIMULATED)
         assert [row["kind"] for row in queries.list_tasks(store, TaskFilters())] == ["bugfix"]
         assert [row["kind"] for row in queries.list_tasks(store, TaskFilters(kind="simulated"))] == ["simulated"]
+
+
+def test_tasks_with_model_written_tests_are_listed_only_on_request(db: str) -> None:
+    with Store.open(db) as store:
+        first = add_chain(store)
+        written = first.model_copy(update={"tests": TestOrigin.MODEL_WRITTEN, "name": "ada__greet-1.w"})
+        keep(store, Stage.DERIVE, Task(**written.model_dump()), kind=Kind.BUGFIX)
+        for tests, names in (
+            (None, [first.name]),
+            ("human", [first.name]),
+            ("model-written", ["ada__greet-1.w"]),
+            ("all", [first.name, "ada__greet-1.w"]),
+        ):
+            filters = parse_filters({"tests": tests})
+            assert [row["name"] for row in queries.list_tasks(store, filters)] == names, tests
+            assert queries.compute_stats(store, filters)["kind"] == {"bugfix": len(names)}, tests
 
 
 # ---------------------------------------------------------------------------------------------------- families

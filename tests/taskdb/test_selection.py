@@ -11,7 +11,7 @@ import pytest
 from core.errors import UsageError
 from taskdb.selection import FILTERS, DateRange, PassRate, Range, TaskFilters, format_filters, parse_filters
 from taskdb.store import Store
-from tests.taskdb.listing import make_listing, make_varied_rows, select_numbers
+from tests.taskdb.listing import is_listed, make_listing, make_varied_rows, select_numbers
 
 ROWS = make_varied_rows(80)
 
@@ -78,24 +78,33 @@ def read_rate(row: Mapping[str, Any]) -> float:
 
 def test_a_filter_selects_the_same_rows_on_both_databases(listing: Store) -> None:
     for given, wanted in SELECTING:
-        real = [int(row["id"], 16) for row in ROWS if row["environment"] != "simulated" and wanted(row)]
+        real = [int(row["id"], 16) for row in ROWS if is_listed(row) and wanted(row)]
         assert select_numbers(listing, parse_filters(given)) == real, given
-    assert {len(select_numbers(listing, parse_filters(given))) for given, _ in SELECTING[:6]} > {64, 16}
+    assert {len(select_numbers(listing, parse_filters(given))) for given, _ in SELECTING[:6]} > {59, 15}
 
 
 def test_simulated_tasks_are_selected_by_kind_environment_or_id_alone(listing: Store) -> None:
     simulated = [int(row["id"], 16) for row in ROWS if row["environment"] == "simulated"]
-    assert select_numbers(listing, parse_filters({"kind": "simulated"})) == simulated
-    assert select_numbers(listing, parse_filters({"environment": "simulated"})) == simulated
-    assert select_numbers(listing, parse_filters({"kind": "simulated,bugfix"})) == list(range(1, 81))
+    assert select_numbers(listing, parse_filters({"kind": "simulated", "tests": "all"})) == simulated
+    assert select_numbers(listing, parse_filters({"environment": "simulated", "tests": "all"})) == simulated
+    assert select_numbers(listing, parse_filters({"kind": "simulated,bugfix", "tests": "all"})) == list(range(1, 81))
     assert select_numbers(listing, TaskFilters(ids=tuple(row["id"] for row in ROWS[3:6]))) == [4, 5, 6]
     assert select_numbers(listing, TaskFilters(ids=())) == []
+
+
+def test_tasks_with_model_written_tests_are_selected_by_tests_or_id_alone(listing: Store) -> None:
+    real = [row for row in ROWS if row["environment"] != "simulated"]
+    written = [int(row["id"], 16) for row in real if row["tests"] == "model-written"]
+    assert select_numbers(listing, parse_filters({"tests": "model-written"})) == written
+    assert select_numbers(listing, parse_filters({"tests": "all"})) == [int(row["id"], 16) for row in real]
+    assert not set(written) & set(select_numbers(listing, parse_filters({"language": "python,go,rust"})))
+    assert select_numbers(listing, TaskFilters(ids=(f"{written[0]:064x}",))) == written[:1]
 
 
 def test_many_ids_are_one_parameter(listing: Store) -> None:
     ids = tuple(f"{number:064x}" for number in range(70, 50_000))
     assert select_numbers(listing, TaskFilters(ids=ids)) == list(range(70, 81))
-    real = [int(row["id"], 16) for row in ROWS[:69] if row["environment"] != "simulated"]
+    real = [int(row["id"], 16) for row in ROWS[:69] if is_listed(row)]
     assert select_numbers(listing, TaskFilters(excluded_ids=ids)) == real
 
 

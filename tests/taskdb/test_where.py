@@ -10,9 +10,9 @@ import pytest
 from core.errors import UsageError
 from taskdb.selection import TaskFilters, parse_filters
 from taskdb.store import Store
-from tests.taskdb.listing import make_listing, make_varied_rows, select_numbers
+from tests.taskdb.listing import is_listed, make_listing, make_varied_rows, select_numbers
 
-ROWS = [row for row in make_varied_rows(60) if row["environment"] != "simulated"]
+ROWS = [row for row in make_varied_rows(60) if is_listed(row)]
 
 
 @pytest.fixture

@@ -73,6 +73,7 @@ ANSWERS: Mapping[str, dict[str, Any]] = {
     "count_up": write("count_up", "def count_up(value):\n    return [1, 2, 3]\n", path="greet/count_up.py"),
 }
 """Function -> what the model writes for it: good tests for the first three, then tests that must be refused."""
+TRIVIAL = write("square", "def test_it():\n    assert True\n")
 REASONS = {
     "shout": "tests-assert-nothing",
     "clean": "tests-call-nothing",
