@@ -625,7 +625,8 @@ def _dump_verification(connection: Connection, key: str | None) -> dict[str, Any
     if key is None:
         return None
     record = load_record(connection, Verification, key)
-    return {"dropped_canaries": record.dropped_canaries, "flaky": dict(record.list_flaky())}
+    written = record.written_tests.model_dump(mode="json") if record.written_tests else None
+    return {"dropped_canaries": record.dropped_canaries, "flaky": dict(record.list_flaky()), "written_tests": written}
 
 
 def _dump_strength(connection: Connection, task: Task) -> dict[str, Any]:

@@ -109,13 +109,16 @@ def format_completion(completion: dict[str, Any]) -> str:
 
 
 def format_verification(verification: dict[str, Any] | None) -> str:
-    """Return which tests a verification left out, and whether its evaluation script has canaries."""
+    """Return who wrote the tests if a model did, whether the script has canaries, and which tests were left out."""
     if verification is None:
         return "none"
+    written = verification["written_tests"]
+    faults = f"{written['faults_detected']} of {written['faults']} faults detected" if written else ""
+    author = f"tests written by {written['model']}, {faults}; " if written else ""
     no_canaries = "no canaries, as the test runner does not collect or report added test files"
     canaries = no_canaries if verification["dropped_canaries"] else "with canaries"
     flaky = [f"{test} ({counts})" for test, counts in verification["flaky"].items()]
-    return f"{canaries}; flaky tests left out: {_shorten(flaky)}"
+    return f"{author}{canaries}; flaky tests left out: {_shorten(flaky)}"
 
 
 def _format_position(events: list[dict[str, Any]]) -> str:

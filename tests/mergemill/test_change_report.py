@@ -88,7 +88,15 @@ def test_a_published_list_of_hundreds_of_tests_is_cut(capsys: pytest.CaptureFixt
     ("verification", "text"),
     [
         (None, "none"),
-        ({"dropped_canaries": False, "flaky": {}}, "with canaries; flaky tests left out: -"),
+        ({"dropped_canaries": False, "flaky": {}}, "verification: with canaries; flaky tests left out: -"),
+        (
+            {
+                "dropped_canaries": False,
+                "flaky": {},
+                "written_tests": {"model": "ada", "faults": 9, "faults_detected": 7},
+            },
+            "tests written by ada, 7 of 9 faults detected; with canaries",
+        ),
         (
             {"dropped_canaries": True, "flaky": {}},
             "no canaries, as the test runner does not collect or report added test files",
@@ -100,6 +108,7 @@ def test_what_a_verification_left_out_is_shown(
     verification: dict[str, Any] | None, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = {"name": "ada__greet-1", "source": "git:greet", "events": [], "tasks": [], "attempts": []}
+    verification = verification and {"written_tests": None} | verification
     report |= dict.fromkeys(("tags", "verdict", "published")) | {"verification": verification}
     print_change_report(report, has_log=False)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("verification: ")]

@@ -80,7 +80,7 @@ def test_tasks_show_adds_statement_patches_and_origin(folder: Path) -> None:
         " source parents published"
     )
     assert set(wanted.split()) <= set(shown)
-    assert shown["verification"] == {"dropped_canaries": False, "flaky": {}}
+    assert shown["verification"] == {"dropped_canaries": False, "flaky": {}, "written_tests": None}
     assert (shown["patch"], shown["certified"]) == ("gold\n", True)
 
 
