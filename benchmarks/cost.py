@@ -1,0 +1,207 @@
+"""What a certified task costs: CPU seconds, wall seconds, gigabytes and dollars, for each stage, cold and warm.
+
+    python -m benchmarks.cost SOURCE... [--limit N] [--until DAY] [--workers N] [--price DOLLARS] [--work DIR]
+                              [--page PAGE] [--check]
+
+Every stage of the pipeline runs over the sources, one command after another, in a new database: first on an engine
+without their environments (cold), then in another new database on the same engine (warm: every layer exists). The
+figures are the machine's own, from `/proc/stat` and its file systems, so the work of the engine and the kernel is
+included and nothing else may run. Dollars are those of the whole machine for the wall time, at `--price` per core and
+hour. CPU seconds beyond the tests are those without the seconds inside of test processes, which have one CPU each:
+where tests sleep, too much is subtracted by as much.
+
+`--check` exits with 1 where a warm or cold task costs more than CPU_GOAL or DOLLAR_GOAL.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import mean
+
+from benchmarks.page_table import write_table
+from core.config import Settings
+from mergemill.cli import run_command_line
+from mergemill.services import make_services
+from taskdb.records import Certificate, Environment, RunVariant, Task, Verification
+from taskdb.store import Store
+
+STAGES = ("mine", "build", "verify", "judge", "derive", "certify")
+CPU_GOAL = 60.0
+"""CPU seconds per certified task beyond its test runs."""
+DOLLAR_GOAL = 0.01
+PRICE = 0.04
+"""Dollars per core and hour: about what clouds ask for a core with 4 GiB on demand."""
+ACCEPTANCE_RUNS = 2
+"""Runs of the suite per accepted build; `Environment.test_seconds` is the longer one."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the machine has used: CPU seconds of all cores, wall seconds, bytes on disk."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    disk_bytes: float
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(
+            self.cpu_seconds - other.cpu_seconds,
+            self.wall_seconds - other.wall_seconds,
+            self.disk_bytes - other.disk_bytes,
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.cpu_seconds + other.cpu_seconds,
+            self.wall_seconds + other.wall_seconds,
+            self.disk_bytes + other.disk_bytes,
+        )
+
+    def count_dollars(self, price: float, cores: int) -> float:
+        """Return the price of all cores for the wall time. `price`: dollars per core and hour."""
+        return self.wall_seconds * cores * price / 3600
+
+
+@dataclass(frozen=True)
+class PhaseCost:
+    """Cost of one run of all stages."""
+
+    name: str
+    stages: Mapping[str, Usage]
+    tasks: int
+    """Certified tasks."""
+    test_seconds: float
+    """Seconds inside of the test processes."""
+
+    @property
+    def total(self) -> Usage:
+        """Sum of the stages."""
+        return sum(self.stages.values(), Usage(0, 0, 0))
+
+    @property
+    def cpu_beyond_tests(self) -> float:
+        """CPU seconds per task beyond its test runs."""
+        return (self.total.cpu_seconds - self.test_seconds) / self.tasks
+
+    def misses_goal(self, price: float, cores: int) -> bool:
+        """Return whether a task costs too much."""
+        return self.cpu_beyond_tests > CPU_GOAL or self.total.count_dollars(price, cores) / self.tasks > DOLLAR_GOAL
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sources", nargs="+")
+    parser.add_argument("--limit", type=int, default=10, help="candidates per source")
+    parser.add_argument("--until", help="newest day of a change")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--price", type=float, default=PRICE)
+    parser.add_argument("--work", type=Path, help="folder for the databases, kept; by default a temporary one")
+    parser.add_argument("--page", type=Path)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(arguments)
+    pipeline = [*options.sources, "--limit", str(options.limit), "--workers", str(options.workers)]
+    pipeline += ["--until", options.until] if options.until else []
+    cores = os.cpu_count() or 1
+    with tempfile.TemporaryDirectory() as temporary:
+        work = options.work or Path(temporary)
+        phases = [run_phase(name, pipeline, work / name) for name in ("cold", "warm")]
+    table = render_table(phases, options.price, cores)
+    sys.stdout.write(table)
+    if options.page:
+        write_table(options.page, "benchmarks.cost", table)
+    return int(options.check and any(phase.misses_goal(options.price, cores) for phase in phases))
+
+
+def run_phase(name: str, pipeline: Sequence[str], folder: Path) -> PhaseCost:
+    """Run all stages in a new database.
+
+    Args:
+        name: `cold`, for which the engine may have no environment of the sources, or `warm`.
+        pipeline: sources and settings of each stage.
+        folder: for database and artifacts; may not exist.
+
+    Raises:
+        SystemExit: the engine of a cold run has environments, a stage fails, or no task is certified.
+        FileExistsError: the folder exists.
+    """
+    folder.mkdir(parents=True)
+    settings = Settings(db=f"sqlite:///{folder}/cost.db")
+    images = make_services(settings, engine=True).images
+    if name == "cold" and (found := [*images.list_images("mergemill/env"), *images.list_images("mergemill/deps")]):
+        raise SystemExit(f"the engine has {len(found)} images of environments: start one with another data folder")
+    places = [folder, Path(images.get_engine_info().root)]
+    stages = {}
+    for stage in STAGES:
+        before = read_usage(places)
+        if code := run_command_line(["--quiet", stage, *pipeline, "--db", settings.db]):
+            raise SystemExit(code)
+        stages[stage] = read_usage(places) - before
+        print(f"{name} {stage}: {stages[stage].wall_seconds:.0f} s", file=sys.stderr, flush=True)
+    with Store.open(settings.db, create=False) as store:
+        tasks = sum(1 for _ in store.load_all(Certificate))
+        if not tasks:
+            raise SystemExit("no task was certified, so there is nothing to divide by")
+        return PhaseCost(name, stages, tasks, sum_test_seconds(store))
+
+
+def read_usage(places: Iterable[Path]) -> Usage:
+    """Return what the machine has used so far. `places`: folders whose file systems are measured, each once."""
+    devices = {place.stat().st_dev: place for place in places}
+    used = sum(shutil.disk_usage(place).used for place in devices.values())
+    return Usage(parse_cpu_seconds(Path("/proc/stat").read_text()), time.monotonic(), used)
+
+
+def parse_cpu_seconds(stat: str) -> float:
+    """Return the seconds that all cores worked since the start, from `/proc/stat`.
+
+    The fields are user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice (proc(5)); guests are part
+    of user and nice.
+    """
+    fields = [int(field) for field in stat.splitlines()[0].split()[1:]]
+    return (sum(fields[:3]) + sum(fields[5:7])) / os.sysconf("SC_CLK_TCK")
+
+
+def sum_test_seconds(store: Store) -> float:
+    """Return the seconds inside of the test processes of builds, verifications and certifications.
+
+    Those of rejected builds, and of the gold patch's tests in builds, are not on record: they count as overhead.
+    """
+    of_gold: dict[str, float] = {}
+    total = sum(ACCEPTANCE_RUNS * environment.test_seconds for environment in store.load_all(Environment))
+    for verification in store.load_all(Verification):
+        total += sum(run.test_seconds for run in verification.runs)
+        of_gold[verification.id] = mean(r.test_seconds for r in verification.runs if r.variant is RunVariant.GOLD)
+    for certificate in store.load_all(Certificate):
+        total += certificate.evaluations * of_gold[store.get(Task, certificate.parent).parent]
+    return total
+
+
+def render_table(phases: Sequence[PhaseCost], price: float, cores: int) -> str:
+    """Return the table in Markdown: a row for each stage and the sum, per certified task."""
+    lines = [
+        "| | stage | CPU s | wall s | GB | dollars |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for phase in phases:
+        for stage, usage in (*phase.stages.items(), (f"all, {phase.tasks} tasks", phase.total)):
+            figures = (usage.cpu_seconds / phase.tasks, usage.wall_seconds / phase.tasks)
+            gigabytes = usage.disk_bytes / phase.tasks / 1e9
+            dollars = usage.count_dollars(price, cores) / phase.tasks
+            lines.append(
+                f"| {phase.name} | {stage} | {figures[0]:.1f} | {figures[1]:.1f} | {gigabytes:.3f} | {dollars:.5f} |"
+            )
+        lines.append(f"| {phase.name} | beyond the tests | {phase.cpu_beyond_tests:.1f} | | | |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
