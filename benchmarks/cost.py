@@ -24,13 +24,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
 from benchmarks.page_table import write_table
+from benchmarks.verify_overhead import ACCEPTANCE_RUNS, compute_gold_seconds
 from core.config import Settings
 from mergemill.cli import run_command_line
 from mergemill.services import make_services
-from taskdb.records import Certificate, Environment, RunVariant, Task, Verification
+from taskdb.records import Certificate, Environment, Task, Verification
 from taskdb.store import Store
 
 STAGES = ("mine", "build", "verify", "judge", "derive", "certify")
@@ -39,8 +39,6 @@ CPU_GOAL = 60.0
 DOLLAR_GOAL = 0.01
 PRICE = 0.04
 """Dollars per core and hour: about what clouds ask for a core with 4 GiB on demand."""
-ACCEPTANCE_RUNS = 2
-"""Runs of the suite per accepted build; `Environment.test_seconds` is the longer one."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +177,7 @@ def sum_test_seconds(store: Store) -> float:
     total = sum(ACCEPTANCE_RUNS * environment.test_seconds for environment in store.load_all(Environment))
     for verification in store.load_all(Verification):
         total += sum(run.test_seconds for run in verification.runs)
-        of_gold[verification.id] = mean(r.test_seconds for r in verification.runs if r.variant is RunVariant.GOLD)
+        of_gold[verification.id] = compute_gold_seconds(verification)
     for certificate in store.load_all(Certificate):
         total += certificate.evaluations * of_gold[store.get(Task, certificate.parent).parent]
     return total

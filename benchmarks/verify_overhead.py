@@ -91,14 +91,13 @@ def compute_costs(store: Store) -> list[VerificationCost]:
         verification = store.get(Verification, task.parent)
         environment = store.get(Environment, verification.parent)
         inside = sum(run.test_seconds for run in verification.runs)
-        of_gold = mean(run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD)
         around = (
             environment.seconds
             - ACCEPTANCE_RUNS * environment.test_seconds
             + verification.seconds
             - inside
             + certificate.seconds
-            - certificate.evaluations * of_gold
+            - certificate.evaluations * compute_gold_seconds(verification)
         )
         found.append(
             VerificationCost(
@@ -110,6 +109,11 @@ def compute_costs(store: Store) -> list[VerificationCost]:
             )
         )
     return sorted(found, key=lambda cost: -cost.other_seconds)
+
+
+def compute_gold_seconds(verification: Verification) -> float:
+    """Return the mean seconds inside the test process of a run with the gold patch."""
+    return mean(run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD)
 
 
 def render_table(found: Sequence[VerificationCost]) -> Table:

@@ -15,10 +15,12 @@ from taskdb.records import (
     Kind,
     PullRequest,
     Rejection,
+    RunVariant,
     Shape,
     Stage,
     Task,
     TestCommand,
+    TestRun,
     Verification,
 )
 from taskdb.tags import ChangeKind, Size, Tag, TagEvidence, Tags
@@ -116,6 +118,23 @@ def make_environment(of: Candidate, **changes: Any) -> Environment:
         "test_seconds": 1.0,
     }
     return Environment(**fields | changes)
+
+
+def make_test_run(**changes: Any) -> TestRun:
+    fields: dict[str, Any] = {
+        "variant": RunVariant.GOLD,
+        "seed": 0,
+        "script": "",
+        "image_digest": "",
+        "report": make_sha("report"),
+        "log": make_sha("log"),
+        "exit_code": 0,
+        "killed_by": None,
+        "seconds": 1.0,
+        "test_seconds": 1.0,
+        "counts": Counts(passed=3),
+    }
+    return TestRun(**fields | changes)
 
 
 def make_verification(of: Environment, **changes: Any) -> Verification:

@@ -21,7 +21,7 @@ from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluat
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
 from taskdb.lineage import ChangeTests, Lineage
-from taskdb.records import Candidate, Environment, Rejection, RunVariant, Stage, TestRun, Verification
+from taskdb.records import Candidate, Environment, PublishedVerdict, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.tags import ChangeKind
 from verifiers.dead_runs import TestTexts, complete_run, find_unfinished_tests, has_died, has_lost_tests
 from verifiers.selection import select_eval_files
@@ -95,14 +95,27 @@ def verify(lineage: Lineage, services: Services) -> Verification | Rejection:
             eval_files=verifier.eval_files,
             artifacts=services.artifacts,
         )
+    return make_rejection(lineage, result.reason, result.detail, result.log, seconds=seconds, published=published)
+
+
+def make_rejection(
+    lineage: Lineage,
+    reason: str,
+    detail: str,
+    log: str | None,
+    *,
+    seconds: float,
+    published: PublishedVerdict | None = None,
+) -> Rejection:
+    """Return the rejection of a candidate with an environment; arguments as in `Rejection`."""
     return Rejection(
         parent=lineage.require_environment().id,
-        name=candidate.name,
-        source=candidate.source,
+        name=lineage.candidate.name,
+        source=lineage.candidate.source,
         stage=Stage.VERIFY,
-        reason=result.reason,
-        detail=result.detail,
-        log=result.log,
+        reason=reason,
+        detail=detail,
+        log=log,
         published=published,
         seconds=seconds,
     )

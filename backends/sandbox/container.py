@@ -236,7 +236,7 @@ class ContainerMonitor:
             self._kill("stopped")
         elif now >= self._deadline:
             self._kill("time")
-        elif now >= self._watch.next_check and self._watch.find_full_disk():
+        elif now >= self._watch.next_check and self._watch.check():
             self._kill("disk")
 
     def _kill(self, reason: str) -> None:

@@ -177,7 +177,7 @@ def _read_until_done(
             elif not container.client.exec_inspect(exec_id)["Running"]:
                 return None
             now = time.monotonic()
-            if now >= watch.next_check and watch.find_full_disk():
+            if now >= watch.next_check and watch.check():
                 _kill(container)
                 return "disk"
             if now >= deadline or container.stopping.is_set():

@@ -38,10 +38,10 @@ class UsageWatch:
         self._written = 0
         self._cpu_share = 1.0
         self.next_check = self._checked + FIRST_CHECK
-        """Monotonic seconds at which `find_full_disk` is due."""
+        """Monotonic seconds at which `check` is due."""
 
-    def find_full_disk(self) -> bool:
-        """Return whether the container has used its disk limit; one that has not is slowed down while it is greedy.
+    def check(self) -> bool:
+        """Slow the container down while it is greedy; return whether it has used its disk limit and must be ended.
 
         Greedy is one whose files grow fast for its share of the CPUs, or that has as many processes as it may.
         """

@@ -44,10 +44,12 @@ CONVERT_SECONDS = 120
 LINGER_SECONDS = 20
 """Time limit for the runner to exit once its report is written."""
 
-SHADOWING_PATTERNS: tuple[str, ...] = (
-    r"^((src|lib)/)?(_?pytest|pluggy|py|iniconfig|xdist|unittest|junitxml|xml|sitecustomize|usercustomize|encodings)(\.[^/]*)?(/|$)",
-    r"(^|/)(sitecustomize|usercustomize)(\.[^/]*)?(/|$)",
+RUNNER_MODULES = (
+    r"^((src|lib)/)?(_?pytest|pluggy|py|iniconfig|xdist"
+    r"|unittest|junitxml|xml|sitecustomize|usercustomize|encodings)(\.[^/]*)?(/|$)"
 )
+STARTUP_MODULES = r"(^|/)(sitecustomize|usercustomize)(\.[^/]*)?(/|$)"
+SHADOWING_PATTERNS: tuple[str, ...] = (RUNNER_MODULES, STARTUP_MODULES)
 """Paths of modules that would shadow the runner, or run before it, when a submission adds them."""
 
 
@@ -136,6 +138,8 @@ _FIXED_VALUES = {
     "known_bytes": KNOWN_BYTES,
     "convert_seconds": CONVERT_SECONDS,
     "shadowing": SHADOWING_PATTERNS,
+    "runner_modules": RUNNER_MODULES,
+    "startup_modules": STARTUP_MODULES,
 }
 """Template variables that are the same for every script."""
 

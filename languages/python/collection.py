@@ -63,16 +63,19 @@ class PytestExclusions:
     """What pytest does not collect: `norecursedirs`, and literal `collect_ignore(_glob)` in `conftest.py` files."""
 
     def __init__(self, tree: SourceTree) -> None:
-        self._skipped = PytestConfig(tree).get_words("norecursedirs") or list(_SKIPPED_FOLDERS)
-        self._ignored = set(_find_ignored(tree))
+        skipped = PytestConfig(tree).get_words("norecursedirs") or _SKIPPED_FOLDERS
+        self._ignored = tuple(_find_ignored(tree))
+        self._folders = {folder for folder in tree.folders if any(_matches(folder, pattern) for pattern in skipped)} | {
+            folder for folder in tree.folders if self._is_ignored(folder)
+        }
 
     def cover(self, file: str, top: str = "") -> bool:
         """Return whether a file is excluded, or lies in an excluded folder below the folder `top`."""
-        parents = [str(folder) for folder in PurePosixPath(file).parents][:-1]
-        inner = [folder for folder in parents if len(folder) > len(top)]
-        if any(_matches(folder, pattern) for folder in inner for pattern in self._skipped):
-            return True
-        return any(fnmatch(path, pattern) for path in (file, *inner) for pattern in self._ignored)
+        parents = map(str, PurePosixPath(file).parents)
+        return any(folder in self._folders and len(folder) > len(top) for folder in parents) or self._is_ignored(file)
+
+    def _is_ignored(self, path: str) -> bool:
+        return any(fnmatch(path, pattern) for pattern in self._ignored)
 
 
 def _matches(folder: str, pattern: str) -> bool:

@@ -156,7 +156,7 @@ def find_plugin_fixtures(tree: SourceTree) -> dict[str, SourcedValue]:
     texts = tree.read_many(_list_test_paths(tree))
     definitions = {name for text in texts.values() for name in _DEFINITION.findall(text)}
     fixtures: dict[str, SourcedValue] = {}
-    markers: dict[str, SourcedValue] = {}
+    first_uses: dict[str, SourcedValue] = {}
     for path, text in texts.items():
         for match in _ARGUMENTS.finditer(text):
             for name in sorted(FIXTURES.keys() & set(re.findall(r"\w+", match[1])) - definitions):
@@ -165,12 +165,11 @@ def find_plugin_fixtures(tree: SourceTree) -> dict[str, SourcedValue]:
         for match in _MARKER.finditer(text):
             if (plugin := MARKERS.get(match[1])) and match[1] not in definitions:
                 line = text.count("\n", 0, match.start()) + 1
-                markers.setdefault(match[1], SourcedValue(text=plugin, path=path, line=line))
+                first_uses.setdefault(plugin, SourcedValue(text=plugin, path=path, line=line))
     # A project may be the plug-in, or the runner that took its fixture over.
     sources = sorted(path for path in tree.entries if path.endswith(".py")) if fixtures else []
     own = {name for text in tree.read_many(sources).values() for name in _FIXTURE.findall(text)}
-    first_uses: dict[str, SourcedValue] = {}
-    for name, use in (*fixtures.items(), *markers.items()):
+    for name, use in fixtures.items():
         if name not in own:
             first_uses.setdefault(use.text, use)
     return first_uses

@@ -14,7 +14,6 @@ from taskdb.store import Store
 from tests import records
 from tests.sample import make_sample
 from tests.taskdb.chains import add_chain, make_url
-from tests.taskdb.test_listing import GOLD_RUN
 
 STAT = "cpu  1000 20 300 99999 77 5 6 7 800 9\ncpu0 1 2 3 4 5 6 7 8 9 10\nctxt 5\n"
 
@@ -43,7 +42,7 @@ def test_costs_are_per_task_and_decide_by_either_goal() -> None:
 
 
 def test_seconds_inside_of_tests_are_those_of_all_stages(tmp_path: Path) -> None:
-    run = GOLD_RUN.model_copy(update={"test_seconds": 3.0})
+    run = records.make_test_run(test_seconds=3.0)
     with Store.open(make_url(tmp_path)) as store:
         task = add_chain(store, to=Stage.DERIVE, runs=(run, run))
         certificate = records.make_certificate(task, evaluations=5)

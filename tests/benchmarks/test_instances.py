@@ -21,7 +21,7 @@ from benchmarks.instances import (
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from miner.instances import parse_instance
 from taskdb.artifacts import Artifacts
-from taskdb.records import Counts, FailureKind, PublishedLists, RunVariant, TestRun
+from taskdb.records import FailureKind, PublishedLists, RunVariant, TestRun
 from taskdb.store import Store
 from tests import records
 from tests.helpers import TinyRepo
@@ -130,18 +130,8 @@ def test_verified_tasks_are_compared_again_with_their_causes(
 
     def make_run(variant: RunVariant, status: str) -> TestRun:
         report = EvaluationReport(outcomes={"t.py::a": Outcome(status=OutcomeStatus(status))}, uncollected={})
-        return TestRun(
-            variant=variant,
-            seed=0,
-            script="",
-            image_digest="",
-            report=artifacts.put(report.to_bytes()),
-            log=artifacts.put_text(""),
-            exit_code=0,
-            killed_by=None,
-            seconds=1,
-            test_seconds=1,
-            counts=Counts(passed=1, failed=0, error=0, skipped=0, xfailed=0),
+        return records.make_test_run(
+            variant=variant, report=artifacts.put(report.to_bytes()), log=artifacts.put_text("")
         )
 
     pull = records.make_pull_request(name="a__b-1")

@@ -69,29 +69,32 @@ def require_environment(result: Environment | Rejection) -> Environment:
     return result
 
 
-@pytest.mark.docker
-def test_a_package_that_only_the_change_needs_is_installed(tmp_path: Path) -> None:
+def repair_and_verify(tmp_path: Path, after: dict[str, str]) -> tuple[Environment, list[str]]:
+    """Return the environment of a change whose tests fail in the first build, and FAIL_TO_PASS in the second one."""
     services = make_services(tmp_path, repeats=1)
-    candidate = make_candidate(tmp_path, services, {"greet/names.py": NAMES, "tests/test_names.py": NAMES_TEST})
+    candidate = make_candidate(tmp_path, services, after)
     environment = require_environment(build(candidate, services))
     assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "accepted"]
-    assert environment.attempts[1].edits == ("add-dependency pyyaml",)
-    assert environment.attempt == 2
     verification = verify(Lineage(candidate=candidate, environment=environment), services)
     assert isinstance(verification, Verification), verification
-    assert [test for test, _ in verification.FAIL_TO_PASS] == ["tests/test_names.py::test_read"]
+    return environment, [test for test, _ in verification.FAIL_TO_PASS]
+
+
+@pytest.mark.docker
+def test_a_package_that_only_the_change_needs_is_installed(tmp_path: Path) -> None:
+    after = {"greet/names.py": NAMES, "tests/test_names.py": NAMES_TEST}
+    environment, fail_to_pass = repair_and_verify(tmp_path, after)
+    assert environment.attempts[1].edits == ("add-dependency pyyaml",)
+    assert environment.attempt == 2
+    assert fail_to_pass == ["tests/test_names.py::test_read"]
 
 
 @pytest.mark.docker
 def test_requests_to_a_public_echo_service_are_answered_by_one_in_the_container(tmp_path: Path) -> None:
-    services = make_services(tmp_path, repeats=1)
-    candidate = make_candidate(tmp_path, services, {"greet/web.py": WEB, "tests/test_web.py": WEB_TEST})
-    environment = require_environment(build(candidate, services))
-    assert [one.reason for one in environment.attempts] == ["gold-tests-fail", "accepted"]
+    after = {"greet/web.py": WEB, "tests/test_web.py": WEB_TEST}
+    environment, fail_to_pass = repair_and_verify(tmp_path, after)
     assert environment.plan.services == ("httpbin",)
-    verification = verify(Lineage(candidate=candidate, environment=environment), services)
-    assert isinstance(verification, Verification), verification
-    assert [test for test, _ in verification.FAIL_TO_PASS] == ["tests/test_web.py::test_echo"]
+    assert fail_to_pass == ["tests/test_web.py::test_echo"]
 
 
 @pytest.mark.docker

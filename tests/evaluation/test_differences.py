@@ -8,7 +8,8 @@ import pytest
 from evaluation.differences import Diagnosis, ObservedRun, compare_with_runs
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from taskdb.artifacts import Artifacts
-from taskdb.records import Counts, PublishedLists, RunVariant, TestRun
+from taskdb.records import PublishedLists, RunVariant, TestRun
+from tests import records
 
 TEST = "tests/test_a.py::test_one"
 
@@ -165,18 +166,11 @@ def test_each_difference_has_its_cause_in_the_verdict(tmp_path: Path) -> None:
     gone = "tests/test_a.py::test_gone"
 
     def make_record(variant: RunVariant, run: ObservedRun) -> TestRun:
-        return TestRun(
+        return records.make_test_run(
             variant=variant,
-            seed=0,
-            script="",
-            image_digest="",
             report=artifacts.put(run.report.to_bytes()),
             log=artifacts.put_text(run.log),
-            exit_code=0,
             killed_by=run.killed_by,
-            seconds=1,
-            test_seconds=1,
-            counts=Counts(passed=0, failed=0, error=0, skipped=0, xfailed=0),
         )
 
     runs = [

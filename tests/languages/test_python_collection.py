@@ -11,7 +11,10 @@ from tests.languages.trees import build_tree
 
 UNITTEST = "import unittest\n\n\nclass TestOne(unittest.TestCase):\n    def test_one(self):\n        pass\n"
 FUNCTION = "def test_one():\n    pass\n"
-SETUP = "from setuptools import setup\n\nsetup(name='demo', packages=['demo'])\n"
+PROJECT = {
+    "setup.py": "from setuptools import setup\n\nsetup(name='demo', packages=['demo'])\n",
+    "demo/__init__.py": "",
+}
 
 
 def find(tmp_path: Path, files: dict[str, str]) -> list[str]:
@@ -21,8 +24,7 @@ def find(tmp_path: Path, files: dict[str, str]) -> list[str]:
 
 def test_discovery_of_unittest_enters_packages_only(tmp_path: Path) -> None:
     files = {
-        "setup.py": SETUP,
-        "demo/__init__.py": "",
+        **PROJECT,
         "demo/tests/__init__.py": "",
         "demo/tests/test_real.py": UNITTEST,
         "demo/tests/unit/__init__.py": "",
@@ -37,8 +39,7 @@ def test_discovery_of_unittest_enters_packages_only(tmp_path: Path) -> None:
 
 def test_pytest_does_not_enter_the_folders_that_its_settings_exclude(tmp_path: Path) -> None:
     files = {
-        "setup.py": SETUP,
-        "demo/__init__.py": "",
+        **PROJECT,
         "pytest.ini": "[pytest]\ntestpaths = testing\nnorecursedirs = testing/example_scripts old*\n",
         "testing/test_real.py": FUNCTION,
         "testing/build/test_real.py": FUNCTION,
@@ -54,8 +55,7 @@ def test_pytest_does_not_enter_the_folders_that_its_settings_exclude(tmp_path: P
 
 def test_pytest_does_not_collect_what_a_conftest_ignores(tmp_path: Path) -> None:
     files = {
-        "setup.py": SETUP,
-        "demo/__init__.py": "",
+        **PROJECT,
         "tests/conftest.py": 'collect_ignore = ["data", "test_old.py"]\ncollect_ignore_glob = ["*_py2.py"]\n',
         "tests/test_real.py": FUNCTION,
         "tests/test_old.py": FUNCTION,
@@ -69,8 +69,7 @@ def test_pytest_does_not_collect_what_a_conftest_ignores(tmp_path: Path) -> None
 
 def test_suites_that_pytest_does_not_collect_need_no_packages(tmp_path: Path) -> None:
     files = {
-        "setup.py": SETUP,
-        "demo/__init__.py": "",
+        **PROJECT,
         "testing/test_real.py": "import attr\n\n\n" + FUNCTION,
         "testing/plugins/test_asyncio.py": "import pytest_asyncio\nimport yaml\n\n\n" + FUNCTION,
     }
@@ -82,11 +81,19 @@ def test_suites_that_pytest_does_not_collect_need_no_packages(tmp_path: Path) ->
 
 def test_a_project_that_provides_a_fixture_needs_no_plugin_for_it(tmp_path: Path) -> None:
     files = {
-        "setup.py": SETUP,
-        "demo/__init__.py": "",
+        **PROJECT,
         "demo/plugin.py": "def mocker():\n    pass\n",
         "tests/test_real.py": "def test_one(mocker):\n    pass\n",
     }
     assert "pytest-mock" in list_requirements(build_plan(tmp_path / "function", files))
     files["demo/plugin.py"] = "import pytest\n\n\n@pytest.fixture\ndef mocker():\n    pass\n"
     assert "pytest-mock" not in list_requirements(build_plan(tmp_path / "fixture", files))
+
+
+def test_a_marker_needs_its_plugin_although_the_project_has_a_fixture_of_its_name(tmp_path: Path) -> None:
+    files = {
+        **PROJECT,
+        "demo/plugin.py": "import pytest\n\n\n@pytest.fixture\ndef benchmark():\n    pass\n",
+        "tests/test_real.py": "import pytest\n\n\n@pytest.mark.benchmark\ndef test_one(benchmark):\n    pass\n",
+    }
+    assert "pytest-benchmark" in list_requirements(build_plan(tmp_path, files))

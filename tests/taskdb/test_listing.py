@@ -23,7 +23,7 @@ from taskdb.columns import TASK_COLUMNS
 from taskdb.histograms import count_bins
 from taskdb.mapping import get_table
 from taskdb.queries import TaskFilters
-from taskdb.records import Candidate, Counts, Kind, PullRequest, Record, RunVariant, Stage, Task, TestRun
+from taskdb.records import Candidate, Kind, PullRequest, Record, Stage, Task
 from taskdb.selection import Range
 from taskdb.store import Store
 from taskdb.tags import ChangeKind
@@ -34,19 +34,7 @@ from tests.taskdb.chains import add_chain, make_url
 
 LISTINGS = (tables.ChangeListingRow, tables.DerivationListingRow, tables.TaskListingRow)
 KINDS = (Kind.BUGFIX, Kind.FEATURE, Kind.TEST_WRITING, Kind.INJECTED, Kind.REVIEW)
-GOLD_RUN = TestRun(
-    variant=RunVariant.GOLD,
-    seed=0,
-    script="s",
-    image_digest="d",
-    report="r",
-    log="l",
-    exit_code=0,
-    killed_by=None,
-    seconds=1,
-    test_seconds=1,
-    counts=Counts(passed=3),
-)
+GOLD_RUN = records.make_test_run()
 
 
 def read_listings(store: Store) -> dict[str, list[tuple[Any, ...]]]:

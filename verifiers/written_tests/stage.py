@@ -15,10 +15,10 @@ from evaluation.edits.fixed_files import read_fixed_files
 from languages.paths import is_part_of_tests
 from languages.registry import detect_file_language
 from taskdb.lineage import ChangeTests, Lineage
-from taskdb.records import Rejection, Stage, TestId, Verification, WrittenTests
+from taskdb.records import Rejection, TestId, Verification, WrittenTests
 from verifiers.judge.client import JudgeClient
 from verifiers.strength import EditKind, EditOutcome, EditRunner, TriedEdit, draft_edits
-from verifiers.verify import CandidateVerifier, Reason, VerificationFailure
+from verifiers.verify import CandidateVerifier, Reason, VerificationFailure, make_rejection
 from verifiers.written_tests.answer import (
     Objection,
     TestFileAnswer,
@@ -53,17 +53,7 @@ def verify_with_written_tests(lineage: Lineage, services: Services) -> Verificat
     seconds = time.perf_counter() - started
     if isinstance(result, Verification):
         return result.model_copy(update={"seconds": seconds})
-    candidate = lineage.candidate
-    return Rejection(
-        parent=lineage.require_environment().id,
-        name=candidate.name,
-        source=candidate.source,
-        stage=Stage.VERIFY,
-        reason=result.reason,
-        detail=result.detail,
-        log=result.log,
-        seconds=seconds,
-    )
+    return make_rejection(lineage, result.reason, result.detail, result.log, seconds=seconds)
 
 
 @dataclass(kw_only=True)

@@ -81,7 +81,7 @@ def observe(container: StubContainer, clock: Clock, *megabytes: int) -> list[boo
     for size in megabytes:
         container.written += size * MEGABYTE
         clock.sleep(1.0)
-        found.append(checks.find_full_disk())
+        found.append(checks.check())
     checks.close()
     return found
 
