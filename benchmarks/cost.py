@@ -4,11 +4,12 @@
                               [--page PAGE] [--check]
 
 Every stage of the pipeline runs over the sources, one command after another, in a new database: first on an engine
-without their environments (cold), then in another new database on the same engine (warm: every layer exists). The
-figures are the machine's own, from `/proc/stat` and its file systems, so the work of the engine and the kernel is
-included and nothing else may run. Dollars are those of the whole machine for the wall time, at `--price` per core and
-hour. CPU seconds beyond the tests are those without the seconds inside of test processes, which have one CPU each:
-where tests sleep, too much is subtracted by as much.
+of its own that has base images alone (cold), then in another new database on the same engine (warm: every layer
+exists). CPU seconds are those of the commands, the engine and all containers, counted by the kernel, so other work of
+the machine is not in them. Wall seconds and the dollars of the machine depend on it: those are the whole machine's
+for the wall time, at `--price` per core and hour. Dollars of the CPU seconds are what a task costs where all cores are
+kept busy. CPU seconds beyond the tests are those without the seconds inside of test processes, which have one CPU
+each: where tests sleep, too much is subtracted by as much.
 
 `--check` exits with 1 where a warm or cold task costs more than CPU_GOAL or DOLLAR_GOAL.
 """
@@ -17,19 +18,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
+from benchmarks.isolated_engine import IsolatedEngine, measure_bytes, start_engine
 from benchmarks.page_table import write_table
 from benchmarks.verify_overhead import ACCEPTANCE_RUNS, compute_gold_seconds
-from core.config import Settings
 from mergemill.cli import run_command_line
-from mergemill.services import make_services
 from taskdb.records import Certificate, Environment, Task, Verification
 from taskdb.store import Store
 
@@ -66,6 +66,10 @@ class Usage:
     def count_dollars(self, price: float, cores: int) -> float:
         """Return the price of all cores for the wall time. `price`: dollars per core and hour."""
         return self.wall_seconds * cores * price / 3600
+
+    def count_busy_dollars(self, price: float) -> float:
+        """Return the price of the CPU seconds alone. `price`: dollars per core and hour."""
+        return self.cpu_seconds * price / 3600
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
-        phases = [run_phase(name, pipeline, work / name) for name in ("cold", "warm")]
+        with start_engine(work / "engine") as engine, mock.patch.dict(os.environ, DOCKER_HOST=engine.host):
+            phases = [run_phase(name, pipeline, work / name, engine) for name in ("cold", "warm")]
     table = render_table(phases, options.price, cores)
     sys.stdout.write(table)
     if options.page:
@@ -119,53 +124,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(options.check and any(phase.misses_goal(options.price, cores) for phase in phases))
 
 
-def run_phase(name: str, pipeline: Sequence[str], folder: Path) -> PhaseCost:
+def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: IsolatedEngine) -> PhaseCost:
     """Run all stages in a new database.
 
     Args:
-        name: `cold`, for which the engine may have no environment of the sources, or `warm`.
+        name: for the table and the progress.
         pipeline: sources and settings of each stage.
         folder: for database and artifacts; may not exist.
+        engine: the engine that DOCKER_HOST names.
 
     Raises:
-        SystemExit: the engine of a cold run has environments, a stage fails, or no task is certified.
+        SystemExit: a stage fails, or no task is certified.
         FileExistsError: the folder exists.
     """
     folder.mkdir(parents=True)
-    settings = Settings(db=f"sqlite:///{folder}/cost.db")
-    images = make_services(settings, engine=True).images
-    if name == "cold" and (found := [*images.list_images("mergemill/env"), *images.list_images("mergemill/deps")]):
-        raise SystemExit(f"the engine has {len(found)} images of environments: start one with another data folder")
-    places = [folder, Path(images.get_engine_info().root)]
+    db = f"sqlite:///{folder}/cost.db"
     stages = {}
     for stage in STAGES:
-        before = read_usage(places)
-        if code := run_command_line(["--quiet", stage, *pipeline, "--db", settings.db]):
+        before = read_usage(engine, folder)
+        if code := run_command_line(["--quiet", stage, *pipeline, "--db", db]):
             raise SystemExit(code)
-        stages[stage] = read_usage(places) - before
+        stages[stage] = read_usage(engine, folder) - before
         print(f"{name} {stage}: {stages[stage].wall_seconds:.0f} s", file=sys.stderr, flush=True)
-    with Store.open(settings.db, create=False) as store:
+    with Store.open(db, create=False) as store:
         tasks = sum(1 for _ in store.load_all(Certificate))
         if not tasks:
             raise SystemExit("no task was certified, so there is nothing to divide by")
         return PhaseCost(name, stages, tasks, sum_test_seconds(store))
 
 
-def read_usage(places: Iterable[Path]) -> Usage:
-    """Return what the machine has used so far. `places`: folders whose file systems are measured, each once."""
-    devices = {place.stat().st_dev: place for place in places}
-    used = sum(shutil.disk_usage(place).used for place in devices.values())
-    return Usage(parse_cpu_seconds(Path("/proc/stat").read_text()), time.monotonic(), used)
-
-
-def parse_cpu_seconds(stat: str) -> float:
-    """Return the seconds that all cores worked since the start, from `/proc/stat`.
-
-    The fields are user, nice, system, idle, iowait, irq, softirq, steal, guest, guest_nice (proc(5)); guests are part
-    of user and nice.
-    """
-    fields = [int(field) for field in stat.splitlines()[0].split()[1:]]
-    return (sum(fields[:3]) + sum(fields[5:7])) / os.sysconf("SC_CLK_TCK")
+def read_usage(engine: IsolatedEngine, folder: Path) -> Usage:
+    """Return what the engine and this process have used so far. `folder`: of the database and the artifacts."""
+    used = measure_bytes(folder) + measure_bytes(engine.data)
+    return Usage(engine.group.read_cpu_seconds(), time.monotonic(), used)
 
 
 def sum_test_seconds(store: Store) -> float:
@@ -186,18 +177,20 @@ def sum_test_seconds(store: Store) -> float:
 def render_table(phases: Sequence[PhaseCost], price: float, cores: int) -> str:
     """Return the table in Markdown: a row for each stage and the sum, per certified task."""
     lines = [
-        "| | stage | CPU s | wall s | GB | dollars |",
-        "|---|---|---:|---:|---:|---:|",
+        "| | stage | CPU s | wall s | GB | dollars of the machine | dollars of the CPU seconds |",
+        "|---|---|---:|---:|---:|---:|---:|",
     ]
     for phase in phases:
         for stage, usage in (*phase.stages.items(), (f"all, {phase.tasks} tasks", phase.total)):
             figures = (usage.cpu_seconds / phase.tasks, usage.wall_seconds / phase.tasks)
             gigabytes = usage.disk_bytes / phase.tasks / 1e9
             dollars = usage.count_dollars(price, cores) / phase.tasks
+            busy = usage.count_busy_dollars(price) / phase.tasks
             lines.append(
-                f"| {phase.name} | {stage} | {figures[0]:.1f} | {figures[1]:.1f} | {gigabytes:.3f} | {dollars:.5f} |"
+                f"| {phase.name} | {stage} | {figures[0]:.1f} | {figures[1]:.1f} | {gigabytes:.3f} "
+                f"| {dollars:.5f} | {busy:.5f} |"
             )
-        lines.append(f"| {phase.name} | beyond the tests | {phase.cpu_beyond_tests:.1f} | | | |")
+        lines.append(f"| {phase.name} | beyond the tests | {phase.cpu_beyond_tests:.1f} | | | | |")
     return "\n".join(lines) + "\n"
 
 

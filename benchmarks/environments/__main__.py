@@ -1,8 +1,10 @@
-"""Run the benchmark: `python -m benchmarks.environments --clones DIR [--half tune] [--language python]`.
+"""Run the benchmark: `python -m benchmarks.environments --clones DIR [--part tune] [--language python]`.
 
-DIR holds bare clones OWNER__NAME.git of the repositories of `chosen.toml`. The result of each repository is appended to
-FOLDER/rows.jsonl; a restart processes the remaining ones. `--again NAME` repeats one repository, `--again REASON` all
-that ended with this reason; the newest row counts. Logs and plans are stored in the folder. No model takes part.
+DIR holds bare clones OWNER__NAME.git of the repositories of `chosen.toml`, or for the part `frozen` of `frozen.toml`,
+which are drawn by the hash of the commit of mergemill that is measured, and only by that one. The result of each
+repository is appended to FOLDER/rows.jsonl; a restart processes the remaining ones. `--again NAME` repeats one
+repository, `--again REASON` all that ended with this reason; the newest row counts. Logs and plans are stored in the
+folder. No model takes part.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from backends.services import Services
-from benchmarks.environments.choose import BenchmarkRepository, load_chosen
+from benchmarks.environments.choose import FROZEN, BenchmarkRepository, load_chosen, read_frozen_commit
 from benchmarks.environments.measure import EnvironmentResult, append_result, measure, read_results, read_revision
 from benchmarks.environments.tables import render_markdown
 from core.config import Settings
@@ -23,14 +25,34 @@ from core.errors import MergemillError
 from mergemill.services import make_services
 
 
+def load_part(part: str, drawn: Path, revision: str) -> list[BenchmarkRepository]:
+    """Read the repositories of a part: `tune`, `held`, `both` of these, or `frozen`.
+
+    Args:
+        part: name of the part.
+        drawn: file with the draw of the part `frozen`.
+        revision: commit of mergemill that measures, as `read_revision` returns it.
+
+    Raises:
+        SystemExit: the part `frozen` is not drawn, or it was drawn for another commit of mergemill.
+    """
+    if part != "frozen":
+        return [repository for repository in load_chosen() if part in (repository.half, "both")]
+    if not drawn.exists():
+        raise SystemExit(f"{drawn} does not exist: python -m benchmarks.environments.choose --frozen COMMIT")
+    commit = read_frozen_commit(drawn)
+    if not commit.startswith(revision):
+        raise SystemExit(f"{drawn.name} was drawn for commit {commit}, this is {revision}: check that commit out")
+    return load_chosen(drawn)
+
+
 def select_pending(options: argparse.Namespace, known: dict[str, EnvironmentResult]) -> list[BenchmarkRepository]:
     """Return the remaining repositories in the order of the list."""
     again = set(options.again)
     return [
         measure_one
-        for measure_one in load_chosen()
-        if (options.half in (measure_one.half, "both"))
-        and (not options.language or options.language in (measure_one.group, measure_one.language))
+        for measure_one in load_part(options.part, options.drawn, read_revision())
+        if (not options.language or options.language in (measure_one.group, measure_one.language))
         and (not options.only or measure_one.repo in options.only)
         and (measure_one.repo not in known or again & {measure_one.repo, known[measure_one.repo].reason, "all"})
     ]
@@ -61,7 +83,8 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clones", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("environments-benchmark"), metavar="FOLDER")
-    parser.add_argument("--half", choices=("tune", "held", "both"), default="both")
+    parser.add_argument("--part", choices=("tune", "held", "both", "frozen"), default="both")
+    parser.add_argument("--drawn", type=Path, default=FROZEN, metavar="FILE", help="draw of the part `frozen`")
     parser.add_argument("--language", help="a language or a group of them as the tables name it")
     parser.add_argument("--only", action="append", default=[], metavar="OWNER/NAME")
     parser.add_argument("--again", action="append", default=[], metavar="OWNER/NAME|REASON|all")
@@ -86,11 +109,8 @@ def main() -> int:
         settings = Settings(db=db, workers=options.workers, **limits)
         failed = measure_all(todo, options, make_services(settings, engine=True))
     known = read_results(options.out / "rows.jsonl")
-    rows = [
-        known[measure_one.repo]
-        for measure_one in load_chosen()
-        if measure_one.repo in known and options.half in (measure_one.half, "both")
-    ]
+    part = load_part(options.part, options.drawn, read_revision())
+    rows = [known[measure_one.repo] for measure_one in part if measure_one.repo in known]
     print(render_markdown(rows))
     return 75 if failed else 0
 

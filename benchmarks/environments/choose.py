@@ -2,6 +2,9 @@
 
 The rule and the pools are in `repositories.toml`; the result is written to `chosen.toml`. Draw and split depend only on
 names, so they cannot be biased towards repositories that work.
+
+`--frozen COMMIT` draws the third part from `frozen_pools.toml` to `frozen.toml`, by the names and the hash of the
+commit of mergemill that will be measured. `--names` prints what has to be cloned, and chooses nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ import argparse
 import hashlib
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,6 +25,8 @@ from backends.git import GitRepository
 FOLDER = Path(__file__).parent
 POOLS = FOLDER / "repositories.toml"
 CHOSEN = FOLDER / "chosen.toml"
+FROZEN_POOLS = FOLDER / "frozen_pools.toml"
+FROZEN = FOLDER / "frozen.toml"
 
 LANGUAGES_BY_GROUP = {
     "javascript": {
@@ -62,13 +67,19 @@ def _compute_hash(purpose: str, name: str) -> str:
     return hashlib.sha256(f"{purpose} {name.lower()}".encode()).hexdigest()
 
 
-def draw_names(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names drawn from each pool, in the order of the draw."""
+def draw_names(pools: Mapping[str, Any], left_out: Collection[str], salt: str = "") -> dict[str, list[str]]:
+    """Return the names drawn from each pool, in the order of the draw, which depends on `salt`."""
+    purpose = f"draw {salt}".rstrip()
     result = {}
     for pool, definition in pools.items():
         names = [name for name in definition["names"].split() if name not in left_out]
-        result[pool] = sorted(names, key=lambda name: _compute_hash("draw", name))[: definition["wanted"]]
+        result[pool] = sorted(names, key=lambda name: _compute_hash(purpose, name))[: definition["wanted"]]
     return result
+
+
+def draw_frozen(rule: Mapping[str, Any], commit: str) -> dict[str, list[str]]:
+    """Return the names drawn from each pool for the measurement of one commit of mergemill."""
+    return draw_names(rule["pools"], {*rule["left_out"], *(row.repo for row in load_chosen())}, commit)
 
 
 def find_replacements(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, str]:
@@ -98,10 +109,15 @@ def split_halves(names: Sequence[str]) -> dict[str, str]:
     return {name: "tune" if place < middle else "held" for place, name in enumerate(order)}
 
 
-def load_chosen() -> list[BenchmarkRepository]:
-    """Read the repositories of `chosen.toml` in its order."""
-    rows = tomllib.loads(CHOSEN.read_text())["repository"]
+def load_chosen(path: Path = CHOSEN) -> list[BenchmarkRepository]:
+    """Read the repositories of `chosen.toml` or `frozen.toml` in its order; none if it does not exist."""
+    rows = tomllib.loads(path.read_text())["repository"] if path.exists() else []
     return [BenchmarkRepository(**row) for row in rows]
+
+
+def read_frozen_commit(path: Path) -> str:
+    """Return the commit of mergemill that a file like `frozen.toml` was drawn for."""
+    return str(tomllib.loads(path.read_text())["code"])
 
 
 def detect_language(paths: Sequence[str], group: str) -> str:
@@ -119,12 +135,23 @@ def choose(rule: Mapping[str, Any], clones: Path) -> list[BenchmarkRepository]:
     Raises:
         ValueError: a clone is missing, incomplete or over a limit, and has to be listed in `left_out`.
     """
-    pools = rule["pools"]
-    kept = draw_names(pools, rule["left_out"])
-    half = assign_halves(pools, rule["left_out"])
+    return _find_commits(
+        rule, draw_names(rule["pools"], rule["left_out"]), assign_halves(rule["pools"], rule["left_out"]), clones
+    )
+
+
+def choose_frozen(rule: Mapping[str, Any], commit: str, clones: Path) -> list[BenchmarkRepository]:
+    """Draw the third part for one commit of mergemill, and select commits; raises as `choose`."""
+    drawn = draw_frozen(rule, commit)
+    return _find_commits(rule, drawn, {name: "frozen" for names in drawn.values() for name in names}, clones)
+
+
+def _find_commits(
+    rule: Mapping[str, Any], drawn: Mapping[str, Sequence[str]], half: Mapping[str, str], clones: Path
+) -> list[BenchmarkRepository]:
     found = []
-    for pool, names in kept.items():
-        group = pools[pool]["language"]
+    for pool, names in drawn.items():
+        group = rule["pools"][pool]["language"]
         for name in names:
             commit, day, language = _read_head(clones / f"{name.replace('/', '__')}.git", group, rule)
             row = BenchmarkRepository(
@@ -164,16 +191,40 @@ def _read_head(path: Path, group: str, rule: Mapping[str, Any]) -> tuple[str, st
 
 
 def main() -> None:
-    """Write `chosen.toml`."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--clones", type=Path, required=True, metavar="DIR", help="clones as OWNER__NAME.git")
+    """Write `chosen.toml` or `frozen.toml`, or print names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--clones", type=Path, metavar="DIR", help="clones as OWNER__NAME.git")
+    what.add_argument("--names", action="store_true", help="print the names, one a line, and choose nothing")
+    parser.add_argument("--frozen", metavar="COMMIT", help="draw the third part for this commit of mergemill")
+    parser.add_argument("--drawn", type=Path, default=FROZEN, metavar="FILE", help="where that draw is written")
     options = parser.parse_args()
-    found = choose(tomllib.loads(POOLS.read_text()), options.clones)
-    text = "# Written by `python -m benchmarks.environments.choose`; the rule is in repositories.toml.\n\n"
-    CHOSEN.write_text(text + tomli_w.dumps({"repository": [asdict(row) for row in found]}))
+    rule = tomllib.loads((FROZEN_POOLS if options.frozen else POOLS).read_text())
+    if options.names:
+        drawn = draw_frozen(rule, options.frozen) if options.frozen else draw_names(rule["pools"], rule["left_out"])
+        print("\n".join(name for names in drawn.values() for name in names))
+    elif options.frozen:
+        write_chosen(
+            choose_frozen(rule, options.frozen, options.clones), options.drawn, FROZEN_POOLS, code=options.frozen
+        )
+    else:
+        write_chosen(choose(rule, options.clones), CHOSEN, POOLS)
+
+
+def write_chosen(found: Sequence[BenchmarkRepository], path: Path, pools: Path, **head: str) -> None:
+    """Write a file like `chosen.toml`, and print how many repositories of each language it has.
+
+    Args:
+        found: the repositories.
+        path: of the file.
+        pools: file of the rule.
+        head: values at its beginning.
+    """
+    text = f"# Written by `python -m benchmarks.environments.choose`; the rule is in {pools.name}.\n\n"
+    path.write_text(text + tomli_w.dumps({**head, "repository": [asdict(row) for row in found]}))
     for group in dict.fromkeys(row.group for row in found):
         parts = Counter(row.half for row in found if row.group == group)
-        print(f"{group}: {parts['tune']} to tune on, {parts['held']} held")
+        print(f"{group}: {', '.join(f'{count} {half}' for half, count in sorted(parts.items()))}")
 
 
 if __name__ == "__main__":

@@ -19,7 +19,13 @@ def render_markdown(rows: Sequence[EnvironmentResult]) -> str:
     """Return all tables in Markdown."""
     return (
         "\n\n".join(
-            ["\n".join(_render_shares(rows)), "\n".join(_render_failures(rows)), "\n".join(_render_repositories(rows))]
+            "\n".join(lines)
+            for lines in (
+                _render_shares(rows),
+                _render_failures(rows),
+                _render_causes([row for row in rows if row.reason]),
+                _render_repositories(rows),
+            )
         )
         + "\n"
     )
@@ -30,8 +36,9 @@ def _render_shares(rows: Sequence[EnvironmentResult]) -> Iterator[str]:
     yield f"| {' | '.join(names)} |"
     yield "|---" * len(names) + "|"
     groups = [*dict.fromkeys(row.group for row in rows)]
+    halves = _list_halves(rows)
     for group in [*groups, "all"] if len(groups) > 1 else groups:
-        for half in ("tune", "held", "both"):
+        for half in (*halves, "both") if len(halves) > 1 else halves:
             part = [row for row in rows if group in (row.group, "all") and half in (row.half, "both")]
             if part:
                 yield _format_share(group, half, part)
@@ -54,13 +61,28 @@ def _format_share(group: str, half: str, rows: Sequence[EnvironmentResult]) -> s
 
 
 def _render_failures(rows: Sequence[EnvironmentResult]) -> Iterator[str]:
-    yield "| reason | tune | held | repositories |"
-    yield "|---|---|---|---|"
+    names = _list_halves(rows)
+    yield f"| reason | {' | '.join(names)} | repositories |"
+    yield "|---" * (len(names) + 2) + "|"
     for reason, _ in Counter(row.reason for row in rows if row.reason).most_common():
         part = [row for row in rows if row.reason == reason]
         halves = Counter(row.half for row in part)
-        names = ", ".join(row.repo for row in part)
-        yield f"| `{reason}` | {halves['tune'] or ''} | {halves['held'] or ''} | {names} |"
+        counts = " | ".join(str(halves[name] or "") for name in names)
+        yield f"| `{reason}` | {counts} | {', '.join(row.repo for row in part)} |"
+
+
+def _render_causes(rows: Sequence[EnvironmentResult]) -> Iterator[str]:
+    """Yield what the build stage says of each rejected repository."""
+    yield "| repository | reason | detail |"
+    yield "|---|---|---|"
+    for row in rows:
+        detail = " ".join(row.detail.split()).replace("|", "\\|")
+        yield f"| {row.repo} | `{row.reason}` | {detail} |"
+
+
+def _list_halves(rows: Sequence[EnvironmentResult]) -> list[str]:
+    """Return the parts of the rows: `tune` before `held`, or `frozen`."""
+    return sorted({row.half for row in rows}, reverse=True)
 
 
 def _render_repositories(rows: Sequence[EnvironmentResult]) -> Iterator[str]:

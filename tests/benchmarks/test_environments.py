@@ -8,14 +8,19 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.environments.__main__ import load_part
 from benchmarks.environments.choose import (
+    FROZEN_POOLS,
     POOLS,
     BenchmarkRepository,
     assign_halves,
+    choose_frozen,
     detect_language,
+    draw_frozen,
     draw_names,
     load_chosen,
     split_halves,
+    write_chosen,
 )
 from benchmarks.environments.measure import (
     STEP_BY_REASON,
@@ -76,6 +81,38 @@ def test_a_repository_left_out_is_replaced_by_the_next_of_its_pool():
     assert len(kept) == 2
 
 
+def test_the_frozen_part_is_drawn_by_the_commit_that_is_measured_from_what_was_never_drawn():
+    rule = tomllib.loads(FROZEN_POOLS.read_text())
+    drawn = [draw_frozen(rule, commit * 40) for commit in "ab"]
+    assert sum(map(len, drawn[0].values())) >= 60
+    assert {pool: len(names) for pool, names in drawn[0].items()} == {
+        pool: definition["wanted"] for pool, definition in rule["pools"].items()
+    }
+    assert drawn[0] != drawn[1]
+    pools = {"go": {"names": f"{load_chosen()[0].repo} a/a b/b", "wanted": 3}}
+    assert sorted(draw_frozen({"pools": pools, "left_out": {"b/b": "cannot be had"}}, "a" * 40)["go"]) == ["a/a"]
+    first = drawn[0]["go"][0]
+    assert first not in draw_frozen(rule | {"left_out": {first: "cannot be had"}}, "a" * 40)["go"]
+
+
+def test_the_frozen_part_is_measured_by_the_commit_that_it_was_drawn_for(tmp_path):
+    repo = TinyRepo(tmp_path / "work")
+    repo.commit("Begin", {"a.go": "package a\n"})
+    (tmp_path / "a__a.git").symlink_to(repo.path)
+    pools = {"go": {"names": "a/a", "wanted": 1, "language": "go"}}
+    rule = {"pools": pools, "left_out": {}, "day": "2030-01-01", "max_files": 9, "max_megabytes": 9}
+    found = choose_frozen(rule, "c" * 40, tmp_path)
+    assert [(row.repo, row.half) for row in found] == [("a/a", "frozen")]
+    path = tmp_path / "frozen.toml"
+    with pytest.raises(SystemExit, match="does not exist"):
+        load_part("frozen", path, "ccccccc")
+    write_chosen(found, path, FROZEN_POOLS, code="c" * 40)
+    assert load_part("frozen", path, "ccccccc") == found
+    for other in ("ddddddd", "ccccccc+"):
+        with pytest.raises(SystemExit, match="drawn for commit"):
+            load_part("frozen", path, other)
+
+
 def test_languages_of_one_pool_are_distinguished_by_their_program_files():
     assert detect_language(["src/a.ts", "src/b.ts", "test/a.js", "README.md"], "javascript") == "typescript"
     assert detect_language(["src/a.c", "src/b.c", "src/b.h", "include/x.hpp"], "c-c++") == "c"
@@ -127,7 +164,7 @@ def test_a_row_written_again_replaces_the_earlier_one(tmp_path):
 def test_shares_are_counted_by_step_language_and_half():
     rows = [
         make_row("a/a", "tune"),
-        make_row("b/b", "tune", "no-plan"),
+        replace(make_row("b/b", "tune", "no-plan"), detail="no | file\n"),
         make_row("c/c", "held", "few-collected"),
         make_row("d/d", "held", language="rust", seconds=30),
     ]
@@ -135,6 +172,7 @@ def test_shares_are_counted_by_step_language_and_half():
     assert "| go | both | 3 | 2 | 2 | 1 | 1 | 33% | 6%-79% | 10 | 80 | 0.50 |" in lines
     assert "| all | both | 4 | 3 | 3 | 2 | 2 | 50% | 15%-85% | 20 | 80 | 0.50 |" in lines
     assert "| `no-plan` | 1 |  | b/b |" in lines
+    assert "| b/b | `no-plan` | no \\| file |" in lines
     assert "| a/a | go | tune | 2025-06-30 | accepted | 1 | 10 | 80 | 0.50 | 9 of 10 |" in lines
 
 

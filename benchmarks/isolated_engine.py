@@ -1,0 +1,156 @@
+"""A Docker engine of its own, whose CPU seconds are counted apart from all other work of the machine.
+
+The engine starts empty but for base images, so what it has built is known. It runs in a control group, together with
+every process that is added and with its containers, and in the network of a container of the default engine, so that
+the two engines do not change each other's bridges and packet filters. Needs root on Linux, `dockerd` and `nsenter`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import docker
+from docker.errors import DockerException
+
+from core.errors import MachineError
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+BASES = "mergemill/base"
+_BRIDGE = "10.123.0.1/24"
+"""Address of the bridge. The default engine's containers, in whose network it is, have other ones."""
+_START_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class ControlGroup:
+    """Processes whose CPU seconds the kernel counts together: those of `processes` and of all `containers`.
+
+    Version 2 allows no processes in a group that has groups below it, hence the two.
+    """
+
+    name: str
+    root: Path = CONTROL_GROUPS
+
+    @property
+    def containers(self) -> str:
+        """Group of containers, as an engine's `--cgroup-parent`."""
+        return f"/{self.name}/containers"
+
+    @property
+    def folder(self) -> Path:
+        """Folder of the group in the hierarchy that counts CPU seconds."""
+        return (self.root if (self.root / "cgroup.controllers").is_file() else self.root / "cpuacct") / self.name
+
+    def create(self) -> None:
+        """Create the group."""
+        (self.folder / "processes").mkdir(parents=True)
+
+    def add(self, pid: int) -> None:
+        """Move a process with its threads into the group; processes that it starts will be there, too."""
+        (self.folder / "processes" / "cgroup.procs").write_text(str(pid))
+
+    def read_cpu_seconds(self) -> float:
+        """Return the CPU seconds of all processes that are or were in the group or below it."""
+        nanoseconds = self.folder / "cpuacct.usage"
+        if nanoseconds.is_file():
+            return int(nanoseconds.read_text()) / 1e9
+        fields = dict(line.split() for line in (self.folder / "cpu.stat").read_text().splitlines())
+        return int(fields["usage_usec"]) / 1e6
+
+    def remove(self) -> None:
+        """Move what runs in the group to its parent, and remove it."""
+        for process in (self.folder / "processes" / "cgroup.procs").read_text().split():
+            (self.folder.parent / "cgroup.procs").write_text(process)
+        for folder, _, _ in os.walk(self.folder, topdown=False):
+            Path(folder).rmdir()
+
+
+@dataclass(frozen=True)
+class IsolatedEngine:
+    """A running engine."""
+
+    host: str
+    """For the variable DOCKER_HOST."""
+    data: Path
+    """Folder of its images, volumes and build cache."""
+    group: ControlGroup
+
+
+def measure_bytes(folder: Path) -> int:
+    """Return the bytes that a folder uses on its file system, without what is mounted in it."""
+    # An engine removes containers in the background: `du` exits with 1 where a folder vanishes while it counts.
+    command = ["du", "--one-file-system", "-sB1", str(folder)]
+    return int(subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()[0])
+
+
+@contextmanager
+def start_engine(folder: Path) -> Iterator[IsolatedEngine]:
+    """Start an engine that has the default engine's base images, and stop it at the end; this process is counted, too.
+
+    Args:
+        folder: for its data; is created, and removed at the end.
+
+    Raises:
+        MachineError: not root, no default engine, or the engine does not start.
+        FileExistsError: the folder exists.
+    """
+    if os.geteuid() != 0 or not (dockerd := shutil.which("dockerd")):
+        raise MachineError("an engine of its own needs root and dockerd: run it as root on a machine with docker.io")
+    try:
+        default = docker.from_env(version="auto")
+        bases = [tag for image in default.images.list(BASES) for tag in image.tags]
+    except DockerException as error:
+        raise MachineError(f"no Docker engine answers ({error}): scripts/setup docker") from error
+    if not bases:
+        raise MachineError("the engine has no base image: mergemill images bootstrap")
+    folder.mkdir(parents=True)
+    group = ControlGroup(f"mergemill-{uuid4().hex[:8]}")
+    engine = IsolatedEngine(f"unix://{folder}/engine.sock", folder / "data", group)
+    network = default.containers.run(bases[0], ["sleep", "infinity"], detach=True, init=True, auto_remove=True)
+    process = None
+    try:
+        group.create()
+        pid = default.api.inspect_container(network.id)["State"]["Pid"]
+        command = ["nsenter", f"--net=/proc/{pid}/ns/net", dockerd, "--host", engine.host, "--bip", _BRIDGE]
+        command += ["--cgroup-parent", group.containers, "--data-root", str(engine.data)]
+        command += ["--exec-root", str(folder / "run"), "--pidfile", str(folder / "engine.pid")]
+        group.add(os.getpid())
+        with (folder / "engine.log").open("wb") as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        _copy_images(bases, default, _connect(engine, process, folder / "engine.log"))
+        yield engine
+    finally:
+        if process:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+        network.kill()
+        group.remove()
+        shutil.rmtree(folder)
+
+
+def _connect(engine: IsolatedEngine, process: subprocess.Popen[bytes], log: Path) -> docker.DockerClient:
+    """Return a client of the engine as soon as it answers."""
+    end = time.monotonic() + _START_SECONDS
+    while True:
+        try:
+            return docker.DockerClient(base_url=engine.host, version="auto")
+        except (DockerException, OSError) as error:
+            if process.poll() is not None or time.monotonic() > end:
+                last = log.read_text(errors="replace").strip().rpartition("\n")[2]
+                raise MachineError(f"an engine of its own does not start: {last}") from error
+            time.sleep(0.2)
+
+
+def _copy_images(images: Iterable[str], source: docker.DockerClient, target: docker.DockerClient) -> None:
+    """Copy images from one engine to another one."""
+    for tag in images:
+        target.images.load(source.images.get(tag).save(named=tag))
