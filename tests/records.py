@@ -190,6 +190,7 @@ def make_task(of: Verification, candidate: Candidate, **changes: Any) -> Task:
         "control_patch": None,
         "FAIL_TO_PASS": of.FAIL_TO_PASS,
         "PASS_TO_PASS": of.PASS_TO_PASS,
+        "tests": candidate.tests,
         "controls": (),
         "eval_script": of.eval_script,
         "plan": PLAN,

@@ -65,7 +65,8 @@ def grade_patch(
 
     Every evaluation runs the same script with the same command. Which tests are real in it is drawn here, and shows in
     nothing but the texts of the tests. Once every test was real, an unexpected outcome ends the grading; without
-    `need_rates`, the first one does, since the value is decided and only the rates are not.
+    `need_rates`, the first one does, since the value is decided and only the rates are not. Such a grading is expected
+    to end with its first evaluation, so no container is prepared for the next one.
     """
     grading = _Grading(task, is_empty=not patch, need_rates=need_rates)
     evaluations = draw_task_evaluations(task, services)
@@ -78,7 +79,7 @@ def grade_patch(
             seed=conditions.seed,
             files=list_test_files(task) if conditions.seed else (),
             time_zone=conditions.time_zone,
-            last=last,
+            last=last or not need_rates,
         )
         if run.result.infrastructure_error:
             return grading.make_unscored(run.result.infrastructure_error)

@@ -24,6 +24,7 @@ from taskdb.records import (
     Score,
     Stage,
     TestCommand,
+    TestOrigin,
     TestRun,
 )
 from taskdb.store import Store
@@ -197,6 +198,7 @@ def add_change(
     *,
     kind: Kind = Kind.BUGFIX,
     certified: bool = True,
+    tests: TestOrigin = TestOrigin.HUMAN,
 ) -> str:
     """Add a change with all its records and return its task's name."""
     at = f"2024-{number % 12 + 1:02d}-{number % 28 + 1:02d}T12:{number % 60:02d}:00+00:00"
@@ -210,6 +212,7 @@ def add_change(
         hints=texts.hints,
         language=texts.language,
         license=texts.license,
+        tests=tests,
         gold_patch=artifacts.put_text(texts.patch),
         test_patch=artifacts.put_text(texts.test_patch),
     )

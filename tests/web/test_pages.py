@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
@@ -12,9 +13,12 @@ from core.config import Settings
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb import queries
+from taskdb.artifacts import Artifacts
+from taskdb.records import TestOrigin
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
-from tests.web.seed import SeededDatabase
+from tests.web.conftest import HOST
+from tests.web.seed import SeededDatabase, add_change, make_texts
 
 
 def read_text(html: str) -> str:
@@ -195,3 +199,18 @@ def test_facets_count_what_was_found(client: TestClient) -> None:
     assert counted is not None
     assert int(counted[1]) == 15
     assert "pallets%2Fflask" not in page.partition("</aside>")[0]
+
+
+def test_a_task_shows_that_a_model_wrote_its_tests(tmp_path: Path) -> None:
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    with Store.open(settings.db) as store:
+        names = {
+            origin: add_change(store, Artifacts(settings.artifact_dir), number, make_texts(number), tests=origin)
+            for number, origin in enumerate(TestOrigin)
+        }
+        application = make_application(store, settings, make_access_rules("127.0.0.1", None))
+        with TestClient(application, base_url=HOST) as client:
+            pages = {origin: client.get(f"/tasks/{name}") for origin, name in names.items()}
+    assert all(page.status_code == 200 for page in pages.values())
+    assert "tests: model-written" in pages[TestOrigin.MODEL_WRITTEN].text
+    assert "model-written" not in pages[TestOrigin.HUMAN].text

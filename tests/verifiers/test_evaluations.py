@@ -1,0 +1,64 @@
+"""Which evaluations a grading makes, and for which of them a container is prepared."""
+
+from __future__ import annotations
+
+import sys
+from typing import cast
+
+import pytest
+
+from backends.sandbox.base import ExecResult
+from backends.services import Services
+from evaluation.controls import blind
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.runner.evaluator import EvaluationRun, Evaluator
+from evaluation.runner.run import EvaluationResult
+from taskdb.records import FailureKind
+from tests import records
+from verifiers.grade import grade_patch
+
+TEST = "tests/test_a.py::test_a"
+
+
+class FakeEvaluator:
+    """An evaluator whose runs all give the test one outcome; it records whether each run was announced as the last."""
+
+    def __init__(self, status: OutcomeStatus) -> None:
+        self.status = status
+        self.last: list[bool] = []
+
+    def run(self, *_: object, last: bool, **__: object) -> EvaluationRun:
+        self.last.append(last)
+        result = EvaluationResult(
+            exec_result=cast(ExecResult, None),
+            report=EvaluationReport(outcomes={TEST: Outcome(status=self.status)}, uncollected={}),
+            test_seconds=0.0,
+            script_sha256="",
+            log="",
+            is_applied=True,
+            canary_status="none",
+        )
+        return EvaluationRun(record=records.make_test_run(), result=result)
+
+
+@pytest.mark.parametrize(
+    ("status", "need_rates", "last"),
+    [
+        (OutcomeStatus.FAILED, False, [True]),
+        (OutcomeStatus.PASSED, False, [True, True, True]),
+        (OutcomeStatus.PASSED, True, [False, False, True]),
+    ],
+    ids=["as expected", "unexpected", "all needed"],
+)
+def test_no_container_is_prepared_for_an_evaluation_that_is_not_expected(
+    monkeypatch: pytest.MonkeyPatch, status: OutcomeStatus, need_rates: bool, last: list[bool]
+) -> None:
+    candidate = records.make_candidate(records.make_pull_request(1))
+    verification = records.make_verification(records.make_environment(candidate))
+    task = records.make_task(verification, candidate, FAIL_TO_PASS=((TEST, FailureKind.ASSERTION),), PASS_TO_PASS=())
+    drawn = [blind.Evaluation({}, {TEST: "passed"}) for _ in range(3)]
+    monkeypatch.setattr(sys.modules[grade_patch.__module__], "draw_task_evaluations", lambda *_: drawn)
+    evaluator = FakeEvaluator(status)
+    score = grade_patch(task, cast(Services, None), cast(Evaluator, evaluator), b"patch", need_rates=need_rates)
+    assert evaluator.last == last
+    assert score.value == float(status is OutcomeStatus.PASSED)
