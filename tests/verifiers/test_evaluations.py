@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from backends.sandbox.base import ExecResult
+from backends.sandbox.execution import ExecResult
 from backends.services import Services
 from evaluation.controls import blind
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
@@ -30,7 +30,7 @@ class FakeEvaluator:
     def run(self, *_: object, last: bool, **__: object) -> EvaluationRun:
         self.last.append(last)
         result = EvaluationResult(
-            exec_result=cast(ExecResult, None),
+            exec_result=ExecResult(exit_code=1, output="", files={}, seconds=0.0, killed_by=None),
             report=EvaluationReport(outcomes={TEST: Outcome(status=self.status)}, uncollected={}),
             test_seconds=0.0,
             script_sha256="",
@@ -56,7 +56,7 @@ def test_no_container_is_prepared_for_an_evaluation_that_is_not_expected(
     candidate = records.make_candidate(records.make_pull_request(1))
     verification = records.make_verification(records.make_environment(candidate))
     task = records.make_task(verification, candidate, FAIL_TO_PASS=((TEST, FailureKind.ASSERTION),), PASS_TO_PASS=())
-    drawn = [blind.Evaluation({}, {TEST: "passed"}) for _ in range(3)]
+    drawn = [blind.Evaluation({}, {TEST: blind.PASSES}) for _ in range(3)]
     monkeypatch.setattr(sys.modules[grade_patch.__module__], "draw_task_evaluations", lambda *_: drawn)
     evaluator = FakeEvaluator(status)
     score = grade_patch(task, cast(Services, None), cast(Evaluator, evaluator), b"patch", need_rates=need_rates)
