@@ -24,7 +24,7 @@ from rich.table import Table
 
 from core.config import Settings
 from mergemill.cli import run_command_line
-from taskdb.records import Certificate, Environment, RunVariant, Task, Verification
+from taskdb.records import Certificate, Environment, Task, Verification
 from taskdb.store import Store
 
 ACCEPTANCE_RUNS = 2
@@ -113,7 +113,7 @@ def compute_costs(store: Store) -> list[VerificationCost]:
 
 def compute_gold_seconds(verification: Verification) -> float:
     """Return the mean seconds inside the test process of a run with the gold patch."""
-    return mean(run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD)
+    return mean(verification.list_gold_seconds())
 
 
 def render_table(found: Sequence[VerificationCost]) -> Table:

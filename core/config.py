@@ -203,6 +203,9 @@ class Settings(BaseSettings):
     """Folder of your own skills; they replace built-in skills of the same name."""
     test_timeout: float = Field(default=600, gt=0)
     """Time limit of one test run, in seconds."""
+    whole_suite_seconds: float = Field(default=30, gt=0)
+    """Seconds up to which a suite runs as a whole each time. A longer one does once without and once with the gold
+    patch, then only with the test files that matter to the change."""
     memory_mb: int = Field(default=4096, ge=256)
     """Memory limit of a test container, swap included."""
     disk_mb: int = Field(default=4096, ge=64)

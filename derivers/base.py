@@ -10,7 +10,7 @@ from typing import Any
 from backends.services import Services
 from evaluation.controls import NO_CONTROLS
 from taskdb.lineage import Lineage
-from taskdb.records import Kind, RunVariant, Task, TestOrigin
+from taskdb.records import Kind, Task, TestOrigin
 from taskdb.verdicts import append_addition
 
 
@@ -73,7 +73,6 @@ def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
     environment, verification = lineage.environment, lineage.verification
     if environment is None or verification is None:
         return {}
-    gold_seconds = [run.test_seconds for run in verification.runs if run.variant is RunVariant.GOLD]
     return {
         "parent": verification.id,
         **{name: getattr(verification, name) for name in NO_CONTROLS},
@@ -84,7 +83,7 @@ def _get_verified_fields(lineage: Lineage) -> dict[str, Any]:
         "image": environment.image,
         "language_version": environment.plan.language_version,
         "image_digest": environment.image_digest,
-        "test_seconds": max(gold_seconds, default=0.0),
+        "test_seconds": max(verification.list_gold_seconds(), default=0.0),
         "environment": "verified",
         "tests": TestOrigin.MODEL_WRITTEN if verification.written_tests else TestOrigin.HUMAN,
     }

@@ -277,6 +277,15 @@ class Verification(Record):
         """Return the tests excluded as flaky, each with its statuses as text."""
         return [*self.flaky, *((one.test, one.describe_counts()) for one in self.flaky_tests)]
 
+    def list_gold_seconds(self) -> list[float]:
+        """Return the seconds inside the test process of each gold run of the final script.
+
+        A long suite ran as a whole before that, with another script.
+        """
+        gold = [run for run in self.runs if run.variant is RunVariant.GOLD]
+        final = [run for run in gold if run.script == self.eval_script]
+        return [run.test_seconds for run in final or gold]
+
 
 class ListDifference(Part):
     """A published list against ours. `missing`: published, not ours; `extra`: ours, not published."""

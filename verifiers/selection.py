@@ -1,13 +1,19 @@
-"""Test files of an evaluation: the whole suite if the time budget allows, otherwise the files related to the change."""
+"""Test files of an evaluation: the whole suite if it is short, otherwise the files that matter to the change.
+
+A long suite runs once as a whole without and once with the gold patch, where that fits into the limits, so that tests
+which the change affects are found wherever they are.
+"""
 
 from __future__ import annotations
 
 import ast
+import posixpath
 from collections.abc import Iterable, Sequence
 
 from backends.git import GitRepository
 from backends.tree import CommitTree
 from core.config import Settings
+from evaluation.reports.outcomes import EvaluationReport
 from languages.paths import is_test_file
 from languages.registry import detect_file_language, get_language
 from taskdb.records import Candidate, Environment
@@ -23,7 +29,7 @@ def select_eval_files(
     tree: GitRepository,
     test_files: Sequence[str],
 ) -> tuple[str, ...]:
-    """Return the test files to run, sorted; empty for the whole suite. `test_files`: of the test patch.
+    """Return the test files of the first runs, sorted; empty for the whole suite. `test_files`: of the test patch.
 
     Published tasks were verified with the files of their test patch, so these files are used to compare the lists.
     """
@@ -32,13 +38,43 @@ def select_eval_files(
         changed_tests = [path for path in test_files if detect_file_language(path) == candidate.language]
     if candidate.source.startswith("instances:") and changed_tests:
         return tuple(sorted(_drop_files_without_tests(changed_tests, candidate, tree)))
-    runs = 2 * settings.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
-    if (
-        environment.test_seconds * runs <= settings.budget_seconds
-        and environment.test_seconds <= settings.test_timeout / 2
-    ):
+    # Twice leaves half of the time for the other runs, with some of the files.
+    if environment.test_seconds <= min(settings.test_timeout / 2, settings.budget_seconds / 4):
         return ()
     return tuple(sorted({*changed_tests, *find_importers(tree, candidate.base_commit, candidate.gold_files)}))
+
+
+def is_long(environment: Environment, settings: Settings) -> bool:
+    """Return whether the whole suite takes too long to run each time."""
+    runs = 2 * settings.repeats + 4  # test-only and gold runs, and the gold patch's gradings with controls
+    return environment.test_seconds > min(settings.whole_suite_seconds, settings.budget_seconds / runs)
+
+
+def select_files_that_matter(
+    candidate: Candidate,
+    tree: GitRepository,
+    test_files: Sequence[str],
+    test_only: EvaluationReport,
+    gold: EvaluationReport,
+) -> tuple[str, ...]:
+    """Return the test files that matter to a change, sorted, from one run of the whole suite with and one without it.
+
+    They are those in which a test has another result, those of the test patch, those that import a module which the
+    change touches (Python), and those in the folder of a file which the change touches.
+
+    Args:
+        candidate: the change.
+        tree: its repository.
+        test_files: of the test patch.
+        test_only: the run without the gold patch.
+        gold: the run with it.
+    """
+    matter = {*test_files, *find_importers(tree, candidate.base_commit, candidate.gold_files)}
+    matter |= {test.partition("::")[0] for test in gold.outcomes if gold.has_passed(test) != test_only.has_passed(test)}
+    matter |= {test.partition("::")[0] for test in test_only.outcomes if test not in gold.outcomes}
+    folders = {posixpath.dirname(path) for path in candidate.gold_files}
+    known = {file for report in (test_only, gold) for file in (*report.list_files(), *report.uncollected)}
+    return tuple(sorted(file for file in known if file in matter or posixpath.dirname(file) in folders))
 
 
 def _drop_files_without_tests(

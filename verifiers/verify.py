@@ -24,7 +24,7 @@ from taskdb.lineage import ChangeTests, Lineage
 from taskdb.records import Candidate, Environment, PublishedVerdict, Rejection, RunVariant, Stage, TestRun, Verification
 from taskdb.tags import ChangeKind
 from verifiers.dead_runs import TestTexts, complete_run, find_unfinished_tests, has_died, has_lost_tests
-from verifiers.selection import select_eval_files
+from verifiers.selection import is_long, select_eval_files, select_files_that_matter
 
 BEHAVIOUR_KEEPING_KINDS = (ChangeKind.PERFORMANCE, ChangeKind.REFACTOR, ChangeKind.DEPENDENCY)
 """Kinds of change that are verified by their PASS_TO_PASS tests alone, where no test fails before them."""
@@ -133,6 +133,8 @@ class CandidateVerifier:
     started: float
     evaluator: Evaluator = field(init=False)
     """Evaluator with the final image and script, set by the first run."""
+    eval_files: tuple[str, ...] = field(init=False)
+    """Test files to run; empty for the whole suite. Those of a long suite are fewer after the first pair of runs."""
     test_only_runs: list[EvaluationRun] = field(default_factory=list)
     """Each with the outcomes of a base run, where its runner died."""
     gold_runs: list[EvaluationRun] = field(default_factory=list)
@@ -153,13 +155,6 @@ class CandidateVerifier:
     def repository(self) -> GitRepository:
         """The repository of the candidate."""
         return self.services.clones.open_history(self.candidate.source, self.candidate.repo, self.candidate.base_commit)
-
-    @cached_property
-    def eval_files(self) -> tuple[str, ...]:
-        """Test files to run; empty for the whole suite."""
-        return select_eval_files(
-            self.candidate, self.environment, self.services.settings, self.repository, self.tests.files
-        )
 
     @cached_property
     def test_texts(self) -> TestTexts:
@@ -202,6 +197,9 @@ class CandidateVerifier:
 
     def verify(self) -> Verification | VerificationFailure:
         """Make all runs and return the result."""
+        self.eval_files = select_eval_files(
+            self.candidate, self.environment, self.services.settings, self.repository, self.tests.files
+        )
         if failure := self._run_first_pair() or self._run_repeats():
             return failure
         lists = self.compute_lists() or make_lists((), ())
@@ -215,7 +213,7 @@ class CandidateVerifier:
             gold_patch=self.gold_patch,
             tests=[test for test, _ in lists.fail_to_pass],
             others=lists.pass_to_pass,
-            seconds=max(run.record.seconds for run in self.gold_runs),
+            seconds=max(run.record.seconds for run in self.gold_runs[1:] or self.gold_runs),
         )
         runs: list[TestRun] = [
             run.record for run in (*self.base_runs, *self.test_only_runs, *self.gold_runs, *controls.runs)
@@ -242,7 +240,24 @@ class CandidateVerifier:
         if failure := self._record_run(RunVariant.GOLD, first) or self._add_run(RunVariant.TEST_ONLY, 0):
             return failure
         lists = self.compute_lists()
-        return None if lists and lists.fail_to_pass else self._explain_no_fail_to_pass()
+        if not (lists and lists.fail_to_pass) and (failure := self._explain_no_fail_to_pass()):
+            return failure
+        if not self.eval_files and is_long(self.environment, self.services.settings):
+            self._keep_files_that_matter()
+        return None
+
+    def _keep_files_that_matter(self) -> None:
+        """Leave the other test files out of all further runs, of the lists and of the script."""
+        files = select_files_that_matter(
+            self.candidate, self.repository, self.tests.files, self.test_only_runs[0].report, self.gold_runs[0].report
+        )
+        if not files:  # a change that keeps the behaviour, and no test is known to reach it
+            return
+        self.eval_files = files
+        has_canaries = "write_canary" in self.evaluator.script
+        self.evaluator = self._make_evaluator(self._select_canary_files() if has_canaries else ())
+        for runs in (self.base_runs, self.test_only_runs, self.gold_runs):
+            runs[:] = [run.with_report(run.report.keep_files(self.eval_files)) for run in runs]
 
     def _run_repeats(self) -> VerificationFailure | None:
         for seed in range(1, self.services.settings.repeats):

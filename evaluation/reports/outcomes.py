@@ -65,6 +65,13 @@ class EvaluationReport:
         """Return the test files that have at least one test in the report."""
         return frozenset(test.partition("::")[0] for test in self.outcomes)
 
+    def keep_files(self, files: Collection[str]) -> EvaluationReport:
+        """Return the report of the tests of some files."""
+        return EvaluationReport(
+            outcomes={test: outcome for test, outcome in self.outcomes.items() if test.partition("::")[0] in files},
+            uncollected={file: why for file, why in self.uncollected.items() if file in files},
+        )
+
     def list_failing(self, files: Collection[str]) -> list[str]:
         """Return the tests of some files that failed, then those of the files that could not be collected."""
         failing = [test for test in self.outcomes if test.partition("::")[0] in files and self.has_failed(test)]

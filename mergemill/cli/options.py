@@ -115,6 +115,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "max_attempts",
         "skills",
         "repeats",
+        "whole_suite_seconds",
         "certify_runs",
         "certify_exploits",
         "strength_runs",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from backends.git import GitRepository
 from core.config import Settings
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from taskdb.lineage import ChangeTests
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
 from tests.helpers import TinyRepo
-from verifiers.selection import select_eval_files
+from verifiers.selection import is_long, select_eval_files, select_files_that_matter
 from verifiers.verify import CandidateVerifier
 
 FILES = {
@@ -84,7 +86,7 @@ def make_repository(repo: TinyRepo, base: str, source: str, test_seconds: float)
     ],
     ids=["whole-suite", "by-patch-and-imports", "published"],
 )
-def test_the_whole_suite_runs_where_the_budget_allows_it(
+def test_the_whole_suite_runs_first_where_the_budget_allows_it(
     source: str, test_seconds: float, files: tuple[str, ...], tmp_path: Path
 ) -> None:
     repo = TinyRepo(tmp_path / "repo")
@@ -92,6 +94,38 @@ def test_the_whole_suite_runs_where_the_budget_allows_it(
     candidate, environment = make_repository(repo, base, source, test_seconds)
     settings = Settings(budget_seconds=100, test_timeout=100, repeats=3)
     assert select_eval_files(candidate, environment, settings, GitRepository(repo.path), candidate.test_files) == files
+
+
+@pytest.mark.parametrize(
+    ("test_seconds", "budget", "long"), [(30, 1800, False), (31, 1800, True), (11, 100, True), (9, 100, False)]
+)
+def test_a_suite_is_long_where_each_run_of_it_would_cost_much(test_seconds: float, budget: float, long: bool) -> None:
+    settings = Settings(whole_suite_seconds=30, budget_seconds=budget, repeats=3)
+    environment = cast("Environment", SimpleNamespace(test_seconds=test_seconds))
+    assert is_long(environment, settings) == long
+
+
+def test_files_that_matter_are_found_by_results_imports_folders_and_the_test_patch(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    base = repo.commit("Start", FILES)
+    candidate, _ = make_repository(repo, base, "git:.", 50)
+    passed, failed = Outcome(status=OutcomeStatus.PASSED), Outcome(status=OutcomeStatus.FAILED)
+    same = (
+        "src/shop/test_near.py",
+        "tests/test_new.py",
+        "tests/test_sums.py",
+        "tests/test_tags.py",
+        "tests/test_odd.py",
+    )
+    outcomes = {f"{file}::test": passed for file in same} | {"tests/test_skips.py::test": failed}
+    changed = {"tests/test_fixed.py::test": failed, "tests/test_lost.py::test": passed}
+    test_only = EvaluationReport(outcomes=outcomes | changed, uncollected={"tests/test_both.py": "cannot be imported"})
+    gold = EvaluationReport(outcomes=outcomes | {"tests/test_fixed.py::test": passed}, uncollected={})
+    files = select_files_that_matter(candidate, GitRepository(repo.path), candidate.test_files, test_only, gold)
+    assert files == (
+        "src/shop/test_near.py", "tests/test_both.py", "tests/test_fixed.py", "tests/test_lost.py", "tests/test_new.py",
+        "tests/test_sums.py",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

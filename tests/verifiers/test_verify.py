@@ -73,6 +73,42 @@ def test_a_change_is_verified_derived_and_certified(tmp_path: Path) -> None:
     assert again.id == verification.id
 
 
+def test_a_long_suite_runs_once_as_a_whole_and_then_with_the_files_that_matter(tmp_path: Path) -> None:
+    services = make_services(tmp_path, whole_suite_seconds=0.01)
+    repo = TinyRepo(tmp_path / "repo")
+    repo.commit(
+        "Count",
+        {
+            "basket.py": "from shop import total\n",
+            "tests/test_basket.py": "from basket import total\n\n\ndef test_five():\n    assert total([5]) == 5\n",
+            "tests/test_numbers.py": "def test_sum():\n    assert 1 + 1 == 2\n",
+        },
+    )
+    lineage = make_lineage(repo, services, *make_shop(repo))
+    verification = verify(lineage, services)
+    assert isinstance(verification, Verification), verification
+    assert verification.eval_files == ("tests/test_basket.py", "tests/test_shop.py")
+    assert tuple(test for test, _ in verification.FAIL_TO_PASS) == ("tests/test_basket.py::test_five", *F2P)
+    assert verification.PASS_TO_PASS == (
+        "tests/test_shop.py::test_label",
+        "tests/test_shop.py::test_nothing_costs_nothing",
+    )
+    counted = [
+        (run.variant, run.counts.passed, run.script == verification.eval_script)
+        for run in verification.runs
+        if run.variant is not RunVariant.CONTROL
+    ]
+    assert sorted(counted) == sorted(
+        (variant, passed + (not is_final), is_final)
+        for variant, passed in ((RunVariant.TEST_ONLY, 2), (RunVariant.GOLD, 6))
+        for is_final in (False, True, True)
+    )
+    assert len(verification.list_gold_seconds()) == 2
+    made = derive(lineage.with_record(verification), services)
+    assert not isinstance(made, Rejection)
+    assert grade(made[0], services, services.artifacts.get(lineage.candidate.gold_patch)).value == 1.0
+
+
 def test_a_flaky_test_is_left_out_and_a_flaky_f2p_alone_rejects(tmp_path: Path) -> None:
     services = make_services(tmp_path)
     repo = TinyRepo(tmp_path / "repo")

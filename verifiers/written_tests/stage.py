@@ -181,7 +181,7 @@ class _WrittenTestsVerifier:
             script=self.services.artifacts.get_text(verification.eval_script),
             gold_patch=self._gold_patch,
             tests=_select_written(verification, tests),
-            test_seconds=max((run.test_seconds for run in verification.runs), default=0.0),
+            test_seconds=max(verification.list_gold_seconds(), default=0.0),
         )
         return runner.run(draft_edits(files, MAX_EDITS))
 
