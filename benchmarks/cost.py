@@ -1,7 +1,7 @@
 """What a certified task costs: CPU seconds, wall seconds, gigabytes and dollars, for each stage, cold and warm.
 
     python -m benchmarks.cost SOURCE... [--limit N] [--until DAY] [--workers N] [--price DOLLARS] [--work DIR]
-                              [--page PAGE] [--check]
+                              [--base PATTERN]... [--page PAGE] [--check]
 
 Every stage of the pipeline runs over the sources, one command after another, in a new database: first on an engine
 of its own that has base images alone (cold), then in another new database on the same engine (warm: every layer
@@ -106,6 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--until", help="newest day of a change")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--price", type=float, default=PRICE)
+    parser.add_argument("--base", action="append", metavar="PATTERN", help="tags of the base images to begin with")
     parser.add_argument("--work", type=Path, help="folder for the databases, kept; by default a temporary one")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--check", action="store_true")
@@ -115,7 +116,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cores = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
-        with start_engine(work / "engine") as engine, mock.patch.dict(os.environ, DOCKER_HOST=engine.host):
+        with (
+            start_engine(work / "engine", options.base or ["*"]) as engine,
+            mock.patch.dict(os.environ, DOCKER_HOST=engine.host),
+        ):
             phases = [run_phase(name, pipeline, work / name, engine) for name in ("cold", "warm")]
     table = render_table(phases, options.price, cores)
     sys.stdout.write(table)

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,11 +93,12 @@ def measure_bytes(folder: Path) -> int:
 
 
 @contextmanager
-def start_engine(folder: Path) -> Iterator[IsolatedEngine]:
+def start_engine(folder: Path, bases: Sequence[str] = ("*",)) -> Iterator[IsolatedEngine]:
     """Start an engine that has the default engine's base images, and stop it at the end; this process is counted, too.
 
     Args:
         folder: for its data; is created, and removed at the end.
+        bases: patterns of the base images' tags, such as `python3.13-*`.
 
     Raises:
         MachineError: not root, no default engine, or the engine does not start.
@@ -107,15 +108,16 @@ def start_engine(folder: Path) -> Iterator[IsolatedEngine]:
         raise MachineError("an engine of its own needs root and dockerd: run it as root on a machine with docker.io")
     try:
         default = docker.from_env(version="auto")
-        bases = [tag for image in default.images.list(BASES) for tag in image.tags]
+        images = [image for pattern in bases for image in default.images.list(f"{BASES}:{pattern}")]
     except DockerException as error:
         raise MachineError(f"no Docker engine answers ({error}): scripts/setup docker") from error
-    if not bases:
-        raise MachineError("the engine has no base image: mergemill images bootstrap")
+    if not images:
+        raise MachineError("the engine has no such base image: mergemill images bootstrap")
+    tags = [tag for image in images for tag in image.tags]
     folder.mkdir(parents=True)
     group = ControlGroup(f"mergemill-{uuid4().hex[:8]}")
     engine = IsolatedEngine(f"unix://{folder}/engine.sock", folder / "data", group)
-    network = default.containers.run(bases[0], ["sleep", "infinity"], detach=True, init=True, auto_remove=True)
+    network = default.containers.run(tags[0], ["sleep", "infinity"], detach=True, init=True, auto_remove=True)
     process = None
     try:
         group.create()
@@ -126,7 +128,7 @@ def start_engine(folder: Path) -> Iterator[IsolatedEngine]:
         group.add(os.getpid())
         with (folder / "engine.log").open("wb") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        _copy_images(bases, default, _connect(engine, process, folder / "engine.log"))
+        _copy_images(tags, default, _connect(engine, process, folder / "engine.log"))
         yield engine
     finally:
         if process:
