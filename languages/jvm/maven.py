@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from languages.jvm.poms import Reactor
-from languages.jvm.tests import list_stub_folders
 from languages.rendering import quote_words
 from languages.source_tree import SourceTree
 
@@ -70,6 +70,7 @@ OPTIONS = " ".join(
 """JVM options of Maven's own process, tuned for a short run. Tests run in separate JVMs."""
 
 MVN = ("mvn", "-B", "-ntp")
+_PROFILES = "-P"
 STUB = "MergemillStubTest"
 """Name of an empty test class, which makes Surefire download its test providers."""
 _NO_TESTS = f"-Dtest={STUB} -DfailIfNoTests=false -Dsurefire.failIfNoSpecifiedTests=false"
@@ -81,10 +82,43 @@ ONLINE = '[ "$(ls /sys/class/net)" != lo ]'
 _READ_BY_POMS = re.compile(r"(^|/)(\.mvn/[^/]+|pom\.xml)$")
 
 
+@dataclass(frozen=True, kw_only=True)
+class MavenSteps:
+    """The steps of a build of certain modules."""
+
+    dependencies: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+def render_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> MavenSteps:
+    """Return the steps that build the modules in these folders and what they depend on; all modules if none is given.
+
+    Args:
+        reactor: all poms.
+        modules: folders of the modules to build.
+        suffix: suffix of the language's files.
+    """
+    return MavenSteps(
+        dependencies=tuple(render_dependency_steps(reactor, modules, suffix)),
+        source=tuple(render_source_steps(reactor, modules)),
+    )
+
+
 def list_manifests(tree: SourceTree, reactor: Reactor) -> list[str]:
     """Return the poms and Maven settings of the tree."""
     settings = [path for path in tree.glob("*.mvn/*") if _READ_BY_POMS.search(path) and not path.endswith(".jar")]
-    return sorted({*settings, *(pom.path for pom in reactor.poms.values())})
+    return sorted({*settings, *(pom.path for pom in reactor.poms.values()), *reactor.parents})
+
+
+def maven_command(reactor: Reactor) -> tuple[str, ...]:
+    """Return the command that starts Maven with the profiles of the reactor."""
+    profiles = reactor.list_activated_profiles()
+    return (*MVN, _PROFILES, ",".join(profiles)) if profiles else MVN
+
+
+def read_profiles(command: Sequence[str]) -> list[str]:
+    """Return the profiles that a command of Maven activates."""
+    return command[command.index(_PROFILES) + 1].split(",") if _PROFILES in command else []
 
 
 def render_dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: str) -> list[str]:
@@ -98,7 +132,7 @@ def render_dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: st
         modules: folders of the modules to build (with their dependencies); empty for all.
         suffix: suffix of the language's files.
     """
-    folders = list(list_stub_folders(reactor, reactor.list_code_modules()))
+    folders = list(_list_stub_folders(reactor, reactor.list_code_modules()))
     main, test = [snapshot for snapshot, _ in folders], [snapshot for _, snapshot in folders]
     kinds = {"java"} | {suffix}
     stubs = "".join(
@@ -108,7 +142,7 @@ def render_dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: st
         for kind in sorted(kinds)
     )
     selection = _format_module_selection(reactor, modules)
-    build = f"{' '.join(MVN)} -fae -Dmaven.test.failure.ignore=true test {_NO_TESTS}{selection}"
+    build = f"{quote_words(maven_command(reactor))} -fae -Dmaven.test.failure.ignore=true test {_NO_TESTS}{selection}"
     return [
         f"mkdir -p {REPOSITORY}",
         *(_render_snapshot_alias(*snapshot[:3]) for snapshot in reactor.list_snapshots()),
@@ -119,6 +153,14 @@ def render_dependency_steps(reactor: Reactor, modules: Sequence[str], suffix: st
         'find . -mindepth 1 -delete && rm -rf "$HOME/.m2"',
         f"chown -R 1000:1000 {REPOSITORY}",
     ]
+
+
+def _list_stub_folders(reactor: Reactor, modules: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield (source folder, test folder) of each module, relative to the root of the tree."""
+    for module in modules:
+        main = reactor.find_setting(module, "sourceDirectory") or "src/main/java"
+        test = reactor.find_setting(module, "testSourceDirectory") or "src/test/java"
+        yield posixpath.normpath(posixpath.join(module, main)), posixpath.normpath(posixpath.join(module, test))
 
 
 def _list_source_folders(folders: Sequence[str], kind: str) -> list[str]:
@@ -157,7 +199,8 @@ def render_source_steps(reactor: Reactor, modules: Sequence[str]) -> list[str]:
         f"find . -path ./.git -prune -o \\( {leftovers} \\) -type f -exec rm {{}} +",
         f'rm -rf "$HOME/.m2" && chown -R -h --from=0 1000:1000 {REPOSITORY}',
     ]
-    build = f'{_enter_folder(reactor)}{" ".join(MVN)} "$@" test {_NO_TESTS}{_format_module_selection(reactor, modules)}'
+    command, selection = quote_words(maven_command(reactor)), _format_module_selection(reactor, modules)
+    build = f'{_enter_folder(reactor)}{command} "$@" test {_NO_TESTS}{selection}'
     # A single step, so that it can be tried without network (builders.layers.offline_first).
     compile_step = (
         f"compiled() {{ ({build}); }}\n{compile_stub} && {copy_stub}"

@@ -38,6 +38,16 @@ OTHER_BUILD_FILES = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class MavenDraft(PlanDraft):
+    """Draft of a Maven build."""
+
+    whole: maven.MavenSteps
+    """Steps for all modules."""
+    changed: maven.MavenSteps
+    """Steps for the modules of the change and what they depend on."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GradleDraft(PlanDraft):
     """Draft of a Gradle build; its steps are rendered late because they depend on the source of Gradle."""
 
@@ -69,18 +79,24 @@ def _create_maven_draft(
     jdks = _rank_jdks(tree, versions.read_language_levels(reactor), context.list_available(), context)
     changed_modules = _find_changed_modules(reactor, context.changed_paths)
     builds_all = len(reactor.list_code_modules()) <= MANY_MODULES or not changed_modules
-    draft = PlanDraft(
+    test = TestCommand(
+        framework="maven",
+        argv=(*maven.maven_command(reactor), "test"),
+        paths=changed_modules,
+        folder=reactor.top,
+    )
+    draft = MavenDraft(
         language=language,
         name=reactor.poms[reactor.top].find_text("artifactId"),
         versions=jdks,
         day=context.day,
         exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
-        test=TestCommand(framework="maven", argv=(*maven.MVN, "test"), paths=changed_modules, folder=reactor.top),
+        test=test,
         manifests=read_manifests(tree, maven.list_manifests(tree, reactor)),
         env=(*LOCAL_SETTINGS, ("MAVEN_OPTS", maven.OPTIONS)),
         switches=frozenset({WHOLE_REACTOR} if builds_all else ()),
-        dependency_steps=tuple(maven.render_dependency_steps(reactor, () if builds_all else changed_modules, suffix)),
-        source_steps=tuple(maven.render_source_steps(reactor, () if builds_all else changed_modules)),
+        whole=maven.render_steps(reactor, (), suffix),
+        changed=maven.render_steps(reactor, changed_modules, suffix),
         evidence=(*_build_evidence(reactor), *list_external_content(tree)),
     )
     return add_ci_services(draft, read_jobs(tree))
@@ -135,6 +151,9 @@ def _rank_jdks(
 def render_plan(draft: PlanDraft) -> BuildPlan:
     """Return the build plan of a draft. Maven repositories have no upload dates; builds pin their versions."""
     test = select_all_modules(draft.test) if WHOLE_REACTOR in draft.switches else draft.test
+    if isinstance(draft, MavenDraft):
+        maven_steps = draft.whole if WHOLE_REACTOR in draft.switches else draft.changed
+        return build_plan(replace(draft, test=test), maven_steps.dependencies, maven_steps.source)
     if not isinstance(draft, GradleDraft):
         return build_plan(replace(draft, test=test), (), ())
     uses_debian = DEBIAN_PACKAGES in draft.switches
@@ -146,6 +165,11 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
 def select_all_modules(test: TestCommand) -> TestCommand:
     """Return the test command for all modules."""
     return test.model_copy(update={"paths": ()})
+
+
+def select_changed_modules(draft: PlanDraft) -> PlanDraft:
+    """Build only the modules of the change and what they depend on: others may need what cannot be had here."""
+    return replace(draft, switches=draft.switches - {WHOLE_REACTOR}) if draft.test.paths else draft
 
 
 def select_next_jdk(draft: PlanDraft) -> PlanDraft:

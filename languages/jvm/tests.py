@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import PurePosixPath
 
 from languages.base import Canary
+from languages.jvm import maven
 from languages.jvm.poms import Reactor, read_reactor
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
@@ -55,7 +56,7 @@ def find_test_files(suffix: str, tree: SourceTree, plan: BuildPlan | None = None
     if plan.test.framework == "gradle":
         prefixes = tuple(f"{folder}/" if folder else "" for folder in plan.test.paths or (plan.test.folder,))
         return [path for path in test_files if _UNIT.search(path) and path.startswith(prefixes)]
-    reactor = read_reactor(tree, tuple(plan.test.paths))
+    reactor = read_reactor(tree, top=plan.test.folder, profiles=maven.read_profiles(plan.test.argv))
     if reactor is None:
         return test_files
     return [path for path in test_files if _is_included(reactor, path, plan.test.paths)]
@@ -104,14 +105,6 @@ def _matches_ant_pattern(pattern: str, path: str) -> bool:
     words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     regex = "".join(words.get(part, re.escape(part)) for part in parts)
     return re.search(rf"(?:^|/){regex}$", path) is not None
-
-
-def list_stub_folders(reactor: Reactor, modules: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (source folder, test folder) of each module, relative to the root of the tree."""
-    for module in modules:
-        main = reactor.find_setting(module, "sourceDirectory") or "src/main/java"
-        test = reactor.find_setting(module, "testSourceDirectory") or "src/test/java"
-        yield posixpath.normpath(posixpath.join(module, main)), posixpath.normpath(posixpath.join(module, test))
 
 
 def _name_canary(files: Sequence[str]) -> str:

@@ -62,7 +62,7 @@ def test_snapshots_outside_the_tree_are_replaced_by_their_releases(tmp_path: Pat
     parent = "<parent><groupId>up</groupId><artifactId>base</artifactId><version>2.1-SNAPSHOT</version></parent>"
     files = {"pom.xml": build_pom("top", parent=parent), "src/test/java/a/ATest.java": TEST.format(name="ATest")}
     draft = JAVA.create_draft(build_tree(tmp_path, files), build_context())
-    assert any("-Dartifact=up:base:2.1:pom" in step for step in draft.dependency_steps)
+    assert any("-Dartifact=up:base:2.1:pom" in step for step in JAVA.render_plan(draft).dependency_steps)
     assert [one.value for one in draft.evidence if one.note.startswith("replaced by its release")] == ["up:base:2.1"]
 
 
