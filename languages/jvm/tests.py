@@ -18,7 +18,7 @@ TEST_CLASS_NAMES = ("**/Test*", "**/*Test", "**/*Tests", "**/*TestCase")
 """Surefire's default includes."""
 
 _DEFINES = re.compile(
-    r"^\s*@(?:org\.[\w.]+\.)?(Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|RunWith|Property|Theory|Suite\w*"
+    r"^\s*@(?:(?:org|kotlin)\.[\w.]+\.)?(Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|RunWith|Property|Theory|Suite\w*"
     r"|ArchTest|CartesianTest|Example)\b|\bextends\s+(junit\.framework\.)?TestCase\b"
     r"|\b(extends|with|:)\s+\w*(Suite|Spec|FunSuite|FlatSpec|WordSpec)\b",
     re.MULTILINE,
@@ -53,7 +53,7 @@ def find_test_files(suffix: str, tree: SourceTree, plan: BuildPlan | None = None
     test_files = [path for path, text in tree.read_many(paths).items() if _holds_tests(path, text)]
     if plan is None:
         return test_files
-    if plan.test.framework == "gradle":
+    if plan.test.framework == "gradle" or maven.is_translated(plan.test.argv):
         prefixes = tuple(f"{folder}/" if folder else "" for folder in plan.test.paths or (plan.test.folder,))
         return [path for path in test_files if _UNIT.search(path) and path.startswith(prefixes)]
     reactor = read_reactor(tree, top=plan.test.folder, profiles=maven.read_profiles(plan.test.argv))

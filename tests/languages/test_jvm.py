@@ -86,6 +86,27 @@ def test_the_newest_mature_jdk_in_ci_is_selected_else_the_one_of_the_language_le
     assert found[0].value == first
 
 
+@pytest.mark.parametrize(
+    ("rest", "first"),
+    [
+        ("<properties><maven.compiler.release>8</maven.compiler.release></properties>", "11"),
+        ("<properties><maven.compiler.source>8</maven.compiler.source></properties>", "8"),
+        (
+            (
+                "<properties><maven.compiler.source>8</maven.compiler.source></properties><profiles><profile>"
+                "<activation><jdk>[9,)</jdk></activation><properties><maven.compiler.release>8</maven.compiler.release>"
+                "</properties></profile></profiles>"
+            ),
+            "8",
+        ),
+    ],
+)
+def test_the_option_release_needs_a_jdk_that_knows_it(rest: str, first: str, tmp_path: Path) -> None:
+    files = {"pom.xml": build_pom("top", rest), "src/test/java/a/ATest.java": TEST.format(name="ATest")}
+    draft = JAVA.create_draft(build_tree(tmp_path, files), build_context())
+    assert draft.versions[0].value == first
+
+
 def java_versions() -> list[str]:
     return [release.version for release in JAVA.releases]
 

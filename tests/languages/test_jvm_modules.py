@@ -110,14 +110,14 @@ def test_modules_that_the_change_does_not_need_can_be_given_up(tmp_path: Path) -
     assert select_changed_modules(rootless) == rootless
 
 
-def select(tree: Path, *files: str, folder: str = "", paths: tuple[str, ...] = ()) -> list[str]:
+def select(
+    tree: Path, *files: str, folder: str = "", paths: tuple[str, ...] = (), poms: Path | None = None
+) -> list[str]:
     """Return the options by which Maven's shell selects modules and classes for these test files."""
     framework = next(framework for framework in FRAMEWORKS if framework.name == "maven")
-    shell = (
-        make_environment(lambda _name: None, comment_marks=("<#", "#>"))
-        .from_string(framework.shell)
-        .render(argv=("mvn",), paths=paths, folder=folder)
-    )
+    template = make_environment(lambda _name: None, comment_marks=("<#", "#>")).from_string(framework.shell)
+    argv = ("mvn", "-f", "pom.xml") if poms else ("mvn",)
+    shell = template.render(argv=argv, paths=paths, folder=folder).replace("/opt/translated", str(poms))
     script = f"out=/tmp\narguments=({shlex.join(files)})\n{shell}\nprintf '%s\\n' \"${{selection[@]}}\""
     process = subprocess.run(["bash", "-eu", "-c", script], cwd=tree, capture_output=True, text=True, check=True)
     return [word for word in process.stdout.splitlines() if not word.startswith(("-DfailIf", "-Dsurefire"))]
