@@ -119,6 +119,30 @@ def read_catalog(name: str, text: str) -> Catalog:
     )
 
 
+def read_settings_catalogs(settings: Block) -> Iterator[Catalog]:
+    """Yield the catalogs that a settings script declares itself; their texts may refer to variables."""
+    for outer in settings.find_blocks(r"^dependencyResolutionManagement\b"):
+        for group in outer.find_blocks(r"^versionCatalogs\b"):
+            for block in group.list_blocks():
+                name = re.search(r"create\s*\(\s*[\"'](\w+)", block.header)
+                yield _read_declared_catalog(name[1] if name else block.header, block.body)
+
+
+def _read_declared_catalog(name: str, text: str) -> Catalog:
+    versions = dict(re.findall(r"\bversion\s*\(?\s*[\"']([\w.-]+)[\"']\s*,\s*[\"']([^\"']+)[\"']", text))
+    word = r"\s*,\s*[\"']([^\"']+)[\"']"
+    number = r"\s*\)\s*\.\s*(version|versionRef)\s*\(?\s*[\"']([^\"']+)"
+    pattern = rf"\blibrary\s*\(?\s*[\"']([\w.-]+)[\"']{word}(?:{word}{number})?"
+    libraries = {}
+    for key, group, artifact, kind, version in re.findall(pattern, text):
+        found = versions.get(version, "") if kind == "versionRef" else version
+        libraries[_name_accessor(name, key)] = f"{group}:{artifact}:{found}" if artifact else group
+    return Catalog(
+        libraries=libraries,
+        versions={_name_accessor(f"{name}.versions", key): value for key, value in versions.items()},
+    )
+
+
 def _name_accessor(name: str, key: str) -> str:
     return f"{name}.{re.sub('[-_]', '.', key)}"
 

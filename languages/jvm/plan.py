@@ -57,6 +57,8 @@ class GradleDraft(PlanDraft):
     recipe: gradle.GradleRecipe
     whole: maven.MavenSteps | None
     """Steps of the translation to poms, for all modules; None if there is none."""
+    translated_modules: tuple[str, ...]
+    """Folders of the modules that have poms, if others have none; else empty."""
     changed: maven.MavenSteps | None
     """Those for the modules of the change and what they depend on."""
     translation_evidence: tuple[Evidence, ...]
@@ -124,7 +126,7 @@ def _create_gradle_draft(
         line=0,
         note="" if build.url else "Debian's Gradle, because there is no wrapper",
     )
-    translated = translate(build, BuildPlan.model_fields["workdir"].default)
+    translated = translate(build, BuildPlan.model_fields["workdir"].default, changed_modules)
     can_translate = bool(translated.poms)
     draft = GradleDraft(
         language=language,
@@ -147,6 +149,7 @@ def _create_gradle_draft(
         changed=(
             translation.render_steps(translated, build.folder, changed_modules, suffix) if can_translate else None
         ),
+        translated_modules=translated.modules,
         translation_evidence=(
             distribution.model_copy(
                 update={"value": "maven", "note": f"poms of what the scripts declare, without Gradle {build.version}"}
@@ -191,7 +194,11 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
         translated = replace(
             draft,
             test=test.model_copy(
-                update={"framework": "maven", "argv": (*maven.make_translated_command(draft.recipe.folder), "test")}
+                update={
+                    "framework": "maven",
+                    "argv": (*maven.make_translated_command(draft.recipe.folder), "test"),
+                    "paths": test.paths or draft.translated_modules,
+                }
             ),
             env=(*(pair for pair in draft.env if not pair[0].startswith("GRADLE_")), ("MAVEN_OPTS", maven.OPTIONS)),
             evidence=(*draft.translation_evidence, *draft.evidence[1:]),

@@ -10,8 +10,8 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from languages.jvm import maven
@@ -27,6 +27,7 @@ from languages.jvm.gradle_scripts import (
     read_catalog,
     read_declarations,
     read_script,
+    read_settings_catalogs,
     read_variables,
 )
 from languages.jvm.translated_poms import Artifact, ModulePom, render_aggregator
@@ -109,15 +110,20 @@ class GradleTranslation:
     """(path relative to the folder of the poms, text)."""
     folders: tuple[tuple[str, str], ...] = ()
     """(source folder, test folder) of each module, for Java, relative to the root of the tree."""
+    modules: tuple[str, ...] = ()
+    """Folders of the modules, if others are left out; empty if there are poms for all."""
     evidence: tuple[Evidence, ...] = ()
     obstacle: str = ""
     """What has no equivalent, in one line; empty if `poms` are complete."""
 
 
-def translate(build: GradleBuild, workdir: str) -> GradleTranslation:
-    """Return the poms of a build whose tree is in `workdir`."""
+def translate(build: GradleBuild, workdir: str, changed_folders: Sequence[str] = ()) -> GradleTranslation:
+    """Return the poms of a build whose tree is in `workdir`.
+
+    Modules that have no equivalent are left out, unless they are in `changed_folders` or one of these needs them.
+    """
     try:
-        return _Translator(build, workdir).translate()
+        return _Translator(build, workdir).translate(changed_folders)
     except ObstacleError as obstacle:
         return GradleTranslation(obstacle=str(obstacle))
 
@@ -157,13 +163,6 @@ class _Module:
                     queue.append(block)
 
 
-@dataclass(kw_only=True)
-class _Reading:
-    """What was left out while a module was read."""
-
-    evidence: list[Evidence] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class _Translator:
     build: GradleBuild
@@ -173,36 +172,76 @@ class _Translator:
     def tree(self) -> SourceTree:
         return self.build.tree
 
-    def translate(self) -> GradleTranslation:
-        modules = [module for module in self.modules.values() if self._list_sources(module)]
+    def translate(self, changed_folders: Sequence[str]) -> GradleTranslation:
+        modules = {path: module for path, module in self.modules.items() if self.sources[path]}
         if not modules:
             raise ObstacleError("no project of the Gradle build has sources below src/main or src/test")
-        used = {plugin.name: plugin for module in modules for plugin in module.plugins}
-        poms = [(self._locate(module), self._render(module)) for module in modules]
-        places = [posixpath.relpath(posixpath.dirname(path), self.build.folder or ".") for path, _ in poms]
+        poms, obstacles = self._describe_modules(modules)
+        changed = [path for path, module in modules.items() if module.folder in changed_folders]
+        for path in [*changed, *([] if poms else obstacles)]:
+            if path in obstacles:
+                raise ObstacleError(obstacles[path])
+        kept = {path: modules[path] for path in poms}
+        used = {plugin.name: plugin for module in kept.values() for plugin in module.plugins}
+        left_out = [
+            Evidence(choice="module", value=path, path=modules[path].folder, line=0, note=f"left out: {obstacle}")
+            for path, obstacle in obstacles.items()
+        ]
+        places = {path: self._locate(module) for path, module in kept.items()}
+        listed = [posixpath.relpath(posixpath.dirname(one), self.build.folder or ".") for one in places.values()]
         top = posixpath.join(self.build.folder, "pom.xml")
         return GradleTranslation(
-            poms=((top, render_aggregator(places)), *poms),
+            poms=((top, render_aggregator(listed)), *((places[path], pom.render()) for path, pom in poms.items())),
             folders=tuple(
                 (posixpath.join(module.folder, "src/main/java"), posixpath.join(module.folder, "src/test/java"))
-                for module in modules
+                for module in kept.values()
             ),
-            evidence=tuple(
-                Evidence(
-                    choice="plugin", value=name, path=plugin.block.path, line=plugin.line, note="left out of the poms"
-                )
-                for name, plugin in sorted(used.items())
-                if not _JVM.match(name) and name not in _COMPILER_PLUGINS and not self._find_convention(name)
+            modules=tuple(module.folder for module in kept.values()) if obstacles else (),
+            evidence=(
+                *(
+                    Evidence(choice="plugin", value=name, path=one.block.path, line=one.line, note="left out")
+                    for name, one in sorted(used.items())
+                    if not _JVM.match(name) and name not in _COMPILER_PLUGINS and not self._find_convention(name)
+                ),
+                *left_out,
             ),
         )
+
+    def _describe_modules(self, modules: Mapping[str, _Module]) -> tuple[dict[str, ModulePom], dict[str, str]]:
+        """Return the poms of modules, and why the others have none; both by Gradle's path."""
+        poms: dict[str, ModulePom] = {}
+        obstacles: dict[str, str] = {}
+        for path, module in modules.items():
+            try:
+                poms[path] = self._describe(module)
+            except ObstacleError as obstacle:
+                obstacles[path] = str(obstacle)
+        while True:
+            artifacts = {_name_artifact(path): reason for path, reason in obstacles.items()}
+            dependent = {
+                path: artifacts[one.artifact]
+                for path, pom in poms.items()
+                for one in pom.dependencies
+                if one.group == "translated" and one.artifact in artifacts
+            }
+            if not dependent:
+                return poms, obstacles
+            obstacles |= dependent
+            poms = {path: pom for path, pom in poms.items() if path not in dependent}
 
     def _locate(self, module: _Module) -> str:
         folder = posixpath.join(self.build.folder, ROOT_MODULE) if module.path == ":" else module.folder
         return posixpath.join(folder, "pom.xml")
 
-    def _list_sources(self, module: _Module) -> list[str]:
-        starts = tuple(f"{posixpath.join(module.folder, 'src', kind)}/" for kind in ("main", "test"))
-        return [path for path in self.tree.entries if path.startswith(starts) and path.endswith((".java", ".kt"))]
+    @cached_property
+    def sources(self) -> dict[str, list[str]]:
+        """Gradle's path of a module -> its source files."""
+        files = [path for path in self.tree.entries if path.endswith((".java", ".kt"))]
+        starts = {
+            name: tuple(f"{posixpath.join(module.folder, 'src', kind)}/" for kind in ("main", "test"))
+            for name, module in self.modules.items()
+        }
+        return {name: [path for path in files if path.startswith(start)] for name, start in starts.items()}
 
     # Scripts
 
@@ -214,6 +253,8 @@ class _Translator:
             read_catalog(posixpath.basename(path).removesuffix(".versions.toml"), self.tree.read(path))
             for path in self.tree.glob(pattern)
         ]
+        settings = self._find_script(self.build.folder, ["settings"])
+        catalogs += read_settings_catalogs(settings) if settings else ()
         return Catalog(
             libraries={key: value for one in catalogs for key, value in one.libraries.items()},
             bundles={key: value for one in catalogs for key, value in one.bundles.items()},
@@ -320,7 +361,7 @@ class _Translator:
                 for block in blocks:
                     for match in _PLUGIN.finditer(block.body):
                         name, version = self._name_plugin(match)
-                        if name == "org.jetbrains.kotlin.jvm" and version:
+                        if name.startswith("org.jetbrains.kotlin.") and version:
                             return version
             classpath = re.search(r"org\.jetbrains\.kotlin:kotlin-gradle-plugin:([^\"'\s)]+)", script.body)
             if classpath and (on_classpath := expand(classpath[1], self.variables)):
@@ -331,11 +372,11 @@ class _Translator:
 
     # Poms
 
-    def _render(self, module: _Module) -> str:
+    def _describe(self, module: _Module) -> ModulePom:
         for plugin in module.plugins:
             if _NO_EQUIVALENT.match(plugin.name):
                 raise ObstacleError(f"{plugin.block.path}:{plugin.line}: plug-in {plugin.name} has no Maven equivalent")
-        sources = self._list_sources(module)
+        sources = self.sources[module.path]
         kotlin = self.kotlin_version if any(path.endswith(".kt") for path in sources) else ""
         if any(path.endswith(".kt") for path in sources) and not kotlin:
             raise ObstacleError(f"{module.folder or '.'}: the version of the Kotlin plug-in is computed")
@@ -367,7 +408,7 @@ class _Translator:
                 if not one.startswith("-Werror")
             ),
             compiler_plugins=tuple(_COMPILER_PLUGINS[name] for name in sorted(names & _COMPILER_PLUGINS.keys())),
-        ).render()
+        )
 
     @staticmethod
     def _read_levels(module: _Module) -> tuple[str, str]:
@@ -464,7 +505,7 @@ class _Translator:
             target, is_test = project
             if target not in self.modules:
                 raise ObstacleError(f"{origin}: {notation} is not in the settings")
-            if self._list_sources(self.modules[target]):
+            if self.sources[target]:
                 kind = "test-jar" if is_test else ""
                 yield Artifact("translated", _name_artifact(target), "1", scope, origin, type=kind)
             return
@@ -506,7 +547,7 @@ class _Translator:
         if notation in self.catalog.bundles:
             return list(self.catalog.bundles[notation])
         if notation in self.catalog.libraries:
-            return [self.catalog.libraries[notation]]
+            notation = f'"{self.catalog.libraries[notation]}"'  # of settings, with references
         if re.match(r"(group|name)\s*[:=]", notation):
             keys = dict(re.findall(r"(\w+)\s*[:=]\s*([\"'][^\"']*[\"']|[\w.]+)", notation))
             parts = [self._read_text(keys.get(key, '""')) for key in ("group", "name", "version", "classifier")]

@@ -146,7 +146,36 @@ def test_kotlin_scripts_become_poms(tmp_path: Path) -> None:
 def test_what_has_no_equivalent_is_named(script: str, obstacle: str, tmp_path: Path) -> None:
     translation = run_translation(tmp_path, GROOVY | {"core/build.gradle": script + "\n"})
     assert translation.obstacle.startswith(obstacle)
-    assert translation.poms == ()
+    assert translation.poms == ()  # the other module needs this one
+
+
+def test_modules_without_an_equivalent_are_left_out_if_the_change_does_not_need_them(tmp_path: Path) -> None:
+    files = GROOVY | {"tools/tool/build.gradle": "dependencies { api 'a:b' }\n"}
+    tree = build_tree(tmp_path, files)
+    draft = JAVA.create_draft(tree, build_context("core/src/main/java/a/A.java"))
+    plan = JAVA.render_plan(replace(draft, switches=draft.switches | {MAVEN_TRANSLATION}))
+    left_out = next(one for one in plan.evidence if one.choice == "module")
+    assert (left_out.value, left_out.note) == (":tool", "left out: tools/tool/build.gradle:1: a:b has no version")
+    assert JAVA.find_test_files(tree, plan) == ["core/src/test/java/a/ATest.java"]
+    draft = JAVA.create_draft(tree, build_context("tools/tool/src/main/java/b/B.java"))
+    assert select_translation(replace(draft, switches=draft.switches | {DEBIAN_PACKAGES})).switches == {
+        DEBIAN_PACKAGES, "whole"
+    }  # fmt: skip
+
+
+def test_a_catalog_may_be_declared_in_the_settings(tmp_path: Path) -> None:
+    settings = (
+        'dependencyResolutionManagement {\n    versionCatalogs {\n        create("deps") {\n'
+        '            version("log", "2.0")\n            val ktor = "2.3"\n'
+        '            library("ktor-utils", "io.ktor:ktor-utils:$ktor")\n'
+        '            library("log", "a.b", "log").versionRef("log")\n        }\n    }\n}\n'
+    )
+    script = (
+        "plugins { `java-library` }\ndependencies {\n    api(deps.ktor.utils)\n    testImplementation(deps.log)\n}\n"
+    )
+    files = {"settings.gradle.kts": settings, "build.gradle.kts": script, "src/main/java/a/A.java": ""}
+    root = parse(run_translation(tmp_path, files), "_root/pom.xml")
+    assert list_dependencies(root) == {"ktor-utils 2.3 compile", "log 2.0 test"}
 
 
 def create_draft(tmp_path: Path, files: Mapping[str, str], *changed_paths: str) -> PlanDraft:
