@@ -19,9 +19,10 @@ _NUMBER = re.compile(r"(?<![\d.])(?:1\.)?(\d{1,2})(?![\d])(?:[.+-].*)?$")
 _LEVELS = re.compile(
     r"<(maven\.compiler\.(?:release|source|target|test\w+)|(?:java|jdk)\.(?:version|source|target|release|level)|version\.(?:java|jdk)"
     r"|(?:javac|java)\.(?:src|target)\.version|javaVersion|jdkVersion|source|target|release|testSource|testTarget|testRelease)>"
-    r"\s*(?:1\.)?(\d{1,2})\s*<"
+    r"\s*(?:(?:1\.)?(\d{1,2})|(\$\{[\w.-]+\}))\s*<"
 )
-"""Matches declarations of the language level in poms."""
+"""Matches declarations of the language level in poms, which may name a property."""
+_LEVEL = re.compile(r"(?:1\.)?(\d{1,2})")
 
 _RELEASE_NOTE = ", which JDK 8 does not know"
 _FIRST_WITH_RELEASE = 9
@@ -44,13 +45,14 @@ def read_language_levels(reactor: Reactor) -> list[Evidence]:
     """Return the language levels in the poms, highest first."""
     levels = [
         _build_evidence(
-            match[2],
+            level[1],
             pom.path,
             pom.text.count("\n", 0, match.start()) + 1,
             f"<{match[1]}>{_RELEASE_NOTE if _is_release(match, pom.text) else ''}",
         )
         for pom in reactor.poms.values()
         for match in _LEVELS.finditer(pom.text)
+        if (level := _LEVEL.fullmatch(match[2] or reactor.expand_text(pom, match[3])))
     ]
     return sorted(levels, key=lambda evidence: -int(evidence.value))
 
