@@ -92,8 +92,8 @@ def test_the_newest_mature_jdk_in_ci_is_selected_else_the_one_of_the_language_le
         ("<properties><maven.compiler.release>8</maven.compiler.release></properties>", "11"),
         ("<properties><maven.compiler.source>8</maven.compiler.source></properties>", "8"),
         (
-            "<properties><level>17</level></properties><build><plugins><plugin><release>${level}</release></plugin></plugins></build>",
-            "17",
+            "<properties><level>11</level></properties><build><plugins><plugin><release>${level}</release></plugin></plugins></build>",
+            "11",
         ),
         (
             (
