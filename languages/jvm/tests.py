@@ -86,16 +86,22 @@ def _is_included(reactor: Reactor, path: str, modules: Sequence[str]) -> bool:
 
 
 def _read_surefire_patterns(reactor: Reactor, module: str, kind: str) -> list[str]:
-    """Return Surefire's includes or excludes of the nearest pom that has any, without suffixes."""
+    """Return Surefire's includes or excludes of the nearest pom that has any, as paths without suffixes."""
     for pom in reactor.list_ancestors(module):
         patterns = [
-            re.sub(r"\.(java|kt|scala|class|groovy)$", "", pom.expand((node.text or "").strip()))
+            pom.expand((node.text or "").strip())
             for plugin in pom.find_plugins("maven-surefire-plugin")
             for node in plugin.findall(f"configuration/{kind}s/{kind}")
         ]
         if patterns:
-            return [part.strip() for pattern in patterns for part in pattern.split(",")]
+            return [_make_path(part.strip()) for pattern in patterns for part in pattern.split(",")]
     return []
+
+
+def _make_path(pattern: str) -> str:
+    """Return a pattern of Surefire as one of paths; it may be one of class names, such as `a.b.**`."""
+    pattern = re.sub(r"\.(java|kt|scala|class|groovy)$", "", pattern)
+    return pattern if "/" in pattern or pattern.startswith("%regex[") else pattern.replace(".", "/")
 
 
 def _matches_ant_pattern(pattern: str, path: str) -> bool:

@@ -141,6 +141,22 @@ def test_only_files_that_surefire_includes_are_expected(tmp_path: Path) -> None:
     assert "src/test/java/a/AIT.java" in JAVA.find_test_files(tree)
 
 
+@pytest.mark.parametrize("pattern", ["a.b.**", "a/b/*.java", "**/Checks*", "a.b.ChecksOfA"])
+def test_surefires_patterns_may_be_class_names(pattern: str, tmp_path: Path) -> None:
+    included = (
+        "<build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId><configuration><includes>"
+        f"<include>{pattern}</include></includes></configuration></plugin></plugins></build>"
+    )
+    files = {
+        "pom.xml": build_pom("top", included),
+        "src/test/java/a/b/ChecksOfA.java": TEST.format(name="ChecksOfA"),
+        "src/test/java/a/BTest.java": TEST.format(name="BTest"),
+    }
+    tree = build_tree(tmp_path, files)
+    plan = JAVA.render_plan(JAVA.create_draft(tree, build_context()))
+    assert JAVA.find_test_files(tree, plan) == ["src/test/java/a/b/ChecksOfA.java"]
+
+
 def test_of_many_modules_only_the_changed_ones_are_built(tmp_path: Path) -> None:
     names = [f"m{number}" for number in range(12)]
     modules = "".join(f"<module>{name}</module>" for name in names)
