@@ -80,7 +80,15 @@ _COORDINATES = re.compile(r"^([\w.-]+):([\w.-]+)(?::([^:@\s]+))?(?::([\w.-]+))?(
 _PROJECT = re.compile(
     r"^(?:dependencies\.)?project\s*\((?:\s*path\s*[:=])?\s*[\"']([^\"']+)[\"'](.*)\)(.*)$", re.DOTALL
 )
-_FRAMEWORK = re.compile(r"\b(useJUnitPlatform|useTestNG)\b")
+_FRAMEWORK = re.compile(r"\b(useJUnitPlatform|useJUnitJupiter|useTestNG)\b")
+_TEST_SUITE = r"^test$|[\"']test[\"']|\btest by getting\b"
+_SUITE_FRAMEWORK = re.compile(r"\b(useJUnitJupiter|useJUnit|useTestNG)\s*\(([^)]*)\)")
+_SUITE_ARTIFACTS = {
+    "useJUnitJupiter": ("org.junit.jupiter", "junit-jupiter"),
+    "useJUnit": ("junit", "junit"),
+    "useTestNG": ("org.testng", "testng"),
+}
+"""Call of a test suite -> artifact that it adds; without a version it is a default of Gradle's."""
 _LITERAL = re.compile(r"\"([^\"\n]*)\"|'([^'\n]*)'")
 _SYSTEM_PROPERTY = re.compile(
     r"\bsystemProperty\s*\(?\s*[\"']([\w.-]+)[\"']\s*,\s*(?:[\"']([^\"'\n]*)[\"']|(true|false|\d+)\b)"
@@ -456,6 +464,23 @@ class _Translator:
                         yield from read_declarations(inner)
                     elif _WRAPPED.match(inner.header):
                         queue.append(inner)
+                    elif inner.header == "testing":
+                        yield from self._declare_suite(inner)
+
+    @staticmethod
+    def _declare_suite(testing: Block) -> Iterator[Declaration]:
+        """Yield the dependencies of the suite `test` of the plug-in jvm-test-suite."""
+        suites = [suite for group in testing.find_blocks(r"^suites$") for suite in group.find_blocks(_TEST_SUITE)]
+        for suite in suites:
+            for match in _SUITE_FRAMEWORK.finditer(suite.body):
+                artifact = _SUITE_ARTIFACTS[match[1]]
+                notation = f"group: '{artifact[0]}', name: '{artifact[1]}', version: {match[2].strip()}"
+                yield Declaration("testImplementation", notation, suite.path, suite.find_line(match.start()))
+            for block in suite.find_blocks(r"^dependencies$"):
+                for declaration in read_declarations(block):
+                    if declaration.notation != "project()":  # the project itself, which Maven's tests always see
+                        name = declaration.configuration
+                        yield replace(declaration, configuration=f"test{name[0].upper()}{name[1:]}")
 
     def _read_dependencies(self, module: _Module, kotlin: str) -> tuple[list[Artifact], list[Artifact], list[Artifact]]:
         """Return (dependencies, imported BOMs, constraints)."""
@@ -572,7 +597,7 @@ class _Translator:
     @staticmethod
     def _name_kotlin_test(module: _Module) -> str:
         match = module.find(_FRAMEWORK)
-        return {"useJUnitPlatform": "junit5", "useTestNG": "testng"}[match[1]] if match else "junit"
+        return {"useTestNG": "testng"}.get(match[1], "junit5") if match else "junit"
 
 
 def _lengthen(name: str) -> str:

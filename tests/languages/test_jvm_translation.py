@@ -163,6 +163,23 @@ def test_modules_without_an_equivalent_are_left_out_if_the_change_does_not_need_
     }  # fmt: skip
 
 
+def test_the_test_suite_of_gradles_own_plugin_is_read(tmp_path: Path) -> None:
+    script = (
+        "def junit_version = '5.10.0'\ndependencies {\n    api 'a:b:1'\n}\n"
+        "testing {\n    suites {\n        test {\n"
+        "            useJUnitJupiter(junit_version)\n            dependencies {\n"
+        "                implementation project()\n"
+        "                implementation 'org.awaitility:awaitility:4.2.0'\n            }\n        }\n"
+        "        integrationTest { dependencies { implementation 'c:d:1' } }\n    }\n}\n"
+    )
+    files = {"build.gradle": script, "src/main/java/a/A.java": ""}
+    root = parse(run_translation(tmp_path / "one", files), "_root/pom.xml")
+    assert list_dependencies(root) == {"b 1 compile", "junit-jupiter 5.10.0 test", "awaitility 4.2.0 test"}
+    files["build.gradle"] = script.replace("(junit_version)", "()")
+    obstacle = run_translation(tmp_path / "two", files).obstacle
+    assert obstacle == "build.gradle:8: org.junit.jupiter:junit-jupiter has no version"  # Gradle's own default
+
+
 def test_a_catalog_may_be_declared_in_the_settings(tmp_path: Path) -> None:
     settings = (
         'dependencyResolutionManagement {\n    versionCatalogs {\n        create("deps") {\n'
