@@ -114,9 +114,9 @@ def list_manifests(tree: SourceTree, reactor: Reactor) -> list[str]:
 
 
 def maven_command(reactor: Reactor) -> tuple[str, ...]:
-    """Return the command that starts Maven with the profiles of the reactor."""
-    profiles = reactor.list_activated_profiles()
-    return (*MVN, _PROFILES, ",".join(profiles)) if profiles else MVN
+    """Return the command that starts Maven with the profiles of the reactor, and with the tests that its poms skip."""
+    profiles, skips = reactor.list_activated_profiles(), sorted({name for name, _ in reactor.list_skips()})
+    return (*MVN, *((_PROFILES, ",".join(profiles)) if profiles else ()), *(f"-D{name}=false" for name in skips))
 
 
 def make_translated_command(folder: str) -> tuple[str, ...]:

@@ -140,6 +140,15 @@ class Reactor:
         ]
         return sorted({*self.profiles, *default}) if self.profiles else []
 
+    def list_skips(self) -> list[tuple[str, Pom]]:
+        """Return (property, pom) of the properties by which the top pom or its parents skip all tests."""
+        return [
+            (name, pom)
+            for pom in self.list_ancestors(self.top)
+            for name in ("skipTests", "maven.test.skip")
+            if pom.find_text("properties", name) == "true"
+        ]
+
     def list_code_modules(self) -> list[str]:
         """Return the folders that contain code, sorted."""
         return sorted(folder for folder, pom in self.poms.items() if pom.find_text("packaging") != "pom")

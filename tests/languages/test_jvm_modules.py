@@ -94,6 +94,18 @@ def test_a_profile_is_activated_only_for_changes_of_its_modules(tmp_path: Path) 
     assert plan.test.argv == ("mvn", "-B", "-ntp", "-P", "slow,usual", "test")
     assert len(JAVA.find_test_files(tree, plan)) == 3
     assert "mvn -B -ntp -P slow,usual" in plan.source_steps[0]
+    assert [one.value for one in plan.evidence if one.value.startswith("-P")] == ["-P slow", "-P usual"]
+
+
+def test_tests_that_a_build_skips_by_a_property_run(tmp_path: Path) -> None:
+    files = {
+        "pom.xml": build_pom("top", "\n<properties><skipTests>true</skipTests></properties>"),
+        "src/test/java/a/ATest.java": TEST.format(name="ATest"),
+    }
+    plan = JAVA.render_plan(create_draft(tmp_path, files))
+    assert plan.test.argv == ("mvn", "-B", "-ntp", "-DskipTests=false", "test")
+    evidence = next(one for one in plan.evidence if one.value == "-DskipTests=false")
+    assert (evidence.path, evidence.line) == ("pom.xml", 3)
 
 
 def test_modules_that_the_change_does_not_need_can_be_given_up(tmp_path: Path) -> None:
