@@ -8,6 +8,7 @@ must pass and one that must fail; a report with other outcomes is forged.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -254,8 +255,15 @@ def compute_collected_share(report: EvaluationReport, expected: Sequence[str]) -
 _ERROR_WORDS = ("error:", "error ", "exception", "failed", "no module named", "cannot", "not found", "because")
 
 
+_HELP = re.compile(
+    r"^(>>>>>|\[ERROR\]\s*(\[Help \d+\]|$|Re-run Maven|To see the full stack trace|For more information about"
+    r"|After correcting the problems|mvn <args>))"
+)
+"""Lines after an error that only explain how to go on."""
+
+
 def find_error_line(log: str) -> str:
     """Return the last line of a log with an error word, else the last line; at most 300 characters."""
-    lines = [line.strip() for line in log.splitlines() if line.strip() and not line.startswith(">>>>>")]
+    lines = [line.strip() for line in log.splitlines() if line.strip() and not _HELP.match(line)]
     errors = [line for line in lines if any(word in line.lower() for word in _ERROR_WORDS)]
     return (errors or lines or ["no output"])[-1][:300]

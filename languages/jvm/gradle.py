@@ -71,7 +71,7 @@ _DATA = re.compile(r"(^|/)(src|test-?(data|projects?|fixtures?)|examples?/[^/]+/
 _URL = re.compile(r"^\s*distributionUrl\s*=\s*(\S+)", re.MULTILINE)
 _VERSION = re.compile(r"gradle-(\d+(?:\.\d+)*)")
 _SUM = re.compile(r"^\s*distributionSha256Sum\s*=\s*([0-9a-f]{64})", re.MULTILINE)
-_LEVEL = re.compile(
+LEVEL = re.compile(
     r"(?:sourceCompatibility|targetCompatibility|jvmTarget|JavaLanguageVersion\.of|jvmToolchain|options\.release(?:\.set)?)"
     r"[\s=({'\"]*(?:JavaVersion\.)?(?:toVersion\()?['\"]?(?:VERSION_)?(?:JVM_)?(?:1[._])?(\d{1,2})\b"
 )
@@ -90,6 +90,8 @@ class GradleRecipe:
     """Sha256 of the distribution; empty if the wrapper has none."""
     modules: tuple[str, ...]
     """Folders of the Gradle projects."""
+    substitute: str
+    """What a machine that cannot reach the distribution can do instead, as a message of the step that downloads it."""
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,13 @@ class GradleBuild:
         """Path of the wrapper's properties."""
         return posixpath.join(self.folder, "gradle/wrapper/gradle-wrapper.properties")
 
-    def read_recipe(self) -> GradleRecipe:
-        """Return the input of the steps."""
+    def read_recipe(self, substitute: str) -> GradleRecipe:
+        """Return the input of the steps; see `GradleRecipe.substitute`."""
         match = _SUM.search(self.tree.read(self.properties_path))
         checksum = match[1] if match else ""
-        return GradleRecipe(folder=self.folder, url=self.url, checksum=checksum, modules=self.modules)
+        return GradleRecipe(
+            folder=self.folder, url=self.url, checksum=checksum, modules=self.modules, substitute=substitute
+        )
 
     def list_build_scripts(self) -> list[str]:
         """Return the build scripts, sorted."""
@@ -165,7 +169,7 @@ def read_language_levels(build: GradleBuild) -> list[Evidence]:
     """Return the language levels in the build scripts, highest first."""
     levels = []
     for path, text in build.tree.read_many(build.list_build_scripts()).items():
-        for match in _LEVEL.finditer(text):
+        for match in LEVEL.finditer(text):
             line = text.count("\n", 0, match.start()) + 1
             note = match[0].split("(")[0].split("=")[0].strip()
             levels.append(Evidence(choice="language_version", value=match[1], path=path, line=line, note=note))
@@ -176,6 +180,12 @@ def select_newest_jdk(version: str) -> int:
     """Return the newest JDK on which this Gradle version runs."""
     key = _version_key(version)
     return next((jdk for first, jdk in NEWEST_JDK if key >= _version_key(first)), 8)
+
+
+def is_newer(build: GradleBuild, version: str) -> bool:
+    """Return whether a build needs this Gradle or a newer one: by its wrapper, or for its scripts in Kotlin."""
+    has_kotlin = any(path.endswith(".kts") for path in build.list_build_scripts())
+    return has_kotlin or _version_key(build.version) >= _version_key(version)
 
 
 def _version_key(version: str) -> tuple[int, ...]:
@@ -196,7 +206,9 @@ def render_dependency_steps(recipe: GradleRecipe, *, debian: bool) -> Iterator[s
         # Java packages install manual page links into this folder.
         yield f"mkdir -p /usr/share/man/man1 && {apt.render_install(['gradle'])}"
     else:
-        yield render_registry_install("Gradle", _render_fetch(recipe))
+        match = _VERSION.search(recipe.url)
+        name = f"Gradle {match[1]}" if match else "Gradle"
+        yield render_registry_install(name, _render_fetch(recipe), substitute=recipe.substitute)
     script = resources.files("languages.jvm").joinpath("resolve.gradle").read_text(encoding="utf-8")
     yield f"mkdir -p {HOME}/init.d && cat > {HOME}/init.d/mergemill.gradle <<'END_OF_SCRIPT'\n{script}END_OF_SCRIPT"
     folders = [folder for folder in recipe.modules if folder]

@@ -7,20 +7,23 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
-from languages.jvm import gradle, maven, tests, versions
+from languages.jvm import gradle, maven, tests, translation, versions
 from languages.jvm.gradle import GradleBuild, read_gradle
 from languages.jvm.poms import Reactor, read_reactor
+from languages.jvm.translation import GradleTranslation, translate
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
-from languages.scripting.debian import DEBIAN_PACKAGES
+from languages.scripting.debian import DEBIAN_PACKAGES, DEBIAN_SUBSTITUTE
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
 from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 WHOLE_REACTOR = "whole"
+MAVEN_TRANSLATION = "maven-translation"
 SWITCHES = {
     WHOLE_REACTOR: "all modules are built and tested, not only those of the change",
     DEBIAN_PACKAGES: f"the build uses Debian's Gradle {gradle.DEBIAN_GRADLE} instead of its wrapper's distribution",
+    MAVEN_TRANSLATION: "Maven builds what the Gradle build declares, as poms outside of the tree",
 }
 
 MANY_MODULES = 8
@@ -38,10 +41,27 @@ OTHER_BUILD_FILES = {
 
 
 @dataclass(frozen=True, kw_only=True)
+class MavenDraft(PlanDraft):
+    """Draft of a Maven build."""
+
+    whole: maven.MavenSteps
+    """Steps for all modules."""
+    changed: maven.MavenSteps
+    """Steps for the modules of the change and what they depend on."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GradleDraft(PlanDraft):
     """Draft of a Gradle build; its steps are rendered late because they depend on the source of Gradle."""
 
     recipe: gradle.GradleRecipe
+    whole: maven.MavenSteps | None
+    """Steps of the translation to poms, for all modules; None if there is none."""
+    translated_modules: tuple[str, ...]
+    """Folders of the modules that have poms, if others have none; else empty."""
+    changed: maven.MavenSteps | None
+    """Those for the modules of the change and what they depend on."""
+    translation_evidence: tuple[Evidence, ...]
 
 
 def create_draft(language: str, suffix: str, tree: SourceTree, context: PlanningContext) -> PlanDraft:
@@ -59,7 +79,7 @@ def create_draft(language: str, suffix: str, tree: SourceTree, context: Planning
         return _create_maven_draft(language, suffix, tree, reactor, context)
     build = read_gradle(tree, context.changed_paths)
     if build is not None:
-        return _create_gradle_draft(language, tree, build, context)
+        return _create_gradle_draft(language, suffix, tree, build, context)
     raise NoPlanError(f"there is no pom.xml, {_detect_other_build(tree)}")
 
 
@@ -69,24 +89,32 @@ def _create_maven_draft(
     jdks = _rank_jdks(tree, versions.read_language_levels(reactor), context.list_available(), context)
     changed_modules = _find_changed_modules(reactor, context.changed_paths)
     builds_all = len(reactor.list_code_modules()) <= MANY_MODULES or not changed_modules
-    draft = PlanDraft(
+    test = TestCommand(
+        framework="maven",
+        argv=(*maven.maven_command(reactor), "test"),
+        paths=changed_modules,
+        folder=reactor.top,
+    )
+    draft = MavenDraft(
         language=language,
         name=reactor.poms[reactor.top].find_text("artifactId"),
         versions=jdks,
         day=context.day,
         exclude_newer=date(context.day.year + 1, 1, 1),  # has no effect; commits of one year share layers
-        test=TestCommand(framework="maven", argv=(*maven.MVN, "test"), paths=changed_modules, folder=reactor.top),
+        test=test,
         manifests=read_manifests(tree, maven.list_manifests(tree, reactor)),
         env=(*LOCAL_SETTINGS, ("MAVEN_OPTS", maven.OPTIONS)),
         switches=frozenset({WHOLE_REACTOR} if builds_all else ()),
-        dependency_steps=tuple(maven.render_dependency_steps(reactor, () if builds_all else changed_modules, suffix)),
-        source_steps=tuple(maven.render_source_steps(reactor, () if builds_all else changed_modules)),
+        whole=maven.render_steps(reactor, (), suffix),
+        changed=maven.render_steps(reactor, changed_modules, suffix),
         evidence=(*_build_evidence(reactor), *list_external_content(tree)),
     )
     return add_ci_services(draft, read_jobs(tree))
 
 
-def _create_gradle_draft(language: str, tree: SourceTree, build: GradleBuild, context: PlanningContext) -> PlanDraft:
+def _create_gradle_draft(
+    language: str, suffix: str, tree: SourceTree, build: GradleBuild, context: PlanningContext
+) -> PlanDraft:
     newest = gradle.select_newest_jdk(build.version) if build.url else DEBIAN_JDK
     suitable = [version for version in context.list_available() if int(version) <= newest]
     modules = sorted({module for path in context.changed_paths if (module := build.find_module(path)) is not None})
@@ -98,6 +126,8 @@ def _create_gradle_draft(language: str, tree: SourceTree, build: GradleBuild, co
         line=0,
         note="" if build.url else "Debian's Gradle, because there is no wrapper",
     )
+    translated = translate(build, BuildPlan.model_fields["workdir"].default, changed_modules)
+    can_translate = bool(translated.poms)
     draft = GradleDraft(
         language=language,
         name="",
@@ -114,9 +144,29 @@ def _create_gradle_draft(language: str, tree: SourceTree, build: GradleBuild, co
             | (set() if build.url else {DEBIAN_PACKAGES})
         ),
         evidence=(distribution, *list_external_content(tree)),
-        recipe=build.read_recipe(),
+        recipe=build.read_recipe(_name_substitute(build, translated)),
+        whole=translation.render_steps(translated, build.folder, (), suffix) if can_translate else None,
+        changed=(
+            translation.render_steps(translated, build.folder, changed_modules, suffix) if can_translate else None
+        ),
+        translated_modules=translated.modules,
+        translation_evidence=(
+            distribution.model_copy(
+                update={"value": "maven", "note": f"poms of what the scripts declare, without Gradle {build.version}"}
+            ),
+            *translated.evidence,
+        ),
     )
     return add_ci_services(draft, read_jobs(tree))
+
+
+def _name_substitute(build: GradleBuild, translated: GradleTranslation) -> str:
+    """Return what a machine that cannot reach the distribution can do instead."""
+    if translated.poms and gradle.is_newer(build, "5.0"):
+        return f"Maven Central is not: switch {MAVEN_TRANSLATION}"
+    if not gradle.is_newer(build, "7.0"):  # Debian's is sometimes enough for 5 and 6.
+        return DEBIAN_SUBSTITUTE
+    return f"and no poms can take its place: {translated.obstacle}"
 
 
 def _rank_jdks(
@@ -135,17 +185,52 @@ def _rank_jdks(
 def render_plan(draft: PlanDraft) -> BuildPlan:
     """Return the build plan of a draft. Maven repositories have no upload dates; builds pin their versions."""
     test = select_all_modules(draft.test) if WHOLE_REACTOR in draft.switches else draft.test
+    if isinstance(draft, MavenDraft):
+        steps = draft.whole if WHOLE_REACTOR in draft.switches else draft.changed
+        return build_plan(replace(draft, test=test), steps.dependencies, steps.source)
     if not isinstance(draft, GradleDraft):
         return build_plan(replace(draft, test=test), (), ())
+    if MAVEN_TRANSLATION in draft.switches and (translated_steps := _select_steps(draft)):
+        translated = replace(
+            draft,
+            test=test.model_copy(
+                update={
+                    "framework": "maven",
+                    "argv": (*maven.make_translated_command(draft.recipe.folder), "test"),
+                    "paths": test.paths or draft.translated_modules,
+                }
+            ),
+            env=(*(pair for pair in draft.env if not pair[0].startswith("GRADLE_")), ("MAVEN_OPTS", maven.OPTIONS)),
+            evidence=(*draft.translation_evidence, *draft.evidence[1:]),
+        )
+        return build_plan(translated, translated_steps.dependencies, translated_steps.source)
     uses_debian = DEBIAN_PACKAGES in draft.switches
     test = test.model_copy(update={"argv": (gradle.gradle_command(debian=uses_debian),)})
-    steps = tuple(gradle.render_dependency_steps(draft.recipe, debian=uses_debian))
-    return build_plan(replace(draft, test=test), steps, gradle.render_source_steps(draft.recipe, debian=uses_debian))
+    dependencies = tuple(gradle.render_dependency_steps(draft.recipe, debian=uses_debian))
+    return build_plan(
+        replace(draft, test=test), dependencies, gradle.render_source_steps(draft.recipe, debian=uses_debian)
+    )
+
+
+def _select_steps(draft: GradleDraft) -> maven.MavenSteps | None:
+    return draft.whole if WHOLE_REACTOR in draft.switches else draft.changed
 
 
 def select_all_modules(test: TestCommand) -> TestCommand:
     """Return the test command for all modules."""
     return test.model_copy(update={"paths": ()})
+
+
+def select_changed_modules(draft: PlanDraft) -> PlanDraft:
+    """Build only the modules of the change and what they depend on: others may need what cannot be had here."""
+    return replace(draft, switches=draft.switches - {WHOLE_REACTOR}) if draft.test.paths else draft
+
+
+def select_translation(draft: PlanDraft) -> PlanDraft:
+    """Build with Maven what the Gradle build declares: the Gradle that can be had may be too old for it."""
+    if not isinstance(draft, GradleDraft) or draft.whole is None or DEBIAN_PACKAGES not in draft.switches:
+        return draft
+    return replace(draft, switches=draft.switches | {MAVEN_TRANSLATION})
 
 
 def select_next_jdk(draft: PlanDraft) -> PlanDraft:
@@ -167,6 +252,15 @@ def _detect_other_build(tree: SourceTree) -> str:
 def _build_evidence(reactor: Reactor) -> list[Evidence]:
     top = reactor.poms[reactor.top]
     evidence = [Evidence(choice="test", value="maven", path=top.path, line=1, note=f"{len(reactor.poms)} poms")]
+    for profile in reactor.list_activated_profiles():
+        pom = next((one for one in reactor.poms.values() if one.find_line(f"<id>{profile}</id>")), top)
+        line, note = pom.find_line(f"<id>{profile}</id>"), "profile without which no module contains the change"
+        evidence.append(Evidence(choice="test", value=f"-P {profile}", path=pom.path, line=line, note=note))
+    for name, pom in reactor.list_skips():
+        note = "the build skips its tests otherwise"
+        evidence.append(
+            Evidence(choice="test", value=f"-D{name}=false", path=pom.path, line=pom.find_line(f"<{name}>"), note=note)
+        )
     for group, artifact, version, pom in reactor.list_snapshots():
         note = "replaced by its release: servers delete snapshots"
         value = f"{group}:{artifact}:{version.removesuffix('-SNAPSHOT')}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import PurePosixPath
 
 from languages.base import Canary
+from languages.jvm import maven
 from languages.jvm.poms import Reactor, read_reactor
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
@@ -17,7 +18,7 @@ TEST_CLASS_NAMES = ("**/Test*", "**/*Test", "**/*Tests", "**/*TestCase")
 """Surefire's default includes."""
 
 _DEFINES = re.compile(
-    r"^\s*@(?:org\.[\w.]+\.)?(Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|RunWith|Property|Theory|Suite\w*"
+    r"^\s*@(?:(?:org|kotlin)\.[\w.]+\.)?(Test|ParameterizedTest|RepeatedTest|TestFactory|TestTemplate|RunWith|Property|Theory|Suite\w*"
     r"|ArchTest|CartesianTest|Example)\b|\bextends\s+(junit\.framework\.)?TestCase\b"
     r"|\b(extends|with|:)\s+\w*(Suite|Spec|FunSuite|FlatSpec|WordSpec)\b",
     re.MULTILINE,
@@ -52,10 +53,10 @@ def find_test_files(suffix: str, tree: SourceTree, plan: BuildPlan | None = None
     test_files = [path for path, text in tree.read_many(paths).items() if _holds_tests(path, text)]
     if plan is None:
         return test_files
-    if plan.test.framework == "gradle":
+    if plan.test.framework == "gradle" or maven.is_translated(plan.test.argv):
         prefixes = tuple(f"{folder}/" if folder else "" for folder in plan.test.paths or (plan.test.folder,))
         return [path for path in test_files if _UNIT.search(path) and path.startswith(prefixes)]
-    reactor = read_reactor(tree, tuple(plan.test.paths))
+    reactor = read_reactor(tree, top=plan.test.folder, profiles=maven.read_profiles(plan.test.argv))
     if reactor is None:
         return test_files
     return [path for path in test_files if _is_included(reactor, path, plan.test.paths)]
@@ -85,16 +86,22 @@ def _is_included(reactor: Reactor, path: str, modules: Sequence[str]) -> bool:
 
 
 def _read_surefire_patterns(reactor: Reactor, module: str, kind: str) -> list[str]:
-    """Return Surefire's includes or excludes of the nearest pom that has any, without suffixes."""
+    """Return Surefire's includes or excludes of the nearest pom that has any, as paths without suffixes."""
     for pom in reactor.list_ancestors(module):
         patterns = [
-            re.sub(r"\.(java|kt|scala|class|groovy)$", "", pom.expand((node.text or "").strip()))
+            pom.expand((node.text or "").strip())
             for plugin in pom.find_plugins("maven-surefire-plugin")
             for node in plugin.findall(f"configuration/{kind}s/{kind}")
         ]
         if patterns:
-            return [part.strip() for pattern in patterns for part in pattern.split(",")]
+            return [_make_path(part.strip()) for pattern in patterns for part in pattern.split(",")]
     return []
+
+
+def _make_path(pattern: str) -> str:
+    """Return a pattern of Surefire as one of paths; it may be one of class names, such as `a.b.**`."""
+    pattern = re.sub(r"\.(java|kt|scala|class|groovy)$", "", pattern)
+    return pattern if "/" in pattern or pattern.startswith("%regex[") else pattern.replace(".", "/")
 
 
 def _matches_ant_pattern(pattern: str, path: str) -> bool:
@@ -104,14 +111,6 @@ def _matches_ant_pattern(pattern: str, path: str) -> bool:
     words = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     regex = "".join(words.get(part, re.escape(part)) for part in parts)
     return re.search(rf"(?:^|/){regex}$", path) is not None
-
-
-def list_stub_folders(reactor: Reactor, modules: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield (source folder, test folder) of each module, relative to the root of the tree."""
-    for module in modules:
-        main = reactor.find_setting(module, "sourceDirectory") or "src/main/java"
-        test = reactor.find_setting(module, "testSourceDirectory") or "src/test/java"
-        yield posixpath.normpath(posixpath.join(module, main)), posixpath.normpath(posixpath.join(module, test))
 
 
 def _name_canary(files: Sequence[str]) -> str:

@@ -19,9 +19,13 @@ _NUMBER = re.compile(r"(?<![\d.])(?:1\.)?(\d{1,2})(?![\d])(?:[.+-].*)?$")
 _LEVELS = re.compile(
     r"<(maven\.compiler\.(?:release|source|target|test\w+)|(?:java|jdk)\.(?:version|source|target|release|level)|version\.(?:java|jdk)"
     r"|(?:javac|java)\.(?:src|target)\.version|javaVersion|jdkVersion|source|target|release|testSource|testTarget|testRelease)>"
-    r"\s*(?:1\.)?(\d{1,2})\s*<"
+    r"\s*(?:(?:1\.)?(\d{1,2})|(\$\{[\w.-]+\}))\s*<"
 )
-"""Matches declarations of the language level in poms."""
+"""Matches declarations of the language level in poms, which may name a property."""
+_LEVEL = re.compile(r"(?:1\.)?(\d{1,2})")
+
+_RELEASE_NOTE = ", which JDK 8 does not know"
+_FIRST_WITH_RELEASE = 9
 
 MINIMUM_AGE = timedelta(days=365)
 """Minimum age of a JDK that is selected by date."""
@@ -40,11 +44,23 @@ def read_ci_versions(tree: SourceTree) -> Iterator[Evidence]:
 def read_language_levels(reactor: Reactor) -> list[Evidence]:
     """Return the language levels in the poms, highest first."""
     levels = [
-        _build_evidence(match[2], pom.path, pom.text.count("\n", 0, match.start()) + 1, f"<{match[1]}>")
+        _build_evidence(
+            level[1],
+            pom.path,
+            pom.text.count("\n", 0, match.start()) + 1,
+            f"<{match[1]}>{_RELEASE_NOTE if _is_release(match, pom.text) else ''}",
+        )
         for pom in reactor.poms.values()
         for match in _LEVELS.finditer(pom.text)
+        if (level := _LEVEL.fullmatch(match[2] or reactor.expand_text(pom, match[3])))
     ]
     return sorted(levels, key=lambda evidence: -int(evidence.value))
+
+
+def _is_release(match: re.Match[str], text: str) -> bool:
+    """Return whether a level is javac's option `--release`, outside of profiles, which may depend on the JDK."""
+    opened, closed = (text.rfind(mark, 0, match.start()) for mark in ("<profile>", "</profile>"))
+    return match[1] in ("maven.compiler.release", "release", "maven.compiler.testRelease") and opened <= closed
 
 
 def rank_versions(
@@ -59,6 +75,8 @@ def rank_versions(
         day: date of the change.
     """
     level = int(levels[0].value) if levels else 0
+    if any(one.note.endswith(_RELEASE_NOTE) for one in levels):
+        available = [v for v in available if int(v) >= _FIRST_WITH_RELEASE] or available
     newest = SOURCE_UNTIL.get(level, 99) if level else 99
     suitable = [v for v in available if level <= int(v) <= newest] or [
         v for v in available if int(v) <= max(newest, 11)

@@ -18,6 +18,8 @@ DEBIAN_PACKAGES = "debian-packages"
 SWITCH_DESCRIPTION = (
     "packages come from Debian, as far as it has them and in its versions, instead of the language's registry"
 )
+DEBIAN_SUBSTITUTE = f"Debian is not: switch {DEBIAN_PACKAGES}"
+"""End of the message that the skill `registry-out-of-reach` matches."""
 REGISTRY_UNREACHABLE = (
     "could not resolve|couldn.t resolve|could not reach host|could not find host|name resolution|getaddrinfo|nxdomain|"
     "name or service not known|no such host|connection refused|failed to connect|couldn.t connect|timed out|"
@@ -36,19 +38,20 @@ def render_toolchain(*packages: str) -> str:
     return apt.render_install(packages)
 
 
-def render_registry_install(registry: str, command: str) -> str:
+def render_registry_install(registry: str, command: str, substitute: str = DEBIAN_SUBSTITUTE) -> str:
     """Return a step that installs from a registry and reports one that is unreachable while Debian is not.
 
     Args:
         registry: display name, such as `RubyGems`.
         command: shell commands that fail if something could not be installed.
+        substitute: end of the message that reports it.
     """
     log = "/tmp/registry.log"  # noqa: S108 - in the container, removed
     return (
         f"if {{ {command}; }} > {log} 2>&1; then tail -n 3 {log}; rm -f {log}; else\n"
         f"  if grep -qiE {shlex.quote(REGISTRY_UNREACHABLE)} {log} && {{ {UPDATE} > /dev/null 2>&1\n"
         "    ls /var/lib/apt/lists/*Packages* > /dev/null 2>&1; }; then\n"
-        f"    echo '{registry} is out of reach from here, Debian is not: switch {DEBIAN_PACKAGES}'\n"
+        f"    echo {shlex.quote(f'{registry} is out of reach from here, {substitute}')}\n"
         f"  else tail -n 60 {log}; fi; exit 1; fi"
     )
 

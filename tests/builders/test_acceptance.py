@@ -158,6 +158,20 @@ def test_the_error_line_of_a_log_is_the_last_with_an_error_word() -> None:
     assert find_error_line("") == "no output"
 
 
+def test_mavens_help_is_not_the_error_line() -> None:
+    log = """
+[ERROR] Failed to execute goal on project core: Could not find artifact a:b:jar:1 -> [Help 1]
+[ERROR]
+[ERROR] To see the full stack trace of the errors, re-run Maven with the -e switch.
+[ERROR] Re-run Maven using the -X switch to enable full debug logging because of errors.
+[ERROR] For more information about the errors and possible solutions, please read the following articles:
+[ERROR] [Help 1] http://cwiki.apache.org/confluence/display/MAVEN/DependencyResolutionException
+[ERROR] After correcting the problems, you can resume the build with the command
+[ERROR]   mvn <args> -rf :core
+"""
+    assert find_error_line(log).endswith("Could not find artifact a:b:jar:1 -> [Help 1]")
+
+
 def test_random_words_in_test_names_do_not_make_an_image_unstable() -> None:
     fixed = {f"tests/test_a.py::test_{n}": PASSED for n in range(10)}
     one = fixed | {f"tests/test_b.py::test_one{n}": PASSED for n in range(5)}

@@ -62,7 +62,7 @@ def test_snapshots_outside_the_tree_are_replaced_by_their_releases(tmp_path: Pat
     parent = "<parent><groupId>up</groupId><artifactId>base</artifactId><version>2.1-SNAPSHOT</version></parent>"
     files = {"pom.xml": build_pom("top", parent=parent), "src/test/java/a/ATest.java": TEST.format(name="ATest")}
     draft = JAVA.create_draft(build_tree(tmp_path, files), build_context())
-    assert any("-Dartifact=up:base:2.1:pom" in step for step in draft.dependency_steps)
+    assert any("-Dartifact=up:base:2.1:pom" in step for step in JAVA.render_plan(draft).dependency_steps)
     assert [one.value for one in draft.evidence if one.note.startswith("replaced by its release")] == ["up:base:2.1"]
 
 
@@ -84,6 +84,31 @@ def test_the_newest_mature_jdk_in_ci_is_selected_else_the_one_of_the_language_le
         [find_evidence(v) for v in tested], [find_evidence(v, "pom.xml") for v in levels], java_versions(), day
     )
     assert found[0].value == first
+
+
+@pytest.mark.parametrize(
+    ("rest", "first"),
+    [
+        ("<properties><maven.compiler.release>8</maven.compiler.release></properties>", "11"),
+        ("<properties><maven.compiler.source>8</maven.compiler.source></properties>", "8"),
+        (
+            "<properties><level>11</level></properties><build><plugins><plugin><release>${level}</release></plugin></plugins></build>",
+            "11",
+        ),
+        (
+            (
+                "<properties><maven.compiler.source>8</maven.compiler.source></properties><profiles><profile>"
+                "<activation><jdk>[9,)</jdk></activation><properties><maven.compiler.release>8</maven.compiler.release>"
+                "</properties></profile></profiles>"
+            ),
+            "8",
+        ),
+    ],
+)
+def test_the_option_release_needs_a_jdk_that_knows_it(rest: str, first: str, tmp_path: Path) -> None:
+    files = {"pom.xml": build_pom("top", rest), "src/test/java/a/ATest.java": TEST.format(name="ATest")}
+    draft = JAVA.create_draft(build_tree(tmp_path, files), build_context())
+    assert draft.versions[0].value == first
 
 
 def java_versions() -> list[str]:
@@ -114,6 +139,22 @@ def test_only_files_that_surefire_includes_are_expected(tmp_path: Path) -> None:
     plan = JAVA.render_plan(JAVA.create_draft(tree, build_context()))
     assert JAVA.find_test_files(tree, plan) == ["src/test/java/a/ATest.java"]
     assert "src/test/java/a/AIT.java" in JAVA.find_test_files(tree)
+
+
+@pytest.mark.parametrize("pattern", ["a.b.**", "a/b/*.java", "**/Checks*", "a.b.ChecksOfA"])
+def test_surefires_patterns_may_be_class_names(pattern: str, tmp_path: Path) -> None:
+    included = (
+        "<build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId><configuration><includes>"
+        f"<include>{pattern}</include></includes></configuration></plugin></plugins></build>"
+    )
+    files = {
+        "pom.xml": build_pom("top", included),
+        "src/test/java/a/b/ChecksOfA.java": TEST.format(name="ChecksOfA"),
+        "src/test/java/a/BTest.java": TEST.format(name="BTest"),
+    }
+    tree = build_tree(tmp_path, files)
+    plan = JAVA.render_plan(JAVA.create_draft(tree, build_context()))
+    assert JAVA.find_test_files(tree, plan) == ["src/test/java/a/b/ChecksOfA.java"]
 
 
 def test_of_many_modules_only_the_changed_ones_are_built(tmp_path: Path) -> None:
