@@ -16,5 +16,6 @@ FRAMEWORKS = (
     Framework(name="googletest", shell=_read_template("ctest.sh.j2"), report="googletest"),
     Framework(name="meson", shell=_read_template("meson.sh.j2"), report="junit"),
     Framework(name="automake", shell=_read_template("automake.sh.j2"), report="lines"),
+    Framework(name="make", shell=_read_template("make.sh.j2"), report="make"),
 )
 """None of them supports canaries: a build compiles only files that it lists."""

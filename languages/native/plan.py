@@ -10,8 +10,9 @@ from datetime import date
 from languages import apt
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.facts import SourcedValue
-from languages.native import packages, tests
+from languages.native import meson, packages, tests
 from languages.native.cmake import CMakeProject, read_cmake
+from languages.native.makefiles import find_test_target
 from languages.native.releases import CMAKE, RELEASED, TOOLS
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
 from languages.services import add_ci_services
@@ -57,11 +58,13 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
     if cmake is not None:
         build = _create_cmake_steps(tree, cmake)
     elif tree.is_file("meson.build") and "test(" in _uses_only_meson(tree):
-        build = _create_meson_steps()
+        build = _create_meson_steps(tree)
     elif _has_make_check(tree):
         build = _create_autotools_steps(tree)
+    elif (target := find_test_target(tree)) is not None:
+        build = _create_make_steps(*target)
     else:
-        raise NoPlanError("neither CMake, Meson nor Autotools declares tests")
+        raise NoPlanError("neither CMake, Meson nor Autotools declares tests, and no makefile has a target for them")
     test, source_steps, evidence = build
     compilers = _rank_compilers(context, cmake.minimum_version() if cmake else (0, 0))
     if not compilers:
@@ -124,18 +127,23 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
     return test, steps, [*settings.values(), *fetched]
 
 
-def _create_meson_steps() -> tuple[TestCommand, list[str], list[Evidence]]:
+def _create_meson_steps(tree: SourceTree) -> tuple[TestCommand, list[str], list[Evidence]]:
     test = TestCommand(framework="meson", argv=("meson", "test"))
-    steps = [f"meson setup {BUILD} --wrap-mode=nodownload -Dbuildtype=debug -Ddebug=false", f"ninja -C {BUILD}"]
-    return test, [*steps, *_drop_ownership()], [Evidence(choice="test", value="meson test", path="meson.build", line=0)]
+    options = list(meson.detect_options(tree))
+    settings = " ".join(f"-D{word}" for word in ("buildtype=debug", "debug=false", "werror=false"))
+    settings += "".join(f" -D{option.value}" for option in options)
+    steps = [f"meson setup {BUILD} --wrap-mode=nodownload {settings}", f"ninja -C {BUILD}"]
+    evidence = [Evidence(choice="test", value="meson test", path="meson.build", line=0), *options]
+    return test, [*steps, *_drop_ownership()], evidence
 
 
 def _has_make_check(tree: SourceTree) -> bool:
-    """Return whether there is a configure script (or its source) and `make check` has something to run."""
+    """Return whether there is a configure script (or its source) and `make` has tests to run."""
     if not any(tree.is_file(path) for path in ("configure.ac", "configure.in", "configure")):
         return False
     makefiles = tree.read_many([*tree.glob("*Makefile.am"), *tree.glob("*Makefile.in")]).values()
-    return any(re.search(r"^\s*(TESTS|check_\w+)\s*\+?=|^check\b.*:", text, re.MULTILINE) for text in makefiles)
+    declares = any(re.search(r"^\s*(TESTS|check_\w+)\s*\+?=|^check\b.*:", text, re.MULTILINE) for text in makefiles)
+    return declares or find_test_target(tree, ".in") is not None
 
 
 def _create_autotools_steps(tree: SourceTree) -> tuple[TestCommand, list[str], list[Evidence]]:
@@ -146,9 +154,17 @@ def _create_autotools_steps(tree: SourceTree) -> tuple[TestCommand, list[str], l
     if "oniguruma" in " ".join(tree.submodules()):
         options += " --with-oniguruma=yes"
     configure = f"CFLAGS='-g0 -O2' CXXFLAGS='-g0 -O1' ./configure {options}".strip()
+    steps = [prepare, configure, "make -j$(nproc)"]
+    if not tree.glob("*Makefile.am") and (target := find_test_target(tree, ".in")) is not None:
+        test, _, evidence = _create_make_steps(*target)
+        return test, steps, evidence
     test = TestCommand(framework="automake", argv=("make", "check", "VERBOSE=1"))
-    evidence = [Evidence(choice="test", value="make check", path=source, line=0)]
-    return test, [prepare, configure, "make -j$(nproc)"], evidence
+    return test, steps, [Evidence(choice="test", value="make check", path=source, line=0)]
+
+
+def _create_make_steps(folder: str, target: Evidence) -> tuple[TestCommand, list[str], list[Evidence]]:
+    """Return the test command of a plain makefile; each run of the tests builds everything."""
+    return TestCommand(framework="make", argv=("make", target.value), folder=folder), [], [target]
 
 
 def _uses_only_meson(tree: SourceTree) -> str:

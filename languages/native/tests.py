@@ -42,7 +42,7 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     pattern = re.compile(TEST_FILE)
     paths = sorted(p for p in tree.entries if pattern.search(p) and not _BUNDLED.search(p) and tree.is_file(p))
     framework = plan.test.framework if plan else ""
-    if framework in ("meson", "automake"):
+    if framework in ("meson", "automake", "make"):
         return []
     definition = {"googletest": _GOOGLE, "ctest": _PROGRAM}.get(framework, _MACROS)
     test_files = [path for path, text in tree.read_many(paths).items() if definition.search(text)]

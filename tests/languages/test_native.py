@@ -88,6 +88,53 @@ def test_autotools_are_checked_by_make(tmp_path: Path) -> None:
     assert (plan.test.framework, plan.test.argv[:2]) == ("automake", ("make", "check"))
 
 
+def test_options_of_meson_that_enable_tests_are_set(tmp_path: Path) -> None:
+    options = (
+        "option('build_tests', type: 'boolean', value: false,\n  description: 'x')\n"
+        "option('tests', type : 'feature', value : 'auto')\noption('docs', type: 'boolean', value: true)\n"
+        "option('test_data', type: 'string', value: '')\noption('latest', type: 'boolean')\n"
+    )
+    files = {"meson.build": "project('a', 'c')\ntest('a', a)\n", "meson_options.txt": options, "a.c": MAIN}
+    _, plan = build_plan(tmp_path, files)
+    (setup,) = (step for step in plan.source_steps if "meson setup" in step)
+    assert setup.endswith("-Dwerror=false -Dbuild_tests=true -Dtests=enabled -Ddocs=false")
+    assert any((one.value, one.path, one.line) == ("tests=enabled", "meson_options.txt", 3) for one in plan.evidence)
+
+
+MAKEFILE = "all: a\n\ncheck: lint\n\ntest unit: a\n\t./a\n\n.PHONY: check test\nx := 1\n"
+
+
+def test_a_plain_makefile_is_tested_by_its_target(tmp_path: Path) -> None:
+    _, plan = build_plan(tmp_path, {"Makefile": MAKEFILE, "tests/test_a.c": MAIN})
+    assert (plan.test.framework, plan.test.argv, plan.test.folder) == ("make", ("make", "test"), "")
+    assert any((one.value, one.path, one.line) == ("test", "Makefile", 5) for one in plan.evidence)
+
+
+def test_the_target_that_ci_makes_is_preferred(tmp_path: Path) -> None:
+    workflow = "jobs:\n  ci:\n    steps:\n      - run: make all && make CC=gcc unit-check cppcheck\n"
+    files = {
+        ".github/workflows/ci.yml": workflow,
+        "Makefile": MAKEFILE + "unit-check: a\n\t./a\n\ncppcheck:\n\tcppcheck .\n",
+        "tests/test_a.c": MAIN,
+    }
+    _, plan = build_plan(tmp_path, files)
+    assert plan.test.argv == ("make", "unit-check")
+    found = [(one.path, one.line) for one in plan.evidence if one.value == "unit-check"]
+    assert found == [(".github/workflows/ci.yml", 4)]
+
+
+def test_a_makefile_of_the_test_folder_runs_there(tmp_path: Path) -> None:
+    _, plan = build_plan(tmp_path, {"tests/Makefile": "run_tests: a\n\t./a\n", "tests/test_a.c": MAIN})
+    assert (plan.test.argv, plan.test.folder) == (("make", "run_tests"), "tests")
+
+
+def test_a_handwritten_configure_script_is_followed_by_make(tmp_path: Path) -> None:
+    files = {"configure": "#!/bin/sh\n", "Makefile.in": "all:\n\ntest: a\n\t./a\n", "tests/test_a.c": MAIN}
+    _, plan = build_plan(tmp_path, files)
+    assert (plan.test.framework, plan.test.argv) == ("make", ("make", "test"))
+    assert any("./configure" in step for step in plan.source_steps)
+
+
 def test_a_tree_without_a_supported_build_system_has_no_plan(tmp_path: Path) -> None:
     with pytest.raises(NoPlanError, match="neither CMake, Meson nor Autotools"):
         build_plan(tmp_path, {"tests/test_a.c": MAIN})

@@ -53,6 +53,8 @@ jvm         as junit, and from WORKDIR what is younger than --since of **/target
             **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
             mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
             gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)
+make        $RP asset recipe_shell.py > $OUT/recipe_shell.py; chmod 755 $OUT/recipe_shell.py
+            make -B -k SHELL=$OUT/recipe_shell.py '.SHELLFLAGS=--root=WORKDIR --target=$@ -c' TARGET
 lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
 
 Ids of one report differ: what changes from run to run is removed from names (`stabilize_name`), and the second test of
