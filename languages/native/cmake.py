@@ -116,10 +116,12 @@ class CMakeProject:
         """Return whether ctest would report only one or two tests although the executables contain many."""
         calls = [text for text in self.cmake_files.values() for _ in re.findall(r"(?im)^\s*add_test\s*\(", text)]
         loops = [text for text in calls if re.search(r"(?i)\b(function|macro|foreach)\s*\(", text)]
-        discovers = any(
-            re.search(r"(?i)\b(gtest|catch|doctest)_(discover|add)_tests\s*\(", t) for t in self.cmake_files.values()
-        )
-        return len(calls) <= 2 and not loops and not discovers
+        return len(calls) <= 2 and not loops and not self.discovers_tests()
+
+    def discovers_tests(self) -> bool:
+        """Return whether ctest lists each test of its executables."""
+        pattern = re.compile(r"(?i)\b(gtest|catch|doctest)_(discover|add)_tests\s*\(|\bparseandaddcatchtests\s*\(")
+        return any(pattern.search(text) for text in self.cmake_files.values())
 
 
 def read_cmake(tree: SourceTree) -> CMakeProject | None:

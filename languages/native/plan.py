@@ -14,6 +14,7 @@ from languages.native import meson, packages, tests
 from languages.native.cmake import CMakeProject, read_cmake
 from languages.native.makefiles import find_test_target
 from languages.native.releases import CMAKE, RELEASED, TOOLS
+from languages.native.submodules import GOOGLE_SOURCE, find_packaged_submodules, render_submodule_steps
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -21,7 +22,13 @@ from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 CI_PACKAGES = "ci-packages"
-SWITCHES = {CI_PACKAGES: "libraries that CI installs are installed too, as far as Debian has them"}
+IGNORE_WARNINGS = "ignore-warnings"
+SWITCHES = {
+    CI_PACKAGES: "libraries that CI installs are installed too, as far as Debian has them",
+    IGNORE_WARNINGS: "GCC does not treat warnings as errors",
+}
+LENIENT = "/opt/lenient"
+"""Folder of compilers that leave out `-Werror`."""
 
 BUILD = "/opt/build"
 """The build folder. It is outside the tree, so that the tree stays clean; the tests' user builds in it again."""
@@ -41,9 +48,8 @@ CONFIGURE = (
 )
 """Assertions enabled, no debug information, because objects stay in the source layer."""
 
-GOOGLE_SOURCE = "/usr/src/googletest"
 _GOOGLE_MODULE = re.compile(r"(^|/)(googletest|gtest|google-?test)$", re.IGNORECASE)
-"""Matches submodules that Debian's package can replace."""
+"""Matches names of content that Debian's source of GoogleTest can replace."""
 
 
 def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> PlanDraft:
@@ -82,7 +88,7 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
         env=LOCAL_SETTINGS,
         switches=frozenset({CI_PACKAGES}),
         dependency_steps=_render_optional_packages(tree, libraries),
-        source_steps=tuple(source_steps),
+        source_steps=(*render_submodule_steps(find_packaged_submodules(tree)), *source_steps),
         evidence=(*evidence, *_list_submodule_evidence(tree)),
     )
     return add_ci_services(draft, read_jobs(tree))
@@ -92,7 +98,23 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     """Return the build plan of a draft."""
     tools = f"command -v cmake ninja meson autoreconf > /dev/null || {{ {apt.render_install(TOOLS)}; }}"
     steps = draft.dependency_steps if CI_PACKAGES in draft.switches else ()
+    if IGNORE_WARNINGS in draft.switches:
+        compilers = (("CC", f"{LENIENT}/gcc"), ("CXX", f"{LENIENT}/g++"))
+        draft, steps = replace(draft, env=(*draft.env, *compilers)), (_render_lenient_compilers(), *steps)
     return build_plan(replace(draft, dependency_steps=steps), (tools,), ())
+
+
+def _render_lenient_compilers() -> str:
+    """Return the step that writes compilers that leave out `-Werror`."""
+    lines = (
+        "#!/bin/bash",
+        "words=()",
+        'for word; do case "$word" in -Werror | -Werror=*) ;; *) words+=("$word") ;; esac; done',
+    )
+    return (
+        f"mkdir -p {LENIENT} && for one in gcc g++; do printf '%s\\n' {quote_words(lines)}"
+        f""" 'exec '"$one"' "${{words[@]}}"' > {LENIENT}/$one && chmod 755 {LENIENT}/$one; done"""
+    )
 
 
 def drop_ci_packages(draft: PlanDraft) -> PlanDraft:
@@ -105,6 +127,13 @@ def select_next_compiler(draft: PlanDraft) -> PlanDraft:
     return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
+def report_programs(draft: PlanDraft) -> PlanDraft:
+    """Report a result for each program instead of each case of Catch2 and doctest: some files may not be compiled."""
+    if draft.test.framework != "catch2":
+        return draft
+    return replace(draft, test=draft.test.model_copy(update={"framework": "ctest"}))
+
+
 def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestCommand, list[str], list[Evidence]]:
     settings = {
         setting.value.partition("=")[0]: setting for setting in [*cmake.read_ci_options(), *cmake.detect_options()]
@@ -115,12 +144,15 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
         options.append("-DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=ALWAYS")
         if any(_GOOGLE_MODULE.search(setting.value) for setting in fetched):
             options.append(f"-DFETCHCONTENT_SOURCE_DIR_GOOGLETEST={GOOGLE_SOURCE}")
-    framework = "googletest" if tests.uses_google(tree) and cmake.has_single_test_executable() else "ctest"
+    framework = "ctest"
+    if tests.uses_google(tree) and cmake.has_single_test_executable():
+        framework = "googletest"
+    elif tests.uses_catch(tree) and not cmake.discovers_tests():
+        framework = "catch2"
     test = TestCommand(framework=framework, argv=(*CONFIGURE, *options), folder=cmake.folder)
     enter = f"cd {quote_words([cmake.folder])} && " if cmake.folder else ""
     configure = quote_words(test.argv)
     steps = [
-        *_find_googletest_submodules(tree),
         f"({enter}{configure} && cmake --build {BUILD} --parallel $(nproc))",
         *_drop_ownership(),
     ]
@@ -176,16 +208,11 @@ def _drop_ownership() -> list[str]:
     return [f"chown -R 1000:1000 {BUILD}"]
 
 
-def _find_googletest_submodules(tree: SourceTree) -> list[str]:
-    """Return steps that fill empty GoogleTest submodules with Debian's package."""
-    paths = [path for path in tree.submodules() if _GOOGLE_MODULE.search(path)]
-    return [f"mkdir -p {quote_words([p])} && cp -r {GOOGLE_SOURCE}/. {quote_words([p])}" for p in paths]
-
-
 def _list_submodule_evidence(tree: SourceTree) -> Iterator[Evidence]:
+    packaged = find_packaged_submodules(tree)
     for evidence in list_external_content(tree):
-        is_googletest = _GOOGLE_MODULE.search(evidence.value) is not None
-        yield evidence.model_copy(update={"note": "replaced by Debian's googletest"}) if is_googletest else evidence
+        library = packaged.get(evidence.value) if evidence.choice == "submodule" else None
+        yield evidence.model_copy(update={"note": f"replaced by Debian's {library.package}"}) if library else evidence
 
 
 def _find_libraries(tree: SourceTree, cmake: CMakeProject | None) -> tuple[SourcedValue, ...]:
@@ -195,8 +222,8 @@ def _find_libraries(tree: SourceTree, cmake: CMakeProject | None) -> tuple[Sourc
         else set()
     )
     libraries = [library for library in packages.find_libraries(tree) if library.text not in own]
-    googletest_modules = [p for p in tree.submodules() if _GOOGLE_MODULE.search(p)]
-    more = [SourcedValue(text="googletest", path=".gitmodules")] if googletest_modules else []
+    modules = find_packaged_submodules(tree).values()
+    more = [SourcedValue(text=library.package, path=".gitmodules") for library in modules]
     for fetched in cmake.list_fetched_content() if cmake else ():
         names = packages.DEBIAN.get(fetched.value.lower(), "").split()
         names += ["googletest"] if _GOOGLE_MODULE.search(fetched.value) else []

@@ -63,6 +63,7 @@ RECORDINGS = {
     "googletest-by-ctest": ("googletest", "cxx"),
     "catch2": ("catch2", "cxx"),
     "catch2-junit": ("catch2", "cxx"),
+    "cases": ("cases", "cases"),
     "maven": ("jvm", "maven"),
     "gradle": ("jvm", "gradle"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from backends.tree import CommitTree
 from languages.c import C
 from languages.cpp import CPP
 from languages.draft import NoPlanError, PlanningContext
+from languages.native.plan import report_programs
 from languages.paths import is_test_path
 from taskdb.records import BuildPlan
 from tests.helpers import TinyRepo
@@ -86,6 +89,80 @@ def test_autotools_are_checked_by_make(tmp_path: Path) -> None:
     }
     _, plan = build_plan(tmp_path, files)
     assert (plan.test.framework, plan.test.argv[:2]) == ("automake", ("make", "check"))
+
+
+CATCH = '#include <catch2/catch.hpp>\n\nTEST_CASE("a year", "[leap]") {\n}\n'
+
+
+def test_programs_of_catch2_that_ctest_does_not_list_case_by_case_report_their_cases(tmp_path: Path) -> None:
+    text = "project(a)\nenable_testing()\nadd_test(NAME all COMMAND all_tests)\n"
+    tests = {"tests/one_test.cc": CATCH, "tests/two_test.cc": CATCH.replace("TEST_CASE", "DOCTEST_TEST_CASE")}
+    tree, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/main.cc": MAIN, **tests})
+    assert plan.test.framework == "catch2"
+    assert CPP.find_test_files(tree, plan) == ["tests/one_test.cc", "tests/two_test.cc"]
+
+
+@pytest.mark.parametrize(
+    "function", ["catch_discover_tests(a)", "doctest_discover_tests(a)", "ParseAndAddCatchTests(a)"]
+)
+def test_cases_of_catch2_that_ctest_lists_are_run_by_ctest(function: str, tmp_path: Path) -> None:
+    text = f"project(a)\nenable_testing()\ninclude(CTest)\n{function}\n"
+    _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/one_test.cc": CATCH})
+    assert plan.test.framework == "ctest"
+
+
+def test_results_of_programs_replace_those_of_cases_when_files_are_missing(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/one_test.cc": CATCH}
+    tree = CommitTree(GitRepository(repo.path), repo.commit("Start", files))
+    draft = CPP.create_draft(tree, PlanningContext(list_available=lambda: ("12",), day=date(2024, 6, 1)))
+    assert report_programs in CPP.fallbacks
+    assert report_programs(draft).test.framework == "ctest"
+    assert report_programs(report_programs(draft)) == report_programs(draft)
+
+
+def test_submodules_of_libraries_that_debian_packages_are_filled(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    modules = {"lib/t": "github.com/google/googletest.git", "lib/json": "github.com/nlohmann/json", "lib/own": "x/own"}
+    text = "".join(f'[submodule "{path}"]\n\tpath = {path}\n\turl = https://{url}\n' for path, url in modules.items())
+    files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/test_a.c": MAIN, ".gitmodules": text}
+    commit = repo.commit("Start", files)
+    for path in modules:
+        repo.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
+    repo.git("commit", "-q", "-m", "submodules")
+    tree = CommitTree(GitRepository(repo.path), repo.git("rev-parse", "HEAD").strip())
+    context = PlanningContext(list_available=lambda: ("12",), day=date(2024, 6, 1))
+    plan = CPP.render_plan(CPP.create_draft(tree, context))
+    assert plan.system_packages == ("nlohmann-json3-dev", "googletest")
+    steps = [step.partition(" && printf")[0] for step in plan.source_steps[:2]]
+    copy = "mkdir -p lib/json/{0}/ && cp -r /usr/include/nlohmann lib/json/{0}/"
+    assert steps == [
+        f"{copy.format('include')} && {copy.format('single_include')}",
+        "mkdir -p lib/t/ && cp -r /usr/src/googletest/. lib/t/",
+    ]
+    notes = {one.value: one.note for one in plan.evidence if one.choice == "submodule"}
+    assert notes["lib/json"] == "replaced by Debian's nlohmann-json3-dev"
+    assert notes["lib/own"].startswith("left empty")
+
+
+def test_warnings_are_ignored_by_compilers_in_front_of_gcc(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/test_a.c": MAIN}
+    tree = CommitTree(GitRepository(repo.path), repo.commit("Start", files))
+    draft = CPP.create_draft(tree, PlanningContext(list_available=lambda: ("12",), day=date(2024, 6, 1)))
+    plan = CPP.render_plan(replace(draft, switches=draft.switches | {"ignore-warnings"}))
+    assert dict(plan.env)["CXX"] == "/opt/lenient/g++"
+    (step,) = (step for step in plan.dependency_steps if "/opt/lenient" in step)
+    folder = tmp_path / "lenient"
+    subprocess.run(["bash", "-ec", step.replace("/opt/lenient", str(folder))], check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/gcc").write_text('#!/bin/sh\nprintf "%s," "$@"\n')
+    (tmp_path / "bin/gcc").chmod(0o755)
+    words = ["-Wall", "-Werror", "-Werror=format", "a b.c"]
+    run = subprocess.run(
+        [folder / "gcc", *words], env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, capture_output=True, check=True
+    )
+    assert run.stdout == b"-Wall,a b.c,"
 
 
 def test_options_of_meson_that_enable_tests_are_set(tmp_path: Path) -> None:

@@ -44,6 +44,8 @@ ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $O
             GoogleTest's own reports replace ctest's rows of the same tests
 googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
+cases       ctest --show-only=json-v1 > $OUT/tests.json; $RP asset case_runner.py > $OUT/case_runner.py
+            python3 -I -S $OUT/case_runner.py $OUT/tests.json $OUT    (Catch2, doctest; prints what ctest leaves out)
 junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test

@@ -25,6 +25,7 @@ FORMATS = {
     "ctest": cxx.convert_ctest,
     "googletest": cxx.convert_googletest,
     "catch2": cxx.convert_catch2,
+    "cases": cxx.convert_cases,
     "make": recipes.convert_make,
     "lines": line_reports.convert_lines,
 }
