@@ -67,7 +67,7 @@ LIBRARIES = (
 def find_packaged_submodules(tree: SourceTree) -> dict[str, PackagedLibrary]:
     """Return path -> library of the submodules that a package of Debian can replace."""
     urls = dict(_read_urls(tree.read(".gitmodules")))
-    found = {}
+    found: dict[str, PackagedLibrary] = {}
     for path in tree.submodules():
         for library in LIBRARIES:
             if library.url.search(urls.get(path, "")) or library.url.search(path):
