@@ -14,7 +14,7 @@ from languages.native import meson, packages, tests
 from languages.native.cmake import CMakeProject, read_cmake
 from languages.native.makefiles import find_test_target
 from languages.native.releases import CMAKE, RELEASED, TOOLS
-from languages.native.submodules import GOOGLE_SOURCE, find_packaged_submodules, render_submodule_steps
+from languages.native.submodules import find_packaged_submodules, render_library_steps
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -48,8 +48,8 @@ CONFIGURE = (
 )
 """Assertions enabled, no debug information, because objects stay in the source layer."""
 
-_GOOGLE_MODULE = re.compile(r"(^|/)(googletest|gtest|google-?test)$", re.IGNORECASE)
-"""Matches names of content that Debian's source of GoogleTest can replace."""
+FETCHED = "/opt/packaged"
+"""Folder of content that FetchContent would download, made from Debian's packages."""
 
 
 def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> PlanDraft:
@@ -88,7 +88,7 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
         env=LOCAL_SETTINGS,
         switches=frozenset({CI_PACKAGES}),
         dependency_steps=_render_optional_packages(tree, libraries),
-        source_steps=(*render_submodule_steps(find_packaged_submodules(tree)), *source_steps),
+        source_steps=(*render_library_steps(find_packaged_submodules(tree)), *source_steps),
         evidence=(*evidence, *_list_submodule_evidence(tree)),
     )
     return add_ci_services(draft, read_jobs(tree))
@@ -142,8 +142,9 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
     options = [f"-D{setting.value}" for _, setting in sorted(settings.items())]
     if fetched:
         options.append("-DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=ALWAYS")
-        if any(_GOOGLE_MODULE.search(setting.value) for setting in fetched):
-            options.append(f"-DFETCHCONTENT_SOURCE_DIR_GOOGLETEST={GOOGLE_SOURCE}")
+    libraries = cmake.map_fetched_libraries()
+    folders = {name: library.source or f"{FETCHED}/{name}" for name, library in libraries.items()}
+    options += [f"-DFETCHCONTENT_SOURCE_DIR_{name.upper()}={folder}" for name, folder in folders.items()]
     framework = "ctest"
     if tests.uses_google(tree) and cmake.has_single_test_executable():
         framework = "googletest"
@@ -153,6 +154,7 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
     enter = f"cd {quote_words([cmake.folder])} && " if cmake.folder else ""
     configure = quote_words(test.argv)
     steps = [
+        *render_library_steps({folders[name]: one for name, one in libraries.items() if not one.source}),
         f"({enter}{configure} && cmake --build {BUILD} --parallel $(nproc))",
         *_drop_ownership(),
     ]
@@ -224,9 +226,10 @@ def _find_libraries(tree: SourceTree, cmake: CMakeProject | None) -> tuple[Sourc
     libraries = [library for library in packages.find_libraries(tree) if library.text not in own]
     modules = find_packaged_submodules(tree).values()
     more = [SourcedValue(text=library.package, path=".gitmodules") for library in modules]
+    libraries_fetched = cmake.map_fetched_libraries() if cmake else {}
     for fetched in cmake.list_fetched_content() if cmake else ():
         names = packages.DEBIAN.get(fetched.value.lower(), "").split()
-        names += ["googletest"] if _GOOGLE_MODULE.search(fetched.value) else []
+        names += [libraries_fetched[fetched.value].package] if fetched.value in libraries_fetched else []
         more += [SourcedValue(text=name, path=fetched.path, line=fetched.line) for name in names]
     names_found = {library.text for library in libraries}
     return (*libraries, *{library.text: library for library in more if library.text not in names_found}.values())

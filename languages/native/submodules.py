@@ -1,4 +1,4 @@
-"""Submodules: libraries whose empty folder Debian's package of the library can fill."""
+"""Libraries that a project expects as source, in a submodule or fetched, and that Debian's packages can replace."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class PackagedLibrary:
     package: str
     copies: tuple[tuple[str, str], ...]
     """(folder of the installed package, folder of the library's repository)."""
+    source: str = ""
+    """Folder of the package that holds the library's source as in its repository, if it has one."""
     config: str = ""
     """CMake name of the package; empty if the copied folder has a CMakeLists.txt."""
     targets: tuple[str, ...] = ()
@@ -32,6 +34,7 @@ LIBRARIES = (
         url=re.compile(r"(^|/)(googletest|gtest|google-?test)(\.git)?/?$", re.IGNORECASE),
         package="googletest",
         copies=((f"{GOOGLE_SOURCE}/.", ""),),
+        source=GOOGLE_SOURCE,
     ),
     PackagedLibrary(
         url=re.compile(r"(^|/)doctest(\.git)?/?$", re.IGNORECASE),
@@ -67,12 +70,14 @@ LIBRARIES = (
 def find_packaged_submodules(tree: SourceTree) -> dict[str, PackagedLibrary]:
     """Return path -> library of the submodules that a package of Debian can replace."""
     urls = dict(_read_urls(tree.read(".gitmodules")))
-    found: dict[str, PackagedLibrary] = {}
-    for path in tree.submodules():
-        for library in LIBRARIES:
-            if library.url.search(urls.get(path, "")) or library.url.search(path):
-                found.setdefault(path, library)
-    return found
+    found = {path: find_packaged_library(urls.get(path, ""), path) for path in tree.submodules()}
+    return {path: library for path, library in found.items() if library}
+
+
+def find_packaged_library(url: str, name: str) -> PackagedLibrary | None:
+    """Return the library at a URL, which may be that of an archive of a forge, or of that name."""
+    url = re.sub(r"/(archive|releases/download)/.*$", "", url)
+    return next((one for one in LIBRARIES if one.url.search(url) or one.url.search(name)), None)
 
 
 def _read_urls(text: str) -> Iterator[tuple[str, str]]:
@@ -83,8 +88,8 @@ def _read_urls(text: str) -> Iterator[tuple[str, str]]:
             yield values["path"], values["url"]
 
 
-def render_submodule_steps(modules: dict[str, PackagedLibrary]) -> list[str]:
-    """Return the steps that fill the folders of submodules."""
+def render_library_steps(modules: dict[str, PackagedLibrary]) -> list[str]:
+    """Return the steps that fill folders (path -> library) with the installed packages."""
     return [_render_step(path, library) for path, library in modules.items()]
 
 

@@ -27,6 +27,8 @@ _LOOP = re.compile(r"\bforeach\s*\(\s*\w+([^)]*)\)", re.IGNORECASE)
 _BUNDLED = re.compile(
     r"(^|/)(g?(oogle)?test-?[\d.]*|googlemock|third_?party|3rd_?party|vendor|external|extern|deps)/.*(g?mock|gtest|googletest|/src/)"
 )
+_EXAMPLES = re.compile(r"(^|/)(docs?|examples?|samples?)/")
+"""Matches files of examples, which may be projects of their own that no build of the tests includes."""
 
 TEST_PATTERNS = (
     r"^(test|unittests?)/",
@@ -45,7 +47,9 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     For GoogleTest and Catch2 these are files with its macros; for ctest, programs whose name is registered as a test.
     """
     pattern = re.compile(TEST_FILE)
-    paths = sorted(p for p in tree.entries if pattern.search(p) and not _BUNDLED.search(p) and tree.is_file(p))
+    excluded = (_BUNDLED, _EXAMPLES) if plan else (_BUNDLED,)
+    paths = sorted(p for p in tree.entries if pattern.search(p) and not any(one.search(p) for one in excluded))
+    paths = [path for path in paths if tree.is_file(path)]
     framework = plan.test.framework if plan else ""
     if framework in ("meson", "automake", "make"):
         return []

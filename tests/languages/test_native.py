@@ -65,12 +65,38 @@ def test_fetched_googletest_is_replaced_by_debians(tmp_path: Path) -> None:
     assert CPP.find_test_files(tree, plan) == ["tests/one_test.cc", "tests/two_test.cc"]
 
 
+def test_fetched_content_of_another_name_than_its_package_is_replaced_by_its_address(tmp_path: Path) -> None:
+    text = (
+        "project(a)\ninclude(FetchContent)\nenable_testing()\n"
+        "FetchContent_Declare(json URL https://github.com/nlohmann/json/archive/refs/tags/v3.11.2.tar.gz)\n"
+        "FetchContent_Declare(gt GIT_REPOSITORY https://github.com/google/googletest.git GIT_TAG main)\n"
+        "FetchContent_Declare(fmt URL https://github.com/fmtlib/fmt/archive/9.0.zip)\n"
+        "FetchContent_Declare(own URL https://github.com/a/own/archive/9.0.zip)\n"
+    )
+    _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/test_a.c": MAIN})
+    assert [word for word in plan.test.argv if "SOURCE_DIR" in word] == [
+        "-DFETCHCONTENT_SOURCE_DIR_JSON=/opt/packaged/json",
+        "-DFETCHCONTENT_SOURCE_DIR_GT=/usr/src/googletest",
+    ]
+    assert plan.system_packages == ("nlohmann-json3-dev", "googletest", "libfmt-dev")
+    assert "cp -r /usr/include/nlohmann /opt/packaged/json/include/" in plan.source_steps[0]
+    assert not any("/opt/packaged/gt" in step or "/opt/packaged/fmt" in step for step in plan.source_steps)
+
+
 def test_only_programs_registered_with_ctest_are_expected(tmp_path: Path) -> None:
     text = "project(a)\nenable_testing()\nforeach(t test_a test_b)\n  add_test(NAME ${t} COMMAND ${t})\nendforeach()\n"
     files = {"CMakeLists.txt": text, "tests/test_a.c": MAIN, "tests/test_b.c": MAIN, "tests/test_data.c": MAIN}
     tree, plan = build_plan(tmp_path, files)
     assert plan.test.framework == "ctest"
     assert C.find_test_files(tree, plan) == ["tests/test_a.c", "tests/test_b.c"]
+
+
+def test_programs_of_example_projects_are_not_expected(tmp_path: Path) -> None:
+    text = "project(a)\nenable_testing()\nadd_test(NAME test_a COMMAND test_a)\n"
+    other = text.replace("test_a", "test_money")
+    files = {"CMakeLists.txt": text, "tests/test_a.c": MAIN, "doc/example/CMakeLists.txt": other}
+    tree, plan = build_plan(tmp_path, {**files, "doc/example/tests/test_money.c": MAIN})
+    assert C.find_test_files(tree, plan) == ["tests/test_a.c"]
 
 
 @pytest.mark.parametrize(
