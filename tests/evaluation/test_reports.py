@@ -254,6 +254,23 @@ def test_classes_of_kotlin_and_scala_are_found_in_files_of_other_names(tmp_path:
     }
 
 
+def test_a_file_that_defines_no_test_is_skipped_unless_the_report_has_a_test_of_it(tmp_path: Path) -> None:
+    rows = [
+        {"file": "a.rb", "uncollected": "it defines no test", "skipped": True},
+        {"file": "b.rb", "uncollected": "it defines no test", "skipped": True},
+        {"file": "c.rb", "uncollected": "LoadError"},
+        {"file": "b.rb", "name": "works", "status": "passed"},
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    content = convert_report(
+        "minitest", *write_files(tmp_path, {"tests.jsonl": lines}, dict.fromkeys(("a.rb", "b.rb"), ""))
+    )
+    assert junit.parse_junit(content, []).uncollected == {
+        "a.rb": "collection skipped: it defines no test",
+        "c.rb": "collection failure: LoadError",
+    }
+
+
 def test_compiler_errors_of_the_jvm_give_uncollected_files(tmp_path: Path) -> None:
     root = tmp_path / "tree"
     text = f"""
