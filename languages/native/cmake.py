@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from languages.native.submodules import PackagedLibrary, find_packaged_library
 from languages.source_tree import SourceTree
 from languages.workflows import read_jobs
 from taskdb.records import Evidence
@@ -26,7 +27,8 @@ _OFF = re.compile(
     r"(^|_)(WERROR|WARNINGS?_AS_ERRORS?|FORMAT_SOURCE|CLANG_TIDY|CPPCHECK|(BUILD|ENABLE|WITH|INSTALL)_(BENCH(MARKS?|ES)?|DOCS?|MAN_?(PAGES?)?|FUZZ(ERS?|ING)?))$"
 )
 _CI_OPTION = re.compile(r"\s-D\s*([A-Za-z_]\w*)(?::\w+)?=(ON|OFF|TRUE|FALSE|YES|NO|1|0)\b", re.IGNORECASE)
-_FETCHED = re.compile(r"\bFetchContent_Declare\s*\(\s*([\w.-]+)", re.IGNORECASE)
+_FETCHED = re.compile(r"\bFetchContent_Declare\s*\(\s*([\w.-]+)([^)]*)", re.IGNORECASE)
+_ADDRESS = re.compile(r"\b(?:GIT_REPOSITORY|URL)\s+[\"']?([^\s\"')]+)")
 _TESTS = re.compile(r"^\s*(enable_testing\s*\(|include\s*\(\s*CTest\s*\)|add_test\s*\()", re.IGNORECASE | re.MULTILINE)
 _MINIMUM = re.compile(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+)\.(\d+)", re.IGNORECASE)
 
@@ -112,14 +114,30 @@ class CMakeProject:
                 note = "Debian's package takes precedence: a forge may be unreachable"
                 yield Evidence(choice="dependency_steps", value=match[1], path=path, line=line, note=note)
 
+    def map_fetched_libraries(self) -> dict[str, PackagedLibrary]:
+        """Return name -> library of the fetched content that a package of Debian can replace, but not by its name.
+
+        Content of the name that `find_package` uses is found by FETCHCONTENT_TRY_FIND_PACKAGE_MODE.
+        """
+        libraries = {}
+        for text in self.cmake_files.values():
+            for name, declaration in _FETCHED.findall(text):
+                address = _ADDRESS.search(declaration)
+                library = find_packaged_library(address[1] if address else "", name)
+                if library and library.config.lower() != name.lower():
+                    libraries[name] = library
+        return libraries
+
     def has_single_test_executable(self) -> bool:
         """Return whether ctest would report only one or two tests although the executables contain many."""
         calls = [text for text in self.cmake_files.values() for _ in re.findall(r"(?im)^\s*add_test\s*\(", text)]
         loops = [text for text in calls if re.search(r"(?i)\b(function|macro|foreach)\s*\(", text)]
-        discovers = any(
-            re.search(r"(?i)\b(gtest|catch|doctest)_(discover|add)_tests\s*\(", t) for t in self.cmake_files.values()
-        )
-        return len(calls) <= 2 and not loops and not discovers
+        return len(calls) <= 2 and not loops and not self.discovers_tests()
+
+    def discovers_tests(self) -> bool:
+        """Return whether ctest lists each test of its executables."""
+        pattern = re.compile(r"(?i)\b(gtest|catch|doctest)_(discover|add)_tests\s*\(|\bparseandaddcatchtests\s*\(")
+        return any(pattern.search(text) for text in self.cmake_files.values())
 
 
 def read_cmake(tree: SourceTree) -> CMakeProject | None:

@@ -10,9 +10,11 @@ from datetime import date
 from languages import apt
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.facts import SourcedValue
-from languages.native import packages, tests
+from languages.native import meson, packages, tests
 from languages.native.cmake import CMakeProject, read_cmake
+from languages.native.makefiles import find_test_target
 from languages.native.releases import CMAKE, RELEASED, TOOLS
+from languages.native.submodules import find_packaged_submodules, render_library_steps
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -20,7 +22,13 @@ from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 CI_PACKAGES = "ci-packages"
-SWITCHES = {CI_PACKAGES: "libraries that CI installs are installed too, as far as Debian has them"}
+IGNORE_WARNINGS = "ignore-warnings"
+SWITCHES = {
+    CI_PACKAGES: "libraries that CI installs are installed too, as far as Debian has them",
+    IGNORE_WARNINGS: "GCC does not treat warnings as errors",
+}
+LENIENT = "/opt/lenient"
+"""Folder of compilers that leave out `-Werror`."""
 
 BUILD = "/opt/build"
 """The build folder. It is outside the tree, so that the tree stays clean; the tests' user builds in it again."""
@@ -40,9 +48,8 @@ CONFIGURE = (
 )
 """Assertions enabled, no debug information, because objects stay in the source layer."""
 
-GOOGLE_SOURCE = "/usr/src/googletest"
-_GOOGLE_MODULE = re.compile(r"(^|/)(googletest|gtest|google-?test)$", re.IGNORECASE)
-"""Matches submodules that Debian's package can replace."""
+FETCHED = "/opt/packaged"
+"""Folder of content that FetchContent would download, made from Debian's packages."""
 
 
 def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> PlanDraft:
@@ -57,11 +64,13 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
     if cmake is not None:
         build = _create_cmake_steps(tree, cmake)
     elif tree.is_file("meson.build") and "test(" in _uses_only_meson(tree):
-        build = _create_meson_steps()
+        build = _create_meson_steps(tree)
     elif _has_make_check(tree):
         build = _create_autotools_steps(tree)
+    elif (target := find_test_target(tree)) is not None:
+        build = _create_make_steps(*target)
     else:
-        raise NoPlanError("neither CMake, Meson nor Autotools declares tests")
+        raise NoPlanError("neither CMake, Meson nor Autotools declares tests, and no makefile has a target for them")
     test, source_steps, evidence = build
     compilers = _rank_compilers(context, cmake.minimum_version() if cmake else (0, 0))
     if not compilers:
@@ -79,7 +88,7 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
         env=LOCAL_SETTINGS,
         switches=frozenset({CI_PACKAGES}),
         dependency_steps=_render_optional_packages(tree, libraries),
-        source_steps=tuple(source_steps),
+        source_steps=(*render_library_steps(find_packaged_submodules(tree)), *source_steps),
         evidence=(*evidence, *_list_submodule_evidence(tree)),
     )
     return add_ci_services(draft, read_jobs(tree))
@@ -89,7 +98,23 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     """Return the build plan of a draft."""
     tools = f"command -v cmake ninja meson autoreconf > /dev/null || {{ {apt.render_install(TOOLS)}; }}"
     steps = draft.dependency_steps if CI_PACKAGES in draft.switches else ()
+    if IGNORE_WARNINGS in draft.switches:
+        compilers = (("CC", f"{LENIENT}/gcc"), ("CXX", f"{LENIENT}/g++"))
+        draft, steps = replace(draft, env=(*draft.env, *compilers)), (_render_lenient_compilers(), *steps)
     return build_plan(replace(draft, dependency_steps=steps), (tools,), ())
+
+
+def _render_lenient_compilers() -> str:
+    """Return the step that writes compilers that leave out `-Werror`."""
+    lines = (
+        "#!/bin/bash",
+        "words=()",
+        'for word; do case "$word" in -Werror | -Werror=*) ;; *) words+=("$word") ;; esac; done',
+    )
+    return (
+        f"mkdir -p {LENIENT} && for one in gcc g++; do printf '%s\\n' {quote_words(lines)}"
+        f""" 'exec '"$one"' "${{words[@]}}"' > {LENIENT}/$one && chmod 755 {LENIENT}/$one; done"""
+    )
 
 
 def drop_ci_packages(draft: PlanDraft) -> PlanDraft:
@@ -102,6 +127,13 @@ def select_next_compiler(draft: PlanDraft) -> PlanDraft:
     return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
+def report_programs(draft: PlanDraft) -> PlanDraft:
+    """Report a result for each program instead of each case of Catch2 and doctest: some files may not be compiled."""
+    if draft.test.framework != "catch2":
+        return draft
+    return replace(draft, test=draft.test.model_copy(update={"framework": "ctest"}))
+
+
 def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestCommand, list[str], list[Evidence]]:
     settings = {
         setting.value.partition("=")[0]: setting for setting in [*cmake.read_ci_options(), *cmake.detect_options()]
@@ -110,32 +142,42 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
     options = [f"-D{setting.value}" for _, setting in sorted(settings.items())]
     if fetched:
         options.append("-DFETCHCONTENT_TRY_FIND_PACKAGE_MODE=ALWAYS")
-        if any(_GOOGLE_MODULE.search(setting.value) for setting in fetched):
-            options.append(f"-DFETCHCONTENT_SOURCE_DIR_GOOGLETEST={GOOGLE_SOURCE}")
-    framework = "googletest" if tests.uses_google(tree) and cmake.has_single_test_executable() else "ctest"
+    libraries = cmake.map_fetched_libraries()
+    folders = {name: library.source or f"{FETCHED}/{name}" for name, library in libraries.items()}
+    options += [f"-DFETCHCONTENT_SOURCE_DIR_{name.upper()}={folder}" for name, folder in folders.items()]
+    framework = "ctest"
+    if tests.uses_google(tree) and cmake.has_single_test_executable():
+        framework = "googletest"
+    elif tests.uses_catch(tree) and not cmake.discovers_tests():
+        framework = "catch2"
     test = TestCommand(framework=framework, argv=(*CONFIGURE, *options), folder=cmake.folder)
     enter = f"cd {quote_words([cmake.folder])} && " if cmake.folder else ""
     configure = quote_words(test.argv)
     steps = [
-        *_find_googletest_submodules(tree),
+        *render_library_steps({folders[name]: one for name, one in libraries.items() if not one.source}),
         f"({enter}{configure} && cmake --build {BUILD} --parallel $(nproc))",
         *_drop_ownership(),
     ]
     return test, steps, [*settings.values(), *fetched]
 
 
-def _create_meson_steps() -> tuple[TestCommand, list[str], list[Evidence]]:
+def _create_meson_steps(tree: SourceTree) -> tuple[TestCommand, list[str], list[Evidence]]:
     test = TestCommand(framework="meson", argv=("meson", "test"))
-    steps = [f"meson setup {BUILD} --wrap-mode=nodownload -Dbuildtype=debug -Ddebug=false", f"ninja -C {BUILD}"]
-    return test, [*steps, *_drop_ownership()], [Evidence(choice="test", value="meson test", path="meson.build", line=0)]
+    options = list(meson.detect_options(tree))
+    settings = " ".join(f"-D{word}" for word in ("buildtype=debug", "debug=false", "werror=false"))
+    settings += "".join(f" -D{option.value}" for option in options)
+    steps = [f"meson setup {BUILD} --wrap-mode=nodownload {settings}", f"ninja -C {BUILD}"]
+    evidence = [Evidence(choice="test", value="meson test", path="meson.build", line=0), *options]
+    return test, [*steps, *_drop_ownership()], evidence
 
 
 def _has_make_check(tree: SourceTree) -> bool:
-    """Return whether there is a configure script (or its source) and `make check` has something to run."""
+    """Return whether there is a configure script (or its source) and `make` has tests to run."""
     if not any(tree.is_file(path) for path in ("configure.ac", "configure.in", "configure")):
         return False
     makefiles = tree.read_many([*tree.glob("*Makefile.am"), *tree.glob("*Makefile.in")]).values()
-    return any(re.search(r"^\s*(TESTS|check_\w+)\s*\+?=|^check\b.*:", text, re.MULTILINE) for text in makefiles)
+    declares = any(re.search(r"^\s*(TESTS|check_\w+)\s*\+?=|^check\b.*:", text, re.MULTILINE) for text in makefiles)
+    return declares or find_test_target(tree, ".in") is not None
 
 
 def _create_autotools_steps(tree: SourceTree) -> tuple[TestCommand, list[str], list[Evidence]]:
@@ -146,9 +188,17 @@ def _create_autotools_steps(tree: SourceTree) -> tuple[TestCommand, list[str], l
     if "oniguruma" in " ".join(tree.submodules()):
         options += " --with-oniguruma=yes"
     configure = f"CFLAGS='-g0 -O2' CXXFLAGS='-g0 -O1' ./configure {options}".strip()
+    steps = [prepare, configure, "make -j$(nproc)"]
+    if not tree.glob("*Makefile.am") and (target := find_test_target(tree, ".in")) is not None:
+        test, _, evidence = _create_make_steps(*target)
+        return test, steps, evidence
     test = TestCommand(framework="automake", argv=("make", "check", "VERBOSE=1"))
-    evidence = [Evidence(choice="test", value="make check", path=source, line=0)]
-    return test, [prepare, configure, "make -j$(nproc)"], evidence
+    return test, steps, [Evidence(choice="test", value="make check", path=source, line=0)]
+
+
+def _create_make_steps(folder: str, target: Evidence) -> tuple[TestCommand, list[str], list[Evidence]]:
+    """Return the test command of a plain makefile; each run of the tests builds everything."""
+    return TestCommand(framework="make", argv=("make", target.value), folder=folder), [], [target]
 
 
 def _uses_only_meson(tree: SourceTree) -> str:
@@ -160,16 +210,11 @@ def _drop_ownership() -> list[str]:
     return [f"chown -R 1000:1000 {BUILD}"]
 
 
-def _find_googletest_submodules(tree: SourceTree) -> list[str]:
-    """Return steps that fill empty GoogleTest submodules with Debian's package."""
-    paths = [path for path in tree.submodules() if _GOOGLE_MODULE.search(path)]
-    return [f"mkdir -p {quote_words([p])} && cp -r {GOOGLE_SOURCE}/. {quote_words([p])}" for p in paths]
-
-
 def _list_submodule_evidence(tree: SourceTree) -> Iterator[Evidence]:
+    packaged = find_packaged_submodules(tree)
     for evidence in list_external_content(tree):
-        is_googletest = _GOOGLE_MODULE.search(evidence.value) is not None
-        yield evidence.model_copy(update={"note": "replaced by Debian's googletest"}) if is_googletest else evidence
+        library = packaged.get(evidence.value) if evidence.choice == "submodule" else None
+        yield evidence.model_copy(update={"note": f"replaced by Debian's {library.package}"}) if library else evidence
 
 
 def _find_libraries(tree: SourceTree, cmake: CMakeProject | None) -> tuple[SourcedValue, ...]:
@@ -179,11 +224,12 @@ def _find_libraries(tree: SourceTree, cmake: CMakeProject | None) -> tuple[Sourc
         else set()
     )
     libraries = [library for library in packages.find_libraries(tree) if library.text not in own]
-    googletest_modules = [p for p in tree.submodules() if _GOOGLE_MODULE.search(p)]
-    more = [SourcedValue(text="googletest", path=".gitmodules")] if googletest_modules else []
+    modules = find_packaged_submodules(tree).values()
+    more = [SourcedValue(text=library.package, path=".gitmodules") for library in modules]
+    libraries_fetched = cmake.map_fetched_libraries() if cmake else {}
     for fetched in cmake.list_fetched_content() if cmake else ():
         names = packages.DEBIAN.get(fetched.value.lower(), "").split()
-        names += ["googletest"] if _GOOGLE_MODULE.search(fetched.value) else []
+        names += [libraries_fetched[fetched.value].package] if fetched.value in libraries_fetched else []
         more += [SourcedValue(text=name, path=fetched.path, line=fetched.line) for name in names]
     names_found = {library.text for library in libraries}
     return (*libraries, *{library.text: library for library in more if library.text not in names_found}.values())

@@ -10,12 +10,18 @@ from languages.source_tree import SourceTree
 
 _MODULE = r"[A-Za-z_]\w*(?:::\w+)*"
 _CALL = re.compile(
-    rf"""^\s*(?:requires|test_requires|build_requires|author_requires|recommends|configure_requires)\s*\(?\s*"""
+    rf"""(?:^|[{{;])\s*(?:requires|test_requires|build_requires|author_requires|recommends|suggests|configure_requires)\s*\(?\s*"""
     rf"""["'](?P<name>{_MODULE})["'](?:\s*(?:=>|,)\s*["']?(?P<version>[\d._v]+)["']?)?"""
 )
 _PAIR = re.compile(
     r"""(?:^|[{(,\s])["']?(?P<name>[A-Z]\w*(?:::\w+)+|(?<=["'])[A-Z]\w+)["']?\s*=>\s*["']?v?(?P<version>\d[\d._]*)["']?"""
 )
+_BLOCK = re.compile(r"""(?:["']?(?P<name>\w+)["']?\s*=>\s*(?:sub\s*)?)?\{""")
+_DEVELOP = frozenset({"develop", "conflicts", "x_breaks"})
+"""Blocks of modules that neither the project nor its tests need."""
+_OPTIONAL = frozenset({"recommends", "suggests"})
+_OPTIONAL_CALL = re.compile(r"(?:^|[{;])\s*(recommends|suggests|author_requires)\b")
+_OPTIONAL_SECTION = re.compile(r"Recommends|Suggests")
 _INI = re.compile(rf"^(?P<name>{_MODULE})\s*=\s*v?(?P<version>\d[\d._]*)")
 _USE = re.compile(r"^\s*(?:use|require)\s+(?P<name>[A-Z]\w*(?:::\w+)*)\b", re.MULTILINE)
 _CORE = frozenset(
@@ -121,35 +127,72 @@ _PACKAGES = {
 """Module -> Debian package, where the naming rule does not apply."""
 
 
-def find_named_modules(tree: SourceTree, folder: str) -> list[SourcedValue]:
-    """Return the modules that metadata files require, each once, as `Name` or `Name~1.2`; without Perl itself."""
+def find_named_modules(tree: SourceTree, folder: str) -> tuple[list[SourcedValue], list[SourcedValue]]:
+    """Return (required, recommended) modules of metadata files, each once, as `Name` or `Name~1.2`, without Perl.
+
+    Modules that only the project's developers need (phase `develop`) are left out: tests in `xt` use them.
+    """
     prefix = f"{folder}/" if folder else ""
-    modules: dict[str, SourcedValue] = {}
+    required: dict[str, SourcedValue] = {}
+    recommended: dict[str, SourcedValue] = {}
     for path, patterns in (
         (f"{prefix}cpanfile", (_CALL,)),
         (f"{prefix}Makefile.PL", (_CALL, _PAIR)),
         (f"{prefix}Build.PL", (_PAIR,)),
         (f"{prefix}dist.ini", (_INI,)),
     ):
-        for name, module in _read_file(tree, path, patterns):
-            modules.setdefault(name, module)
+        for name, module, is_required in _read_file(tree, path, patterns):
+            (required if is_required else recommended).setdefault(name, module)
     own_modules = _list_own_modules(tree)
-    return [module for name, module in modules.items() if name not in own_modules and not _is_core(name)]
+    named = [
+        [module for name, module in modules.items() if name not in own_modules and not _is_core(name)]
+        for modules in (required, {name: module for name, module in recommended.items() if name not in required})
+    ]
+    return named[0], named[1]
 
 
 def _read_file(
     tree: SourceTree, path: str, patterns: tuple[re.Pattern[str], ...]
-) -> Iterator[tuple[str, SourcedValue]]:
-    section = ""
+) -> Iterator[tuple[str, SourcedValue, bool]]:
+    """Yield (name, module, whether it is required) of a metadata file."""
+    section, blocks = "", _Blocks()
     for number, line in enumerate(tree.read(path).splitlines(), 1):
+        code = line.partition("#")[0]
+        blocks.enter(code)
         heading = re.match(r"\s*\[\s*(.*?)\s*\]", line)
         section = heading[1] if heading and path.endswith(".ini") else section
         if path.endswith(".ini") and (not section.startswith("Prereqs") or "Develop" in section):
             continue
-        for match in (match for pattern in patterns for match in pattern.finditer(line.partition("#")[0])):
-            version = (match["version"] or "").strip("._")
-            text = match["name"] + (f"~{version}" if version.strip("0.v") else "")
-            yield match["name"], SourcedValue(text=text, path=path, line=number)
+        if not _DEVELOP & blocks.names:
+            is_required = not (
+                _OPTIONAL & blocks.names or _OPTIONAL_CALL.search(code) or _OPTIONAL_SECTION.search(section)
+            )
+            for match in (match for pattern in patterns for match in pattern.finditer(code)):
+                version = (match["version"] or "").strip("._")
+                text = match["name"] + (f"~{version}" if version.strip("0.v") else "")
+                yield match["name"], SourcedValue(text=text, path=path, line=number), is_required
+        blocks.leave(code)
+
+
+class _Blocks:
+    """Names of the blocks around a line: `on 'develop' => sub {`, `recommends => {`."""
+
+    def __init__(self) -> None:
+        self._stack: list[str] = []
+
+    @property
+    def names(self) -> set[str]:
+        """Names of the open blocks."""
+        return set(self._stack)
+
+    def enter(self, code: str) -> None:
+        """Open the blocks that begin in a line."""
+        for match in _BLOCK.finditer(code):
+            self._stack.append(match["name"] or "")
+
+    def leave(self, code: str) -> None:
+        """Close the blocks that end in a line."""
+        del self._stack[max(0, len(self._stack) - code.count("}")) :]
 
 
 def find_used_modules(tree: SourceTree, folder: str) -> list[SourcedValue]:

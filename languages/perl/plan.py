@@ -39,9 +39,9 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     if not tests:
         raise NoPlanError("no file t/*.t")
     prefix = f"{folder}/" if folder else ""
-    required = modules.find_named_modules(tree, folder)
-    used = modules.find_used_modules(tree, folder)
-    required_names = {module.text.partition("~")[0] for module in required}
+    required, recommended = modules.find_named_modules(tree, folder)
+    named = {module.text.partition("~")[0] for module in (*required, *recommended)}
+    used = [module for module in modules.find_used_modules(tree, folder) if module.text not in named]
     versions = rank_versions(RELEASES, context, list(_read_named_versions(tree)), list(_read_bounds(tree, prefix)))
     draft = PlanDraft(
         language="perl",
@@ -52,7 +52,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         test=TestCommand(framework="prove", argv=("prove",), paths=(f"{prefix}t",), folder=folder),
         dependencies=(
             *(Dependency(role=Role.RUNTIME, source=module) for module in required),
-            *(Dependency(role=Role.OPTIONAL, source=module) for module in used if module.text not in required_names),
+            *(Dependency(role=Role.OPTIONAL, source=module) for module in (*recommended, *used)),
         ),
         system_packages=tuple(find_system_packages(tree).values()),
         env=(*LOCAL_SETTINGS, ("PERL_USE_UNSAFE_INC", "1"), ("NONINTERACTIVE_TESTING", "1")),

@@ -63,6 +63,7 @@ RECORDINGS = {
     "googletest-by-ctest": ("googletest", "cxx"),
     "catch2": ("catch2", "cxx"),
     "catch2-junit": ("catch2", "cxx"),
+    "cases": ("cases", "cases"),
     "maven": ("jvm", "maven"),
     "gradle": ("jvm", "gradle"),
 }
@@ -250,6 +251,23 @@ def test_classes_of_kotlin_and_scala_are_found_in_files_of_other_names(tmp_path:
     assert read("jvm", tmp_path, {"TEST-a.xml": f"<testsuite>{rows}</testsuite>"}, tree) == {
         "app/src/test/kotlin/SumTests.kt::SumTest::sums": "passed",
         "core/src/test/scala/org/b/AllSpecs.scala::SumSpec::A sum should be right": "passed",
+    }
+
+
+def test_a_file_that_defines_no_test_is_skipped_unless_the_report_has_a_test_of_it(tmp_path: Path) -> None:
+    rows = [
+        {"file": "a.rb", "uncollected": "it defines no test", "skipped": True},
+        {"file": "b.rb", "uncollected": "it defines no test", "skipped": True},
+        {"file": "c.rb", "uncollected": "LoadError"},
+        {"file": "b.rb", "name": "works", "status": "passed"},
+    ]
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    content = convert_report(
+        "minitest", *write_files(tmp_path, {"tests.jsonl": lines}, dict.fromkeys(("a.rb", "b.rb"), ""))
+    )
+    assert junit.parse_junit(content, []).uncollected == {
+        "a.rb": "collection skipped: it defines no test",
+        "c.rb": "collection failure: LoadError",
     }
 
 

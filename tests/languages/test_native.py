@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from backends.tree import CommitTree
 from languages.c import C
 from languages.cpp import CPP
 from languages.draft import NoPlanError, PlanningContext
+from languages.native.plan import report_programs
 from languages.paths import is_test_path
 from taskdb.records import BuildPlan
 from tests.helpers import TinyRepo
@@ -62,12 +65,38 @@ def test_fetched_googletest_is_replaced_by_debians(tmp_path: Path) -> None:
     assert CPP.find_test_files(tree, plan) == ["tests/one_test.cc", "tests/two_test.cc"]
 
 
+def test_fetched_content_of_another_name_than_its_package_is_replaced_by_its_address(tmp_path: Path) -> None:
+    text = (
+        "project(a)\ninclude(FetchContent)\nenable_testing()\n"
+        "FetchContent_Declare(json URL https://github.com/nlohmann/json/archive/refs/tags/v3.11.2.tar.gz)\n"
+        "FetchContent_Declare(gt GIT_REPOSITORY https://github.com/google/googletest.git GIT_TAG main)\n"
+        "FetchContent_Declare(fmt URL https://github.com/fmtlib/fmt/archive/9.0.zip)\n"
+        "FetchContent_Declare(own URL https://github.com/a/own/archive/9.0.zip)\n"
+    )
+    _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/test_a.c": MAIN})
+    assert [word for word in plan.test.argv if "SOURCE_DIR" in word] == [
+        "-DFETCHCONTENT_SOURCE_DIR_JSON=/opt/packaged/json",
+        "-DFETCHCONTENT_SOURCE_DIR_GT=/usr/src/googletest",
+    ]
+    assert plan.system_packages == ("nlohmann-json3-dev", "googletest", "libfmt-dev")
+    assert "cp -r /usr/include/nlohmann /opt/packaged/json/include/" in plan.source_steps[0]
+    assert not any("/opt/packaged/gt" in step or "/opt/packaged/fmt" in step for step in plan.source_steps)
+
+
 def test_only_programs_registered_with_ctest_are_expected(tmp_path: Path) -> None:
     text = "project(a)\nenable_testing()\nforeach(t test_a test_b)\n  add_test(NAME ${t} COMMAND ${t})\nendforeach()\n"
     files = {"CMakeLists.txt": text, "tests/test_a.c": MAIN, "tests/test_b.c": MAIN, "tests/test_data.c": MAIN}
     tree, plan = build_plan(tmp_path, files)
     assert plan.test.framework == "ctest"
     assert C.find_test_files(tree, plan) == ["tests/test_a.c", "tests/test_b.c"]
+
+
+def test_programs_of_example_projects_are_not_expected(tmp_path: Path) -> None:
+    text = "project(a)\nenable_testing()\nadd_test(NAME test_a COMMAND test_a)\n"
+    other = text.replace("test_a", "test_money")
+    files = {"CMakeLists.txt": text, "tests/test_a.c": MAIN, "doc/example/CMakeLists.txt": other}
+    tree, plan = build_plan(tmp_path, {**files, "doc/example/tests/test_money.c": MAIN})
+    assert C.find_test_files(tree, plan) == ["tests/test_a.c"]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +115,127 @@ def test_autotools_are_checked_by_make(tmp_path: Path) -> None:
     }
     _, plan = build_plan(tmp_path, files)
     assert (plan.test.framework, plan.test.argv[:2]) == ("automake", ("make", "check"))
+
+
+CATCH = '#include <catch2/catch.hpp>\n\nTEST_CASE("a year", "[leap]") {\n}\n'
+
+
+def test_programs_of_catch2_that_ctest_does_not_list_case_by_case_report_their_cases(tmp_path: Path) -> None:
+    text = "project(a)\nenable_testing()\nadd_test(NAME all COMMAND all_tests)\n"
+    tests = {"tests/one_test.cc": CATCH, "tests/two_test.cc": CATCH.replace("TEST_CASE", "DOCTEST_TEST_CASE")}
+    tree, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/main.cc": MAIN, **tests})
+    assert plan.test.framework == "catch2"
+    assert CPP.find_test_files(tree, plan) == ["tests/one_test.cc", "tests/two_test.cc"]
+
+
+@pytest.mark.parametrize(
+    "function", ["catch_discover_tests(a)", "doctest_discover_tests(a)", "ParseAndAddCatchTests(a)"]
+)
+def test_cases_of_catch2_that_ctest_lists_are_run_by_ctest(function: str, tmp_path: Path) -> None:
+    text = f"project(a)\nenable_testing()\ninclude(CTest)\n{function}\n"
+    _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/one_test.cc": CATCH})
+    assert plan.test.framework == "ctest"
+
+
+def test_results_of_programs_replace_those_of_cases_when_files_are_missing(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/one_test.cc": CATCH}
+    tree = CommitTree(GitRepository(repo.path), repo.commit("Start", files))
+    draft = CPP.create_draft(tree, PlanningContext(list_available=lambda: ("12",), day=date(2024, 6, 1)))
+    assert report_programs in CPP.fallbacks
+    assert report_programs(draft).test.framework == "ctest"
+    assert report_programs(report_programs(draft)) == report_programs(draft)
+
+
+def test_submodules_of_libraries_that_debian_packages_are_filled(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    modules = {"lib/t": "github.com/google/googletest.git", "lib/json": "github.com/nlohmann/json", "lib/own": "x/own"}
+    text = "".join(f'[submodule "{path}"]\n\tpath = {path}\n\turl = https://{url}\n' for path, url in modules.items())
+    files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/test_a.c": MAIN, ".gitmodules": text}
+    commit = repo.commit("Start", files)
+    for path in modules:
+        repo.git("update-index", "--add", "--cacheinfo", f"160000,{commit},{path}")
+    repo.git("commit", "-q", "-m", "submodules")
+    tree = CommitTree(GitRepository(repo.path), repo.git("rev-parse", "HEAD").strip())
+    context = PlanningContext(list_available=lambda: ("12",), day=date(2024, 6, 1))
+    plan = CPP.render_plan(CPP.create_draft(tree, context))
+    assert plan.system_packages == ("nlohmann-json3-dev", "googletest")
+    steps = [step.partition(" && printf")[0] for step in plan.source_steps[:2]]
+    copy = "mkdir -p lib/json/{0}/ && cp -r /usr/include/nlohmann lib/json/{0}/"
+    assert steps == [
+        f"{copy.format('include')} && {copy.format('single_include')}",
+        "mkdir -p lib/t/ && cp -r /usr/src/googletest/. lib/t/",
+    ]
+    notes = {one.value: one.note for one in plan.evidence if one.choice == "submodule"}
+    assert notes["lib/json"] == "replaced by Debian's nlohmann-json3-dev"
+    assert notes["lib/own"].startswith("left empty")
+
+
+def test_warnings_are_ignored_by_compilers_in_front_of_gcc(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path / "repo")
+    files = {"CMakeLists.txt": "project(a)\nenable_testing()\n", "tests/test_a.c": MAIN}
+    tree = CommitTree(GitRepository(repo.path), repo.commit("Start", files))
+    draft = CPP.create_draft(tree, PlanningContext(list_available=lambda: ("12",), day=date(2024, 6, 1)))
+    plan = CPP.render_plan(replace(draft, switches=draft.switches | {"ignore-warnings"}))
+    assert dict(plan.env)["CXX"] == "/opt/lenient/g++"
+    (step,) = (step for step in plan.dependency_steps if "/opt/lenient" in step)
+    folder = tmp_path / "lenient"
+    subprocess.run(["bash", "-ec", step.replace("/opt/lenient", str(folder))], check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/gcc").write_text('#!/bin/sh\nprintf "%s," "$@"\n')
+    (tmp_path / "bin/gcc").chmod(0o755)
+    words = ["-Wall", "-Werror", "-Werror=format", "a b.c"]
+    run = subprocess.run(
+        [folder / "gcc", *words], env={"PATH": f"{tmp_path}/bin:/usr/bin:/bin"}, capture_output=True, check=True
+    )
+    assert run.stdout == b"-Wall,a b.c,"
+
+
+def test_options_of_meson_that_enable_tests_are_set(tmp_path: Path) -> None:
+    options = (
+        "option('build_tests', type: 'boolean', value: false,\n  description: 'x')\n"
+        "option('tests', type : 'feature', value : 'auto')\noption('docs', type: 'boolean', value: true)\n"
+        "option('test_data', type: 'string', value: '')\noption('latest', type: 'boolean')\n"
+    )
+    files = {"meson.build": "project('a', 'c')\ntest('a', a)\n", "meson_options.txt": options, "a.c": MAIN}
+    _, plan = build_plan(tmp_path, files)
+    (setup,) = (step for step in plan.source_steps if "meson setup" in step)
+    assert setup.endswith("-Dwerror=false -Dbuild_tests=true -Dtests=enabled -Ddocs=false")
+    assert any((one.value, one.path, one.line) == ("tests=enabled", "meson_options.txt", 3) for one in plan.evidence)
+
+
+MAKEFILE = "all: a\n\ncheck: lint\n\ntest unit: a\n\t./a\n\n.PHONY: check test\nx := 1\n"
+
+
+def test_a_plain_makefile_is_tested_by_its_target(tmp_path: Path) -> None:
+    _, plan = build_plan(tmp_path, {"Makefile": MAKEFILE, "tests/test_a.c": MAIN})
+    assert (plan.test.framework, plan.test.argv, plan.test.folder) == ("make", ("make", "test"), "")
+    assert any((one.value, one.path, one.line) == ("test", "Makefile", 5) for one in plan.evidence)
+
+
+def test_the_target_that_ci_makes_is_preferred(tmp_path: Path) -> None:
+    workflow = "jobs:\n  ci:\n    steps:\n      - run: make all && make CC=gcc unit-check cppcheck\n"
+    files = {
+        ".github/workflows/ci.yml": workflow,
+        "Makefile": MAKEFILE + "unit-check: a\n\t./a\n\ncppcheck:\n\tcppcheck .\n",
+        "tests/test_a.c": MAIN,
+    }
+    _, plan = build_plan(tmp_path, files)
+    assert plan.test.argv == ("make", "unit-check")
+    found = [(one.path, one.line) for one in plan.evidence if one.value == "unit-check"]
+    assert found == [(".github/workflows/ci.yml", 4)]
+
+
+def test_a_makefile_of_the_test_folder_runs_there(tmp_path: Path) -> None:
+    _, plan = build_plan(tmp_path, {"tests/Makefile": "run_tests: a\n\t./a\n", "tests/test_a.c": MAIN})
+    assert (plan.test.argv, plan.test.folder) == (("make", "run_tests"), "tests")
+
+
+def test_a_handwritten_configure_script_is_followed_by_make(tmp_path: Path) -> None:
+    files = {"configure": "#!/bin/sh\n", "Makefile.in": "all:\n\ntest: a\n\t./a\n", "tests/test_a.c": MAIN}
+    _, plan = build_plan(tmp_path, files)
+    assert (plan.test.framework, plan.test.argv) == ("make", ("make", "test"))
+    assert any("./configure" in step for step in plan.source_steps)
 
 
 def test_a_tree_without_a_supported_build_system_has_no_plan(tmp_path: Path) -> None:

@@ -123,6 +123,36 @@ def test_perl_modules_are_read_from_metadata_and_code(tmp_path: Path) -> None:
     assert "'JSON::XS=libjson-xs-perl libjson-perl'" in apply_switch(draft)
 
 
+PERL_PHASES = {
+    "cpanfile": "requires 'Moo';\non 'develop' => sub {\n    requires 'Test::Spelling' => '0.12';\n};\n"
+    "on test => sub { requires 'Test::Fatal'; };\nrecommends 'JSON::XS';\nsuggests 'Cpanel::JSON::XS' => '1.0';\n",
+    "Makefile.PL": "my %META = (prereqs => {\n  develop => { requires => {\n    'Moose::X' => 1,\n  } },\n"
+    "  runtime => {\n    requires => { 'Moo' => 2, 'Role::Tiny' => 2 },\n    recommends => {\n      'Class::XS' => 1,\n"
+    "    },\n  },\n}, x_breaks => { 'Old::Thing' => '1.0' });\n",
+    "dist.ini": "[Prereqs]\nTry::Tiny = 0\n[Prereqs / RuntimeRecommends]\nClone::Fast = 0\n"
+    "[Prereqs / DevelopRequires]\nTest::Kwalitee = 0\n",
+}
+
+
+def test_perl_modules_of_developers_are_left_out_and_recommended_ones_may_be_missing(tmp_path: Path) -> None:
+    files = {**PERL_PHASES, "t/a.t": "use Test::More;\nok 1; done_testing;\n"}
+    draft = PERL.create_draft(build_tree(tmp_path, files), build_context(versions=("5.36",)))
+    roles = {d.source.text.partition("~")[0]: d.role.value for d in draft.dependencies}
+    assert roles == {
+        "Moo": "runtime",
+        "Test::Fatal": "runtime",
+        "Role::Tiny": "runtime",
+        "Try::Tiny": "runtime",
+        "JSON::XS": "optional",
+        "Cpanel::JSON::XS": "optional",
+        "Class::XS": "optional",
+        "Clone::Fast": "optional",
+    }
+    assert [(d.source.path, d.source.line) for d in draft.dependencies if d.source.text == "JSON::XS"] == [
+        ("cpanfile", 6)
+    ]
+
+
 def test_php_tests_are_those_in_the_phpunit_configuration(tmp_path: Path) -> None:
     files = {
         "composer.json": '{"name": "a/b", "require": {"php": "^8.1", "ext-dom": "*"},'

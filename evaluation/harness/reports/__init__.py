@@ -44,6 +44,8 @@ ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $O
             GoogleTest's own reports replace ctest's rows of the same tests
 googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
+cases       ctest --show-only=json-v1 > $OUT/tests.json; $RP asset case_runner.py > $OUT/case_runner.py
+            python3 -I -S $OUT/case_runner.py $OUT/tests.json $OUT    (Catch2, doctest; prints what ctest leaves out)
 junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test
@@ -53,6 +55,8 @@ jvm         as junit, and from WORKDIR what is younger than --since of **/target
             **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
             mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
             gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)
+make        $RP asset recipe_shell.py > $OUT/recipe_shell.py; chmod 755 $OUT/recipe_shell.py
+            make -B -k SHELL=$OUT/recipe_shell.py '.SHELLFLAGS=--root=WORKDIR --target=$@ -c' TARGET
 lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
 
 Ids of one report differ: what changes from run to run is removed from names (`stabilize_name`), and the second test of

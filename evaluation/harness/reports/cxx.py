@@ -197,6 +197,48 @@ def _iterate_ctest_text(content):
         yield name, status, end if status != "passed" else "", parse_number(match["seconds"])
 
 
+def convert_cases(outputs, tree, results):
+    """Convert XML of Catch2 and doctest, written by `case_runner.py`, and the report of ctest about other tests.
+
+    A program that failed although its report has no failed case is a test of ctest's name.
+    """
+    sources, rows, others = CxxSources(tree), {}, []
+    reports = []
+    for name, content in outputs:
+        root = xunit.parse_xml(content) if name.endswith(".cases.xml") else None
+        if root is not None:
+            reports.append((name, root))
+        elif name == "programs.jsonl":
+            rows = {row["report"]: row for row in _read_program_rows(content)}
+        else:
+            others.append((name, content))
+    failed = {name: _convert_program_cases(root, sources, tree, results) for name, root in reports}
+    for document in (parse_json(content) for name, content in others if name == "tests.json"):
+        if isinstance(document, dict):
+            sources.read_test_list(document)
+    for name, row in rows.items():
+        if row["code"] and not failed.get(name):
+            message = "exit status %d" % row["code"]
+            results.add(sources.find_ctest_source(row["test"]), row["test"], "failed", message, 0.0)
+    convert_ctest(others, tree, results)
+
+
+def _read_program_rows(content):
+    documents = (parse_json(line) for line in content.split(b"\n"))
+    for row in (one for one in documents if isinstance(one, dict)):
+        if isinstance(row.get("report"), str) and isinstance(row.get("test"), str) and isinstance(row.get("code"), int):
+            yield row
+
+
+def _convert_program_cases(root, sources, tree, results):
+    """Convert the cases of one program; return whether one failed."""
+    has_failed = False
+    for case in root.find_all("TestCase"):
+        status = _convert_catch_case(case, sources, tree, results)
+        has_failed = has_failed or status in ("failed", "error")
+    return has_failed
+
+
 def convert_googletest(outputs, tree, results):
     """Convert XML of --gtest_output; a test that another process of the same executable ran is in that report."""
     sources = CxxSources(tree)
@@ -248,17 +290,32 @@ def _strip_sections(name, sources):
 
 
 def _convert_catch_case(case, sources, tree, results):
-    name, overall = case.get("name"), case.find_child("OverallResult")
+    name, overall = case.get("name"), case.find_child("OverallResult") or case.find_child("OverallResultsAsserts")
     file = tree.find_file(case.get("filename")) or sources.catch.get(name) or case.get("filename")
-    skips = parse_number(overall.get("skips", "0")) if overall is not None else 0
-    status = "error" if overall is None else "passed" if overall.get("success") == "true" else "failed"
-    if status == "passed" and skips:
-        status = "skipped"
-    message = "" if overall is not None else "the test did not end"
+    status = _read_case_status(case, overall)
+    message = "the test did not end" if status == "error" else ""
     if status == "failed":
         failing = next((node for node in case.find_all("Expression") if node.get("success") == "false"), None)
         texts = [failing.find_child("Original"), failing.find_child("Expanded")] if failing is not None else []
         texts = texts or [next(case.find_all(tag), None) for tag in ("Failure", "Exception", "FatalErrorCondition")]
         message = " -> ".join(node.text.strip() for node in texts if node is not None)
-    seconds = parse_number(overall.get("durationInSeconds")) if overall is not None else 0.0
-    results.add(file, name, status, message, seconds, identity=(file, name))
+    seconds = overall.get("durationInSeconds") or overall.get("duration") if overall is not None else ""
+    results.add(file, name, status, message, parse_number(seconds), identity=(file, name))
+    return status
+
+
+def _read_case_status(case, overall):
+    """Return the status of a case of Catch2 or doctest, given the node with its overall result."""
+    if case.get("skipped") == "true":
+        return "skipped"
+    if overall is None:
+        return "error"
+    success = overall.get("success") or overall.get("test_case_success")
+    if success:
+        passed = success == "true"
+    else:  # doctest before 2.4.7
+        passed = parse_number(overall.get("failures")) <= parse_number(overall.get("expected_failures", "0"))
+        passed = passed and not any(case.find_all("Exception"))
+    if not passed:
+        return "failed"
+    return "skipped" if parse_number(overall.get("skips", "0")) else "passed"

@@ -10,7 +10,8 @@ from .javascript import find_documents, find_path, select_objects
 
 
 def convert_lines(outputs, tree, results):
-    """Convert JSON lines of our own reporters; a row with `uncollected` instead of `name` is a file that failed.
+    """Convert JSON lines of our own reporters; a row with `uncollected` instead of `name` is a file that failed,
+    or with `skipped` one that loaded without defining a test.
 
     Only files named `*.jsonl` are read: a test may print lines of this form, and others may hold its output.
     """
@@ -34,7 +35,8 @@ def _convert_row(line, tree, results):
         return
     file = find_path(row["file"], tree) if row["file"] else "tests"
     if "uncollected" in row:
-        results.add_uncollected(file, row["uncollected"])
+        skipped = row.get("skipped") is True  # a file with a test is collected nevertheless
+        results.add_uncollected(file, row["uncollected"], skipped=skipped, printed=skipped)
     elif row.get("status") in ORDER and isinstance(row.get("name"), str):
         results.add(file, row["name"], row["status"], row.get("message", ""), parse_number(row.get("seconds")))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cxx, gotest, javascript, jvm, line_reports, rust, tap, xunit
+from . import cxx, gotest, javascript, jvm, line_reports, recipes, rust, tap, xunit
 from .core import ConversionError, ConvertedResults, ReportTree, iterate_files, parse_number
 
 FORMATS = {
@@ -25,6 +25,8 @@ FORMATS = {
     "ctest": cxx.convert_ctest,
     "googletest": cxx.convert_googletest,
     "catch2": cxx.convert_catch2,
+    "cases": cxx.convert_cases,
+    "make": recipes.convert_make,
     "lines": line_reports.convert_lines,
 }
 """Format -> function(outputs, tree, results): `outputs` are the (name, content) pairs of OUT_DIR's files."""
