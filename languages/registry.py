@@ -13,12 +13,15 @@ from languages.c import C
 from languages.cpp import CPP
 from languages.elixir import ELIXIR
 from languages.go import GO
+from languages.haskell import HASKELL
 from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
 from languages.kotlin import KOTLIN
+from languages.lua import LUA
 from languages.perl import PERL
 from languages.php import PHP
 from languages.python import PYTHON
+from languages.r import R
 from languages.ruby import RUBY
 from languages.rust import RUST
 from languages.typescript import TYPESCRIPT
@@ -29,11 +32,14 @@ LANGUAGES: dict[str, Language] = {
     "c++": CPP,
     "elixir": ELIXIR,
     "go": GO,
+    "haskell": HASKELL,
     "java": JAVA,
     "javascript": JAVASCRIPT,
     "kotlin": KOTLIN,
+    "lua": LUA,
     "perl": PERL,
     "php": PHP,
+    "r": R,
     "ruby": RUBY,
     "rust": RUST,
     "typescript": TYPESCRIPT,
@@ -43,7 +49,6 @@ LANGUAGES: dict[str, Language] = {
 OTHER_SUFFIXES = {
     ".cs": "c#",
     ".jl": "julia",
-    ".lua": "lua",
     ".scala": "scala",
     ".swift": "swift",
 }

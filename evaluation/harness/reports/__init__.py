@@ -44,6 +44,8 @@ ctest       ctest --show-only=json-v1 > $OUT/tests.json; ctest --output-junit $O
             GoogleTest's own reports replace ctest's rows of the same tests
 googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the slash makes it one file for each)
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
+luaunit     LUAUNIT_OUTPUT=junit LUAUNIT_JUNIT_FNAME=$OUT/reports/FILE.xml lua FILE > $OUT/reports/FILE.txt 2>&1
+            for each file of tests
 junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test
@@ -53,6 +55,8 @@ jvm         as junit, and from WORKDIR what is younger than --since of **/target
             **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
             mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
             gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)
+            busted: $RP asset busted_handler.lua > $OUT/handler.lua; MERGEMILL_OUT=$OUT/tests.jsonl
+            busted --output $OUT/handler.lua                                     (format `lines`)
 lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
 
 Ids of one report differ: what changes from run to run is removed from names (`stabilize_name`), and the second test of

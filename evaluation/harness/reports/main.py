@@ -25,6 +25,7 @@ FORMATS = {
     "ctest": cxx.convert_ctest,
     "googletest": cxx.convert_googletest,
     "catch2": cxx.convert_catch2,
+    "luaunit": xunit.convert_luaunit,
     "lines": line_reports.convert_lines,
 }
 """Format -> function(outputs, tree, results): `outputs` are the (name, content) pairs of OUT_DIR's files."""
