@@ -24,6 +24,7 @@ from languages.python import PYTHON
 from languages.r import R
 from languages.ruby import RUBY
 from languages.rust import RUST
+from languages.scala import SCALA
 from languages.typescript import TYPESCRIPT
 
 LANGUAGES: dict[str, Language] = {
@@ -42,6 +43,7 @@ LANGUAGES: dict[str, Language] = {
     "r": R,
     "ruby": RUBY,
     "rust": RUST,
+    "scala": SCALA,
     "typescript": TYPESCRIPT,
 }
 """Name -> language."""
@@ -49,7 +51,6 @@ LANGUAGES: dict[str, Language] = {
 OTHER_SUFFIXES = {
     ".cs": "c#",
     ".jl": "julia",
-    ".scala": "scala",
     ".swift": "swift",
 }
 """Suffixes of program files in languages that are not supported."""

@@ -1,4 +1,4 @@
-"""Lua, R and Haskell: metadata files, test files, and packages of Debian instead of the registries."""
+"""Lua, R, Haskell and Scala: metadata files, test files, and packages of Debian instead of the registries."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from languages.lua.plan import MAKE
 from languages.r import R
 from languages.r.description import list_debian_names
 from languages.registry import get_language
+from languages.scala import SCALA
+from languages.scala.plan import HOME
 from languages.scripting.debian import DEBIAN_PACKAGES
 from tests.languages.trees import build_tree
 
@@ -219,7 +221,49 @@ def test_a_registry_that_does_not_answer_is_reported(language: Language, tmp_pat
         subprocess.run(["bash", "-n", "-c", step], check=True)
 
 
-@pytest.mark.parametrize("language", [LUA, R, HASKELL])
+SBT_FILES = {
+    "build.sbt": "",
+    "core/build.sbt": "",
+    "project/build.properties": "# comment\nsbt.version = 1.9.7\n",
+    "project/Versions.scala": "object Versions\n",
+    "project/plugins.sbt": "",
+    "core/src/main/scala/Cup.scala": "class CupSpec\n",
+    "core/src/test/scala/CupSpec.scala": "final class CupSpec extends AnyFlatSpec with Matchers {\n}\n",
+    "core/src/test/scala/CupCheck.scala": 'object CupCheck extends Properties("Cup")\n',
+    "core/src/test/scala/Cups.scala": "object Cups { val all = 1 }\n",
+    "core/src/it/scala/SlowSpec.scala": "class SlowSpec extends AnyFlatSpec\n",
+    ".github/workflows/ci.yml": "on: push\njobs:\n  test:\n    strategy:\n      matrix:\n        java: [11]\n"
+    "    steps:\n      - run: sbt test\n",
+}
+
+
+def test_scala_builds_are_read_from_the_files_of_sbt(tmp_path: Path) -> None:
+    tree = build_tree(tmp_path, SBT_FILES)
+    draft = SCALA.create_draft(tree, build_context(versions=("8", "11", "17")))
+    assert [one.value for one in draft.versions] == ["11", "17", "8"]
+    assert [path for path, _ in draft.manifests] == [
+        "build.sbt",
+        "project/Versions.scala",
+        "project/build.properties",
+        "project/plugins.sbt",
+    ]
+    assert [(one.value, one.line) for one in draft.evidence if one.choice == "test"] == [("sbt 1.9.7", 2)]
+    plan = SCALA.render_plan(draft)
+    assert SCALA.find_test_files(tree, plan) == [
+        "core/src/test/scala/CupCheck.scala",
+        "core/src/test/scala/CupSpec.scala",
+    ]
+    assert f"'[repositories]' local maven-central > {HOME}/repositories" in plan.dependency_steps[0]
+
+
+@pytest.mark.parametrize("version", ["sbt.version=0.13.18\n", ""])
+def test_old_releases_of_sbt_are_rejected(version: str, tmp_path: Path) -> None:
+    tree = build_tree(tmp_path, {**SBT_FILES, "project/build.properties": version})
+    with pytest.raises(NoPlanError, match="only sbt 1"):
+        SCALA.create_draft(tree, build_context(versions=("11",)))
+
+
+@pytest.mark.parametrize("language", [LUA, R, HASKELL, SCALA])
 def test_a_tree_without_tests_is_not_a_project(language: Language, tmp_path: Path) -> None:
     tree = build_tree(tmp_path, {"DESCRIPTION": DESCRIPTION, "a.cabal": "name: a\n", "a.lua": "", "package.yaml": ""})
     with pytest.raises(NoPlanError):
