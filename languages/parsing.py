@@ -14,6 +14,7 @@ import tree_sitter_go
 import tree_sitter_java
 import tree_sitter_javascript
 import tree_sitter_kotlin
+import tree_sitter_lua
 import tree_sitter_perl
 import tree_sitter_php
 import tree_sitter_python
@@ -48,7 +49,8 @@ RUBY = Syntax(name="ruby", suffixes=(".rb", ".rake"), load=tree_sitter_ruby.lang
 PHP = Syntax(name="php", suffixes=(".php",), load=tree_sitter_php.language_php)
 PERL = Syntax(name="perl", suffixes=(".t", ".pl", ".pm"), load=tree_sitter_perl.language)
 ELIXIR = Syntax(name="elixir", suffixes=(".exs", ".ex"), load=tree_sitter_elixir.language)
-SYNTAXES = (PYTHON, GO, JAVASCRIPT, TYPESCRIPT, TSX, RUST, JAVA, KOTLIN, C, CPP, RUBY, PHP, PERL, ELIXIR)
+LUA = Syntax(name="lua", suffixes=(".lua",), load=tree_sitter_lua.language)
+SYNTAXES = (PYTHON, GO, JAVASCRIPT, TYPESCRIPT, TSX, RUST, JAVA, KOTLIN, C, CPP, RUBY, PHP, PERL, ELIXIR, LUA)
 
 
 def find_syntax(path: str) -> Syntax | None:

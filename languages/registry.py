@@ -13,14 +13,18 @@ from languages.c import C
 from languages.cpp import CPP
 from languages.elixir import ELIXIR
 from languages.go import GO
+from languages.haskell import HASKELL
 from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
 from languages.kotlin import KOTLIN
+from languages.lua import LUA
 from languages.perl import PERL
 from languages.php import PHP
 from languages.python import PYTHON
+from languages.r import R
 from languages.ruby import RUBY
 from languages.rust import RUST
+from languages.scala import SCALA
 from languages.typescript import TYPESCRIPT
 
 LANGUAGES: dict[str, Language] = {
@@ -29,13 +33,17 @@ LANGUAGES: dict[str, Language] = {
     "c++": CPP,
     "elixir": ELIXIR,
     "go": GO,
+    "haskell": HASKELL,
     "java": JAVA,
     "javascript": JAVASCRIPT,
     "kotlin": KOTLIN,
+    "lua": LUA,
     "perl": PERL,
     "php": PHP,
+    "r": R,
     "ruby": RUBY,
     "rust": RUST,
+    "scala": SCALA,
     "typescript": TYPESCRIPT,
 }
 """Name -> language."""
@@ -43,8 +51,6 @@ LANGUAGES: dict[str, Language] = {
 OTHER_SUFFIXES = {
     ".cs": "c#",
     ".jl": "julia",
-    ".lua": "lua",
-    ".scala": "scala",
     ".swift": "swift",
 }
 """Suffixes of program files in languages that are not supported."""

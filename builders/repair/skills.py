@@ -44,7 +44,6 @@ OTHER_LANGUAGES = frozenset(
         "rust",
         "java",
         "kotlin",
-        "scala",
         "c",
         "c++",
         "cpp",

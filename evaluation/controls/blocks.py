@@ -24,7 +24,14 @@ _FUNCTIONS = frozenset(
     }
 )
 _CALLS = frozenset(
-    {"call_expression", "call", "function_call_expression", "ambiguous_function_call_expression", "method_invocation"}
+    {
+        "call_expression",
+        "call",
+        "function_call",
+        "function_call_expression",
+        "ambiguous_function_call_expression",
+        "method_invocation",
+    }
 )
 _TEST_NAME = re.compile(r"^(test|spec|should|it_|Test|Benchmark)|(test|Test|_spec)$")
 _TEST_MARK = re.compile(rb"@\w*Test\b|@test\b|#\[[\w:]*(test|case)|\[Test|@Property|quickcheck")

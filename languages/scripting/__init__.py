@@ -1,1 +1,1 @@
-"""Code shared by Ruby, Perl, PHP and Elixir: selection of versions, Debian packages instead of registries."""
+"""Code that languages with packages of Debian share: selection of versions, Debian packages instead of registries."""

@@ -97,6 +97,15 @@ def write_nextest(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     return {"junit.xml": f'<testsuites name="nextest-run"><testsuite name="greet">{rows}</testsuite></testsuites>'}
 
 
+def write_luaunit(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    return {
+        f"reports/{file}.xml": '<testsuites><testsuite name="LuaUnit">'
+        + "".join(case({"classname": "TestA", "name": f"TestA.{test.title}"}, test.status) for test in group)
+        + "</testsuite></testsuites>"
+        for file, group in group_by_file(tests).items()
+    }
+
+
 def write_ctest(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     ends = {"passed": "run", "failed": "fail", "skipped": "disabled"}
     rows = "".join(
@@ -314,6 +323,7 @@ WRITERS = {
     "surefire": ReportWriter(
         report_format="jvm", write=write_surefire, suffix=".java", statuses=ALL[:4], tree=declare_class
     ),
+    "luaunit": ReportWriter(report_format="luaunit", write=write_luaunit, suffix=".lua", statuses=ALL[:4]),
     "go": ReportWriter(
         report_format="gojson", write=write_go, suffix="_test.go", unstable=("{ms}", "{port}"), tree=declare_go
     ),

@@ -46,6 +46,8 @@ googletest  GTEST_OUTPUT=xml:$OUT/ ctest            (or the executables; the sla
 catch2      the executable -r xml -o $OUT/NAME.xml  (-r junit is read, too, but does not name files)
 cases       ctest --show-only=json-v1 > $OUT/tests.json; $RP asset case_runner.py > $OUT/case_runner.py
             python3 -I -S $OUT/case_runner.py $OUT/tests.json $OUT    (Catch2, doctest; prints what ctest leaves out)
+luaunit     LUAUNIT_OUTPUT=junit LUAUNIT_JUNIT_FNAME=$OUT/reports/FILE.xml lua FILE > $OUT/reports/FILE.txt 2>&1
+            for each file of tests
 junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test
@@ -58,6 +60,8 @@ jvm         as junit, and from WORKDIR what is younger than --since of **/target
 make        $RP asset recipe_shell.py > $OUT/recipe_shell.py; chmod 755 $OUT/recipe_shell.py
             make -B -k SHELL=$OUT/recipe_shell.py '.SHELLFLAGS=--root=WORKDIR --target=$@ -c' TARGET
 lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
+            busted: $RP asset busted_handler.lua > $OUT/handler.lua; MERGEMILL_OUT=$OUT/tests.jsonl
+            busted --output $OUT/handler.lua
 
 Ids of one report differ: what changes from run to run is removed from names (`stabilize_name`), and the second test of
 a name gets ` #2`. What tests print is not read as a result where the framework keeps it apart; docs/languages.md lists

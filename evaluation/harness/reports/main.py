@@ -27,6 +27,7 @@ FORMATS = {
     "catch2": cxx.convert_catch2,
     "cases": cxx.convert_cases,
     "make": recipes.convert_make,
+    "luaunit": xunit.convert_luaunit,
     "lines": line_reports.convert_lines,
 }
 """Format -> function(outputs, tree, results): `outputs` are the (name, content) pairs of OUT_DIR's files."""

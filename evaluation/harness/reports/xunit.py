@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from xml.parsers import expat
 
-from .core import MAX_TESTS, ConversionError, parse_number
+from .core import MAX_TESTS, ConversionError, iterate_lines, parse_number
 
 MAX_DEPTH = 200
 KEPT_TEXT = frozenset(("failure", "error", "skipped", "message", "warning", "Expanded", "Original", "Exception"))
@@ -153,6 +153,27 @@ def convert_xunit(outputs, tree, results):
         root = parse_xml(content)
         if root is not None:
             convert_cases(root, tree, results)
+
+
+_LUA_ERROR = re.compile(r"^lua\S*: (?P<message>.+)")
+
+
+def convert_luaunit(outputs, tree, results):
+    """Convert reports of LuaUnit, one `reports/FILE.xml` for each file, and `reports/FILE.txt` of a file without one.
+
+    LuaUnit writes its report at the end, so that a file whose program stops before has none.
+    """
+    files = {name.removeprefix("reports/"): content for name, content in outputs if name.startswith("reports/")}
+    for name, content in files.items():
+        root = parse_xml(content) if name.endswith(".xml") else None
+        file = tree.find_file(name.rpartition(".")[0])
+        for case in root.find_all("testcase") if root is not None else ():
+            status, message = parse_status(case)
+            reason = next((node.get("type") for node in case.nodes if node.get("type")), message)
+            results.add(file, case.get("name"), status, reason, parse_number(case.get("time")))
+        if name.endswith(".txt") and not files.get(name[: -len("txt")] + "xml") and file:
+            errors = [match["message"] for line in iterate_lines(content) if (match := _LUA_ERROR.match(line))]
+            results.add_uncollected(file, errors[0] if errors else "the program ended without a report")
 
 
 def convert_cases(root, tree, results):

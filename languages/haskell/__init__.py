@@ -1,0 +1,42 @@
+"""Haskell: test suites of cabal packages, with hspec and tasty; libraries from Hackage or from Debian packages."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from languages.base import Framework, Language
+from languages.haskell.plan import FRAMEWORK, TEST_FILE, create_draft, find_project_folder, list_test_files, render_plan
+from languages.haskell.releases import DEFAULT, RELEASES
+from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
+from languages.scripting.versions import select_next_version
+from languages.source_tree import SourceTree
+from taskdb.records import BuildPlan
+
+
+def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
+    """Return the main files of test suites and specs of hspec-discover; with a plan those of its package."""
+    return list_test_files(tree, plan.test.folder if plan else find_project_folder(tree, ()))
+
+
+HASKELL = Language(
+    name="haskell",
+    title="Haskell",
+    suffixes=(".hs", ".lhs"),
+    test_patterns=(r"(^|/)(test|spec|unit)/.*\.l?hs$", r"(^|/)[^/]*Spec\.l?hs$"),
+    runner_patterns=(r"(^|/)\.hspec(-\w+)?$",),
+    test_file_pattern=TEST_FILE,
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=(
+        Framework(
+            name=FRAMEWORK,
+            shell=resources.files("languages.haskell").joinpath("cabal.sh.j2").read_text(encoding="utf-8"),
+            report="lines",
+        ),
+    ),
+    switches={DEBIAN_PACKAGES: SWITCH_DESCRIPTION},
+    fallbacks=(use_debian_packages, select_next_version),
+    create_draft=create_draft,
+    render_plan=render_plan,
+    find_test_files=find_test_files,
+)

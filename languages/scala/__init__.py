@@ -1,0 +1,35 @@
+"""Scala: tests of sbt builds, with the test framework of the project, on the JDKs of Java."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from languages.base import Framework, Language
+from languages.jvm.plan import select_next_jdk
+from languages.jvm.releases import DEFAULT, RELEASES
+from languages.scala.plan import FRAMEWORK, create_draft, find_test_files, render_plan
+from languages.scala.tests import CANARY, TEST_FILE
+
+SCALA = Language(
+    name="scala",
+    title="Scala",
+    suffixes=(".scala",),
+    test_patterns=(r"(^|/)src/(test|it)/", r"(^|/)test/.*\.scala$"),
+    runner_patterns=(r"(^|/)\.sbtopts$", r"(^|/)\.jvmopts$"),
+    config_patterns=(r"(^|/)[^/]+\.sbt$", r"^([^/]+/)?project/([^/]+\.scala|build\.properties)$"),
+    test_file_pattern=TEST_FILE,
+    releases=RELEASES,
+    default_version=DEFAULT,
+    frameworks=(
+        Framework(
+            name=FRAMEWORK,
+            shell=resources.files("languages.scala").joinpath("sbt.sh.j2").read_text(encoding="utf-8"),
+            report="jvm",
+            canary=CANARY,
+        ),
+    ),
+    fallbacks=(select_next_jdk,),
+    create_draft=create_draft,
+    render_plan=render_plan,
+    find_test_files=find_test_files,
+)

@@ -1,0 +1,42 @@
+"""Detection of tests in Scala projects, and the canary."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import PurePosixPath
+
+from languages.base import Canary
+from languages.source_tree import SourceTree
+
+TEST_FILE = r"(^|/)(src/(test|it)/|test/).*\.scala$"
+_DEFINES = re.compile(
+    r"^\s*(?:final\s+)?(?:class|object)\s+\w+[^{]*?\b(?:extends|with)\s+[\w.]*(Suite|Spec|FunSuite|FlatSpec|WordSpec|FreeSpec"
+    r"|FeatureSpec|PropSpec|Specification|Properties|TestSuite|Tests|ZIOSpecDefault|Test|DefaultRunnableSpec|\w*Suite\w*"
+    r"|\w*Spec\w*)\b|^\s*@(?:org\.junit\.)?Test\b",
+    re.MULTILINE,
+)
+
+
+def list_test_files(tree: SourceTree, folder: str) -> list[str]:
+    """Return files of unit tests below a folder that define a suite, sorted."""
+    prefix = f"{folder}/" if folder else ""
+    found = sorted(path for path in tree.entries if path.startswith(prefix) and re.search(TEST_FILE, path))
+    found = [path for path in found if not re.search(r"(^|/)src/it/|(^|/)(sbt-test|resources)/", path)]
+    return [path for path, text in tree.read_many(found).items() if _DEFINES.search(text)]
+
+
+def _name_canary(files: Sequence[str]) -> str:
+    stems = [PurePosixPath(file).stem for file in files if file.endswith(".scala")]
+    ending = next(
+        (e for e in ("Suite", "Spec", "Test", "Tests") if stems and all(s.endswith(e) for s in stems)), "Suite"
+    )
+    return f'"Canary${{word}}{ending}.scala"'
+
+
+CANARY = Canary(
+    name=_name_canary,
+    body=resources.files("languages.scala").joinpath("canary.sh").read_text(encoding="utf-8"),
+)
+"""A suite in the package and framework of its neighbours."""

@@ -1,0 +1,4 @@
+local lu = require("luaunit")
+local missing = require("missing")
+
+os.exit(lu.LuaUnit.run())
