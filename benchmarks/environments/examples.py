@@ -116,7 +116,7 @@ def list_edits(story: bytes) -> list[str]:
         return []
     if not any(attempt["reason"] == "accepted" for attempt in attempts):
         return []
-    return [edit for attempt in attempts if not attempt["rolled_back"] for edit in attempt["edits"]]
+    return [edit for attempt in attempts if not attempt.get("rolled_back") for edit in attempt["edits"]]
 
 
 def render_table(results: Sequence[ExampleResult]) -> str:

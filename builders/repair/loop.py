@@ -22,6 +22,7 @@ from builders.repair.edits import format_edit
 from builders.repair.observation import build_observation
 from builders.repair.policy import NoProposal, Observation, Policy, Proposal, ProposalOutcome, RepairCase, RepairUsage
 from builders.repair.rules import VERSION_ORIGIN
+from languages.base import NARROWING
 from languages.draft import PlanDraft
 from languages.registry import get_language
 from taskdb.records import Attempt
@@ -249,6 +250,9 @@ def check_draft(case: RepairCase, draft: PlanDraft) -> str:
     if draft.test == first.test:
         return ""
     language = get_language(draft.language)
+    if any((one.choice, one.value) == ("fallback", NARROWING) for one in draft.evidence):
+        narrow = next(one for one in language.fallbacks if one.__name__ == NARROWING)
+        first = narrow(first)
     before, after = (language.find_test_files(case.tree, language.render_plan(one)) for one in (first, draft))
     return check_kept_tests(before, after, case.candidate.test_files, MIN_COLLECTED)
 

@@ -12,6 +12,7 @@ from builders.repair.edits import DraftEdit, RelaxDependency, SetLanguageVersion
 from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 from builders.repair.skills import Skill, SkillMatch, find_matches
 from builders.repair.trials import find_helpful_trial
+from languages.base import NARROWING
 from languages.draft import PlanDraft
 from languages.registry import get_language
 
@@ -61,6 +62,8 @@ class RulePolicy:
         if not observation.is_unrepairable:
             for fallback in get_language(observation.draft.language).fallbacks:
                 edit = UseFallback(name=fallback.__name__)
+                if observation.reason is Reason.GOLD_TESTS_FAIL and edit.name == NARROWING:
+                    continue  # the change's own tests run already
                 if edit not in tried and fallback(observation.draft) != observation.draft:
                     return Proposal(
                         edits=(edit,), proposed_by=FALLBACK_ORIGIN, rationale=_get_first_line(fallback.__doc__)
