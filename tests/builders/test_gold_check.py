@@ -101,6 +101,30 @@ def test_requests_to_a_public_echo_service_are_answered_by_one_in_the_container(
     assert fail_to_pass == ["tests/test_web.py::test_echo"]
 
 
+CLOCK = "import time\n\n\ndef hour(seconds):\n    return time.strftime('%H:%M', time.localtime(seconds))\n"
+CLOCK_TEST = "from greet.clock import hour\n\n\ndef test_hour():\n    assert hour(1700000000) == '17:13'\n"
+
+
+@pytest.mark.docker
+def test_a_time_zone_that_no_file_names_is_found_by_trial(tmp_path: Path) -> None:
+    after = {"greet/clock.py": CLOCK, "tests/test_clock.py": CLOCK_TEST}
+    environment, fail_to_pass = repair_and_verify(tmp_path, after)
+    assert environment.attempts[1].edits == ("set-env TZ=America/New_York",)
+    assert environment.attempts[1].proposed_by == "(trial)"
+    assert fail_to_pass == ["tests/test_clock.py::test_hour"]
+
+
+@pytest.mark.docker
+def test_a_cause_that_nothing_repairs_is_the_reason(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    after = {"greet/web.py": WEB.replace("httpbin.org", "example.org"), "tests/test_web.py": WEB_TEST}
+    rejection = build(make_candidate(tmp_path, services, after), services)
+    assert isinstance(rejection, Rejection)
+    assert rejection.reason == "needs-network"
+    assert "Temporary failure in name resolution" in rejection.detail
+    assert {one.reason for one in rejection.attempts} <= {"gold-tests-fail", "duplicate-plan"}
+
+
 @pytest.mark.docker
 def test_a_change_whose_tests_never_pass_keeps_its_first_accepted_build(tmp_path: Path) -> None:
     services = make_services(tmp_path, repeats=1)

@@ -22,7 +22,7 @@ def run_in_terminal(tmp_path: Path, program: str) -> subprocess.CompletedProcess
         'start_terminal > "$report/log" 2>&1 || exit 9\n"${command[@]}" < /dev/null\n'
     )
     arguments = ["bash", "-c", script, "bash", str(tmp_path), program]
-    return subprocess.run(arguments, capture_output=True, timeout=60, check=False, start_new_session=True)
+    return subprocess.run(arguments, capture_output=True, timeout=30, check=False, start_new_session=True)
 
 
 def test_the_tests_have_a_terminal_and_their_output_stays(tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_the_tests_have_a_terminal_and_their_output_stays(tmp_path: Path) -> Non
 
 
 def test_a_process_that_stays_behind_does_not_delay_the_end(tmp_path: Path) -> None:
-    left = "import subprocess, sys\nsubprocess.Popen(['sleep', '50'])\nprint('x' * 100_000)\n"
+    left = "import subprocess, sys\nsubprocess.Popen(['sleep', '50'], start_new_session=True)\nprint('x' * 100_000)\n"
     done = run_in_terminal(tmp_path, left)
     assert done.stdout == b"x" * 100_000 + b"\n"
     assert done.returncode == 0
