@@ -56,6 +56,15 @@ class Reason(StrEnum):
     UNSTABLE = "unstable"
     GOLD_TESTS_FAIL = "gold-tests-fail"
     """The image is accepted, but the change's own tests fail with the gold patch; see `builders.gold_check`."""
+    NEEDS_NETWORK = "needs-network"
+    """This reason and the next ones name the cause for which tests fail, in place of the last attempt's reason; see
+    `builders.causes`."""
+    NEEDS_ROOT = "needs-root"
+    NEEDS_TERMINAL = "needs-terminal"
+    NEEDS_DISPLAY = "needs-display"
+    NEEDS_HOME = "needs-home"
+    NEEDS_LOCALE = "needs-locale"
+    NEEDS_TIME_ZONE = "needs-time-zone"
 
 
 UNREPAIRABLE_REASONS = frozenset({Reason.TIMEOUT, Reason.OUT_OF_MEMORY, Reason.DISK_FULL, Reason.UNSTABLE})

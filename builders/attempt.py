@@ -31,9 +31,17 @@ class GoldFailure(BuildRejection):
 
 
 def run_attempt(
-    plan: BuildPlan, tree: CommitTree, candidate: Candidate, services: Services
+    plan: BuildPlan,
+    tree: CommitTree,
+    candidate: Candidate,
+    services: Services,
+    *,
+    accepted_before: GoldFailure | None = None,
 ) -> AcceptedBuild | BuildRejection:
     """Build the plan's layers, run acceptance and the change's own tests.
+
+    `accepted_before`: an accepted build to improve. The change's tests then run first: where no more of them pass, the
+    base tree's tests need not run.
 
     Raises:
         Transient: engine, network or disk failed.
@@ -47,6 +55,11 @@ def run_attempt(
     if layer.image is None:
         return _create_layer_rejection(layer, Reason.INSTALL_FAILED)
     image = layer.image
+    if accepted_before is not None:
+        base_seconds = accepted_before.accepted.acceptance.test_seconds
+        failure = check_gold_tests(plan, candidate, image.name, services, base_seconds=base_seconds)
+        if failure is not None and failure.measure_progress() <= accepted_before.measure_progress():
+            return failure
     is_model_edited = any(evidence.path == AGENT_ORIGIN for evidence in plan.evidence)
     result = run_acceptance(plan, tree, candidate, image.name, services, check_forgery=is_model_edited)
     if isinstance(result, BuildRejection):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
 
 from backends.git import GitError, GitRepository
@@ -18,12 +20,19 @@ from builders.repair import memory
 from builders.repair.loop import RepairResult, repair_build
 from builders.repair.memory import NearestRepairPolicy
 from builders.repair.policy import Policy, RepairCase
-from builders.repair.rules import RulePolicy
+from builders.repair.rules import DECLARED_BY_CHANGE, RulePolicy
 from builders.repair.skill_files import BUILTIN_SKILLS, load_skills
 from builders.source_tree import IncompleteCloneError
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.registry import get_language
-from taskdb.records import Candidate, Environment, Rejection, Stage
+from languages.surroundings import add_surroundings
+from taskdb.records import Candidate, Environment, Evidence, Rejection, Stage
+
+_DECLARES_VERSIONS = re.compile(
+    r"(^|/)(pyproject\.toml|setup\.(py|cfg)|tox\.ini|noxfile\.py|\.python-version|package\.json|\.nvmrc|go\.mod|Cargo\.toml"
+    r"|rust-toolchain(\.toml)?|pom\.xml|build\.gradle(\.kts)?|\.travis\.yml|\.gitlab-ci\.yml)$|^\.(github/workflows|circleci)/"
+)
+"""Matches files that declare the versions of the language that a project supports."""
 
 
 def build(candidate: Candidate, services: Services) -> Environment | Rejection:
@@ -74,16 +83,35 @@ def create_first_draft(tree: CommitTree, candidate: Candidate, services: Service
         NoPlanError: the tree contains nothing to plan for.
     """
     language = get_language(candidate.language)
-    draft = language.create_draft(
-        tree,
-        PlanningContext(
-            list_available=lambda: bases.list_available_versions(language.name, services),
-            day=find_package_day(tree.repository, candidate),
-            version=candidate.version or find_nearest_tag(tree.repository, candidate.base_commit),
-            changed_paths=(*candidate.gold_files, *candidate.test_files),
-        ),
+    context = PlanningContext(
+        list_available=lambda: bases.list_available_versions(language.name, services),
+        day=find_package_day(tree.repository, candidate),
+        version=candidate.version or find_nearest_tag(tree.repository, candidate.base_commit),
+        changed_paths=(*candidate.gold_files, *candidate.test_files),
     )
+    draft = add_surroundings(language.create_draft(tree, context), tree)
+    draft = replace(draft, versions=(*draft.versions, *list_versions_of_change(draft, tree, candidate, context)))
     return bases.prefer_stable_versions(draft, bases.list_rolling_versions(language.name, services))
+
+
+def list_versions_of_change(
+    draft: PlanDraft, tree: CommitTree, candidate: Candidate, context: PlanningContext
+) -> list[Evidence]:
+    """Return the versions of the language that only the merge declares: the change's tests may need one."""
+    if not any(_DECLARES_VERSIONS.search(path) for path in candidate.gold_files):
+        return []
+    try:
+        merged = get_language(candidate.language).create_draft(
+            CommitTree(tree.repository, candidate.merge_commit), context
+        )
+    except (GitError, NoPlanError):  # a published row need not have the merge
+        return []
+    known = {version.value for version in draft.versions}
+    return [
+        version.model_copy(update={"note": DECLARED_BY_CHANGE})
+        for version in merged.versions
+        if version.value not in known
+    ]
 
 
 @contextmanager

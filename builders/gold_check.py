@@ -42,17 +42,10 @@ def check_gold_tests(
     Raises:
         Transient: the engine failed.
     """
-    files = [path for path in candidate.test_files if is_test_file(path, candidate.language) and not is_benchmark(path)]
+    script, files = render_gold_script(plan, candidate, services)
     if not files:
         return None
     gold_patch = services.artifacts.get(candidate.gold_patch)
-    script = render_plan_script(
-        plan,
-        test_patch=services.artifacts.get(candidate.test_patch),
-        files=files,
-        canaries_beside=(),
-        config_patch=extract_config_patch(gold_patch),
-    )
     limits = services.test_limits()
     limits = replace(limits, seconds=min(limits.seconds, SLOWEST_SECONDS + 3 * base_seconds))
     with services.sandbox.open_pool(image, limits=limits) as pool:
@@ -69,6 +62,19 @@ def check_gold_tests(
     return BuildRejection(
         reason=Reason.GOLD_TESTS_FAIL, detail=detail, log=gold.log, report=gold.report, expected_files=files
     )
+
+
+def render_gold_script(plan: BuildPlan, candidate: Candidate, services: Services) -> tuple[str, list[str]]:
+    """Return the script that runs the change's own test files, and these files."""
+    files = [path for path in candidate.test_files if is_test_file(path, candidate.language) and not is_benchmark(path)]
+    script = render_plan_script(
+        plan,
+        test_patch=services.artifacts.get(candidate.test_patch),
+        files=files,
+        canaries_beside=(),
+        config_patch=extract_config_patch(services.artifacts.get(candidate.gold_patch)),
+    )
+    return script, files
 
 
 def find_failing_tests(result: EvaluationResult, files: Sequence[str]) -> list[str]:

@@ -24,6 +24,11 @@ Fallback = Callable[[PlanDraft], PlanDraft]
 """Relaxes one choice of a draft that could not be built or tested; returns the same draft if there is none to relax."""
 
 
+NARROWING = "select_changed_packages"
+"""Name of the fallback that restricts a draft to the packages of a monorepo that the change touches, with what they
+depend on; tests of the others do not run."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Release:
     """One version of a language and the sources of its base image."""

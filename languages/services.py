@@ -13,9 +13,11 @@ from languages.workflows import Job
 DraftT = TypeVar("DraftT", bound=PlanDraft)
 
 PACKAGES: dict[str, tuple[str, ...]] = {
+    "fakeroot": ("fakeroot",),
     "postgresql": ("postgresql",),
     "httpbin": ("python3-httpbin",),
     "redis": ("redis-server",),
+    "terminal": (),
     "xvfb": ("xvfb",),
 }
 """Server -> Debian packages that provide it."""

@@ -42,6 +42,13 @@ STEP_BY_REASON = {
     "mostly-failing": "collected",
     "unstable": "collected",
     "gold-tests-fail": "collected",  # of attempts; no build ends with it
+    "needs-network": "built",
+    "needs-root": "built",
+    "needs-terminal": "built",
+    "needs-display": "built",
+    "needs-home": "built",
+    "needs-locale": "built",
+    "needs-time-zone": "built",
 }
 """The last step reached when a build ended for that reason."""
 

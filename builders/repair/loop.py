@@ -15,11 +15,14 @@ from dataclasses import dataclass, field, replace
 from builders import bases
 from builders.acceptance import MIN_COLLECTED, BuildRejection, Reason
 from builders.attempt import AcceptedBuild, GoldFailure, run_attempt
+from builders.causes import name_cause, name_gold_cause
 from builders.repair.edit_application import apply_edit
 from builders.repair.edit_checks import RejectedEditError, check_kept_tests
 from builders.repair.edits import format_edit
 from builders.repair.observation import build_observation
 from builders.repair.policy import NoProposal, Observation, Policy, Proposal, ProposalOutcome, RepairCase, RepairUsage
+from builders.repair.rules import VERSION_ORIGIN
+from languages.base import NARROWING
 from languages.draft import PlanDraft
 from languages.registry import get_language
 from taskdb.records import Attempt
@@ -36,7 +39,8 @@ FIRST_DRAFT = "draft"
 MAX_VOID_PROPOSALS = 3
 """Limit of consecutive proposals of one policy that are rejected or give a known plan; then the next is queried."""
 MAX_GOLD_ATTEMPTS = 4
-"""Limit of attempts after an accepted build, to make the change's own tests pass."""
+"""Limit of attempts after an accepted build, to make the change's own tests pass; those of other versions of the
+language do not count, which end with the versions that the repository supports."""
 POLICIES_FOR_GOLD_TESTS = frozenset({"nearest", "rules"})
 """Policies that are queried for tests of the change; a model would be paid for a build that is accepted already."""
 POLICIES_FOR_UNREPAIRABLE = frozenset({"rules"})
@@ -83,7 +87,10 @@ class _RepairState:
     @property
     def has_spent_gold_attempts(self) -> bool:
         accepted = [one.number for one in self.attempts if one.reason == Reason.GOLD_TESTS_FAIL]
-        return bool(accepted) and self.build_count - accepted[0] >= MAX_GOLD_ATTEMPTS
+        versions = sum(
+            one.proposed_by == VERSION_ORIGIN and one.reason not in REASONS_WITHOUT_BUILD for one in self.attempts
+        )
+        return bool(accepted) and self.build_count - versions - accepted[0] >= MAX_GOLD_ATTEMPTS
 
     @property
     def build_count(self) -> int:
@@ -119,7 +126,7 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
     while following := _find_next_draft(state, policies, case):
         proposal, draft = following
         number, began = state.build_count + 1, time.monotonic()
-        result = _build_draft(case, draft)
+        result = _build_draft(case, draft, state.best.rejection)
         steps = (*state.best.steps, (proposal, number))
         if isinstance(result, AcceptedBuild):
             state.attempts.append(_create_attempt(proposal, number, ACCEPTED, "", began))
@@ -131,8 +138,11 @@ def repair_build(case: RepairCase, policies: Sequence[Policy], *, started: float
             state.best = _BestAttempt(draft, result, number, steps)
     best = state.best
     if isinstance(best.rejection, GoldFailure):
-        return _create_result(state, best.rejection.accepted, best.number, best.steps)
-    return _create_result(state, best.rejection, best.number, ())
+        named = name_gold_cause(best.rejection)
+        if named is None:
+            return _create_result(state, best.rejection.accepted, best.number, best.steps)
+        return _create_result(state, named, best.number, ())
+    return _create_result(state, name_cause(best.rejection), best.number, ())
 
 
 def _is_progress(result: BuildRejection, best: BuildRejection) -> bool:
@@ -165,6 +175,7 @@ def _find_next_draft(
         state.best.rejection,
         attempt=state.best.number,
         usage=state.measure_usage(),
+        image=state.best.rejection.accepted.image.name if isinstance(state.best.rejection, GoldFailure) else "",
     )
     for policy in policies:
         if observation.is_unrepairable and policy.name not in POLICIES_FOR_UNREPAIRABLE:
@@ -217,8 +228,16 @@ def _apply_proposal(state: _RepairState, proposal: Proposal, case: RepairCase) -
     return draft
 
 
-def _build_draft(case: RepairCase, draft: PlanDraft) -> AcceptedBuild | BuildRejection:
-    return run_attempt(get_language(draft.language).render_plan(draft), case.tree, case.candidate, case.services)
+def _build_draft(
+    case: RepairCase, draft: PlanDraft, best: BuildRejection | None = None
+) -> AcceptedBuild | BuildRejection:
+    return run_attempt(
+        get_language(draft.language).render_plan(draft),
+        case.tree,
+        case.candidate,
+        case.services,
+        accepted_before=best if isinstance(best, GoldFailure) else None,
+    )
 
 
 def check_draft(case: RepairCase, draft: PlanDraft) -> str:
@@ -231,6 +250,9 @@ def check_draft(case: RepairCase, draft: PlanDraft) -> str:
     if draft.test == first.test:
         return ""
     language = get_language(draft.language)
+    if any((one.choice, one.value) == ("fallback", NARROWING) for one in draft.evidence):
+        narrow = next(one for one in language.fallbacks if one.__name__ == NARROWING)
+        first = narrow(first)
     before, after = (language.find_test_files(case.tree, language.render_plan(one)) for one in (first, draft))
     return check_kept_tests(before, after, case.candidate.test_files, MIN_COLLECTED)
 

@@ -28,7 +28,13 @@ _NUMBERS = re.compile(r"0x[0-9a-f]+|\d+")
 
 
 def build_observation(
-    draft: PlanDraft, plan: BuildPlan, rejection: BuildRejection, *, attempt: int, usage: RepairUsage
+    draft: PlanDraft,
+    plan: BuildPlan,
+    rejection: BuildRejection,
+    *,
+    attempt: int,
+    usage: RepairUsage,
+    image: str = "",
 ) -> Observation:
     """Return the observation of a rejected attempt."""
     return Observation(
@@ -43,6 +49,7 @@ def build_observation(
         expected_files=tuple(rejection.expected_files),
         attempt=attempt,
         usage=usage,
+        image=image,
         is_unrepairable=rejection.reason in UNREPAIRABLE_REASONS,
     )
 

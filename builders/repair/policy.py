@@ -47,6 +47,8 @@ class Observation:
     attempt: int
     """Number of the attempt, 1 for the first draft."""
     usage: RepairUsage
+    image: str = ""
+    """Name of the image, where it was accepted and only the change's own tests fail."""
     is_unrepairable: bool = False
     """Whether no change of versions repairs the reason; then only skills that list the reason apply."""
 
@@ -59,8 +61,8 @@ class Proposal:
     rationale: str
     """The reason for the edits in one line."""
     proposed_by: str
-    """Origin of the edits in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(conflict)`, `(version)`,
-    `(fallback)`."""
+    """Origin of the edits in the evidence: `(skill NAME)`, `(agent)`, `(nearest)`, `(conflict)`, `(trial)`,
+    `(version)`, `(fallback)`."""
     origins: tuple[str, ...] = ()
     """Origin of each edit where it differs from `proposed_by`, as for the repair of another commit."""
     tokens: int = 0

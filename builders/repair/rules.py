@@ -1,9 +1,9 @@
-"""Policy `rules`, which needs no model: skills that match, what conflicts, versions and fallbacks of the language."""
+"""Policy `rules`, which needs no model: skills that match, what conflicts, trials, versions and fallbacks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from builders.acceptance import Reason
 from builders.repair.edit_application import apply_edits
@@ -11,24 +11,33 @@ from builders.repair.edit_checks import RejectedEditError
 from builders.repair.edits import DraftEdit, RelaxDependency, SetLanguageVersion, UseFallback, format_skill_origin
 from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 from builders.repair.skills import Skill, SkillMatch, find_matches
+from builders.repair.trials import find_helpful_trial
+from languages.base import NARROWING
 from languages.draft import PlanDraft
 from languages.registry import get_language
 
 CONFLICT_ORIGIN = "(conflict)"
 FALLBACK_ORIGIN = "(fallback)"
+TRIAL_ORIGIN = "(trial)"
 VERSION_ORIGIN = "(version)"
+DECLARED_BY_CHANGE = "the change itself declares it"
+"""Note of a version that the merge declares and the base commit does not."""
+MAX_VERSIONS_FOR_GOLD_TESTS = 6
+"""Limit of versions of the language that are tried for the change's own tests."""
 
 
 @dataclass
 class RulePolicy:
     """Policy that proposes edits of matching skills, then to give up blamed versions, then the language's fallbacks.
 
-    Where the base tree's tests pass and the change's do not, other versions of the language come before fallbacks.
+    Where the base tree's tests pass and the change's do not, other surroundings are tried, then other versions of the
+    language; both come before fallbacks.
     """
 
     case: RepairCase
     skills: Sequence[Skill]
     name: str = "rules"
+    _tried_images: set[str] = field(default_factory=set)
 
     def propose(self, observation: Observation, history: ProposalHistory) -> Proposal | NoProposal:
         """Return combined edits of packages and variables first, others one at a time, conflicts, and fallbacks."""
@@ -46,16 +55,30 @@ class RulePolicy:
             )
         if relaxation := _relax_conflict(observation, tried):
             return relaxation
-        if observation.reason is Reason.GOLD_TESTS_FAIL and (version := _select_version(observation.draft, tried)):
-            return version
+        if observation.reason is Reason.GOLD_TESTS_FAIL:
+            following = self._try_surroundings(observation) or _select_version(observation.draft, tried)
+            if following:
+                return following
         if not observation.is_unrepairable:
             for fallback in get_language(observation.draft.language).fallbacks:
                 edit = UseFallback(name=fallback.__name__)
+                if observation.reason is Reason.GOLD_TESTS_FAIL and edit.name == NARROWING:
+                    continue  # the change's own tests run already
                 if edit not in tried and fallback(observation.draft) != observation.draft:
                     return Proposal(
                         edits=(edit,), proposed_by=FALLBACK_ORIGIN, rationale=_get_first_line(fallback.__doc__)
                     )
         return NoProposal(rationale="no skill matches, and no fallback is left")
+
+    def _try_surroundings(self, observation: Observation) -> Proposal | None:
+        """Return the proposal of a trial that makes more of the change's tests pass; once for each image."""
+        if not observation.image or observation.image in self._tried_images:
+            return None
+        self._tried_images.add(observation.image)
+        trial = find_helpful_trial(self.case, observation)
+        if trial is None:
+            return None
+        return Proposal(edits=trial.edits, proposed_by=TRIAL_ORIGIN, rationale=trial.reason)
 
 
 def _relax_conflict(observation: Observation, tried: set[DraftEdit]) -> Proposal | None:
@@ -74,7 +97,8 @@ def _relax_conflict(observation: Observation, tried: set[DraftEdit]) -> Proposal
 
 def _select_version(draft: PlanDraft, tried: set[DraftEdit]) -> Proposal | None:
     """Return the proposal of the next version that the repository supports, in the order of its evidence."""
-    for version in draft.versions[1:]:
+    others = sorted(draft.versions[1:], key=lambda version: version.note != DECLARED_BY_CHANGE)
+    for version in others[:MAX_VERSIONS_FOR_GOLD_TESTS]:
         edit = SetLanguageVersion(version=version.value)
         if edit not in tried:
             where = f"{version.path}:{version.line}" if version.line else version.path

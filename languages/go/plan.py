@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -22,10 +23,15 @@ GOPATH = "/opt/go"
 """Downloaded modules and compiled packages; writable for the tests' user."""
 
 ALL_MODULES, VENDORED, WORKSPACE, BELOW_GOPATH = "all-modules", "vendored", "workspace", "below-gopath"
+CHANGED_MODULES = "changed-modules"
+NEEDED = "needed_modules"
+"""Evidence choice with the folders of the modules in go.work that the module under test needs; its note: their Go."""
+OWN_WORKSPACE = f"{GOPATH}/own.work"
 SWITCHES = {
     VENDORED: "external packages are taken from the tree's vendor folder",
     WORKSPACE: "go.work connects several modules of the tree",
     BELOW_GOPATH: "there is no go.mod: the tree is placed below GOPATH, at its import path",
+    CHANGED_MODULES: "of the modules in go.work only the change's own and those that it requires are loaded",
     ALL_MODULES: "all modules in go.mod are downloaded, not only those whose packages the tree imports",
 }
 MANIFESTS = ("go.mod", "go.sum", "go.work", "go.work.sum")
@@ -69,7 +75,11 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         switches=_detect_switches(tree, module),
         env=(*LOCAL_SETTINGS, *ci.get_environment(command)),
         test=TestCommand(framework="go-test", argv=command.argv, paths=command.paths, folder=module.folder),
-        evidence=(*_build_evidence(module, command), *list_external_content(tree)),
+        evidence=(
+            *_build_evidence(module, command),
+            *_list_needed_modules(tree, module, modules),
+            *list_external_content(tree),
+        ),
     )
     return add_ci_services(draft, [job for job in jobs if ci.runs_go_tests(job)])
 
@@ -112,6 +122,22 @@ def _build_evidence(module: GoModule, command: ci.GoTestCommand) -> list[Evidenc
     ]
 
 
+def _list_needed_modules(tree: SourceTree, module: GoModule, modules: Sequence[GoModule]) -> list[Evidence]:
+    """Return evidence of the modules of go.work that the module under test requires, itself included."""
+    if not tree.is_file("go.work"):
+        return []
+    needed, queue = [module], [module]
+    while queue:
+        text = tree.read(queue.pop().go_mod_path)
+        for other in modules:
+            if other not in needed and other.name and re.search(rf"(^|\s){re.escape(other.name)} v", text):
+                needed.append(other)
+                queue.append(other)
+    version = max((one.go_version for one in needed), key=lambda text: [int(n) for n in re.findall(r"\d+", text)])
+    folders = " ".join(one.folder or "." for one in needed)
+    return [Evidence(choice=NEEDED, value=folders, path=module.go_mod_path, line=0, note=version)]
+
+
 # ------------------------------------------------------------------------------------------------ rendering
 
 
@@ -132,6 +158,7 @@ def _build_environment(draft: PlanDraft) -> list[tuple[str, str]]:
         flags.append("-buildvcs=false")
     variables = {"GOPATH": GOPATH, "GOCACHE": f"{GOPATH}/cache", "GOTOOLCHAIN": "local"}
     variables |= {"GO111MODULE": "off"} if BELOW_GOPATH in draft.switches else {"GOFLAGS": " ".join(flags)}
+    variables |= {"GOWORK": OWN_WORKSPACE} if CHANGED_MODULES in draft.switches else {}
     existing = {name for name, _ in draft.env}
     return [(name, value) for name, value in variables.items() if name not in existing]
 
@@ -139,11 +166,12 @@ def _build_environment(draft: PlanDraft) -> list[tuple[str, str]]:
 def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
     """Return steps that download and compile external packages, so that a test run compiles only the project's."""
     packages = sorted(dependency.source.text for dependency in draft.dependencies)
+    workspace = _render_own_workspace(draft)
     if not packages:
-        return ()
+        return workspace
     list_file = "/tmp/packages"  # noqa: S108 - in the container
     template = "'{{if not .Error}}{{if or .GoFiles .CgoFiles}}{{.ImportPath}}{{end}}{{end}}'"
-    steps = [f"cd {quote_words([draft.test.folder])}"] if draft.test.folder else []
+    steps = [*workspace, *([f"cd {quote_words([draft.test.folder])}"] if draft.test.folder else [])]
     if ALL_MODULES in draft.switches:
         steps.append("go mod download")
     steps += [
@@ -155,6 +183,16 @@ def _render_dependency_steps(draft: PlanDraft) -> tuple[str, ...]:
         f"chown -R --from=0 1000:1000 {GOPATH}",
     ]
     return tuple(steps)
+
+
+def _render_own_workspace(draft: PlanDraft) -> tuple[str, ...]:
+    """Return the step that writes a go.work with the needed modules alone."""
+    needed = next((one for one in draft.evidence if one.choice == NEEDED), None)
+    if CHANGED_MODULES not in draft.switches or needed is None:
+        return ()
+    lines = [f"go {needed.note or draft.versions[0].value}", *(f'use "/testbed/{one}"' for one in needed.value.split())]
+    copy_sums = f"{{ [ ! -f go.work.sum ] || cp go.work.sum {OWN_WORKSPACE}.sum; }}"
+    return (f"mkdir -p {GOPATH} && printf '%s\\n' {quote_words(lines)} > {OWN_WORKSPACE} && {copy_sums}",)
 
 
 def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
@@ -198,6 +236,17 @@ def _is_selected(path: str, plan: BuildPlan) -> bool:
 # ------------------------------------------------------------------------------------------------ fallbacks
 
 
+def select_changed_packages(draft: PlanDraft) -> PlanDraft:
+    """Load only the change's module of go.work, with those that it requires: another one may not be available."""
+    needed = next((one.value.split() for one in draft.evidence if one.choice == NEEDED), [])
+    if not needed or CHANGED_MODULES in draft.switches:
+        return draft
+    modules = {path.rpartition("/")[0] or "." for path, _ in draft.manifests if path.endswith("go.mod")}
+    if draft.manifests and modules <= set(needed):
+        return draft
+    return replace(draft, switches=draft.switches | {CHANGED_MODULES})
+
+
 def drop_system_packages(draft: PlanDraft) -> PlanDraft:
     """Install no system packages: Debian may not have the packages of CI's operating system."""
     return replace(draft, system_packages=())
@@ -213,4 +262,9 @@ def select_next_version(draft: PlanDraft) -> PlanDraft:
     return replace(draft, versions=draft.versions[1:] or draft.versions)
 
 
-FALLBACKS: tuple[Fallback, ...] = (download_all_modules, drop_system_packages, select_next_version)
+FALLBACKS: tuple[Fallback, ...] = (
+    select_changed_packages,
+    download_all_modules,
+    drop_system_packages,
+    select_next_version,
+)

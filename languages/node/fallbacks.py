@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from languages.base import Fallback
 from languages.draft import PlanDraft
+from languages.node.plan import select_changed_packages
 from languages.node.switches import BUILD, IGNORE_SCRIPTS, RELAXED_PEERS
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
@@ -40,6 +41,7 @@ def select_next_node(draft: PlanDraft) -> PlanDraft:
 
 
 FALLBACKS: tuple[Fallback, ...] = (
+    select_changed_packages,
     use_exact_date,
     relax_peer_dependencies,
     drop_install_scripts,

@@ -6,7 +6,7 @@ import posixpath
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
 from languages.facts import SourcedValue
@@ -23,6 +23,7 @@ from languages.node.manager import (
 from languages.node.package import NodePackage, NodeProject, find_project
 from languages.node.scripts import expand_script, expand_scripts, parse_script_call
 from languages.node.switches import BUILD
+from languages.node.workspaces import list_needed_members
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -73,6 +74,11 @@ class NodeDraft(PlanDraft):
     """Whether patch-package changes installed packages."""
     build_lines: tuple[tuple[str, str], ...] = ()
     """(folder, shell line) of build commands run with the tree, in order."""
+    needed_folders: tuple[str, ...] = ()
+    """Folders, relative to `root`, of the workspace's members that the change touches and of those they depend on,
+    dependencies first; empty where it touches no member."""
+    needed_builds: tuple[str, ...] = ()
+    """Those of the needed folders whose package has a script `build`."""
 
 
 def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
@@ -96,7 +102,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
     forge_dependencies = list_forge_dependencies(project)
     # With a lock file all packages are installed: that set was tested, and `npm ci` rejects deviations.
     tools = [] if manager.lock else list_unrelated_tools(tree, project, test_files)
-    job = _find_job(jobs, tests.source)
+    job, needed = _find_job(jobs, tests.source), list_needed_members(project, context.changed_paths)
     folder = project.root.folder
     draft = NodeDraft(
         language=LANGUAGE,
@@ -118,6 +124,8 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
         lock_version=_read_lock_version(tree, manager),
         patched=any("patch-package" in text for text in project.root.scripts.values()),
         build_lines=tuple(dict.fromkeys(_find_build_lines(project, tests, job))),
+        needed_folders=tuple(member.folder[len(folder) :].strip("/") for member in needed),
+        needed_builds=tuple(member.folder[len(folder) :].strip("/") for member in needed if "build" in member.scripts),
     )
     return add_ci_services(draft, test_jobs)
 
@@ -266,6 +274,36 @@ def _build_evidence(
 
 def _cite(choice: str, value: str, source: SourcedValue, note: str = "") -> Evidence:
     return Evidence(choice=choice, value=value, path=source.path, line=source.line, note=note)
+
+
+_RUNS_FOLDERS = frozenset({"vitest", "jest"})
+"""Frameworks whose arguments may be folders."""
+
+
+def select_changed_packages(draft: PlanDraft) -> PlanDraft:
+    """Install, build and test only the packages of the workspace that the change touches, with what they depend on."""
+    if not isinstance(draft, NodeDraft) or not draft.needed_folders:
+        return draft
+    kept = ("", *(folder for folder in draft.folders if folder in draft.needed_folders))
+    if set(kept) == set(draft.folders):
+        return draft
+    left_out = {
+        posixpath.join(draft.root, folder, name)
+        for folder in draft.folders
+        if folder not in kept
+        for name in ("package.json", ".npmrc")
+    }
+    builds = [(posixpath.join(draft.root, folder), "npm run --offline build") for folder in draft.needed_builds]
+    test = draft.test
+    if test.folder == draft.root and not test.paths and test.framework in _RUNS_FOLDERS:
+        test = test.model_copy(update={"paths": draft.needed_folders})
+    return replace(
+        draft,
+        folders=kept,
+        manifests=tuple(manifest for manifest in draft.manifests if manifest[0] not in left_out),
+        build_lines=tuple(builds) if draft.build_lines else (),
+        test=test,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ rendering

@@ -17,6 +17,9 @@ from taskdb.records import Evidence
 KEYS = ("node-version", "node_version", "node-versions", "node", "node_js", "nodejs", "nodejs-version", "versionspec")
 """Keys of matrices and steps whose values are Node versions."""
 
+MAX_UNLISTED_OLDER = 2
+"""Number of older versions that are tried where the project lists none."""
+
 _FILES = (".nvmrc", ".node-version", ".tool-versions")
 _IMAGE = re.compile(r"(?:^|/)node:(\d+)")
 
@@ -88,6 +91,7 @@ def rank_versions(
     """Return the versions to try, best first; empty if none is available.
 
     Versions in CI that did not exist on the day are skipped; an unavailable version is replaced by the next newer one.
+    Where the project lists none, older ones than the default follow, and last the newest that existed.
     """
     engines = project.root.get_texts("engines").get("node", "")
     ranked: dict[str, Evidence] = {}
@@ -118,6 +122,13 @@ def rank_versions(
             )
         else:
             ranked[default] = _build_evidence(default, "(date)", 0, f"newest with long-term support on {day}")
+    if default and not sources:
+        allowed = [v for v in available if is_allowed(engines, int(v)) and RELEASED[v] <= day and v != default]
+        older = [v for v in allowed if int(v) < int(default)][: -1 - MAX_UNLISTED_OLDER : -1]
+        newer = [v for v in allowed if int(v) > int(default)][-1:]
+        for version in (*older, *newer):
+            order = "older" if version in older else "newer"
+            ranked[version] = _build_evidence(version, "(date)", 0, f"{order} than {default}")
     return list(ranked.values())
 
 

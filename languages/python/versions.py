@@ -41,7 +41,8 @@ def version_key(version: str) -> tuple[int, ...]:
 def rank_versions(facts: Sequence[Fact], available: Iterable[str], day: date) -> list[Evidence]:
     """Return the versions to try, best first: those in the evidence, file by file, then the default by date.
 
-    Without versions in the evidence, those older than the default follow, which `requires-python` permits.
+    Without versions in the evidence, those older than the default follow, which `requires-python` permits, and last
+    those that had just been released.
 
     `facts` of kind PYTHON are ordered by trust; those of one file form a group, all workflows are one group. Never
     empty if any version is available.
@@ -72,6 +73,11 @@ def rank_versions(facts: Sequence[Fact], available: Iterable[str], day: date) ->
         ordered.append(_build_evidence(mature[0], "(date)", 0, f"newest at least {MINIMUM_AGE.days} days old on {day}"))
     if not listed:
         ordered += [_build_evidence(version, "(date)", 0, f"older than {mature[0]}") for version in mature[1:]]
+        ordered += [
+            _build_evidence(version, "(date)", 0, f"newer than {mature[0]}")
+            for version in allowed
+            if version in RELEASED and RELEASED[version] <= day < RELEASED[version] + MINIMUM_AGE
+        ]
     return [e for e in ordered if e.value in allowed] or ordered
 
 

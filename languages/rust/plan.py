@@ -25,6 +25,8 @@ from taskdb.records import BuildPlan, Evidence, TestCommand
 HOME, TARGET, LOCK = "/opt/cargo", "/opt/target", "/opt/cargo/dated.lock"
 STUBS, MEMBERS, OTHERS = "stub_sources", "workspace_members", "other_packages"
 """Evidence choices from which the dependency steps are rendered."""
+CHANGED = "changed_packages"
+"""Evidence choice with the packages that the change touches."""
 OLD_LOCKS = 53
 """First Rust minor that reads lock files of version 3."""
 PATCHED = "patched"
@@ -76,6 +78,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         evidence=(
             *_build_evidence(tree, root, command, argv, lock),
             *_list_sources(crates, root),
+            *_list_changed_packages(crates, root, context.changed_paths),
             *list_external_content(tree),
         ),
     )
@@ -190,6 +193,15 @@ def _list_sources(crates: Sequence[Crate], root: Crate) -> list[Evidence]:
     ]
 
 
+def _list_changed_packages(crates: Sequence[Crate], root: Crate, changed_paths: Sequence[str]) -> list[Evidence]:
+    """Return evidence of the workspace's packages that the change touches."""
+    members = list_members(crates, root)
+    changed = {crate.name for path in changed_paths if (crate := find_crate(crates, path)) in members and crate.name}
+    if not changed:
+        return []
+    return [Evidence(choice=CHANGED, value=" ".join(sorted(changed)), path="(change)", line=0)]
+
+
 # ------------------------------------------------------------------------------------------------ rendering
 
 
@@ -280,6 +292,24 @@ def compile_with_sources(draft: PlanDraft) -> PlanDraft:
     return replace(draft, switches=draft.switches | {LATE}) if _evidence_values(draft, PATCHED) else draft
 
 
+_SELECTIONS = ("--workspace", "--all")
+_SELECTIONS_WITH_VALUE = ("-p", "--package", "--exclude")
+
+
+def select_changed_packages(draft: PlanDraft) -> PlanDraft:
+    """Build and test only the packages of the workspace that the change touches, with what they depend on."""
+    changed = _evidence_values(draft, CHANGED)
+    if not changed or set(changed) >= set(_evidence_values(draft, MEMBERS)):
+        return draft
+    words = [word for word in draft.test.argv if word not in _SELECTIONS]
+    for flag in _SELECTIONS_WITH_VALUE:
+        while flag in words:
+            at = words.index(flag)
+            del words[at : at + 2]
+    selected = [word for name in changed for word in ("-p", name)]
+    return replace(draft, test=draft.test.model_copy(update={"argv": (*words, *selected)}))
+
+
 def use_exact_date(draft: PlanDraft) -> PlanDraft:
     """Allow crates up to the change's own date instead of the start of its month."""
     return draft if LOCKED in draft.switches else replace(draft, exclude_newer=_day_after(draft))
@@ -311,6 +341,7 @@ def select_next_version(draft: PlanDraft) -> PlanDraft:
 
 FALLBACKS: tuple[Fallback, ...] = (
     compile_with_sources,
+    select_changed_packages,
     use_exact_date,
     drop_features,
     select_next_version,

@@ -10,18 +10,22 @@ from typing import cast
 
 import pytest
 
+from backends.git import GitRepository
 from backends.services import Services
+from backends.tree import CommitTree
 from builders.acceptance import Reason
-from builders.build import build
+from builders.build import build, list_versions_of_change
 from builders.gold_check import find_failing_tests
 from builders.repair.edits import format_edit
 from builders.repair.policy import Observation, Proposal, ProposalOutcome, RepairCase, RepairUsage
-from builders.repair.rules import RulePolicy
+from builders.repair.rules import DECLARED_BY_CHANGE, RulePolicy
 from evaluation.reports.outcomes import OutcomeStatus
-from languages.draft import PlanDraft
+from languages.draft import PlanDraft, PlanningContext
 from languages.python.plan import render_plan
+from languages.registry import get_language
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Environment, Evidence, Rejection, TestCommand, Verification
+from tests import records
 from tests.builders.test_acceptance import make_result
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
@@ -95,6 +99,30 @@ def test_requests_to_a_public_echo_service_are_answered_by_one_in_the_container(
     environment, fail_to_pass = repair_and_verify(tmp_path, after)
     assert environment.plan.services == ("httpbin",)
     assert fail_to_pass == ["tests/test_web.py::test_echo"]
+
+
+CLOCK = "import time\n\n\ndef hour(seconds):\n    return time.strftime('%H:%M', time.localtime(seconds))\n"
+CLOCK_TEST = "from greet.clock import hour\n\n\ndef test_hour():\n    assert hour(1700000000) == '17:13'\n"
+
+
+@pytest.mark.docker
+def test_a_time_zone_that_no_file_names_is_found_by_trial(tmp_path: Path) -> None:
+    after = {"greet/clock.py": CLOCK, "tests/test_clock.py": CLOCK_TEST}
+    environment, fail_to_pass = repair_and_verify(tmp_path, after)
+    assert environment.attempts[1].edits == ("set-env TZ=America/New_York",)
+    assert environment.attempts[1].proposed_by == "(trial)"
+    assert fail_to_pass == ["tests/test_clock.py::test_hour"]
+
+
+@pytest.mark.docker
+def test_a_cause_that_nothing_repairs_is_the_reason(tmp_path: Path) -> None:
+    services = make_services(tmp_path, repeats=1)
+    after = {"greet/web.py": WEB.replace("httpbin.org", "example.org"), "tests/test_web.py": WEB_TEST}
+    rejection = build(make_candidate(tmp_path, services, after), services)
+    assert isinstance(rejection, Rejection)
+    assert rejection.reason == "needs-network"
+    assert "Temporary failure in name resolution" in rejection.detail
+    assert {one.reason for one in rejection.attempts} <= {"gold-tests-fail", "duplicate-plan"}
 
 
 @pytest.mark.docker
@@ -197,3 +225,34 @@ def test_the_versions_that_the_repository_supports_are_tried_in_its_order() -> N
     assert proposed[:2] == ["set-language-version 3.10", "set-language-version 3.11"]
     assert not any("version 3.12" in one for one in proposed)
     assert not any("set-language-version" in one for one in list_proposed(Reason.MOSTLY_FAILING, ("3.12", "3.10")))
+
+
+def test_versions_that_the_change_declares_are_tried_first() -> None:
+    observation = make_observation(Reason.GOLD_TESTS_FAIL, ("3.11", "3.10", "3.12"))
+    declared = observation.draft.versions[2].model_copy(update={"note": DECLARED_BY_CHANGE})
+    draft = replace(observation.draft, versions=(*observation.draft.versions[:2], declared))
+    proposal = RulePolicy(cast("RepairCase", SimpleNamespace(tree=None)), ()).propose(
+        replace(observation, draft=draft), ()
+    )
+    assert isinstance(proposal, Proposal)
+    assert [format_edit(edit) for edit in proposal.edits] == ["set-language-version 3.12"]
+
+
+def test_a_version_that_only_the_merge_declares_belongs_to_the_draft(tmp_path: Path) -> None:
+    repo = TinyRepo(tmp_path)
+    workflow = "on: push\njobs:\n  test:\n    strategy: {{matrix: {{python: [{}]}}}}\n    steps: [{{run: pytest}}]\n"
+    path = ".github/workflows/test.yml"
+    base = repo.commit("base", BASE | {path: workflow.format("'3.10'")})
+    merge = repo.commit("the change", {path: workflow.format("'3.10', '3.12'")})
+    pull = records.make_pull_request(base_commit=base)
+    candidate = records.make_candidate(pull, merge_commit=merge, gold_files=(path,))
+    context = PlanningContext(list_available=lambda: ["3.10", "3.11", "3.12"], day=date(2024, 3, 1))
+    tree = CommitTree(GitRepository(tmp_path), base)
+    draft = get_language("python").create_draft(tree, context)
+    assert [one.value for one in draft.versions] == ["3.10", "3.11"]
+    found = list_versions_of_change(draft, tree, candidate, context)
+    assert [(one.value, one.path, one.note) for one in found] == [("3.12", path, DECLARED_BY_CHANGE)]
+    other = candidate.model_copy(update={"gold_files": ("greet/__init__.py",)})
+    assert list_versions_of_change(draft, tree, other, context) == []
+    lost = candidate.model_copy(update={"merge_commit": "f" * 40})
+    assert list_versions_of_change(draft, tree, lost, context) == []

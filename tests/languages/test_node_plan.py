@@ -192,6 +192,25 @@ def test_version_aliases_resolve_as_of_the_date(text: str, majors: list[str]) ->
     assert resolve_majors(text, DAY) == majors
 
 
+@pytest.mark.parametrize(
+    ("engines", "day", "versions"),
+    [
+        ("", date(2024, 3, 17), ["20", "18", "16"]),
+        ("", date(2024, 6, 1), ["20", "18", "16", "22"]),
+        (">=18", date(2024, 6, 1), ["20", "18", "22"]),
+    ],
+    ids=["nothing", "one had just been released", "engines"],
+)
+def test_other_versions_follow_where_the_project_lists_none(
+    tmp_path: Path, engines: str, day: date, versions: list[str]
+) -> None:
+    package = {"scripts": {"test": "mocha"}, "devDependencies": {"mocha": "^10"}, "engines": {"node": engines}}
+    tree = build_tree(tmp_path, {"package.json": json.dumps(package), "test/a.test.js": "it('a', () => {});\n"})
+    available = [release.version for release in JAVASCRIPT.releases]
+    draft = JAVASCRIPT.create_draft(tree, PlanningContext(list_available=lambda: available, day=day))
+    assert [version.value for version in draft.versions] == versions
+
+
 def test_engines_are_npm_ranges() -> None:
     assert [major for major in (14, 16, 18, 20) if is_allowed("^14.18 || >=16.10 <19", major)] == [14, 16, 18]
     assert [major for major in (14, 16, 18) if is_allowed("14 - 16", major)] == [14, 16]

@@ -17,6 +17,13 @@ def make_fact(kind: FactKind, value: str, path: str = "pyproject.toml") -> Fact:
     return Fact(kind=kind, value=value, path=path, line=1)
 
 
+def test_a_version_that_had_just_been_released_is_the_last_to_be_tried() -> None:
+    versions = [one.value for one in rank_versions([], AVAILABLE, date(2024, 3, 1))]
+    assert versions == ["3.11", "3.10", "3.9", "3.8", "3.12"]
+    listed = [make_fact(FactKind.PYTHON, "3.10")]
+    assert [one.value for one in rank_versions(listed, AVAILABLE, date(2024, 3, 1))] == ["3.10", "3.11"]
+
+
 @pytest.mark.parametrize(
     ("facts", "versions"),
     [

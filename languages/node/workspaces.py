@@ -1,0 +1,30 @@
+"""Members of a workspace that a change touches, and those that they depend on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from languages.node.package import NodePackage, NodeProject
+
+
+def list_needed_members(project: NodeProject, changed_paths: Sequence[str]) -> list[NodePackage]:
+    """Return the members that the change touches with what they depend on, dependencies first; empty for no member."""
+    by_name = {member.name: member for member in project.members if member.name}
+    touched = [
+        member for member in project.members if any(path.startswith(f"{member.folder}/") for path in changed_paths)
+    ]
+    needed: dict[str, NodePackage] = {}
+    for member in touched:
+        for one in _walk(member, by_name, set()):
+            needed.setdefault(one.folder, one)
+    return list(needed.values())
+
+
+def _walk(member: NodePackage, by_name: dict[str, NodePackage], seen: set[str]) -> Iterator[NodePackage]:
+    if member.folder in seen:
+        return
+    seen.add(member.folder)
+    for name in member.dependencies:
+        if name in by_name:
+            yield from _walk(by_name[name], by_name, seen)
+    yield member
