@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
-from languages.jvm import gradle, maven, tests, translation, versions
+from languages.jvm import gradle, maven, tests, versions
 from languages.jvm.gradle import GradleBuild, read_gradle
 from languages.jvm.poms import Reactor, read_reactor
-from languages.jvm.translation import GradleTranslation, translate
+from languages.jvm.translation import GradleTranslation, TranslatedBuild, render_build, translate
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
 from languages.scripting.debian import DEBIAN_PACKAGES, DEBIAN_SUBSTITUTE
 from languages.services import add_ci_services
@@ -55,12 +55,10 @@ class GradleDraft(PlanDraft):
     """Draft of a Gradle build; its steps are rendered late because they depend on the source of Gradle."""
 
     recipe: gradle.GradleRecipe
-    whole: maven.MavenSteps | None
-    """Steps of the translation to poms, for all modules; None if there is none."""
-    translated_modules: tuple[str, ...]
-    """Folders of the modules that have poms, if others have none; else empty."""
-    changed: maven.MavenSteps | None
-    """Those for the modules of the change and what they depend on."""
+    whole: TranslatedBuild | None
+    """The translation to poms, for all modules; None if there is none."""
+    changed: TranslatedBuild | None
+    """The one for the modules of the change and what they depend on."""
     translation_evidence: tuple[Evidence, ...]
 
 
@@ -127,7 +125,6 @@ def _create_gradle_draft(
         note="" if build.url else "Debian's Gradle, because there is no wrapper",
     )
     translated = translate(build, BuildPlan.model_fields["workdir"].default, changed_modules)
-    can_translate = bool(translated.poms)
     draft = GradleDraft(
         language=language,
         name="",
@@ -145,11 +142,8 @@ def _create_gradle_draft(
         ),
         evidence=(distribution, *list_external_content(tree)),
         recipe=build.read_recipe(_name_substitute(build, translated)),
-        whole=translation.render_steps(translated, build.folder, (), suffix) if can_translate else None,
-        changed=(
-            translation.render_steps(translated, build.folder, changed_modules, suffix) if can_translate else None
-        ),
-        translated_modules=translated.modules,
+        whole=render_build(translated, build.folder, (), suffix),
+        changed=render_build(translated, build.folder, changed_modules, suffix),
         translation_evidence=(
             distribution.model_copy(
                 update={"value": "maven", "note": f"poms of what the scripts declare, without Gradle {build.version}"}
@@ -190,20 +184,20 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
         return build_plan(replace(draft, test=test), steps.dependencies, steps.source)
     if not isinstance(draft, GradleDraft):
         return build_plan(replace(draft, test=test), (), ())
-    if MAVEN_TRANSLATION in draft.switches and (translated_steps := _select_steps(draft)):
+    if MAVEN_TRANSLATION in draft.switches and (translated_build := _select_build(draft)):
         translated = replace(
             draft,
             test=test.model_copy(
                 update={
                     "framework": "maven",
                     "argv": (*maven.make_translated_command(draft.recipe.folder), "test"),
-                    "paths": test.paths or draft.translated_modules,
+                    "paths": translated_build.paths,
                 }
             ),
             env=(*(pair for pair in draft.env if not pair[0].startswith("GRADLE_")), ("MAVEN_OPTS", maven.OPTIONS)),
             evidence=(*draft.translation_evidence, *draft.evidence[1:]),
         )
-        return build_plan(translated, translated_steps.dependencies, translated_steps.source)
+        return build_plan(translated, translated_build.steps.dependencies, translated_build.steps.source)
     uses_debian = DEBIAN_PACKAGES in draft.switches
     test = test.model_copy(update={"argv": (gradle.gradle_command(debian=uses_debian),)})
     dependencies = tuple(gradle.render_dependency_steps(draft.recipe, debian=uses_debian))
@@ -212,7 +206,7 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     )
 
 
-def _select_steps(draft: GradleDraft) -> maven.MavenSteps | None:
+def _select_build(draft: GradleDraft) -> TranslatedBuild | None:
     return draft.whole if WHOLE_REACTOR in draft.switches else draft.changed
 
 

@@ -119,7 +119,9 @@ class GradleTranslation:
     folders: tuple[tuple[str, str], ...] = ()
     """(source folder, test folder) of each module, for Java, relative to the root of the tree."""
     modules: tuple[str, ...] = ()
-    """Folders of the modules, if others are left out; empty if there are poms for all."""
+    """Folders of the modules, in the order of `folders`."""
+    is_partial: bool = False
+    """Whether modules are left out."""
     evidence: tuple[Evidence, ...] = ()
     obstacle: str = ""
     """What has no equivalent, in one line; empty if `poms` are complete."""
@@ -204,7 +206,8 @@ class _Translator:
                 (posixpath.join(module.folder, "src/main/java"), posixpath.join(module.folder, "src/test/java"))
                 for module in kept.values()
             ),
-            modules=tuple(module.folder for module in kept.values()) if obstacles else (),
+            modules=tuple(module.folder for module in kept.values()),
+            is_partial=bool(obstacles),
             evidence=(
                 *(
                     Evidence(choice="plugin", value=name, path=one.block.path, line=one.line, note="left out")
@@ -524,7 +527,7 @@ class _Translator:
             ObstacleError: it cannot be read, or is no artifact.
         """
         origin = f"{declaration.path}:{declaration.line}"
-        scope, notation = CONFIGURATIONS[declaration.configuration], declaration.notation
+        scope, notation = CONFIGURATIONS.get(declaration.configuration, "test"), declaration.notation
         scope = "import" if declaration.is_platform else scope
         if project := self._read_project(notation):
             target, is_test = project
@@ -624,29 +627,44 @@ def _keep_widest(artifacts: Sequence[Artifact]) -> list[Artifact]:
     return list(kept.values())
 
 
-def render_steps(translation: GradleTranslation, folder: str, modules: Sequence[str], suffix: str) -> maven.MavenSteps:
-    """Return the steps for poms that take the place of a Gradle build.
+@dataclass(frozen=True, kw_only=True)
+class TranslatedBuild:
+    """A build of certain modules with the poms."""
+
+    steps: maven.MavenSteps
+    paths: tuple[str, ...]
+    """Folders of the modules to test; empty for all of the tree."""
+
+
+def render_build(
+    translation: GradleTranslation, folder: str, changed_folders: Sequence[str], suffix: str
+) -> TranslatedBuild | None:
+    """Return the build with poms that take the place of a Gradle build; None if there are none.
 
     Args:
         translation: the poms.
         folder: folder of the Gradle build.
-        modules: folders of the modules to build, with what they depend on; all if none is given.
+        changed_folders: folders of the modules to build, with what they depend on; all if none of them has a pom.
         suffix: suffix of the language's files.
     """
+    if not translation.poms:
+        return None
+    modules = tuple(module for module in translation.modules if module in changed_folders)
     command = quote_words(maven.make_translated_command(folder))
     selection = f" -pl {quote_words([','.join(posixpath.relpath(m, folder or '.') for m in modules)])} -am"
     selection = selection if modules else ""
+    files = [(posixpath.join(maven.TRANSLATED, path), text) for path, text in translation.poms]
     write = [
-        f"mkdir -p {posixpath.dirname(posixpath.join(maven.TRANSLATED, path))}"
-        f" && cat > {shlex.quote(posixpath.join(maven.TRANSLATED, path))} <<'END_OF_POM'\n{text}END_OF_POM"
-        for path, text in translation.poms
+        f"mkdir -p {shlex.quote(posixpath.dirname(path))} && cat > {shlex.quote(path)} <<'END_OF_POM'\n{text}END_OF_POM"
+        for path, text in files
     ]
-    tests = [test.removesuffix("src/test/java").rstrip("/") for _, test in translation.folders]
-    return maven.MavenSteps(
+    steps = maven.MavenSteps(
         dependencies=(
             f"mkdir -p {maven.REPOSITORY}",
             *write,
             *maven.render_download_steps(translation.folders, suffix, command, selection),
         ),
-        source=(maven.render_compile_step(modules or tests, command, selection),),
+        source=(maven.render_compile_step(modules or translation.modules, command, selection),),
     )
+    listed = translation.modules if translation.is_partial and folder not in translation.modules else ()
+    return TranslatedBuild(steps=steps, paths=modules or listed)

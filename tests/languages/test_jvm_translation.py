@@ -228,6 +228,10 @@ def test_the_plan_of_a_translation_runs_maven(tmp_path: Path) -> None:
     changed = JAVA.render_plan(replace(draft, switches=frozenset({MAVEN_TRANSLATION})))
     assert "-pl tools/tool -am" in changed.source_steps[0]
     assert JAVA.find_test_files(tree, changed) == tests[1:]
+    draft = JAVA.create_draft(tree, build_context("settings.gradle", "buildSrc/src/main/groovy/a.gradle"))
+    changed = JAVA.render_plan(replace(draft, switches=frozenset({MAVEN_TRANSLATION})))
+    assert "-pl" not in changed.source_steps[0]  # nothing of the change is in a module that has a pom
+    assert JAVA.find_test_files(tree, changed) == tests
 
 
 def test_a_translation_replaces_a_gradle_that_is_too_old(tmp_path: Path) -> None:
