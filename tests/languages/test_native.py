@@ -214,7 +214,7 @@ def test_a_plain_makefile_is_tested_by_its_target(tmp_path: Path) -> None:
 
 
 def test_the_target_that_ci_makes_is_preferred(tmp_path: Path) -> None:
-    workflow = "jobs:\n  ci:\n    steps:\n      - run: make all && make CC=gcc unit-check cppcheck\n"
+    workflow = "jobs:\n  ci:\n    steps:\n      - run: make all && make cppcheck && make CC=gcc unit-check\n"
     files = {
         ".github/workflows/ci.yml": workflow,
         "Makefile": MAKEFILE + "unit-check: a\n\t./a\n\ncppcheck:\n\tcppcheck .\n",
