@@ -30,6 +30,11 @@ _CI_OPTION = re.compile(r"\s-D\s*([A-Za-z_]\w*)(?::\w+)?=(ON|OFF|TRUE|FALSE|YES|
 _FETCHED = re.compile(r"\bFetchContent_Declare\s*\(\s*([\w.-]+)([^)]*)", re.IGNORECASE)
 _ADDRESS = re.compile(r"\b(?:GIT_REPOSITORY|URL)\s+[\"']?([^\s\"')]+)")
 _TESTS = re.compile(r"^\s*(enable_testing\s*\(|include\s*\(\s*CTest\s*\)|add_test\s*\()", re.IGNORECASE | re.MULTILINE)
+_TEST_PROGRAM = re.compile(
+    r"^\s*(?i:add_executable)\s*\(\s*[\"']?"
+    r"((?:[\w.-]*[_-])?(?:[uU]nit)?[tT]ests?(?:[_-][\w.-]*)?|[tT]est\w*|\w+Tests?)[\"']?\s",
+    re.MULTILINE,
+)
 _MINIMUM = re.compile(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+)\.(\d+)", re.IGNORECASE)
 
 
@@ -68,6 +73,14 @@ class CMakeProject:
     def has_tests(self) -> bool:
         """Return whether the project registers tests with ctest."""
         return any(_TESTS.search(text) for text in self.cmake_files.values())
+
+    def find_test_program(self) -> Evidence | None:
+        """Return the first executable that is named for tests."""
+        for path, text in self.cmake_files.items():
+            if match := _TEST_PROGRAM.search(text):
+                line = text.count("\n", 0, match.start(1)) + 1
+                return Evidence(choice="test", value=match[1], path=path, line=line, note="ctest has no list of tests")
+        return None
 
     def minimum_version(self) -> tuple[int, int]:
         """Return the minimum CMake version."""
@@ -142,9 +155,16 @@ class CMakeProject:
 
 def read_cmake(tree: SourceTree) -> CMakeProject | None:
     """Return the CMake project at the root, else the nearest one that declares tests; None if there is none."""
+    return next((project for project in _list_projects(tree) if project.has_tests()), None)
+
+
+def read_cmake_with_programs(tree: SourceTree) -> CMakeProject | None:
+    """Return the first CMake project with an executable that is named for tests."""
+    return next((project for project in _list_projects(tree) if project.find_test_program()), None)
+
+
+def _list_projects(tree: SourceTree) -> Iterator[CMakeProject]:
     tops = sorted((p.count("/"), p) for p in tree.glob("*CMakeLists.txt") if posixpath.basename(p) == "CMakeLists.txt")
     for depth, path in tops:
-        project = CMakeProject(tree=tree, folder=posixpath.dirname(path))
-        if depth <= 2 and re.search(r"(?i)\bproject\s*\(", tree.read(path)) and project.has_tests():
-            return project
-    return None
+        if depth <= 2 and re.search(r"(?i)\bproject\s*\(", tree.read(path)):
+            yield CMakeProject(tree=tree, folder=posixpath.dirname(path))

@@ -11,7 +11,7 @@ from languages import apt
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.facts import SourcedValue
 from languages.native import meson, packages, tests
-from languages.native.cmake import CMakeProject, read_cmake
+from languages.native.cmake import CMakeProject, read_cmake, read_cmake_with_programs
 from languages.native.makefiles import find_test_target
 from languages.native.releases import CMAKE, RELEASED, TOOLS
 from languages.native.submodules import find_packaged_submodules, render_library_steps
@@ -69,6 +69,8 @@ def create_draft(language: str, tree: SourceTree, context: PlanningContext) -> P
         build = _create_autotools_steps(tree)
     elif (target := find_test_target(tree)) is not None:
         build = _create_make_steps(*target)
+    elif (cmake := read_cmake_with_programs(tree)) is not None:
+        build = _create_program_steps(tree, cmake)
     else:
         raise NoPlanError("neither CMake, Meson nor Autotools declares tests, and no makefile has a target for them")
     test, source_steps, evidence = build
@@ -159,6 +161,13 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
         *_drop_ownership(),
     ]
     return test, steps, [*settings.values(), *fetched]
+
+
+def _create_program_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestCommand, list[str], list[Evidence]]:
+    """Return the steps of a project that builds test programs and does not register them with ctest."""
+    test, steps, evidence = _create_cmake_steps(tree, cmake)
+    program = cmake.find_test_program()
+    return test.model_copy(update={"framework": "programs"}), steps, [*([program] if program else []), *evidence]
 
 
 def _create_meson_steps(tree: SourceTree) -> tuple[TestCommand, list[str], list[Evidence]]:

@@ -51,7 +51,7 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     paths = sorted(p for p in tree.entries if pattern.search(p) and not any(one.search(p) for one in excluded))
     paths = [path for path in paths if tree.is_file(path)]
     framework = plan.test.framework if plan else ""
-    if framework in ("meson", "automake", "make"):
+    if framework in ("meson", "automake", "make", "programs"):
         return []
     definition = {"googletest": _GOOGLE, "catch2": _CATCH, "ctest": _PROGRAM}.get(framework, _MACROS)
     test_files = [path for path, text in tree.read_many(paths).items() if definition.search(text)]

@@ -214,7 +214,7 @@ def test_a_plain_makefile_is_tested_by_its_target(tmp_path: Path) -> None:
 
 
 def test_the_target_that_ci_makes_is_preferred(tmp_path: Path) -> None:
-    workflow = "jobs:\n  ci:\n    steps:\n      - run: make all && make CC=gcc unit-check cppcheck\n"
+    workflow = "jobs:\n  ci:\n    steps:\n      - run: make all && make cppcheck && make CC=gcc unit-check\n"
     files = {
         ".github/workflows/ci.yml": workflow,
         "Makefile": MAKEFILE + "unit-check: a\n\t./a\n\ncppcheck:\n\tcppcheck .\n",
@@ -236,6 +236,14 @@ def test_a_handwritten_configure_script_is_followed_by_make(tmp_path: Path) -> N
     _, plan = build_plan(tmp_path, files)
     assert (plan.test.framework, plan.test.argv) == ("make", ("make", "test"))
     assert any("./configure" in step for step in plan.source_steps)
+
+
+@pytest.mark.parametrize("name", ["tests", "unit_tests", "test_a", "a-test", "AllTests"])
+def test_programs_named_for_tests_run_where_ctest_has_no_list(name: str, tmp_path: Path) -> None:
+    text = f"project(a)\nadd_executable(latest a.c)\nadd_executable({name} tests/a.c)\n"
+    _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "a.c": MAIN, "tests/a.c": MAIN})
+    assert plan.test.framework == "programs"
+    assert any((one.value, one.path, one.line) == (name, "CMakeLists.txt", 3) for one in plan.evidence)
 
 
 def test_a_tree_without_a_supported_build_system_has_no_plan(tmp_path: Path) -> None:
