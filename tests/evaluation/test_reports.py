@@ -68,6 +68,7 @@ RECORDINGS = {
     "catch2-junit": ("catch2", "cxx"),
     "maven": ("jvm", "maven"),
     "gradle": ("jvm", "gradle"),
+    "sbt": ("jvm", "sbt"),
 }
 
 
