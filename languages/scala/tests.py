@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from languages.base import Canary
 from languages.source_tree import SourceTree
 
-TEST_FILE = r"(^|/)(src/(test|it)/|test/).*\.scala$"
+TEST_FILE = r"(^|/)src/(test|it)/.*\.scala$|^([^/]+/)?test/.*\.scala$"
 _DEFINES = re.compile(
     r"^\s*(?:final\s+)?(?:class|object)\s+\w+[^{]*?\b(?:extends|with)\s+[\w.]*(Suite|Spec|FunSuite|FlatSpec|WordSpec|FreeSpec"
     r"|FeatureSpec|PropSpec|Specification|Properties|TestSuite|Tests|ZIOSpecDefault|Test|DefaultRunnableSpec|\w*Suite\w*"

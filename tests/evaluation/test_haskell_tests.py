@@ -27,8 +27,8 @@ esac
 TASTY = r"""#!/bin/bash
 case "$*" in
 --list-tests) printf '%s\n' 'cup.boils' 'cup.has "two" lines' 'cup.boils' ;;
-*'$0 == "cup.has \"two\" lines"') exit 1 ;;
-*'$0 == "cup.boils"') ;;
+*'$0 == "cup.has \"two\" lines"') ;;
+*'$0 == "cup.boils"') exit 1 ;;
 *) exit 9 ;;
 esac
 """
@@ -81,8 +81,8 @@ def test_each_test_of_hspec_has_the_status_of_its_process(runner: ModuleType, tm
 
 def test_each_test_of_tasty_has_the_status_of_its_process(runner: ModuleType, tmp_path: Path) -> None:
     assert run_suite(runner, tmp_path, "unit:tasty:unit/Main.hs", TASTY) == [
-        ("unit/Main.hs", "cup.boils", "passed"),
-        ("unit/Main.hs", 'cup.has "two" lines', "failed"),
+        ("unit/Main.hs", "cup.boils", "failed"),
+        ("unit/Main.hs", 'cup.has "two" lines', "passed"),
     ]
 
 

@@ -69,6 +69,7 @@ RECORDINGS = {
     "cases": ("cases", "cases"),
     "maven": ("jvm", "maven"),
     "gradle": ("jvm", "gradle"),
+    "sbt": ("jvm", "sbt"),
 }
 
 

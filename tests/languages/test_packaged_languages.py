@@ -15,6 +15,7 @@ from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.haskell import HASKELL
 from languages.lua import LUA, rocks
 from languages.lua.plan import MAKE
+from languages.paths import is_config, is_protected, is_source
 from languages.r import R
 from languages.r.description import list_debian_names
 from languages.registry import get_language
@@ -216,7 +217,7 @@ def test_a_registry_that_does_not_answer_is_reported(language: Language, tmp_pat
     }
     versions = tuple(release.version for release in language.releases)
     plan = language.render_plan(language.create_draft(build_tree(tmp_path, files), build_context(versions=versions)))
-    assert any("could not reach host" in step for step in plan.dependency_steps)
+    assert re.search(r"""[:"] ?could not reach host""", "\n".join(plan.dependency_steps))
     for step in (*plan.dependency_steps, *plan.source_steps):
         subprocess.run(["bash", "-n", "-c", step], check=True)
 
@@ -275,3 +276,33 @@ def test_debian_names_of_rocks_follow_their_rule() -> None:
     assert rocks.list_debian_names("lua-cjson")[0] == "lua-cjson"
     assert rocks.list_debian_names("lua_cliargs") == ("lua-cliargs",)
     assert all(re.fullmatch(r"lua-[a-z0-9.-]+", name) for name in rocks.list_debian_names("LuaFileSystem"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "spec/a_spec.lua",
+        "tests/test_a.lua",
+        ".busted",
+        "pkg/tests/testthat/test-a.R",
+        "core/test/Data/Cup.hs",
+        "src/CupSpec.hs",
+        "core/src/test/scala/Cup.scala",
+        "app/test/CupSpec.scala",
+    ],
+)
+def test_tests_and_their_configuration_are_protected(path: str) -> None:
+    assert is_protected(path)
+    assert not is_source(path)
+
+
+def test_builds_of_sbt_may_contain_configuration_of_tests() -> None:
+    assert all(is_config(path) for path in ("build.sbt", "project/plugins.sbt", "core/project/Build.scala"))
+    assert not is_config("src/main/scala/project/Build.scala")
+
+
+@pytest.mark.parametrize(
+    "path", ["src/special/a.lua", "R/test.R", "src/Test/Cup.hs", "core/src/main/scala/zio/test/Cup.scala"]
+)
+def test_sources_of_new_languages_are_no_tests(path: str) -> None:
+    assert is_source(path)
