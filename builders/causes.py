@@ -68,6 +68,15 @@ def name_gold_cause(rejection: BuildRejection) -> BuildRejection | None:
     return None if named is rejection else named
 
 
+def find_gold_cause(report: EvaluationReport | None, files: Sequence[str]) -> Reason | None:
+    """Return the reason that names the one cause for which all failing tests of the change fail; None without it."""
+    rejection = BuildRejection(
+        reason=Reason.GOLD_TESTS_FAIL, detail="", log="", report=report, expected_files=tuple(files)
+    )
+    named = name_gold_cause(rejection)
+    return named.reason if named else None
+
+
 def list_messages(report: EvaluationReport, files: Sequence[str] = ()) -> list[str]:
     """Return the messages of failing tests and of files that were not collected; `files`: of these alone."""
 

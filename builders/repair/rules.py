@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from builders.acceptance import Reason
+from builders.causes import find_gold_cause
 from builders.repair.edit_application import apply_edits
 from builders.repair.edit_checks import RejectedEditError
 from builders.repair.edits import DraftEdit, RelaxDependency, SetLanguageVersion, UseFallback, format_skill_origin
@@ -53,22 +54,18 @@ class RulePolicy:
             return Proposal(
                 edits=best.edits, proposed_by=format_skill_origin(best.skill.name), rationale=best.rationale
             )
-        if relaxation := _relax_conflict(observation, tried):
-            return relaxation
+        return _relax_conflict(observation, tried) or self._propose_without_skill(observation, tried)
+
+    def _propose_without_skill(self, observation: Observation, tried: set[DraftEdit]) -> Proposal | NoProposal:
+        """Return surroundings and versions for tests of the change, then the fallbacks of the language."""
         if observation.reason is Reason.GOLD_TESTS_FAIL:
-            following = self._try_surroundings(observation) or _select_version(observation.draft, tried)
-            if following:
+            if find_gold_cause(observation.report, observation.expected_files) is Reason.NEEDS_NETWORK:
+                return NoProposal(rationale="the change's own tests need the network")
+            if following := self._try_surroundings(observation) or _select_version(observation.draft, tried):
                 return following
-        if not observation.is_unrepairable:
-            for fallback in get_language(observation.draft.language).fallbacks:
-                edit = UseFallback(name=fallback.__name__)
-                if observation.reason is Reason.GOLD_TESTS_FAIL and edit.name == NARROWING:
-                    continue  # the change's own tests run already
-                if edit not in tried and fallback(observation.draft) != observation.draft:
-                    return Proposal(
-                        edits=(edit,), proposed_by=FALLBACK_ORIGIN, rationale=_get_first_line(fallback.__doc__)
-                    )
-        return NoProposal(rationale="no skill matches, and no fallback is left")
+        if observation.is_unrepairable:
+            return NoProposal(rationale="no skill lists the reason")
+        return _select_fallback(observation, tried) or NoProposal(rationale="no skill matches, and no fallback is left")
 
     def _try_surroundings(self, observation: Observation) -> Proposal | None:
         """Return the proposal of a trial that makes more of the change's tests pass; once for each image."""
@@ -92,6 +89,17 @@ def _relax_conflict(observation: Observation, tried: set[DraftEdit]) -> Proposal
             where = f"{dependency.source.path}:{dependency.source.line}"
             rationale = f"{dependency.source.text} of {where} conflicts with what the project requires"
             return Proposal(edits=(edit,), proposed_by=CONFLICT_ORIGIN, rationale=rationale)
+    return None
+
+
+def _select_fallback(observation: Observation, tried: set[DraftEdit]) -> Proposal | None:
+    """Return the proposal of the language's next fallback that changes the draft."""
+    for fallback in get_language(observation.draft.language).fallbacks:
+        edit = UseFallback(name=fallback.__name__)
+        if observation.reason is Reason.GOLD_TESTS_FAIL and edit.name == NARROWING:
+            continue  # the change's own tests run already
+        if edit not in tried and fallback(observation.draft) != observation.draft:
+            return Proposal(edits=(edit,), proposed_by=FALLBACK_ORIGIN, rationale=_get_first_line(fallback.__doc__))
     return None
 
 

@@ -19,7 +19,7 @@ from builders.gold_check import find_failing_tests
 from builders.repair.edits import format_edit
 from builders.repair.policy import Observation, Proposal, ProposalOutcome, RepairCase, RepairUsage
 from builders.repair.rules import DECLARED_BY_CHANGE, RulePolicy
-from evaluation.reports.outcomes import OutcomeStatus
+from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from languages.draft import PlanDraft, PlanningContext
 from languages.python.plan import render_plan
 from languages.registry import get_language
@@ -225,6 +225,21 @@ def test_the_versions_that_the_repository_supports_are_tried_in_its_order() -> N
     assert proposed[:2] == ["set-language-version 3.10", "set-language-version 3.11"]
     assert not any("version 3.12" in one for one in proposed)
     assert not any("set-language-version" in one for one in list_proposed(Reason.MOSTLY_FAILING, ("3.12", "3.10")))
+
+
+@pytest.mark.parametrize(
+    ("message", "is_tried"),
+    [("URLError: Temporary failure in name resolution", False), ("AssertionError: 1 != 2", True)],
+)
+def test_no_version_is_tried_for_tests_that_need_the_network(message: str, is_tried: bool) -> None:
+    outcomes = {"tests/test_a.py::test_1": Outcome(status=FAILED, message=message)}
+    observation = replace(
+        make_observation(Reason.GOLD_TESTS_FAIL, ("3.12", "3.10")),
+        report=EvaluationReport(outcomes=outcomes, uncollected={}),
+        expected_files=("tests/test_a.py",),
+    )
+    policy = RulePolicy(cast("RepairCase", SimpleNamespace(tree=None)), ())
+    assert isinstance(policy.propose(observation, ()), Proposal) == is_tried
 
 
 def test_versions_that_the_change_declares_are_tried_first() -> None:

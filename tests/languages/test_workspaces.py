@@ -11,10 +11,13 @@ from typing import cast
 
 import pytest
 
+from builders.acceptance import BuildRejection, Reason
 from builders.repair.edit_application import apply_edit
 from builders.repair.edits import UseFallback
 from builders.repair.loop import check_draft
-from builders.repair.policy import RepairCase
+from builders.repair.observation import build_observation
+from builders.repair.policy import Proposal, ProposalOutcome, RepairCase, RepairUsage
+from builders.repair.rules import RulePolicy
 from languages.base import NARROWING
 from languages.draft import PlanDraft, PlanningContext
 from languages.registry import get_language
@@ -39,7 +42,8 @@ NODE = {
         {"private": True, "scripts": {"test": "vitest run", "build": "tsc -b"}, "devDependencies": {"vitest": "1.0.0"}}
     ),
     "pnpm-workspace.yaml": "packages: ['packages/*']\n",
-    ".github/workflows/ci.yml": "on: push\njobs:\n  test:\n    steps: [{run: pnpm build}, {run: pnpm test}]\n",
+    ".github/workflows/ci.yml": "on: push\njobs:\n  test:\n    steps:\n"
+    "      - run: pnpm build\n      - run: pnpm test\n",
     "packages/app/package.json": make_package("app", core="workspace:*"),
     "packages/app/test/a.test.js": "import {it} from 'vitest';\nit('adds', () => {});\n",
     "packages/core/package.json": make_package("core", scripts={"build": "tsc"}, base="workspace:*"),
@@ -138,3 +142,24 @@ def test_a_narrowed_draft_may_leave_out_the_tests_of_other_packages(tmp_path: Pa
     assert check_draft(case, draft) == ""
     fewer = draft.test.model_copy(update={"paths": ("packages/core",)})
     assert "would not run" in check_draft(case, draft.__class__(**{**vars(draft), "test": fewer}))
+
+
+@pytest.mark.parametrize(
+    ("reason", "is_narrowed"), [(Reason.DEPENDENCIES_FAILED, True), (Reason.GOLD_TESTS_FAIL, False)]
+)
+def test_a_build_that_is_accepted_is_not_narrowed(tmp_path: Path, reason: Reason, is_narrowed: bool) -> None:
+    first, _ = narrow(build_tree(tmp_path, NODE), "javascript", ["packages/app/index.js"])
+    plan = get_language("javascript").render_plan(first)
+    rejection = BuildRejection(reason=reason, detail="", log="")
+    observation = build_observation(first, plan, rejection, attempt=1, usage=RepairUsage())
+    policy = RulePolicy(cast("RepairCase", SimpleNamespace(tree=None)), ())
+    history: list[ProposalOutcome] = []
+    while isinstance(proposal := policy.propose(observation, history), Proposal):
+        history.append(
+            ProposalOutcome(
+                number=2, proposal=proposal, draft=first, reason=reason, detail="", rolled_back=True, seconds=0
+            )
+        )
+    edits = [edit for one in history for edit in one.proposal.edits]
+    assert len(edits) > 1
+    assert (UseFallback(name=NARROWING) in edits) == is_narrowed
