@@ -141,6 +141,10 @@ def write_catch2(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     return {"catch.xml": f'<Catch name="all">{rows}</Catch>'}
 
 
+def write_cases(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    return {"0.cases.xml": write_catch2(tests)["catch.xml"]}
+
+
 # ------------------------------------------------------------------------------------------------------------ JSON
 
 
@@ -198,6 +202,11 @@ def write_rows(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
         for test in tests
     ]
     return {"tests.jsonl": "".join(json.dumps(row) + "\n" for row in rows)}
+
+
+def write_recipes(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    rows = ({"test": test.title, "programs": [test.file], "code": int(test.status == "failed")} for test in tests)
+    return {"recipes.jsonl": "".join(json.dumps(row) + "\n" for row in rows)}
 
 
 def name_subtest(test: ReportedTest, seen: dict[str, int]) -> str:
@@ -368,4 +377,6 @@ WRITERS = {
         tree=declare_google,
     ),
     "catch2": ReportWriter(report_format="catch2", write=write_catch2, suffix=".cpp", statuses=("passed", "failed")),
+    "cases": ReportWriter(report_format="cases", write=write_cases, suffix=".cpp", statuses=("passed", "failed")),
+    "make": ReportWriter(report_format="make", write=write_recipes, suffix=".sh", statuses=("passed", "failed")),
 }
