@@ -28,6 +28,7 @@ EXAMPLES = [pytest.param(one, id=one.folder.name) for one in list_examples()]
 BUILT = [
     pytest.param(one, id=one.folder.name, marks=pytest.mark.slow if one.facts.get("slow") else pytest.mark.docker)
     for one in list_examples()
+    if not one.facts.get("unbuilt")
 ]
 
 

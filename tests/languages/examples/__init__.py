@@ -1,7 +1,8 @@
 """Example repositories, one folder each: the plan as a snapshot, and a change with its expected test lists.
 
     tests/languages/examples/NAME/
-        example.toml    language, day, FAIL_TO_PASS, PASS_TO_PASS; slow = true if it takes over 20 s (base present)
+        example.toml    language, day, FAIL_TO_PASS, PASS_TO_PASS; slow = true if it takes over 20 s (base present);
+                        unbuilt = REASON if it has a plan but no image that runs its tests
         before.txt      the files at the base commit
         after.txt       the files that the change adds or replaces: a fix and its tests
         plan.json       the plan of before.txt; written by `pytest tests/languages/test_examples.py --update`
