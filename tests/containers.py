@@ -19,6 +19,7 @@ from backends.services import Services
 from builders.bases import ensure_base
 from core.config import Settings
 from languages.paths import is_protected
+from languages.rendering import LOCAL_SETTINGS
 from taskdb.artifacts import Artifacts
 from taskdb.lineage import Lineage
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, Kind, PublishedLists, TestCommand
@@ -149,6 +150,7 @@ def make_lineage(
         dependency_steps=(),
         source_steps=(),
         test=TestCommand(framework=framework, argv=argv),
+        env=LOCAL_SETTINGS,
     )
     environment = Environment(
         parent=candidate.id,

@@ -20,7 +20,7 @@ from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection, Score, Stage, Task
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
-from verifiers.conditions import AS_VERIFIED, vary_conditions
+from verifiers.conditions import AS_VERIFIED, UTC, vary_conditions
 from verifiers.exploits import EXPLOITS
 from verifiers.inspection import grade_probes
 from verifiers.probes import NO_OP, PROBES
@@ -149,7 +149,8 @@ def iterate_gradings(task: Task, services: Services, files: TreeFiles | None = N
     varied = vary_conditions(settings.certify_runs) if is_by_lists else [AS_VERIFIED] * settings.certify_runs
     for conditions in varied:
         score = tests.grade(task, services, gold, conditions) if is_by_lists else grade(task, services, gold)
-        gradings.add_gold(score, conditions.describe(settings.cpus) if task.image else "no container")
+        zone = dict(task.require_plan().env).get("TZ", UTC) if task.image else UTC
+        gradings.add_gold(score, conditions.describe(settings.cpus, zone) if task.image else "no container")
         yield gradings
     gradings.add_noop(tests.grade(task, services, b"", need_rates=False) if is_by_lists else grade(task, services, b""))
     yield gradings

@@ -26,10 +26,16 @@ class Conditions:
     time_zone: str = UTC
     cpu_share: float = 1.0
 
-    def describe(self, cpus: float) -> str:
-        """Return one line for people; `cpus`: CPUs of a test container."""
+    def describe(self, cpus: float, project_zone: str = UTC) -> str:
+        """Return one line for people.
+
+        Args:
+            cpus: CPUs of a test container.
+            project_zone: time zone of the plan; one that is not UTC holds under all conditions.
+        """
+        time_zone = self.time_zone if project_zone == UTC else project_zone
         order = f"files in order {self.seed}" if self.seed else "files in the project's order"
-        return f"seed {self.seed}, {order}, {self.time_zone}, {cpus * self.cpu_share:g} CPUs, no network"
+        return f"seed {self.seed}, {order}, {time_zone}, {cpus * self.cpu_share:g} CPUs, no network"
 
 
 AS_VERIFIED = Conditions()

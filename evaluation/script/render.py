@@ -102,7 +102,8 @@ def render_script(
         files: test files to run; empty runs what `test` names.
         canaries_beside: test files. During a run two canary tests lie in the folder of most of these files, under names
             of the same form. No files, no canaries.
-        env: variables for the tests, in addition to the fixed ones (the plan's `env`).
+        env: variables for the tests, in addition to the fixed ones (the plan's `env`). A time zone other than UTC,
+            which the project asks for, holds in every run; UTC is the default, which `MERGEMILL_TZ` replaces.
         config_patch: the gold patch's changes to files that may hold the runner's configuration (see
             `extract_config_patch`).
         services: servers to start before the tests (the plan's `services`).
@@ -117,7 +118,7 @@ def render_script(
     return _load_template().render(
         workdir=workdir,
         files=files,
-        env=env,
+        env=[(name, value) for name, value in env if (name, value) != ("TZ", "UTC")],
         services=[(name, read_service_script(name)) for name in services],
         kept_folders=kept_folders,
         metered=metered,

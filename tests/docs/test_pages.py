@@ -42,6 +42,7 @@ OTHER_TOOLS = frozenset(
     (
         "--allow-agent-host",
         "--apply-chat-template",
+        "--list-tests",
         "--before",
         "--browser",
         "--build-arg",
