@@ -42,9 +42,10 @@ def check_gold_tests(
     Raises:
         Transient: the engine failed.
     """
-    script, files = render_gold_script(plan, candidate, services)
+    files = list_gold_files(candidate)
     if not files:
         return None
+    script = render_gold_script(plan, candidate, services)
     gold_patch = services.artifacts.get(candidate.gold_patch)
     limits = services.test_limits()
     limits = replace(limits, seconds=min(limits.seconds, SLOWEST_SECONDS + 3 * base_seconds))
@@ -64,17 +65,20 @@ def check_gold_tests(
     )
 
 
-def render_gold_script(plan: BuildPlan, candidate: Candidate, services: Services) -> tuple[str, list[str]]:
-    """Return the script that runs the change's own test files, and these files."""
-    files = [path for path in candidate.test_files if is_test_file(path, candidate.language) and not is_benchmark(path)]
-    script = render_plan_script(
+def list_gold_files(candidate: Candidate) -> list[str]:
+    """Return the change's own test files, without benchmarks."""
+    return [path for path in candidate.test_files if is_test_file(path, candidate.language) and not is_benchmark(path)]
+
+
+def render_gold_script(plan: BuildPlan, candidate: Candidate, services: Services) -> str:
+    """Return the script that runs the change's own test files."""
+    return render_plan_script(
         plan,
         test_patch=services.artifacts.get(candidate.test_patch),
-        files=files,
+        files=list_gold_files(candidate),
         canaries_beside=(),
         config_patch=extract_config_patch(services.artifacts.get(candidate.gold_patch)),
     )
-    return script, files
 
 
 def find_failing_tests(result: EvaluationResult, files: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from backends.git import GitError
 from backends.tree import CommitTree
-from builders.gold_check import find_failing_tests, render_gold_script
+from builders.gold_check import find_failing_tests, list_gold_files, render_gold_script
 from builders.repair.edits import AddService, DraftEdit, SetEnv
 from builders.repair.policy import Observation, RepairCase
 from evaluation.runner.run import run_tests
@@ -76,9 +76,10 @@ def find_helpful_trial(case: RepairCase, observation: Observation) -> Trial | No
     if not trials:
         return None
     limits = replace(services.test_limits(), seconds=min(services.test_limits().seconds, MAX_SECONDS))
+    files = list_gold_files(candidate)
     with services.sandbox.open_pool(observation.image, limits=limits) as pool:
         for at, trial in enumerate(trials, 1):
-            script, files = render_gold_script(edit_plan(plan, trial.edits), candidate, services)
+            script = render_gold_script(edit_plan(plan, trial.edits), candidate, services)
             run = run_tests(pool, script, workdir=plan.workdir, patch=gold_patch, last=at == len(trials))
             if run.exec_result.killed_by:
                 return None

@@ -103,7 +103,7 @@ def render_script(
         canaries_beside: test files. During a run two canary tests lie in the folder of most of these files, under names
             of the same form. No files, no canaries.
         env: variables for the tests, in addition to the fixed ones (the plan's `env`). A time zone other than UTC,
-            which the project asks for, holds in every run; UTC is the default, which `MERGEMILL_TZ` replaces.
+            which the project sets, holds in every run; UTC is the default, which `MERGEMILL_TZ` replaces.
         config_patch: the gold patch's changes to files that may hold the runner's configuration (see
             `extract_config_patch`).
         services: servers to start before the tests (the plan's `services`).
