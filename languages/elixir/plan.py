@@ -15,6 +15,7 @@ from languages.facts import SourcedValue
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
 from languages.scripting.ci import find_system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.folders import find_common_folder
 from languages.scripting.versions import VersionBounds, parse_constraint, rank_versions
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -81,8 +82,7 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
         return ""
     tests = [path for path in changed_paths if re.search(TEST_FILE, path)]
     roots = [posixpath.dirname(path) for path in tree.glob("*/mix.exs")]
-    containing = [root for root in roots if all(path.startswith(f"{root}/") for path in tests)]
-    return max(containing, key=len, default="") if tests else min(roots, key=len, default="")
+    return find_common_folder(roots, tests) or ("" if tests else min(roots, key=len, default=""))
 
 
 def _read_dependencies(tree: SourceTree, path: str) -> Iterator[Dependency]:

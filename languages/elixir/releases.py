@@ -6,20 +6,18 @@ from datetime import date
 
 from languages.base import Release
 from languages.scripting.debian import render_toolchain
+from languages.scripting.releases import DebianReleases
 
-_DEBIAN = render_toolchain("elixir", "erlang-dev", "erlang-parsetools", "erlang-xmerl", "erlang-inets", "erlang-ssl")
-_PROBE = "mix --version > /dev/null"
+_DEBIAN = DebianReleases(
+    toolchain=render_toolchain(
+        "elixir", "erlang-dev", "erlang-parsetools", "erlang-xmerl", "erlang-inets", "erlang-ssl"
+    ),
+    probe="mix --version > /dev/null",
+)
 
 
 def _make_release(version: str, released: date, suite: str | None = None) -> Release:
-    return Release(
-        version=version,
-        official=f"elixir:{version}-slim",
-        released=released,
-        suite=suite,
-        toolchain=_DEBIAN if suite else "",
-        probe=_PROBE,
-    )
+    return _DEBIAN.make(version, f"elixir:{version}-slim", released, suite)
 
 
 RELEASES = (

@@ -15,6 +15,7 @@ from languages.haskell.releases import RELEASES
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words, read_manifests
 from languages.scripting.ci import find_system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.folders import find_common_folder
 from languages.scripting.versions import rank_versions
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -87,8 +88,8 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     changed = [path for path in changed_paths if path.endswith((".hs", ".lhs"))]
     folders = {posixpath.dirname(path) for path in _list_cabal_files(tree)}
     roots = sorted(folders, key=lambda root: (root.count("/"), root))
-    containing = [r for r in roots if changed and all(not r or path.startswith(f"{r}/") for path in changed)]
-    return max(containing, key=len, default=roots[0] if roots else "")
+    found = find_common_folder(roots, changed)
+    return next(iter(roots), "") if found is None else found
 
 
 def _list_cabal_files(tree: SourceTree) -> list[str]:

@@ -6,20 +6,15 @@ from datetime import date
 
 from languages.base import Release
 from languages.scripting.debian import render_toolchain
+from languages.scripting.releases import DebianReleases
 
-_DEBIAN = render_toolchain("ghc", "cabal-install")
-_PROBE = "ghc --version > /dev/null && cabal --version > /dev/null"
+_DEBIAN = DebianReleases(
+    toolchain=render_toolchain("ghc", "cabal-install"), probe="ghc --version > /dev/null && cabal --version > /dev/null"
+)
 
 
 def _make_release(version: str, released: date, suite: str | None = None) -> Release:
-    return Release(
-        version=version,
-        official=f"haskell:{version}-slim",
-        released=released,
-        suite=suite,
-        toolchain=_DEBIAN if suite else "",
-        probe=_PROBE,
-    )
+    return _DEBIAN.make(version, f"haskell:{version}-slim", released, suite)
 
 
 RELEASES = (

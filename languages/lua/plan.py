@@ -17,6 +17,7 @@ from languages.lua.releases import RELEASES, list_packages
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content
 from languages.scripting.ci import find_system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.folders import find_common_folder
 from languages.scripting.versions import VersionBounds, parse_constraint, rank_versions
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -88,8 +89,7 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     """Return the deepest folder with a rockspec or .busted that contains all changed tests; else the root, as ``."""
     tests = [path for path in changed_paths if re.search(TEST_FILE, path)]
     roots = {posixpath.dirname(path) for path in tree.entries if re.search(r"(^|/)(\.busted|[^/]+\.rockspec)$", path)}
-    containing = [r for r in roots if r and tests and all(path.startswith(f"{r}/") for path in tests)]
-    return max(containing, key=len, default="")
+    return find_common_folder(roots, tests) or ""
 
 
 def detect_framework(tree: SourceTree, folder: str) -> tuple[str, list[str]]:

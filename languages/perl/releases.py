@@ -6,15 +6,17 @@ from datetime import date
 
 from languages.base import Release
 from languages.scripting.debian import render_toolchain
+from languages.scripting.releases import DebianReleases
 
-_DEBIAN = render_toolchain("perl", "cpanminus", "libmodule-build-perl", "libmodule-install-perl")
-_PROBE = "perl -MTest::More -MTAP::Harness -e 1 && prove --version > /dev/null"
+_DEBIAN = DebianReleases(
+    toolchain=render_toolchain("perl", "cpanminus", "libmodule-build-perl", "libmodule-install-perl"),
+    probe="perl -MTest::More -MTAP::Harness -e 1 && prove --version > /dev/null",
+)
 
 
 def _make_release(version: str, released: date, suite: str | None = None) -> Release:
-    debian = _DEBIAN if suite else ""
     official = f"perl:{version}-slim-bookworm"
-    return Release(version=version, official=official, released=released, suite=suite, toolchain=debian, probe=_PROBE)
+    return _DEBIAN.make(version, official, released, suite)
 
 
 RELEASES = (

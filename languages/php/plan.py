@@ -16,6 +16,7 @@ from languages.php.releases import RELEASES
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, read_manifests
 from languages.scripting.ci import find_system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.folders import find_common_folder
 from languages.scripting.versions import VersionBounds, parse_constraint, rank_versions
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -80,8 +81,7 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     tests = [path for path in changed_paths if re.search(TEST_FILE, path)]
     roots = {posixpath.dirname(path) for path in tree.glob("*composer.json")}
     configured = [r for r in roots if r and any(tree.is_file(f"{r}/{name}") for name in CONFIGURATIONS)]
-    containing = [root for root in configured if tests and all(path.startswith(f"{root}/") for path in tests)]
-    return max(containing, key=len, default="")
+    return find_common_folder(configured, tests) or ""
 
 
 def list_test_files(tree: SourceTree, folder: str) -> list[str]:

@@ -6,16 +6,18 @@ from datetime import date
 
 from languages.base import Release
 from languages.scripting.debian import render_toolchain
+from languages.scripting.releases import DebianReleases
 
 _EXTENSIONS = ("xml", "mbstring", "curl", "intl", "zip", "sqlite3", "gd", "bcmath", "gmp")
-_DEBIAN = render_toolchain("php-cli", *(f"php-{name}" for name in _EXTENSIONS), "composer", "unzip")
-_PROBE = "php -r 'exit(class_exists(%q) ? 0 : 1);'".replace("%q", '"DOMDocument"')
+_DEBIAN = DebianReleases(
+    toolchain=render_toolchain("php-cli", *(f"php-{name}" for name in _EXTENSIONS), "composer", "unzip"),
+    probe="php -r 'exit(class_exists(%q) ? 0 : 1);'".replace("%q", '"DOMDocument"'),
+)
 
 
 def _make_release(version: str, released: date, suite: str | None = None) -> Release:
-    debian = _DEBIAN if suite else ""
     official = f"php:{version}-cli-bookworm" if version >= "8" else f"php:{version}-cli-bullseye"
-    return Release(version=version, official=official, released=released, suite=suite, toolchain=debian, probe=_PROBE)
+    return _DEBIAN.make(version, official, released, suite)
 
 
 RELEASES = (

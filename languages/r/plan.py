@@ -14,6 +14,7 @@ from languages.r.releases import RELEASES
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words
 from languages.scripting.ci import find_system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.folders import find_common_folder
 from languages.scripting.versions import VersionBounds, parse_constraint, rank_versions
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -76,8 +77,7 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
         return ""
     changed = [path for path in changed_paths if path.lower().endswith(".r")]
     roots = [posixpath.dirname(path) for path in tree.glob("*/DESCRIPTION")]
-    containing = [root for root in roots if all(path.startswith(f"{root}/") for path in changed)]
-    return max(containing, key=len, default="") if changed else min(roots, key=len, default="")
+    return find_common_folder(roots, changed) or ("" if changed else min(roots, key=len, default=""))
 
 
 def list_test_files(tree: SourceTree, folder: str) -> list[str]:

@@ -6,20 +6,13 @@ from datetime import date
 
 from languages.base import Release
 from languages.scripting.debian import render_toolchain
+from languages.scripting.releases import DebianReleases
 
-_DEBIAN = render_toolchain("r-base-core")
-_PROBE = "Rscript --version > /dev/null"
+_DEBIAN = DebianReleases(toolchain=render_toolchain("r-base-core"), probe="Rscript --version > /dev/null")
 
 
 def _make_release(version: str, patch: str, released: date, suite: str | None = None) -> Release:
-    return Release(
-        version=version,
-        official=f"r-base:{version}.{patch}",
-        released=released,
-        suite=suite,
-        toolchain=_DEBIAN if suite else "",
-        probe=_PROBE,
-    )
+    return _DEBIAN.make(version, f"r-base:{version}.{patch}", released, suite)
 
 
 RELEASES = (

@@ -17,6 +17,7 @@ from languages.ruby.gems import Gem
 from languages.ruby.releases import RELEASES
 from languages.scripting.ci import find_system_packages
 from languages.scripting.debian import DEBIAN_PACKAGES, render_debian_install, render_registry_install
+from languages.scripting.folders import find_common_folder
 from languages.scripting.versions import VersionBounds, parse_constraint, rank_versions
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
@@ -90,10 +91,7 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     changed_tests = [path for path in changed_paths if re.search(f"{testing.SPEC_FILE}|{testing.TEST_FILE}", path)]
     changed_tests = changed_tests or [path for path in changed_paths if path.endswith(".rb")]
     roots = {posixpath.dirname(path) for path in tree.entries if re.search(r"(^|/)(Gemfile|[^/]+\.gemspec)$", path)}
-    containing = [
-        root for root in roots if root and changed_tests and all(path.startswith(f"{root}/") for path in changed_tests)
-    ]
-    return max(containing, key=len, default="")
+    return find_common_folder(roots, changed_tests) or ""
 
 
 def _list_dependencies(gems_found: Sequence[Gem], framework: str, has_gemfile: bool) -> Iterator[Dependency]:

@@ -6,21 +6,17 @@ from datetime import date
 
 from languages.base import Release
 from languages.scripting.debian import render_toolchain
+from languages.scripting.releases import DebianReleases
 
-_DEBIAN = render_toolchain("ruby", "ruby-dev", "ruby-bundler", "rake")
-_PROBE = "ruby -e 'require %q(json); require %q(minitest); require %q(bundler)' && gem --version > /dev/null"
+_DEBIAN = DebianReleases(
+    toolchain=render_toolchain("ruby", "ruby-dev", "ruby-bundler", "rake"),
+    probe="ruby -e 'require %q(json); require %q(minitest); require %q(bundler)' && gem --version > /dev/null",
+)
 
 
 def _make_release(version: str, released: date, suite: str | None = None) -> Release:
     official = f"ruby:{version}-slim-bookworm" if version >= "2.7" else f"ruby:{version}-slim-bullseye"
-    return Release(
-        version=version,
-        official=official,
-        released=released,
-        suite=suite,
-        toolchain=_DEBIAN if suite else "",
-        probe=_PROBE,
-    )
+    return _DEBIAN.make(version, official, released, suite)
 
 
 RELEASES = (

@@ -13,6 +13,7 @@ from languages.jvm import versions
 from languages.jvm.maven import ONLINE
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words, read_manifests
 from languages.scala.tests import list_test_files
+from languages.scripting.folders import find_common_folder
 from languages.services import add_ci_services
 from languages.source_tree import SourceTree
 from languages.workflows import read_jobs
@@ -85,8 +86,7 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
         return ""
     changed = [path for path in changed_paths if path.endswith((".scala", ".sbt"))]
     roots = [posixpath.dirname(path) for path in tree.glob("*/build.sbt")]
-    containing = [root for root in roots if changed and all(path.startswith(f"{root}/") for path in changed)]
-    return max(containing, key=len, default="")
+    return find_common_folder(roots, changed) or ""
 
 
 def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
