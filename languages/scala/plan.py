@@ -115,7 +115,8 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     steps = (
         f"mkdir -p {HOME} && printf '%s\\n' '[repositories]' local maven-central > {HOME}/repositories && {_FETCH}",
         f"({sbt} 'Test / compile') || echo 'the build files alone were not enough'",
-        f'rm -rf "$HOME/.m2" "$HOME/.sbt" && find . -mindepth 1 -delete && chown -R 1000:1000 {HOME}',
+        f'rm -rf "$HOME/.m2" "$HOME/.sbt" /tmp/.sbt && find . -mindepth 1 -delete && chown -R 1000:1000 {HOME}',
     )
     compiled = f"compiled() {{ ({sbt} 'Test / compile'); }}\ncompiled || {{ {ONLINE} && compiled; }}"
-    return build_plan(draft, steps, (f"{compiled} && chown -R -h --from=0 1000:1000 {HOME}",))
+    # Below its folder in /tmp, sbt binds a socket that the user of the tests must be able to create again.
+    return build_plan(draft, steps, (f"{compiled} && rm -rf /tmp/.sbt && chown -R -h --from=0 1000:1000 {HOME}",))
