@@ -59,7 +59,11 @@ def find_test_files(suffix: str, tree: SourceTree, plan: BuildPlan | None = None
     reactor = read_reactor(tree, top=plan.test.folder, profiles=maven.read_profiles(plan.test.argv))
     if reactor is None:
         return test_files
-    return [path for path in test_files if _is_included(reactor, path, plan.test.paths)]
+    included = [path for path in test_files if _is_included(reactor, path, plan.test.paths)]
+    if included:
+        return included
+    suites = [path for path in paths if path not in test_files and _is_included(reactor, path, plan.test.paths)]
+    return [path for path in _list_members(tree, suites, paths) if path in test_files]
 
 
 def _holds_tests(path: str, text: str) -> bool:
@@ -67,6 +71,22 @@ def _holds_tests(path: str, text: str) -> bool:
     match = _ABSTRACT.search(text)
     abstract = match is not None and match[3] in (PurePosixPath(path).stem, None)
     return _DEFINES.search(text) is not None and not abstract and not _SUITE.search(text)
+
+
+def _list_members(tree: SourceTree, suites: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """Return the files among `paths` of the classes that suites list, also by other suites, sorted.
+
+    A project whose own tests are run by suites, such as JUnit's, includes nothing else.
+    """
+    files = {PurePosixPath(path).stem: path for path in paths}
+    found, remaining = set(suites), list(suites)
+    while remaining:
+        text = tree.read(remaining.pop())
+        names = re.findall(r"\b(\w+)(?:\.class\b|\.suite\()", text) if _SUITE.search(text) else []
+        new = {files[name] for name in names if name in files} - found
+        found |= new
+        remaining += sorted(new)
+    return sorted(found)
 
 
 def _is_included(reactor: Reactor, path: str, modules: Sequence[str]) -> bool:

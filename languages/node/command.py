@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from languages.draft import NoPlanError
 from languages.facts import SourcedValue
-from languages.node.package import NodePackage, NodeProject
+from languages.node.package import NodePackage, NodeProject, convert_glob
 from languages.node.runners import BROWSERS, PLAIN_NODE, RUNNERS, RunnerCall, parse_call
 from languages.node.scripts import SimpleCommand, expand_script, expand_scripts
 from languages.source_tree import SourceTree
@@ -71,13 +72,22 @@ def find_test_command(
     # Plain node scripts report only an exit status, so they are used only if there is no test runner.
     for plain in (False, True):
         for package in packages:
-            if command := _find_by_scripts(package, jobs, programs, plain=plain):
+            if command := _find_by_scripts(package, jobs, programs, changed_paths, plain=plain):
                 return command
-        if not plain and (command := _find_by_dependency(packages[0], project)):
+        if not plain and (command := _find_own_runner(packages[0]) or _find_by_dependency(packages[0], project)):
             return command
     if browsers := sorted(programs & BROWSERS):
         raise NoPlanError(f"the tests need a browser ({', '.join(browsers)})")
     raise NoPlanError("no known test runner: " + (", ".join(sorted(programs)[:8]) or "there is no test script"))
+
+
+def _find_own_runner(package: NodePackage) -> NodeTestCommand | None:
+    """Return the command of a package that is a test runner."""
+    for path, name in package.programs.items():
+        if runner := RUNNERS.get(name):
+            call = RunnerCall(runner=runner, argv=("node", path), paths=(), script="")
+            return NodeTestCommand(package=package, call=call, source=_locate(package, '"bin"'))
+    return None
 
 
 def _find_by_dependency(first: NodePackage, project: NodeProject) -> NodeTestCommand | None:
@@ -107,16 +117,17 @@ def _rank_packages(tree: SourceTree, project: NodeProject, changed_paths: Sequen
 
 
 def _find_by_scripts(
-    package: NodePackage, jobs: Sequence[Job], programs: set[str], *, plain: bool
+    package: NodePackage, jobs: Sequence[Job], programs: set[str], changed_paths: Sequence[str], *, plain: bool
 ) -> NodeTestCommand | None:
     for source, commands in _list_script_sources(package, jobs):
         listed = list(commands)
         programs.update(posixpath.basename(one.words[0]) for one in listed)
-        calls = [call for one in listed if (call := parse_call(one)) and (plain or call.runner is not PLAIN_NODE)]
+        calls = [call for one in listed if (call := parse_call(one, package.programs))]
+        calls = [call for call in calls if plain or call.runner is not PLAIN_NODE]
         if calls:
             return NodeTestCommand(
                 package=package,
-                call=_select_call(calls),
+                call=_select_call(calls, package.folder, changed_paths),
                 source=source,
                 setup_scripts=_find_setup_scripts(listed, package),
             )
@@ -140,23 +151,32 @@ def _list_script_sources(
             yield _locate(package, f'"{name}":'), expand_script(name, scripts)
 
 
-def _select_call(calls: Sequence[RunnerCall]) -> RunnerCall:
-    """Return the first call without files, else the first call with the files of all calls equal to it."""
+def _select_call(calls: Sequence[RunnerCall], folder: str, changed_paths: Sequence[str]) -> RunnerCall:
+    """Return the first call without files, else that with the files of all calls that differ from it in nothing else.
+
+    Of several such sets of files it is the one with most of the changed files, else the first.
+    """
     complete = next((call for call in calls if not call.paths), None)
     if complete is not None:
         return complete
-    first = calls[0]
-    paths = tuple(
-        dict.fromkeys(path for call in calls if call.comparison_key == first.comparison_key for path in call.paths)
-    )
-    return RunnerCall(runner=first.runner, argv=first.argv, paths=paths, script=first.script)
+    merged: dict[tuple[str, tuple[str, ...]], RunnerCall] = {}
+    for call in calls:
+        first = merged.setdefault(call.comparison_key, call)
+        merged[call.comparison_key] = replace(first, paths=tuple(dict.fromkeys((*first.paths, *call.paths))))
+    changed = [path.removeprefix(f"{folder}/") for path in changed_paths]
+    return max(merged.values(), key=lambda call: sum(_selects(call, path) for path in changed))
+
+
+def _selects(call: RunnerCall, path: str) -> bool:
+    words = [word.removeprefix("./").rstrip("/") for word in call.paths]
+    return any(path.startswith(f"{word}/") or re.fullmatch(convert_glob(word), path) for word in words)
 
 
 def _find_setup_scripts(commands: Sequence[SimpleCommand], package: NodePackage) -> tuple[str, ...]:
     """Return the scripts that run a build command before the first test runner."""
     names: list[str] = []
     for command in commands:
-        if parse_call(command):
+        if parse_call(command, package.programs):
             break
         checks_only = "--noEmit" in command.words or "--no-emit" in command.words
         if posixpath.basename(command.words[0]) in BUILDERS and command.script in package.scripts and not checks_only:

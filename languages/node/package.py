@@ -65,6 +65,13 @@ class NodePackage:
             for name, version_range in self.get_texts(section).items()
         }
 
+    @property
+    def programs(self) -> dict[str, str]:
+        """Path, relative to the package's folder -> name of each program that the package provides."""
+        path = self.get_text("bin")
+        programs = {self.name.rpartition("/")[2]: path} if path else self.get_texts("bin")
+        return {posixpath.normpath(path): name for name, path in programs.items()}
+
     def find_line(self, needle: str) -> int:
         """Return the 1-based line of the first occurrence of `needle`."""
         return find_line(self.text, needle)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from languages.node.scripts import SimpleCommand
@@ -138,10 +139,15 @@ class RunnerCall:
         return self.runner.framework, self.argv
 
 
-def parse_call(simple: SimpleCommand) -> RunnerCall | None:
-    """Return the runner call of a simple command; None if it starts no known runner."""
+def parse_call(simple: SimpleCommand, programs: Mapping[str, str] | None = None) -> RunnerCall | None:
+    """Return the runner call of a simple command; None if it starts no known runner.
+
+    Args:
+        simple: the command.
+        programs: path -> name of each program of the package itself, which may be the runner.
+    """
     words = list(simple.words)
-    runner_start = _match_runner(words)
+    runner_start = _match_runner(words, programs or {})
     if runner_start is None:
         return None
     runner, count = runner_start
@@ -158,17 +164,24 @@ def parse_call(simple: SimpleCommand) -> RunnerCall | None:
     return RunnerCall(runner=runner, argv=(*prefix, *program, *options), paths=tuple(paths), script=simple.script)
 
 
-def _match_runner(words: Sequence[str]) -> tuple[NodeTestRunner, int] | None:
+def _match_runner(words: Sequence[str], programs: Mapping[str, str]) -> tuple[NodeTestRunner, int] | None:
     """Return (runner, number of words that start it)."""
     if words[0] in RUNNERS:
         return RUNNERS[words[0]], 1
+    if own := _find_own_runner(words[0], programs):
+        return own, 1
     if words[0] in _EQUIVALENTS:
         word = _EQUIVALENTS[words[0]]
         count = words.index(word) + 1 if word in words else 0 if word else 1
         return (RUNNERS["jest"], count) if count else None
     if words[0] in _LOADERS:
-        return next((match for position in range(1, len(words)) if (match := _match_loader(words, position))), None)
+        positions = range(1, len(words))
+        return next((match for place in positions if (match := _match_loader(words, place, programs))), None)
     return None
+
+
+def _find_own_runner(word: str, programs: Mapping[str, str]) -> NodeTestRunner | None:
+    return RUNNERS.get(programs.get(posixpath.normpath(word), ""))
 
 
 _EXECUTABLE = re.compile(
@@ -176,9 +189,13 @@ _EXECUTABLE = re.compile(
 )
 
 
-def _match_loader(words: Sequence[str], position: int) -> tuple[NodeTestRunner, int] | None:
+def _match_loader(
+    words: Sequence[str], position: int, programs: Mapping[str, str]
+) -> tuple[NodeTestRunner, int] | None:
     """Return (runner, number of words that start it) if node or a loader starts the word at `position`."""
     word = words[position]
+    if own := _find_own_runner(word, programs):
+        return own, position + 1
     name = _EXECUTABLE.search(word)
     if name and name[1] in RUNNERS and "node_modules" in word:
         return RUNNERS[name[1]], position + 1

@@ -141,6 +141,23 @@ def test_only_files_that_surefire_includes_are_expected(tmp_path: Path) -> None:
     assert "src/test/java/a/AIT.java" in JAVA.find_test_files(tree)
 
 
+def test_of_a_suite_that_is_included_alone_the_listed_classes_are_expected(tmp_path: Path) -> None:
+    plugin = (
+        "<build><plugins><plugin><artifactId>maven-surefire-plugin</artifactId><configuration><includes>"
+        "<include>a/AllTests.java</include></includes></configuration></plugin></plugins></build>"
+    )
+    folder = "src/test/java/a"
+    test = "import org.junit.Test;\nclass {} {{\n  @Test\n  void a() {{ Sample.class; }}\n}}\n"
+    files = {f"{folder}/{name}.java": test.format(name) for name in ("FirstTest", "Second", "Sample", "Unlisted")}
+    files |= {
+        f"{folder}/AllTests.java": "@SuiteClasses({FirstTest.class, OldTests.class})\nclass AllTests { }\n",
+        f"{folder}/OldTests.java": "class OldTests { public static Test suite() { s.addTestSuite(Second.class); } }\n",
+    }
+    tree = build_tree(tmp_path, {"pom.xml": build_pom("a", plugin)} | files)
+    plan = JAVA.render_plan(JAVA.create_draft(tree, build_context()))
+    assert JAVA.find_test_files(tree, plan) == [f"{folder}/FirstTest.java", f"{folder}/Second.java"]
+
+
 @pytest.mark.parametrize("pattern", ["a.b.**", "a/b/*.java", "**/Checks*", "a.b.ChecksOfA"])
 def test_surefires_patterns_may_be_class_names(pattern: str, tmp_path: Path) -> None:
     included = (

@@ -129,6 +129,41 @@ def test_the_changed_package_is_tested_if_the_root_has_no_runner(tmp_path: Path)
     )
 
 
+@pytest.mark.parametrize(
+    ("scripts", "argv"),
+    [
+        ({"test": "npm run go -- --slow 9 'test/**/*.js'", "go": "node bin/mocha.js --bail"}, ("--slow", "9")),
+        ({"test": "./bin/mocha.js 'test/**/*.js'"}, ()),
+        ({"test": "./run-all.sh"}, ()),
+    ],
+)
+def test_a_package_that_is_the_runner_is_run_from_the_tree(
+    scripts: dict[str, str], argv: tuple[str, ...], tmp_path: Path
+) -> None:
+    package = {"name": "mocha", "bin": {"mocha": "./bin/mocha.js"}, "scripts": scripts, "devDependencies": {"tap": "1"}}
+    plan = JAVASCRIPT.render_plan(build_draft(tmp_path, package, {"test/a.js": TEST}))
+    assert plan.test.framework == "mocha"
+    start = ("node", "bin/mocha.js") if "./bin" not in scripts["test"] else ("./bin/mocha.js",)
+    assert plan.test.argv[: len(start) + len(argv)] == (*start, *argv)
+
+
+@pytest.mark.parametrize(
+    ("changed", "paths"),
+    [((), ("test/whole/*.js",)), (("lib/a.js", "test/unit/b/c.js"), ("test/unit/**/*.js", "test/more"))],
+)
+def test_of_suites_with_different_options_that_with_the_changed_tests_is_run(
+    changed: tuple[str, ...], paths: tuple[str, ...], tmp_path: Path
+) -> None:
+    scripts = {
+        "test": "npm run whole && npm run unit && npm run more",
+        "whole": "mocha --timeout 10000 'test/whole/*.js'",
+        "unit": "mocha 'test/unit/**/*.js'",
+        "more": "mocha test/more",
+    }
+    files = dict.fromkeys(("test/whole/a.js", "test/unit/b/c.js", "test/more/d.js"), TEST)
+    assert build_draft(tmp_path, {"scripts": scripts}, files, changed).test.paths == paths
+
+
 def test_tests_that_need_a_browser_are_rejected_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(NoPlanError, match=r"need a browser \(karma\)"):
         build_draft(tmp_path, {"scripts": {"test": "karma start --single-run"}}, {})
