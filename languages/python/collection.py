@@ -6,7 +6,6 @@ import ast
 import posixpath
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
-from itertools import pairwise
 from pathlib import PurePosixPath
 
 from languages.python.testing import PytestConfig
@@ -14,27 +13,6 @@ from languages.source_tree import SourceTree
 
 _SKIPPED_FOLDERS = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 """Default of pytest's `norecursedirs`."""
-
-
-def select_discovered_files(tree: SourceTree, files: Sequence[str], argv: Sequence[str]) -> list[str]:
-    """Return the files that `python -m unittest discover` loads, which only enters packages.
-
-    Args:
-        tree: of the base commit.
-        files: test files.
-        argv: the command, with `-s` for the start folder and `-p` for the pattern.
-    """
-    options = dict(pairwise(argv))
-    start = PurePosixPath(options.get("-s", "."))
-    pattern = options.get("-p", "test*.py")
-
-    def is_reached(path: PurePosixPath) -> bool:
-        folders = list(path.parents)
-        if start not in folders or not fnmatch(path.name, pattern):
-            return False
-        return all(tree.is_file(str(folder / "__init__.py")) for folder in folders[: folders.index(start)])
-
-    return [path for path in files if is_reached(PurePosixPath(path))]
 
 
 def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequence[str]) -> list[str]:

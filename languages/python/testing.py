@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import pairwise
+from pathlib import PurePosixPath
 
 from core.toml import get_table
 from languages.facts import Fact, FactKind, SourcedValue, find_line, parse_requirement
@@ -253,13 +254,50 @@ def build_test_command(
 def _unittest_arguments(tree: SourceTree, paths: Sequence[str]) -> list[str]:
     """Return the arguments of unittest's discovery, which takes one start folder and one pattern."""
     start = paths[0] if len(paths) == 1 and paths[0] in tree.folders else "."
-    names = [path.rpartition("/")[2] for path in find_test_files(tree, [start])]
+    files = find_test_files(tree, [start])
+    names = [path.rpartition("/")[2] for path in files]
     # testing.py and similar names do not identify a pattern; the pattern of most files is used.
     matches = {pattern: sum(fnmatch(name, pattern) for name in names) for pattern in PATTERNS}
     pattern = max(PATTERNS, key=lambda candidate: matches[candidate]) if any(matches.values()) else "*test*.py"
     # The top folder is importable by name only if the start folder is a package.
     top = ["-t", "."] if start != "." and tree.is_file(f"{start}/__init__.py") else []
+    if package := _find_package_in_namespace(tree, start, pattern, files):
+        start, top = package, ["-t", start]
     return ["discover", "-s", start, "-p", pattern, *top]
+
+
+def _find_package_in_namespace(tree: SourceTree, start: str, pattern: str, files: Sequence[str]) -> str:
+    """Return the package that discovery has to start in if it loads none of `files` from `start`; empty for none."""
+
+    def count_loaded(folder: str) -> int:
+        return len(select_discovered_files(tree, files, ("-s", folder, "-p", pattern)))
+
+    if count_loaded(start):
+        return ""
+    folders = {str(parent) for file in files for parent in PurePosixPath(file).parents}
+    packages = sorted(folder for folder in folders if tree.is_file(f"{folder}/__init__.py"))
+    return max(packages, key=count_loaded, default="")
+
+
+def select_discovered_files(tree: SourceTree, files: Sequence[str], argv: Sequence[str]) -> list[str]:
+    """Return the files that `python -m unittest discover` loads, which only enters packages.
+
+    Args:
+        tree: of the base commit.
+        files: test files.
+        argv: the command, with `-s` for the start folder and `-p` for the pattern.
+    """
+    options = dict(pairwise(argv))
+    start = PurePosixPath(options.get("-s", "."))
+    pattern = options.get("-p", "test*.py")
+
+    def is_reached(path: PurePosixPath) -> bool:
+        folders = list(path.parents)
+        if start not in folders or not fnmatch(path.name, pattern):
+            return False
+        return all(tree.is_file(str(folder / "__init__.py")) for folder in folders[: folders.index(start)])
+
+    return [path for path in files if is_reached(PurePosixPath(path))]
 
 
 def _find_test_paths(

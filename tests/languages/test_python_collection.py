@@ -37,6 +37,20 @@ def test_discovery_of_unittest_enters_packages_only(tmp_path: Path) -> None:
     assert find(tmp_path, files) == ["demo/tests/test_real.py", "demo/tests/unit/test_real.py"]
 
 
+def test_discovery_of_unittest_starts_in_the_package_of_a_namespace(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "from setuptools import setup\n\nsetup(name='acme.demo', package_dir={'': 'src'})\n",
+        "src/acme/demo/__init__.py": "",
+        "src/acme/demo/tests.py": UNITTEST,
+        "src/acme/demo/more/__init__.py": "",
+        "src/acme/demo/more/test_more.py": UNITTEST,
+        "src/acme/demo/data/test_data.py": UNITTEST,
+    }
+    plan = build_plan(tmp_path, files)
+    assert plan.test.argv[3:] == ("discover", "-s", "src/acme/demo", "-p", "test*.py", "-t", "src")
+    assert find(tmp_path, files) == ["src/acme/demo/more/test_more.py", "src/acme/demo/tests.py"]
+
+
 def test_pytest_does_not_enter_the_folders_that_its_settings_exclude(tmp_path: Path) -> None:
     files = {
         **PROJECT,
