@@ -4,9 +4,14 @@
 const fs = require('fs');
 const path = require('path');
 
-const folders = [process.cwd(), path.dirname(fs.realpathSync(process.argv[1]))];
-const Mocha = require(require.resolve('mocha', { paths: folders }));
-const Spec = Mocha.reporters.Spec;
+const program = path.dirname(fs.realpathSync(process.argv[1]));
+let mocha;
+try {
+  mocha = require.resolve('mocha', { paths: [process.cwd(), program] });
+} catch (_) {
+  mocha = path.dirname(program);  // in mocha's own repository no package of that name is installed
+}
+const Spec = require(mocha).reporters.Spec;
 
 function fileOf(node) {
   for (let one = node; one; one = one.parent) {
