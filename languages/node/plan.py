@@ -21,6 +21,7 @@ from languages.node.manager import (
     render_install_steps,
 )
 from languages.node.package import NodePackage, NodeProject, find_project
+from languages.node.runners import RUNNERS
 from languages.node.scripts import expand_script, expand_scripts, parse_script_call
 from languages.node.switches import BUILD
 from languages.node.workspaces import list_needed_members
@@ -173,12 +174,23 @@ def _build_test_command(tree: SourceTree, tests: NodeTestCommand) -> TestCommand
         argv = (*argv, "--exit")
     if not call.script and not paths and framework in ("mocha", "tap"):
         paths = tuple(_list_top_folders(tree, package))
-    if framework == "tap" and argv[-1:] == (call.runner.package,):
+    if call.runner is RUNNERS["uvu"]:
+        argv, paths = tuple("node" if word == "uvu" else word for word in argv), _render_uvu_globs(paths)
+    elif framework == "tap" and argv[-1:] == (call.runner.package,):
         argv = (*argv[:-1], "node")
     if tests.setup_scripts:
         build = " && ".join(f"npm run --silent {shlex.quote(name)}" for name in tests.setup_scripts)
         argv = ("sh", "-c", f'{{ {build}; }} >&2 && exec "$@"', "sh", *argv)
     return TestCommand(framework=framework, argv=argv, paths=paths, folder=package.folder)
+
+
+def _render_uvu_globs(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the glob of the files that uvu runs; their folder if its regex is more than the end of their names."""
+    folder, pattern, *_ = (*words, "", "")
+    end = pattern.removesuffix("$").replace("\\.", ".")
+    if not folder or not re.fullmatch(r"[\w.-]+", end):
+        return (folder,) if folder else ()
+    return (f"{folder.rstrip('/')}/**/*{end}",)
 
 
 def _list_top_folders(tree: SourceTree, package: NodePackage) -> list[str]:

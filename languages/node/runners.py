@@ -74,6 +74,12 @@ RUNNERS: dict[str, NodeTestRunner] = {
         value_options=r"-R|--reporter|-j|--jobs|-t|--timeout|--node-arg|--test-arg|-T|--coverage-map",
         dropped_options=r"-.*",
     ),
+    "uvu": NodeTestRunner(  # names only what fails, so each file runs by itself, and is one test
+        framework="tap",
+        package="uvu",
+        value_options=r"-r|--require|-i|--ignore|-C|--cwd",
+        dropped_options=r"-b|--bail|-c|--color|-q|--quiet|-i|--ignore",
+    ),
     "borp": NodeTestRunner(
         framework="borp",
         package="borp",

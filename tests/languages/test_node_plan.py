@@ -148,6 +148,21 @@ def test_a_package_that_is_the_runner_is_run_from_the_tree(
 
 
 @pytest.mark.parametrize(
+    ("script", "argv", "paths"),
+    [
+        ("uvu test '\\.test\\.js$'", ("node",), ("test/**/*.test.js",)),
+        ("uvu -r esm test -i fixtures", ("node", "-r", "esm"), ("test",)),
+        ("uvu test '(a|b).js'", ("node",), ("test",)),
+    ],
+)
+def test_each_file_of_uvu_runs_by_itself(
+    script: str, argv: tuple[str, ...], paths: tuple[str, ...], tmp_path: Path
+) -> None:
+    test = build_draft(tmp_path, {"scripts": {"test": script}}, {"test/a.test.js": TEST}).test
+    assert (test.framework, test.argv, test.paths) == ("tap", argv, paths)
+
+
+@pytest.mark.parametrize(
     ("changed", "paths"),
     [((), ("test/whole/*.js",)), (("lib/a.js", "test/unit/b/c.js"), ("test/unit/**/*.js", "test/more"))],
 )
