@@ -231,6 +231,6 @@ def _split_arguments(words: Sequence[str], runner: NodeTestRunner) -> tuple[list
             expects_value = "=" not in word and bool(runner.value_options and re.fullmatch(runner.value_options, name))
             if is_kept:
                 options.append(word)
-        elif word not in runner.subcommands and "$" not in word:
+        elif word not in runner.subcommands and "$" not in word.removesuffix("$"):  # a regex may end with one
             paths.append(word)
     return options, paths
