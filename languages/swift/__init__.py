@@ -14,11 +14,7 @@ SWIFT = Language(
     name="swift",
     title="Swift",
     suffixes=(".swift",),
-    test_patterns=(
-        r"(^|/)Tests/.*\.swift$",
-        r"(^|/)Tests/[A-Za-z0-9_]+Tests/",
-        r"(^|/)[A-Z][A-Za-z0-9]*Tests/.*\.swift$",
-    ),
+    test_patterns=(r"(^|/)Tests/.*\.swift$", r"(^|/)[A-Z][A-Za-z0-9]*Tests/.*\.swift$"),
     config_patterns=(r"(^|/)Package(@swift-[0-9.]+)?\.swift$",),
     test_file_pattern=TEST_FILE,
     releases=RELEASES,

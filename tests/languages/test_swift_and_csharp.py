@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from core.templates import make_environment
+from evaluation.harness.reports.core import ReportTree
+from evaluation.harness.reports.declarations import DeclaredTypes
 from evaluation.harness.reports.main import convert_report
 from evaluation.reports import junit
 from languages.base import Language
@@ -240,7 +242,7 @@ def test_a_tree_that_cannot_be_tested_is_rejected(
     "path",
     [
         "Tests/LinuxMain.swift",
-        "Tests/KettleTests/Fixtures/a.bin",
+        "Tests/KettleTests/Data/a.bin",
         "KettleTests/A.swift",
         "test/Kettle.Tests/Data.cs",
         "test/Kettle.Tests/Kettle.Tests.csproj",
@@ -343,3 +345,29 @@ def test_compiler_errors_of_swift_and_csharp_give_uncollected_files(tmp_path: Pa
         (tmp_path / name / "build.txt").write_text(text, encoding="utf-8")
         content = convert_report(name, str(tmp_path / name), str(root))
         assert junit.parse_junit(content, []).uncollected == expected[name]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "folder", "expected"),
+    [
+        ("N.Two", "", "b/two/Cup.cs"),
+        ("N", "two", "b/two/Cup.cs"),
+        ("N", "one", "a/one/Cups.cs"),
+        ("N", "", "tests/further/Cup.cs"),
+    ],
+)
+def test_types_of_one_name_are_found_by_namespace_and_project(
+    wanted: str, folder: str, expected: str, tmp_path: Path
+) -> None:
+    files = {
+        "a/one/Cups.cs": "namespace N.One; class Cup { void A() {} }\n",
+        "b/two/Cup.cs": "namespace N.Two; class Cup { void A() {} }\n",
+        "tests/further/Cup.cs": "namespace N.Three; class Cup { void A() {} }\n",
+        "d/Cup.cs": "namespace N.Two; class Cup { }\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    types = DeclaredTypes(ReportTree(tmp_path), ".cs", re.compile(r"\bclass (\w+)"))
+    assert types.find("Cup", "A", folder, wanted) == expected
+    assert types.find("Mug", "A", folder, wanted) == ""
