@@ -110,7 +110,13 @@ def write_swift(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     rows = [
         case({"classname": f"AllTests.{stem(test.file).title()}", "name": test.name}, test.status) for test in tests
     ]
-    return {"tests.xml": f'<testsuites><testsuite name="TestResults">{"".join(rows)}</testsuite></testsuites>'}
+    ends = [
+        f"Test Case '{stem(test.file).title()}.{test.name}' passed (0.1 seconds)\n"
+        for test in tests
+        if test.status == "passed"
+    ]
+    xml = f'<testsuites><testsuite name="TestResults">{"".join(rows)}</testsuite></testsuites>'
+    return {"tests.xml": xml, "tests.txt": "".join(ends)}
 
 
 def write_trx(tests: Sequence[ReportedTest]) -> Mapping[str, str]:

@@ -347,6 +347,22 @@ def test_compiler_errors_of_swift_and_csharp_give_uncollected_files(tmp_path: Pa
         assert junit.parse_junit(content, []).uncollected == expected[name]
 
 
+def test_a_program_of_swift_that_leaves_before_its_test_has_ended_has_not_passed(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "out").mkdir()
+    rows = "".join(f'<testcase classname="M.A" name="test{letter}"/>' for letter in "ABC")
+    text = "xTest Case 'A.testA' passed (0.1 seconds)\nTest Case 'A.testB' started at 1\n"
+    (tmp_path / "out/tests.xml").write_text(f'<testsuites>{rows}<testcase classname="M" name="d()"/></testsuites>')
+    (tmp_path / "out/tests.txt").write_text(text)
+    report = junit.parse_junit(convert_report("swift", str(tmp_path / "out"), str(tmp_path / "tree")), [])
+    assert {test: outcome.status.value for test, outcome in report.outcomes.items()} == {
+        "M::A/testA": "passed",
+        "M::A/testB": "error",
+        "M::A/testC": "error",
+        "M::d()": "passed",
+    }
+
+
 @pytest.mark.parametrize(
     ("wanted", "folder", "expected"),
     [

@@ -9,9 +9,10 @@ from .core import iterate_lines, parse_number
 from .declarations import DeclaredTypes
 
 _DECLARATION = re.compile(r"\b(?:class|struct|enum|actor|extension)\s+([A-Za-z_][\w.]*)")
-_STARTED = re.compile(r"Test Case '(?:\w+\.)*(?P<type>\w+)\.(?P<name>\w+)' started at ")
+_EVENT = re.compile(
+    r"Test Case '(?:\w+\.)*(?P<type>\w+)\.(?P<name>\w+)' (?:(?P<start>started) at |(?P<end>passed|failed|skipped) \()"
+)
 _CRASH = re.compile(r"\bFatal error\b.*")
-_SKIPPED = re.compile(r"Test Case '(?:\w+\.)*(?P<type>\w+)\.(?P<name>\w+)' skipped \(")
 # /t/Tests/ATests/ATests.swift:9: error: ATests.testA : XCTAssertEqual failed: ("1") is not equal to ("2")
 _REASON = re.compile(r"^.*:\d+: (?:error: )?(?:\w+\.)*(?P<type>\w+)\.(?P<name>\w+) : (?P<message>.+)$")
 _COMPILER = re.compile(r"^(?P<file>/[^:]+\.swift):\d+:\d+: error: (?P<message>.+)$")
@@ -19,31 +20,29 @@ _TEST_FILE = re.compile(r"(^|/)(Tests?|[^/]*Tests)/")
 
 
 def convert_swift(outputs, tree, results):
-    """Convert reports by type. XCTest reports a test that skips itself as one that passed; only its text shows it."""
+    """Convert reports by type, and compiler errors of test files."""
     types = DeclaredTypes(tree, ".swift", _DECLARATION)
-    skipped, reasons = set(), {}
+    printed = PrintedResults()
     documents = []
     for _place, content in outputs:
         root = xunit.parse_xml(content)
         if root is None:
-            _read_text(content, tree, results, skipped, reasons)
+            printed.read(content, tree, results)
         else:
             documents.append(root)
     for root in documents:
         for case in root.find_all("testcase"):
-            _convert_case(case, types, results, skipped, reasons)
+            _convert_case(case, types, results, printed)
 
 
-def _convert_case(case, types, results, skipped, reasons):
+def _convert_case(case, types, results, printed):
     module, *names = case.get("classname").split(".")
     name = case.get("name")
     function = name.partition("(")[0]
     file = types.find(names[0], function, module) if names else _find_function(types, function, module)
     status, message = xunit.parse_status(case)
-    key = (names[-1] if names else "", name)
-    message = reasons.get(key, message)
-    if status == "passed":
-        status, message = ("skipped", message) if key in skipped else (status, "")
+    if "(" not in name:  # of XCTest, whose names have no parentheses
+        status, message = printed.refine((names[-1] if names else "", name), status, message)
     results.add(file or module, "/".join([*names, name]), status, message, parse_number(case.get("time")))
 
 
@@ -55,22 +54,41 @@ def _find_function(types, function, module):
     return min(found, key=lambda path: ("/%s/" % module not in "/" + path, len(path), path), default="")
 
 
-def _read_text(content, tree, results, skipped, reasons):
-    current = None
-    for line in iterate_lines(content):
-        match = _COMPILER.match(line)
-        if match:
-            file = tree.make_relative(match["file"])
-            if file and _TEST_FILE.search(file):
-                results.add_uncollected(file, match["message"], printed=True)
-        for match in _SKIPPED.finditer(line):
-            skipped.add((match["type"], match["name"]))
-        match = _STARTED.search(line)
-        if match:
-            current = (match["type"], match["name"])
-        match = _REASON.match(line)
-        if match:
-            reasons.setdefault((match["type"], match["name"]), match["message"])
-        match = _CRASH.search(line)
-        if match and current:
-            reasons.setdefault(current, match[0])
+class PrintedResults:
+    """What XCTest prints about its tests: the XML has no more than the exit status of their processes."""
+
+    def __init__(self):
+        self.ends = {}
+        self.reasons = {}
+
+    def read(self, content, tree, results):
+        """Read the text of a build or of tests, and add the test files that do not compile."""
+        current = None
+        for line in iterate_lines(content):
+            match = _COMPILER.match(line)
+            if match:
+                file = tree.make_relative(match["file"])
+                if file and _TEST_FILE.search(file):
+                    results.add_uncollected(file, match["message"], printed=True)
+            for match in _EVENT.finditer(line):
+                current = (match["type"], match["name"])
+                if match["end"]:
+                    self.ends.setdefault(current, set()).add(match["end"])
+            match = _REASON.match(line)
+            if match:
+                self.reasons.setdefault((match["type"], match["name"]), match["message"])
+            match = _CRASH.search(line)
+            if match and current:
+                self.reasons.setdefault(current, match[0])
+
+    def refine(self, test, status, message):
+        """Return (status, message) of a test, given those of the XML.
+
+        A test that skips itself ends with status 0, and so does a program that leaves before its test has ended.
+        """
+        ends = self.ends.get(test, ())
+        if status != "passed":
+            return status, self.reasons.get(test, message)
+        if "skipped" in ends:
+            return "skipped", self.reasons.get(test, "")
+        return ("passed", "") if "passed" in ends else ("error", "the program left before the test had ended")
