@@ -153,8 +153,12 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     steps = []
     if draft.dependencies:
         resolve = f"({enter} && swift package resolve {quote_words(FOLDERS)})"
+        places = [d.source.text for d in draft.dependencies if "://" in d.source.text]
+        lookups = "; ".join(f"GIT_TERMINAL_PROMPT=0 git ls-remote {quote_words([place])} HEAD" for place in places)
+        # SwiftPM hides the message of git about a server that cannot be reached.
+        install = f"{resolve} || {{ {lookups}; false; }}" if lookups else resolve
         steps = [
-            render_registry_install("The server of a dependency", resolve, NO_SUBSTITUTE),
+            render_registry_install("The server of a dependency", install, NO_SUBSTITUTE),
             f"find . -mindepth 1 -delete && rm -rf /tmp/*.lock && chown -R 1000:1000 {HOME}",
         ]
     has_suites = version_key(draft.versions[0].value) >= _SUITES_SINCE

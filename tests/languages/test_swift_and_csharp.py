@@ -82,6 +82,8 @@ def test_dependencies_of_swift_are_read_from_manifests_of_the_tree(tmp_path: Pat
     plan = SWIFT.render_plan(draft)
     assert "swift package resolve" in plan.dependency_steps[1]
     assert "is out of reach from here, and Debian has no packages of Swift" in plan.dependency_steps[1]
+    assert "git ls-remote https://example.org/mug.git HEAD" in plan.dependency_steps[1]
+    assert "a.lid" not in plan.dependency_steps[1]
     assert [(one.value, one.line) for one in draft.evidence if one.choice == "pin"] == [("ranges", 9)]
     for step in (*plan.dependency_steps, *plan.source_steps):
         subprocess.run(["bash", "-n", "-c", step], check=True)
