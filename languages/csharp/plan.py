@@ -7,6 +7,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from importlib import resources
 
 from languages.csharp.projects import TestProject, list_inputs, list_test_projects, parse_framework_version
 from languages.csharp.releases import RELEASES
@@ -33,6 +34,7 @@ _SETTINGS = (
     ("DOTNET_ROLL_FORWARD", "Major"),  # an image has one runtime, that of its SDK
     ("MSBUILDDISABLENODEREUSE", "1"),
 )
+_PACK = resources.files("languages.csharp").joinpath("pack.sh").read_text(encoding="utf-8")
 _LOCKED = "the versions and hashes of the lock files"
 _NO_DATES = "NuGet resolves the lowest versions that the ranges allow: the same ones on any day"
 _FLOATING = re.compile(r"""\bVersion\s*=\s*"[^"]*\*[^"]*\"""")
@@ -162,7 +164,10 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
             render_registry_install("NuGet", restore, NO_SUBSTITUTE),
             f"find . -mindepth 1 -delete && chown -R 1000:1000 {HOME}",
         ),
-        (f"{restore} && (cd / && {' && '.join(builds)})", f"chown -R -h --from=0 1000:1000 {HOME}"),
+        (
+            f"{restore} && (cd / && {' && '.join(builds)})",
+            f"bash -c {quote_words([_PACK])} pack {HOME} && chown -R -h --from=0 1000:1000 {HOME}",
+        ),
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
 from datetime import date
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,7 @@ from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.paths import is_config, is_protected, is_source
 from languages.swift import SWIFT
 from languages.swift.plan import find_project_folder
+from tests.helpers import TinyRepo
 from tests.languages.trees import build_tree
 
 MANIFEST = """// swift-tools-version:5.9
@@ -303,6 +306,41 @@ def test_selected_files_of_csharp_run_by_a_filter_of_their_classes(tmp_path: Pat
     names = ["N.M.A.", "N.M.A+", "B.", "B+"]
     assert select(CSHARP, tmp_path, files) == ["--filter", "|".join(f"FullyQualifiedName~{name}" for name in names)]
     assert select(CSHARP, tmp_path, {"C.cs": "using N;\n"}) == ["--filter", "FullyQualifiedName~NoSuchClass"]
+
+
+def test_what_csharp_projects_built_is_unpacked_before_each_run(tmp_path: Path) -> None:
+    tree, home = tmp_path / "tree", tmp_path / "home"
+    repo = TinyRepo(tree)
+    repo.commit("Start", {"bin/run.sh": "a", "test/A/A.csproj": "a"})
+    for name in ("test/A/obj/a.json", "test/A/bin/a.dll", "node_modules/a/bin/a.js"):
+        (tree / name).parent.mkdir(parents=True)
+        (tree / name).write_text("built")
+    home.mkdir()
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs/dotnet").write_text('#!/bin/sh\necho "$@"\npwd\n')
+    (tmp_path / "programs/dotnet").chmod(0o755)
+    pack = resources.files("languages.csharp").joinpath("pack.sh").read_text(encoding="utf-8")
+    subprocess.run(["bash", "-c", pack.replace("/testbed", str(tree)), "pack", home], check=True)
+    assert sorted((home / "folders").read_text().split("\0")) == ["", "./test/A/bin", "./test/A/obj"]
+    (tree / "test/A/obj/a.json").write_text("changed")
+    (tree / "test/A/obj/evil.targets").write_text("new")
+    (tree / "bin/run.sh").write_text("solved")
+    environment = make_environment(lambda _name: None, comment_marks=("<#", "#>"))
+    template = environment.from_string(CSHARP.frameworks[0].shell)
+    shell = template.render(argv=("net8.0:test/A/A.csproj",), paths=(), folder="")
+    script = f'out={tmp_path} workdir={tree} arguments=()\n{shell}\n"${{command[@]}}"'
+    process = subprocess.run(
+        ["bash", "-c", script.replace("/opt/dotnet", str(home))],
+        env=os.environ | {"PATH": f"{tmp_path}/programs:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    options = f"--framework net8.0 --no-restore --nologo --logger trx --results-directory {tmp_path}"
+    assert process.stdout.splitlines() == [f"test {tree}/test/A/A.csproj {options}", "/"]
+    assert (tree / "test/A/obj/a.json").read_text() == "built"
+    assert not (tree / "test/A/obj/evil.targets").exists()
+    assert (tree / "bin/run.sh").read_text() == "solved"
 
 
 @pytest.mark.parametrize(
