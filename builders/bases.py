@@ -76,7 +76,7 @@ class BaseRecipe:
             self.release.probe,
         ]
         key = hashlib.sha256(json.dumps(contents, sort_keys=True).encode()).hexdigest()[:12]
-        word = self.language.replace("+", "p")  # a tag has no plus
+        word = self.language.replace("+", "p").replace("#", "sharp")  # a tag has neither
         return f"{REPOSITORY}:{word}{self.version}-{self.method}-{key}"
 
     @property

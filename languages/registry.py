@@ -11,6 +11,7 @@ from core.errors import InputError
 from languages.base import Framework, Language
 from languages.c import C
 from languages.cpp import CPP
+from languages.csharp import CSHARP
 from languages.elixir import ELIXIR
 from languages.go import GO
 from languages.haskell import HASKELL
@@ -25,12 +26,14 @@ from languages.r import R
 from languages.ruby import RUBY
 from languages.rust import RUST
 from languages.scala import SCALA
+from languages.swift import SWIFT
 from languages.typescript import TYPESCRIPT
 
 LANGUAGES: dict[str, Language] = {
     "python": PYTHON,
     "c": C,
     "c++": CPP,
+    "c#": CSHARP,
     "elixir": ELIXIR,
     "go": GO,
     "haskell": HASKELL,
@@ -44,14 +47,13 @@ LANGUAGES: dict[str, Language] = {
     "ruby": RUBY,
     "rust": RUST,
     "scala": SCALA,
+    "swift": SWIFT,
     "typescript": TYPESCRIPT,
 }
 """Name -> language."""
 
 OTHER_SUFFIXES = {
-    ".cs": "c#",
     ".jl": "julia",
-    ".swift": "swift",
 }
 """Suffixes of program files in languages that are not supported."""
 

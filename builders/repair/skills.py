@@ -49,7 +49,6 @@ OTHER_LANGUAGES = frozenset(
         "cpp",
         "ruby",
         "php",
-        "csharp",
         "elixir",
         "perl",
     }

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 ALL = ("passed", "failed", "error", "skipped", "xfailed")
 MESSAGE = "1 is not 2\nok 1 - a\ntest a ... ok\n--- PASS: TestA (0.00s)"
@@ -104,6 +104,35 @@ def write_luaunit(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
         + "</testsuite></testsuites>"
         for file, group in group_by_file(tests).items()
     }
+
+
+def write_swift(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    rows = [
+        case({"classname": f"AllTests.{stem(test.file).title()}", "name": test.name}, test.status) for test in tests
+    ]
+    ends = [
+        f"Test Case '{stem(test.file).title()}.{test.name}' passed (0.1 seconds)\n"
+        for test in tests
+        if test.status == "passed"
+    ]
+    xml = f'<testsuites><testsuite name="TestResults">{"".join(rows)}</testsuite></testsuites>'
+    return {"tests.xml": xml, "tests.txt": "".join(ends)}
+
+
+def write_trx(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    ends = {"passed": "Passed", "failed": "Failed", "error": "Error", "skipped": "NotExecuted"}
+    results = "".join(
+        f'<UnitTestResult testId="{number}" testName={quote(test.title)} outcome="{ends[test.status]}">'
+        f"<Output><ErrorInfo><Message>{escape(MESSAGE)}</Message></ErrorInfo></Output></UnitTestResult>"
+        for number, test in enumerate(tests)
+    )
+    methods = "".join(
+        f'<UnitTest id="{number}" storage="/t/bin/a.dll"><TestMethod className="A.{stem(test.file).title()}" name="A"/>'
+        "</UnitTest>"
+        for number, test in enumerate(tests)
+    )
+    text = f"<Results>{results}</Results><TestDefinitions>{methods}</TestDefinitions>"
+    return {"a.trx": f'<TestRun xmlns="http://microsoft.com/schemas/VisualStudio/TeamTest/2010">{text}</TestRun>'}
 
 
 def write_ctest(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
@@ -327,12 +356,25 @@ def declare_class(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     }
 
 
+def declare_types(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    return {file: f"class {stem(file).title()} {{}}\n" for file in group_by_file(tests)}
+
+
 WRITERS = {
     "junit": ReportWriter(report_format="junit", write=write_junit, suffix=".bats", statuses=ALL[:4]),
     "surefire": ReportWriter(
         report_format="jvm", write=write_surefire, suffix=".java", statuses=ALL[:4], tree=declare_class
     ),
     "luaunit": ReportWriter(report_format="luaunit", write=write_luaunit, suffix=".lua", statuses=ALL[:4]),
+    "swift": ReportWriter(
+        report_format="swift",
+        write=write_swift,
+        suffix=".swift",
+        statuses=ALL[:4],
+        has_titles=False,
+        tree=declare_types,
+    ),
+    "trx": ReportWriter(report_format="trx", write=write_trx, suffix=".cs", statuses=ALL[:4], tree=declare_types),
     "go": ReportWriter(
         report_format="gojson", write=write_go, suffix="_test.go", unstable=("{ms}", "{port}"), tree=declare_go
     ),

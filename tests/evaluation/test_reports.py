@@ -70,6 +70,10 @@ RECORDINGS = {
     "maven": ("jvm", "maven"),
     "gradle": ("jvm", "gradle"),
     "sbt": ("jvm", "sbt"),
+    "swift": ("swift", "swift"),
+    "trx-xunit": ("trx", "dotnet"),
+    "trx-nunit": ("trx", "dotnet"),
+    "trx-mstest": ("trx", "dotnet"),
 }
 
 

@@ -25,8 +25,10 @@ from tests.languages.examples import LanguageExample, list_examples, unpack_exam
 from verifiers.verify import verify
 
 EXAMPLES = [pytest.param(one, id=one.folder.name) for one in list_examples()]
+SLOW = (pytest.mark.slow, pytest.mark.timeout(1800))
+"""A compiler may take minutes for each of ten runs on a machine that does other work."""
 BUILT = [
-    pytest.param(one, id=one.folder.name, marks=pytest.mark.slow if one.facts.get("slow") else pytest.mark.docker)
+    pytest.param(one, id=one.folder.name, marks=SLOW if one.facts.get("slow") else pytest.mark.docker)
     for one in list_examples()
     if not one.facts.get("unbuilt")
 ]

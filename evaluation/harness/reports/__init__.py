@@ -59,6 +59,10 @@ jvm         as junit, and from WORKDIR what is younger than --since of **/target
             gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)
 make        $RP asset recipe_shell.py > $OUT/recipe_shell.py; chmod 755 $OUT/recipe_shell.py
             make -B -k SHELL=$OUT/recipe_shell.py '.SHELLFLAGS=--root=WORKDIR --target=$@ -c' TARGET
+swift       swift build --build-tests > $OUT/build.txt 2>&1
+            swift test --skip-build --parallel --num-workers 1 --verbose --xunit-output $OUT/tests.xml > $OUT/tests.txt
+            (Swift Testing writes $OUT/tests-swift-testing.xml; both are read)
+trx         dotnet test --logger trx --results-directory $OUT > $OUT/build.txt 2>&1
 lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
             busted: $RP asset busted_handler.lua > $OUT/handler.lua; MERGEMILL_OUT=$OUT/tests.jsonl
             busted --output $OUT/handler.lua

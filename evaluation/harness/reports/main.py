@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cxx, gotest, javascript, jvm, line_reports, recipes, rust, tap, xunit
+from . import cxx, dotnet, gotest, javascript, jvm, line_reports, recipes, rust, swift, tap, xunit
 from .core import ConversionError, ConvertedResults, ReportTree, iterate_files, parse_number
 
 FORMATS = {
@@ -29,6 +29,8 @@ FORMATS = {
     "make": recipes.convert_make,
     "luaunit": xunit.convert_luaunit,
     "lines": line_reports.convert_lines,
+    "swift": swift.convert_swift,
+    "trx": dotnet.convert_trx,
 }
 """Format -> function(outputs, tree, results): `outputs` are the (name, content) pairs of OUT_DIR's files."""
 

@@ -10,6 +10,7 @@ from .core import MAX_TESTS, ConversionError, iterate_lines, parse_number
 MAX_DEPTH = 200
 KEPT_TEXT = frozenset(("failure", "error", "skipped", "message", "warning", "Expanded", "Original", "Exception"))
 KEPT_TEXT |= frozenset(("Name", "FullName", "FullCommandLine", "Value", "Path", "FatalErrorCondition", "Failure"))
+KEPT_TEXT |= {"Message"}
 MAX_TEXT = 4_000
 _IN_CLASSES = re.compile(r"\.(php|java|kt|scala|groovy|cs|py|swift)$")
 

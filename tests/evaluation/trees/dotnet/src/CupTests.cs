@@ -1,0 +1,3 @@
+namespace Rope;
+
+public class CupTests;

@@ -1,0 +1,1 @@
+public func boils(_ heat: Int) -> Bool { heat > 99 }
