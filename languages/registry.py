@@ -11,11 +11,13 @@ from core.errors import InputError
 from languages.base import Framework, Language
 from languages.c import C
 from languages.cpp import CPP
+from languages.dart import DART
 from languages.elixir import ELIXIR
 from languages.go import GO
 from languages.haskell import HASKELL
 from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
+from languages.julia import JULIA
 from languages.kotlin import KOTLIN
 from languages.lua import LUA
 from languages.perl import PERL
@@ -31,11 +33,13 @@ LANGUAGES: dict[str, Language] = {
     "python": PYTHON,
     "c": C,
     "c++": CPP,
+    "dart": DART,
     "elixir": ELIXIR,
     "go": GO,
     "haskell": HASKELL,
     "java": JAVA,
     "javascript": JAVASCRIPT,
+    "julia": JULIA,
     "kotlin": KOTLIN,
     "lua": LUA,
     "perl": PERL,
@@ -50,7 +54,6 @@ LANGUAGES: dict[str, Language] = {
 
 OTHER_SUFFIXES = {
     ".cs": "c#",
-    ".jl": "julia",
     ".swift": "swift",
 }
 """Suffixes of program files in languages that are not supported."""

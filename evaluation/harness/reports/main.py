@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cxx, gotest, javascript, jvm, line_reports, recipes, rust, tap, xunit
+from . import cxx, dart, gotest, javascript, jvm, line_reports, recipes, rust, tap, xunit
 from .core import ConversionError, ConvertedResults, ReportTree, iterate_files, parse_number
 
 FORMATS = {
@@ -28,6 +28,7 @@ FORMATS = {
     "cases": cxx.convert_cases,
     "make": recipes.convert_make,
     "luaunit": xunit.convert_luaunit,
+    "dart": dart.convert_dart,
     "lines": line_reports.convert_lines,
 }
 """Format -> function(outputs, tree, results): `outputs` are the (name, content) pairs of OUT_DIR's files."""

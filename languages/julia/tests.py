@@ -1,0 +1,48 @@
+"""Test files of a Julia package: those that test/runtests.jl includes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from languages.source_tree import SourceTree
+
+MAIN = "test/runtests.jl"
+TEST_FILE = r"(^|/)test/.*\.jl$"
+_COMMENT = re.compile(r"#=.*?=#|^\s*#.*?$", re.DOTALL | re.MULTILINE)
+_TEST = re.compile(r"@test(_\w+)?\b")
+_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_LISTING = re.compile(r"\b(readdir|walkdir|glob)\(")
+
+
+def list_test_files(tree: SourceTree, folder: str) -> list[str]:
+    """Return the files with tests that runtests.jl of the package in `folder` includes, itself among them; sorted.
+
+    A name may stand in a list (`for name in ["a", "b"] include("$name.jl")`). Code that lists a folder includes all of
+    its files.
+    """
+    main = posixpath.join(folder, MAIN)
+    start = posixpath.dirname(main) + "/"
+    paths = sorted(path for path in tree.entries if path.startswith(start) and path.endswith(".jl"))
+    texts = {path: _COMMENT.sub("", text) for path, text in tree.read_many(paths[:3000]).items()}
+    found, todo = {main}, [main]
+    while todo:
+        path = todo.pop()
+        text = texts.get(path, "")
+        names = {posixpath.normpath(literal) for literal in _LITERAL.findall(text)}
+        for other in texts:
+            if other not in found and (_is_named(other, path, names) or _is_listed(other, path, text)):
+                found.add(other)
+                todo.append(other)
+    return sorted(path for path in found if _TEST.search(texts.get(path, "")))
+
+
+def _is_named(path: str, by: str, names: set[str]) -> bool:
+    inside = posixpath.relpath(path, posixpath.dirname(by))
+    return any(name in names for one in (inside, posixpath.basename(path)) for name in (one, one.removesuffix(".jl")))
+
+
+def _is_listed(path: str, by: str, text: str) -> bool:
+    listing = _LISTING.search(text)
+    inside = posixpath.relpath(path, posixpath.dirname(by))
+    return bool(listing) and not inside.startswith("../") and ("/" not in inside or "walkdir(" in text)
