@@ -12,14 +12,16 @@ TEST_FILE = r"(^|/)test/.*\.jl$"
 _COMMENT = re.compile(r"#=.*?=#|^\s*#.*?$", re.DOTALL | re.MULTILINE)
 _TEST = re.compile(r"@test(_\w+)?\b")
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_SYMBOL = re.compile(r"(?<![\w:]):(\w+)")
+_INTERPOLATION = re.compile(r"\$(\w+|\([^()]*\))")
 _LISTING = re.compile(r"\b(readdir|walkdir|glob)\(")
 
 
 def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     """Return the files with tests that runtests.jl of the package in `folder` includes, itself among them; sorted.
 
-    A name may stand in a list (`for name in ["a", "b"] include("$name.jl")`). Code that lists a folder includes all of
-    its files.
+    Names may stand in a list (`for name in ["a", "b"] include("test_$name.jl")`). Code that lists a folder includes all
+    of its files.
     """
     main = posixpath.join(folder, MAIN)
     start = posixpath.dirname(main) + "/"
@@ -29,12 +31,21 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     while todo:
         path = todo.pop()
         text = texts.get(path, "")
-        names = {posixpath.normpath(literal) for literal in _LITERAL.findall(text)}
+        names = _read_names(text)
         for other in texts:
             if other not in found and (_is_named(other, path, names) or _is_listed(other, path, text)):
                 found.add(other)
                 todo.append(other)
     return sorted(path for path in found if _TEST.search(texts.get(path, "")))
+
+
+def _read_names(text: str) -> set[str]:
+    """Return the texts in quotes; where one has a variable, with each of the others in its place."""
+    literals = _LITERAL.findall(text)
+    words = [word for word in (*literals, *_SYMBOL.findall(text)) if "$" not in word]
+    patterns = [_INTERPOLATION.sub("$", literal) for literal in literals]
+    filled = [pattern.replace("$", word) for pattern in patterns if pattern.count("$") == 1 for word in words]
+    return {posixpath.normpath(word) for word in (*words, *filled)}
 
 
 def _is_named(path: str, by: str, names: set[str]) -> bool:

@@ -177,11 +177,13 @@ def test_test_files_of_julia_are_those_that_runtests_includes(tmp_path: Path) ->
         "Project.toml": PROJECT,
         "test/runtests.jl": '@testset "all" begin\n    include("a.jl")\n    # include("out.jl")\n'
         '    for name in ["b", "sub/c"]\n        include("$name.jl")\n    end\n'
+        '    for name in ("e", :f)\n        include(joinpath(@__DIR__, "test_$(name).jl"))\n    end\n'
         '    include(joinpath("deep", "all.jl"))\nend\n',
         "test/a.jl": '@test_throws ErrorException f()\ninclude("helpers.jl")\n',
         "test/helpers.jl": "check(x) = x\n",
         "test/out.jl": "@test true\n",
         "test/b.jl": "@test true\n",
+        **dict.fromkeys(("test/test_e.jl", "test/test_f.jl", "test/test_g.jl"), "@test true\n"),
         "test/sub/c.jl": "#=\n@test false\n=#\n@testset begin\n    @test true\nend\n",
         "test/sub/b2.jl": "@test true\n",
         "test/deep/all.jl": "for (root, _, files) in walkdir(@__DIR__)\nend\n",
@@ -189,7 +191,7 @@ def test_test_files_of_julia_are_those_that_runtests_includes(tmp_path: Path) ->
     }
     tree = build_tree(tmp_path, files)
     plan = JULIA.render_plan(JULIA.create_draft(tree, build_context(versions=JULIA_VERSIONS)))
-    expected = ["test/a.jl", "test/b.jl", "test/deep/more/d.jl", "test/sub/c.jl"]
+    expected = ["test/a.jl", "test/b.jl", "test/deep/more/d.jl", "test/sub/c.jl", "test/test_e.jl", "test/test_f.jl"]
     assert JULIA.find_test_files(tree, plan) == JULIA.find_test_files(tree) == expected
 
 

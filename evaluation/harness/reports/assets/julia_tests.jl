@@ -10,6 +10,7 @@ const MAIN = realpath("test/runtests.jl")
 const SELECTED = Set(realpath(path) for path in ARGS if isfile(path))
 const IS_COMPLETE = isempty(ARGS) || MAIN in SELECTED
 const REPORTED = Set{String}()
+const REASON = Ref("runtests.jl ended Julia")  # why files that it has not included yet have no result
 const STATUSES = ("skipped", "passed", "failed", "error")  # the highest one of its tests is that of a test set
 const HEADS = r"^(Test Failed at|Log Test Failed at|Error During Test|Unexpected Pass|Test threw exception|Got exception outside|Stacktrace)"
 
@@ -170,19 +171,28 @@ function report_fault(file, error, trace)
     write_uncollected(file, find_reason(error))
 end
 
+"Report the given files of which nothing is known, if the run ended early or nothing else is reported."
+function report_others()
+    if !IS_COMPLETE && (!isempty(REASON[]) || isempty(intersect(SELECTED, REPORTED)))
+        for file in sort!(collect(setdiff(SELECTED, REPORTED)))
+            write_uncollected(file, isempty(REASON[]) ? "runtests.jl runs no test of this file" : REASON[])
+        end
+    end
+end
+
 function run()
     empty!(ARGS)
     cd("test")
+    atexit(report_others)
     @testset LineSet "" begin
         try
             Base.include(Main, MAIN)
+            REASON[] = ""
         catch error
             error isa InterruptException && rethrow()
             report_fault(MAIN, error, catch_backtrace())
+            REASON[] = find_reason(error)
         end
-    end
-    for file in setdiff(SELECTED, REPORTED)
-        has_tests(file) && write_uncollected(file, "runtests.jl ran no test of this file")
     end
 end
 

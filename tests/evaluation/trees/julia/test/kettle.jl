@@ -1,2 +1,0 @@
-@test Kettle.boils(100, 1)
-@test Kettle.boils(10, 1)
