@@ -55,6 +55,7 @@ LANGUAGES: dict[str, Language] = {
 OTHER_SUFFIXES = {
     ".cs": "c#",
     ".swift": "swift",
+    ".zig": "zig",
 }
 """Suffixes of program files in languages that are not supported."""
 
