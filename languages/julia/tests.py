@@ -11,6 +11,10 @@ MAIN = "test/runtests.jl"
 TEST_FILE = r"(^|/)test/.*\.jl$"
 _COMMENT = re.compile(r"#=.*?=#|^\s*#.*?$", re.DOTALL | re.MULTILINE)
 _TEST = re.compile(r"@test(_\w+)?\b")
+_DEFINITION = re.compile(
+    r"^([ \t]*)(?:function|macro)\b.*?^\1end\b|^[ \t]*[\w!]+\([^\n]*\)[ \t]*=[^=\n][^\n]*", re.DOTALL | re.MULTILINE
+)
+"""A function or macro, whose tests are those of the file that calls it."""
 _LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
 _SYMBOL = re.compile(r"(?<![\w:]):(\w+)")
 _INTERPOLATION = re.compile(r"\$(\w+|\([^()]*\))")
@@ -36,7 +40,8 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
             if other not in found and (_is_named(other, path, names) or _is_listed(other, path, text)):
                 found.add(other)
                 todo.append(other)
-    return sorted(path for path in found if _TEST.search(texts.get(path, "")))
+    with_tests = [path for path in sorted(found) if _TEST.search(texts.get(path, ""))]
+    return [path for path in with_tests if _TEST.search(_DEFINITION.sub("", texts[path]))] or with_tests
 
 
 def _read_names(text: str) -> set[str]:

@@ -180,7 +180,8 @@ def test_test_files_of_julia_are_those_that_runtests_includes(tmp_path: Path) ->
         '    for name in ("e", :f)\n        include(joinpath(@__DIR__, "test_$(name).jl"))\n    end\n'
         '    include(joinpath("deep", "all.jl"))\nend\n',
         "test/a.jl": '@test_throws ErrorException f()\ninclude("helpers.jl")\n',
-        "test/helpers.jl": "check(x) = x\n",
+        "test/helpers.jl": "check(x) = @test x\n\nfunction check(x, y)\n    if x\n        @test y\n    end\nend\n"
+        "macro again(x)\n    :(@test $x)\nend\n",
         "test/out.jl": "@test true\n",
         "test/b.jl": "@test true\n",
         **dict.fromkeys(("test/test_e.jl", "test/test_f.jl", "test/test_g.jl"), "@test true\n"),
@@ -193,6 +194,12 @@ def test_test_files_of_julia_are_those_that_runtests_includes(tmp_path: Path) ->
     plan = JULIA.render_plan(JULIA.create_draft(tree, build_context(versions=JULIA_VERSIONS)))
     expected = ["test/a.jl", "test/b.jl", "test/deep/more/d.jl", "test/sub/c.jl", "test/test_e.jl", "test/test_f.jl"]
     assert JULIA.find_test_files(tree, plan) == JULIA.find_test_files(tree) == expected
+
+
+def test_tests_in_functions_alone_are_tests(tmp_path: Path) -> None:
+    main = "using Test\nfunction run()\n    @testset begin\n        @test true\n    end\nend\nrun()\n"
+    tree = build_tree(tmp_path, {"Project.toml": PROJECT, "test/runtests.jl": main})
+    assert JULIA.find_test_files(tree) == ["test/runtests.jl"]
 
 
 def test_the_package_of_julia_is_the_one_of_the_change(tmp_path: Path) -> None:
