@@ -63,10 +63,10 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
         ),
         manifests=read_manifests(tree, [manifest] if external else []),
         system_packages=tuple(find_system_packages(tree).values()),
-        # A module of the standard library is never replaced by one of the tree.
+        # The empty entry stands for Julia's own depots. No module of the tree replaces one of the standard library.
         env=(
             *LOCAL_SETTINGS,
-            ("JULIA_DEPOT_PATH", f"{HOME}/depot"),
+            ("JULIA_DEPOT_PATH", f"{HOME}/depot:"),
             ("JULIA_LOAD_PATH", ":".join(["@stdlib", *folders])),
         ),
         source_steps=tuple(_list_build_scripts(tree, packages)),

@@ -198,6 +198,10 @@ end
 
 end
 
-include(path::AbstractString) = Mergemill.include_file(path)
-include(map::Function, path::AbstractString) = Mergemill.include_file(path, map)
+try
+    @eval include(path::AbstractString) = Mergemill.include_file(path)
+    @eval include(map::Function, path::AbstractString) = Mergemill.include_file(path, map)
+catch error  # a release in which this name is a constant: a file that ends with an error then ends the run
+    println(stderr, "include cannot be replaced: ", error)
+end
 Mergemill.run()
