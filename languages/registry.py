@@ -12,11 +12,13 @@ from languages.base import Framework, Language
 from languages.c import C
 from languages.cpp import CPP
 from languages.csharp import CSHARP
+from languages.dart import DART
 from languages.elixir import ELIXIR
 from languages.go import GO
 from languages.haskell import HASKELL
 from languages.java import JAVA
 from languages.javascript import JAVASCRIPT
+from languages.julia import JULIA
 from languages.kotlin import KOTLIN
 from languages.lua import LUA
 from languages.perl import PERL
@@ -34,11 +36,13 @@ LANGUAGES: dict[str, Language] = {
     "c": C,
     "c++": CPP,
     "c#": CSHARP,
+    "dart": DART,
     "elixir": ELIXIR,
     "go": GO,
     "haskell": HASKELL,
     "java": JAVA,
     "javascript": JAVASCRIPT,
+    "julia": JULIA,
     "kotlin": KOTLIN,
     "lua": LUA,
     "perl": PERL,
@@ -53,7 +57,7 @@ LANGUAGES: dict[str, Language] = {
 """Name -> language."""
 
 OTHER_SUFFIXES = {
-    ".jl": "julia",
+    ".zig": "zig",
 }
 """Suffixes of program files in languages that are not supported."""
 

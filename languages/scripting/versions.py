@@ -55,8 +55,12 @@ def _satisfies(version: str, operator: str, text: str) -> bool:
     prefix = other[: len(mine)]
     if operator in (">=", ">"):
         return mine >= prefix if operator == ">=" or len(other) > len(mine) else mine > prefix
-    if operator in ("<", "<="):
-        return mine < other if operator == "<" else mine <= prefix
+    if operator == "<":
+        while other and not other[-1]:
+            other = other[:-1]  # 3.0 is not below 3.0.0
+        return mine < other
+    if operator == "<=":
+        return mine <= prefix
     if operator == "!=":
         return True
     if operator in ("~>", "^", "~"):

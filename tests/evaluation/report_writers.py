@@ -233,6 +233,21 @@ def write_rows(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     return {"tests.jsonl": "".join(json.dumps(row) + "\n" for row in rows)}
 
 
+def write_dart(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    results = {"passed": "success", "failed": "failure", "error": "error", "skipped": "success"}
+    events: list[dict[str, object]] = [{"type": "start", "protocolVersion": "0.1.1", "time": 0}]
+    suites = {file: number for number, file in enumerate(group_by_file(tests))}
+    events += [{"type": "suite", "suite": {"id": suites[file], "platform": "vm", "path": file}} for file in suites]
+    for number, test in enumerate(tests):
+        events.append({"type": "testStart", "test": {"id": number, "name": test.title, "suiteID": suites[test.file]}})
+        events.append({"type": "print", "testID": number, "message": MESSAGE})
+        if test.status in ("failed", "error"):
+            events.append({"type": "error", "testID": number, "error": MESSAGE})
+        end = {"result": results[test.status], "skipped": test.status == "skipped", "hidden": False}
+        events.append({"type": "testDone", "testID": number, **end})
+    return {"tests.json": "".join(json.dumps(event) + "\n" for event in events)}
+
+
 def write_recipes(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     rows = ({"test": test.title, "programs": [test.file], "code": int(test.status == "failed")} for test in tests)
     return {"recipes.jsonl": "".join(json.dumps(row) + "\n" for row in rows)}
@@ -391,6 +406,7 @@ WRITERS = {
     "mocha": ReportWriter(report_format="mocha", write=write_mocha, suffix=".js"),
     "nodetest": ReportWriter(report_format="nodetest", write=write_rows, suffix=".mjs", statuses=ALL),
     "lines": ReportWriter(report_format="lines", write=write_rows, suffix=".js", statuses=ALL),
+    "dart": ReportWriter(report_format="dart", write=write_dart, suffix="_test.dart", statuses=ALL[:4]),
     "tap": ReportWriter(
         report_format="tap", write=write_tap, suffix=".t", statuses=("passed", "failed", "skipped", "xfailed")
     ),

@@ -54,6 +54,8 @@ RECORDINGS = {
     "busted": ("lines", "busted"),
     "luaunit": ("luaunit", "luaunit"),
     "testthat": ("lines", "testthat"),
+    "julia": ("lines", "julia"),
+    "dart": ("dart", "dart"),
     "exunit": ("exunit", "exunit"),
     "exunit-text": ("exunit", "exunit"),
     "minitest-broken": ("minitest", "minitest"),

@@ -60,7 +60,15 @@ def test_the_plan_of_an_example_is_its_snapshot(
 
 @pytest.mark.parametrize("example", BUILT)
 def test_the_change_of_an_example_is_verified_as_expected(example: LanguageExample, tmp_path: Path) -> None:
-    services = make_services(tmp_path, test_timeout=900, memory_mb=3000, disk_mb=2000, pids=1024, budget_seconds=3000)
+    services = make_services(
+        tmp_path,
+        test_timeout=900,
+        whole_suite_seconds=900,  # on a busy machine, too, the lists contain all files
+        memory_mb=3000,
+        disk_mb=2000,
+        pids=1024,
+        budget_seconds=3000,
+    )
     candidate = build_candidate(example, TinyRepo(tmp_path / "repo"), services)
     environment = build(candidate, services)
     assert isinstance(environment, Environment), environment.attempts

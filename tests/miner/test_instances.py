@@ -64,7 +64,7 @@ def test_a_published_task_becomes_a_candidate(row: dict[str, object], harness: M
     assert test == f"{row['test_patch']}\n"
 
 
-@pytest.mark.parametrize(("language", "program"), [("c", "src/a.c"), ("go", "a.go"), ("python", "a.jl")])
+@pytest.mark.parametrize(("language", "program"), [("c", "src/a.c"), ("go", "a.go"), ("python", "a.zig")])
 def test_a_task_of_data_alone_is_in_the_language_of_its_tree(
     language: str, program: str, tiny: TinyRepo, harness: MinerHarness, tmp_path: Path
 ) -> None:
@@ -113,7 +113,7 @@ def test_each_bad_line_is_reported_and_the_others_are_mined(
     ("change", "reason"),
     [
         (
-            {"patch": "diff --git a/a.jl b/a.jl\n--- a/a.jl\n+++ b/a.jl\n@@ -1 +1 @@\n-a\n+b\n"},
+            {"patch": "diff --git a/a.zig b/a.zig\n--- a/a.zig\n+++ b/a.zig\n@@ -1 +1 @@\n-a\n+b\n"},
             "language-not-supported",
         ),
         ({"patch": "gibberish"}, "unparsable-patch"),

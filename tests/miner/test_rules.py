@@ -45,7 +45,7 @@ TESTS = {"tests/test_core.py": FIX["tests/test_core.py"]}
         ("no-statement", "wip", FIX),
         ("no-statement", "Fix #12", FIX),
         ("vendored-or-generated", "Take a newer vendored library", TESTS | {"pkg/_vendor/lib/x.py": "x = 1\n"}),
-        ("language-not-supported", "Make main() return one", TESTS | {"a.jl": "x\n", "b.jl": "y\n"}),
+        ("language-not-supported", "Make main() return one", TESTS | {"a.zig": "x\n", "b.zig": "y\n"}),
         ("version-bump", "Get ready for what comes", TESTS | {"pkg/about.py": '__version__ = "1.2"\n'}),
         ("too-large", "Make one() return one at length", TESTS | {"pkg/core.py": "x = 1\n" * 1500}),
         ("too-large", "Test what one() returns at length", SRC | {"tests/test_core.py": "x = 1\n" * 3500}),

@@ -48,6 +48,7 @@ cases       ctest --show-only=json-v1 > $OUT/tests.json; $RP asset case_runner.p
             python3 -I -S $OUT/case_runner.py $OUT/tests.json $OUT    (Catch2, doctest; prints what ctest leaves out)
 luaunit     LUAUNIT_OUTPUT=junit LUAUNIT_JUNIT_FNAME=$OUT/reports/FILE.xml lua FILE > $OUT/reports/FILE.txt 2>&1
             for each file of tests
+dart        dart test --file-reporter json:$OUT/tests.json       (of the package in folder F: $OUT/F/tests.json)
 junit       anything that writes JUnit XML:
             phpunit --log-junit $OUT/phpunit.xml
             bats --report-formatter junit --output $OUT -r test
@@ -66,6 +67,7 @@ trx         dotnet test --logger trx --results-directory $OUT > $OUT/build.txt 2
 lines       our own reporters: JSON lines {"file":, "name":, "status":, "message":, "seconds":} in $OUT/NAME.jsonl
             busted: $RP asset busted_handler.lua > $OUT/handler.lua; MERGEMILL_OUT=$OUT/tests.jsonl
             busted --output $OUT/handler.lua
+            Julia: $RP asset julia_tests.jl > $OUT/tests.jl; MERGEMILL_OUT=$OUT/tests.jsonl julia $OUT/tests.jl
 
 Ids of one report differ: what changes from run to run is removed from names (`stabilize_name`), and the second test of
 a name gets ` #2`. What tests print is not read as a result where the framework keeps it apart; docs/languages.md lists

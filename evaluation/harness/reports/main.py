@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from . import cxx, dotnet, gotest, javascript, jvm, line_reports, recipes, rust, swift, tap, xunit
+from . import cxx, dart, dotnet, gotest, javascript, jvm, line_reports, recipes, rust, swift, tap, xunit
 from .core import ConversionError, ConvertedResults, ReportTree, iterate_files, parse_number
 
 FORMATS = {
@@ -28,6 +28,7 @@ FORMATS = {
     "cases": cxx.convert_cases,
     "make": recipes.convert_make,
     "luaunit": xunit.convert_luaunit,
+    "dart": dart.convert_dart,
     "lines": line_reports.convert_lines,
     "swift": swift.convert_swift,
     "trx": dotnet.convert_trx,

@@ -51,7 +51,7 @@ def test_a_good_repository_scores_close_to_one_and_nothing_known_scores_zero() -
         {"has_ci": False},
         {"license": "NOASSERTION"},
         {"license": "GPL-3.0-only"},
-        {"language": "julia"},
+        {"language": "zig"},
         {"kilobytes": 4_000_000},
     ],
 )

@@ -1,0 +1,64 @@
+"""Test files of a Julia package: those that test/runtests.jl includes."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from languages.source_tree import SourceTree
+
+MAIN = "test/runtests.jl"
+TEST_FILE = r"(^|/)test/.*\.jl$"
+_COMMENT = re.compile(r"#=.*?=#|^\s*#.*?$", re.DOTALL | re.MULTILINE)
+_TEST = re.compile(r"@test(_\w+)?\b")
+_DEFINITION = re.compile(
+    r"^([ \t]*)(?:function|macro)\b.*?^\1end\b|^[ \t]*[\w!]+\([^\n]*\)[ \t]*=[^=\n][^\n]*", re.DOTALL | re.MULTILINE
+)
+"""A function or macro, whose tests are those of the file that calls it."""
+_LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_SYMBOL = re.compile(r"(?<![\w:]):(\w+)")
+_INTERPOLATION = re.compile(r"\$(\w+|\([^()]*\))")
+_LISTING = re.compile(r"\b(readdir|walkdir|glob)\(")
+
+
+def list_test_files(tree: SourceTree, folder: str) -> list[str]:
+    """Return the files with tests that runtests.jl of the package in `folder` includes, itself among them; sorted.
+
+    Names may stand in a list (`for name in ["a", "b"] include("test_$name.jl")`). Code that lists a folder includes all
+    of its files.
+    """
+    main = posixpath.join(folder, MAIN)
+    start = posixpath.dirname(main) + "/"
+    paths = sorted(path for path in tree.entries if path.startswith(start) and path.endswith(".jl"))
+    texts = {path: _COMMENT.sub("", text) for path, text in tree.read_many(paths[:3000]).items()}
+    found, todo = {main}, [main]
+    while todo:
+        path = todo.pop()
+        text = texts.get(path, "")
+        names = _read_names(text)
+        for other in texts:
+            if other not in found and (_is_named(other, path, names) or _is_listed(other, path, text)):
+                found.add(other)
+                todo.append(other)
+    with_tests = [path for path in sorted(found) if _TEST.search(texts.get(path, ""))]
+    return [path for path in with_tests if _TEST.search(_DEFINITION.sub("", texts[path]))] or with_tests
+
+
+def _read_names(text: str) -> set[str]:
+    """Return the texts in quotes; where one has a variable, with each of the others in its place."""
+    literals = _LITERAL.findall(text)
+    words = [word for word in (*literals, *_SYMBOL.findall(text)) if "$" not in word]
+    patterns = [_INTERPOLATION.sub("$", literal) for literal in literals]
+    filled = [pattern.replace("$", word) for pattern in patterns if pattern.count("$") == 1 for word in words]
+    return {posixpath.normpath(word) for word in (*words, *filled)}
+
+
+def _is_named(path: str, by: str, names: set[str]) -> bool:
+    inside = posixpath.relpath(path, posixpath.dirname(by))
+    return any(name in names for one in (inside, posixpath.basename(path)) for name in (one, one.removesuffix(".jl")))
+
+
+def _is_listed(path: str, by: str, text: str) -> bool:
+    listing = _LISTING.search(text)
+    inside = posixpath.relpath(path, posixpath.dirname(by))
+    return bool(listing) and not inside.startswith("../") and ("/" not in inside or "walkdir(" in text)

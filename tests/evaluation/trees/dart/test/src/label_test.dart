@@ -1,0 +1,3 @@
+import 'package:test/test.dart';
+
+void main() {}

@@ -1,0 +1,7 @@
+module Greet
+
+export greet
+
+greet(name) = "Hello $name"
+
+end

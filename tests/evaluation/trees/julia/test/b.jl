@@ -1,0 +1,4 @@
+@testset "in b" begin
+    @test undefined_name
+end
+@test true

@@ -1,0 +1,3 @@
+error("not in a test set")
+
+@test true

@@ -1,0 +1,2 @@
+@test greet("Ada") == "Hello Ada"
+@test greet("Bob") == "Hello Ada"

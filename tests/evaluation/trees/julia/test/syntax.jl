@@ -1,0 +1,2 @@
+@testset "x" begin
+    1 +
