@@ -6,7 +6,7 @@ import json
 import posixpath
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from importlib import resources
@@ -178,8 +178,17 @@ def list_forge_dependencies(project: NodeProject) -> list[SourcedValue]:
     return dependencies
 
 
-def list_unrelated_tools(tree: SourceTree, project: NodeProject, tests: Sequence[str]) -> list[SourcedValue]:
-    """Return the development tools that no test file mentions and that are required only by `devDependencies`."""
+def list_unrelated_tools(
+    tree: SourceTree, project: NodeProject, tests: Sequence[str], programs: Collection[str]
+) -> list[SourcedValue]:
+    """Return the development tools that no test file mentions and that are required only by `devDependencies`.
+
+    Args:
+        tree: the repository.
+        project: its packages.
+        tests: test files.
+        programs: names of programs that run before the tests, which are never among the tools.
+    """
     texts = "\n".join(tree.read_many(list(tests)).values())
     tools = []
     for package in project.packages:
@@ -190,6 +199,7 @@ def list_unrelated_tools(tree: SourceTree, project: NodeProject, tests: Sequence
             if (
                 UNRELATED_TOOLS.fullmatch(name)
                 and not is_required
+                and name not in programs
                 and not re.search(rf"[\"'`]{re.escape(name)}[\"'`/]", texts)
             ):
                 tools.append(SourcedValue(text=name, path=package.path, line=package.find_line(f'"{name}":')))

@@ -102,7 +102,9 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
     manager = find_package_manager(tree, project, test_jobs or jobs)
     forge_dependencies = list_forge_dependencies(project)
     # With a lock file all packages are installed: that set was tested, and `npm ci` rejects deviations.
-    tools = [] if manager.lock else list_unrelated_tools(tree, project, test_files)
+    setup = [one for name in tests.setup_scripts for one in expand_script(name, tests.package.scripts)]
+    programs = {posixpath.basename(command.words[0]) for command in setup}
+    tools = [] if manager.lock else list_unrelated_tools(tree, project, test_files, programs)
     job, needed = _find_job(jobs, tests.source), list_needed_members(project, context.changed_paths)
     folder = project.root.folder
     draft = NodeDraft(

@@ -106,6 +106,14 @@ def test_builds_of_the_test_script_run_before_every_test_run(tmp_path: Path) -> 
     assert draft.build_lines == ()
 
 
+def test_tools_of_the_build_before_the_tests_are_installed(tmp_path: Path) -> None:
+    scripts = {"build": "tsc && tsd", "test": "npm run build && mocha"}
+    package = {"scripts": scripts, "devDependencies": {"mocha": "1", "tsd": "1", "xo": "1"}}
+    draft = build_draft(tmp_path, package, {})
+    assert draft.test.argv[2] == '{ npm run --silent build; } >&2 && exec "$@"'
+    assert draft.excluded_packages == ("xo",)
+
+
 def test_ci_builds_before_the_tests_run_with_the_tree_unless_disabled(tmp_path: Path) -> None:
     ci = "jobs:\n  a:\n    steps:\n      - run: npm ci\n      - run: npm run compile\n      - run: npm test\n"
     package = {"scripts": {"test": "jest", "compile": "rollup -c"}}
