@@ -86,6 +86,7 @@ def test_a_pair_is_rejected_when_one_part_alone_passes_the_others_tests(tmp_path
     assert get_rejection(lineage, services) == "part-not-needed", "the later fix of the same line holds the earlier one"
 
 
+@pytest.mark.slow
 def test_changes_of_adjacent_lines_are_a_task_when_both_are_needed(tmp_path: Path) -> None:
     none_is_no_price = ("    return sum(", "    prices = [price for price in prices if price]\n    return sum(")
     more = "\n\ndef test_gaps():\n    assert total([1, None]) == 1\n"
@@ -103,6 +104,7 @@ def test_a_change_of_lines_from_an_intermediate_commit_does_not_apply(tmp_path: 
     assert get_rejection(lineage, services) == "does-not-apply"
 
 
+@pytest.mark.slow
 def test_a_change_that_depends_on_an_intermediate_commit_fails_together(tmp_path: Path) -> None:
     cents = 'def cents(price):\n    return "%.2f" % price\n'
     with_cents = SHOP_RIGHT.replace('"EUR %s" % price', '"EUR " + cents(price)')

@@ -168,8 +168,14 @@ SUBMITTED: dict[str, dict[str, str] | None] = {
 }
 
 
+SLOW_SUBMISSIONS = ("some", "found by the framework", "text of the fault")
+"""Submissions that run on every mutant, as the gold tests do."""
+
+
 @pytest.mark.docker
-@pytest.mark.parametrize("name", SUBMITTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in SLOW_SUBMISSIONS else name for name in SUBMITTED]
+)
 def test_submitted_tests_get_the_same_score_in_one_container(name: str, writing_task: WritingTask) -> None:
     files = SUBMITTED[name]
     patch = writing_task.make_patch(files) if files else b""
@@ -186,6 +192,7 @@ def test_submitted_tests_get_the_same_score_in_one_container(name: str, writing_
 
 
 @pytest.mark.docker
+@pytest.mark.slow
 def test_the_form_of_submitted_tests_decides_nothing(writing_task: WritingTask) -> None:
     patch = writing_task.make_patch({"tests/test_pieces.py": OWN}).replace(b"a/tests", b"tests")
     patch = patch.replace(b"b/tests", b"tests").rstrip(b"\n")

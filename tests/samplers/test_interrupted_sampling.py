@@ -71,6 +71,7 @@ def test_two_drivers_at_once_pay_for_no_rollout_twice(tasks: Path) -> None:
         assert model.paid == 4 * 2
 
 
+@pytest.mark.slow
 def test_two_drivers_with_stores_of_their_own_tell_the_one_rollout_that_is_stored(tasks: Path) -> None:
     """Neither knows of the other one, whose agent does something else, until it stores what it has."""
     shutil.copytree(tasks / "mergemill-store" / "artifacts", tasks / "elsewhere" / "artifacts")
@@ -94,6 +95,7 @@ def test_two_drivers_with_stores_of_their_own_tell_the_one_rollout_that_is_store
     assert [(event["id"], event["value"]) for event in told] == [(rollout.id, rollout.value)] * 2
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_it_with_75_and_what_was_done_is_kept(tasks: Path, small_disk: Path) -> None:
     store = small_disk / "store"
     shutil.copytree(tasks / "mergemill-store" / "artifacts", store / "artifacts")

@@ -131,7 +131,7 @@ def label(price):
     [
         "os._exit(0)",
         pytest.param("os.abort()", marks=pytest.mark.slow),
-        "return [b'x' * 10**8 for _ in range(99)]",
+        pytest.param("return [b'x' * 10**8 for _ in range(99)]", marks=pytest.mark.slow),
         "raise KeyboardInterrupt",
     ],
 )

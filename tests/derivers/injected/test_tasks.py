@@ -151,6 +151,7 @@ def test_a_bug_that_tests_detect_becomes_a_certified_task(tmp_path: Path) -> Non
     assert (certificate.gold, certificate.noop) == ((1.0, 1.0, 1.0), 0.0)
 
 
+@pytest.mark.slow
 def test_several_injected_bugs_must_all_be_fixed(tmp_path: Path) -> None:
     tests: dict[str, str | bytes | None] = {"tests/test_cart.py": TEST_CART, "tests/test_label.py": TEST_LABEL}
     lineage, services = prepare(tmp_path, tests, injected_bugs=2)

@@ -24,7 +24,13 @@ DIALECTS = {
 """Scaffold -> dialect that its program speaks."""
 
 
-@pytest.mark.parametrize("name", DIALECTS)
+QUICK = ("react", "mini-swe-agent", "claude-code", "codex")
+"""One of each dialect, and our own; the others have the dialect of one of them."""
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in DIALECTS]
+)
 def test_a_program_works_from_a_certified_task_to_its_reward_and_leaves_nothing_else(
     name: str, bench: AgentBench
 ) -> None:

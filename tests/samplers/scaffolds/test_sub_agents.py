@@ -46,7 +46,7 @@ def delegate(request: ModelRequest) -> Turn:
     return Turn(text="All is done.")
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.parametrize("name", ["claude-code", pytest.param("codex", marks=pytest.mark.slow)])
 def test_a_sub_agent_has_a_trajectory_of_its_own(name: str, bench: AgentBench) -> None:
     result = bench.run(load_scaffold(name), delegate)
     assert result.rollout.status is RolloutStatus.DONE, result.log[-2000:]
