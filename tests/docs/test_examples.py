@@ -23,6 +23,8 @@ from tests.sample import make_sample
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 NEEDS_DOCKER = "<!-- needs: docker -->"
+SLOW_PAGES = ("docs/bundle.md", "docs/rollouts.md", "docs/how-to/grade.md", "docs/how-to/disk.md")
+"""Pages whose commands the tests of the commands and the other pages run in every run of the tests, too."""
 WITHOUT_COMMANDS = ("docs/adr/", "CONTRIBUTING.md")
 """Decisions have no commands; CONTRIBUTING's walk-through is run by tests/languages/test_one_more.py."""
 
@@ -34,6 +36,10 @@ class Example:
     command: str
     exit_code: int
     output: str
+
+
+def name_page(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
 
 
 def parse_examples(page: Path) -> list[Example]:
@@ -73,10 +79,6 @@ def run_page(page: Path, folder: Path) -> None:
             assert matches_output(example.output, done.stdout), f"{what}\nnot as shown:\n{example.output}"
 
 
-def name_page(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
-
-
 def has_commands(page: Path) -> bool:
     return not name_page(page).startswith(WITHOUT_COMMANDS)
 
@@ -93,7 +95,14 @@ def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER in p.read_text()], ids=name_page)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_page(page), marks=pytest.mark.slow if name_page(page) in SLOW_PAGES else ())
+        for page in PAGES
+        if NEEDS_DOCKER in page.read_text()
+    ],
+)
 def test_the_examples_of_a_page_that_needs_docker_run(page: Path, tmp_path: Path) -> None:
     make_sample(tmp_path / "ada" / "greet")
     run_page(page, tmp_path / "ada")
