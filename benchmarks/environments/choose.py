@@ -77,9 +77,13 @@ def draw_names(pools: Mapping[str, Any], left_out: Collection[str], salt: str = 
     return result
 
 
-def draw_frozen(rule: Mapping[str, Any], commit: str) -> dict[str, list[str]]:
-    """Return the names drawn from each pool for the measurement of one commit of mergemill."""
-    return draw_names(rule["pools"], {*rule["left_out"], *(row.repo for row in load_chosen())}, commit)
+def draw_frozen(rule: Mapping[str, Any], commit: str, last: Path = FROZEN) -> dict[str, list[str]]:
+    """Return the names drawn from each pool for the measurement of one commit of mergemill.
+
+    Those of `last`, the draw for another commit, are left out: they may have been looked at since.
+    """
+    drawn = load_chosen(last) if last.exists() and read_frozen_commit(last) != commit else []
+    return draw_names(rule["pools"], {*rule["left_out"], *(row.repo for row in (*load_chosen(), *drawn))}, commit)
 
 
 def find_replacements(pools: Mapping[str, Any], left_out: Mapping[str, str]) -> dict[str, str]:

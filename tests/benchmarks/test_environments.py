@@ -95,6 +95,17 @@ def test_the_frozen_part_is_drawn_by_the_commit_that_is_measured_from_what_was_n
     assert first not in draw_frozen(rule | {"left_out": {first: "cannot be had"}}, "a" * 40)["go"]
 
 
+def test_what_was_drawn_for_another_commit_is_left_out(tmp_path):
+    last, pools = tmp_path / "frozen.toml", {"go": {"names": "a/a b/b", "wanted": 2}}
+    row = BenchmarkRepository(
+        repo="a/a", pool="go", group="go", language="go", half="frozen", commit="1" * 40, day="2030-01-01"
+    )
+    write_chosen([row], last, FROZEN_POOLS, code="c" * 40)
+    rule = {"pools": pools, "left_out": {}}
+    assert sorted(draw_frozen(rule, "c" * 40, last)["go"]) == ["a/a", "b/b"]
+    assert draw_frozen(rule, "d" * 40, last)["go"] == ["b/b"]
+
+
 def test_the_frozen_part_is_measured_by_the_commit_that_it_was_drawn_for(tmp_path):
     repo = TinyRepo(tmp_path / "work")
     repo.commit("Begin", {"a.go": "package a\n"})
