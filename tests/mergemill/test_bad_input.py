@@ -324,7 +324,7 @@ def fill(disk: Path, leave: int) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("what", ["--store", "--db"])
+@pytest.mark.parametrize("what", ["--store", pytest.param("--db", marks=pytest.mark.slow)])
 def test_a_full_disk_during_a_run_loses_no_result(what: str, tmp_path: Path) -> None:
     make_sample(tmp_path / "ada__greet")
     with small_disk(tmp_path / "disk") as disk:

@@ -189,7 +189,13 @@ def test_images_are_clean_and_kept_while_tasks_need_them(folder: Path) -> None:
 
 
 @pytest.mark.docker
-@pytest.mark.parametrize("command", IMAGE_COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(command, marks=pytest.mark.slow) if command.startswith("audit") else command
+        for command in IMAGE_COMMANDS
+    ],
+)
 def test_a_closed_pipe_ends_a_command_on_images_quietly(command: str, folder: Path) -> None:
     done = run_with_closed_pipe(command, folder)
     assert done.returncode in (0, 141), done.stderr

@@ -80,6 +80,7 @@ def test_good_tests_give_a_task_that_is_listed_only_on_request(tmp_path: Path, s
 
 
 @pytest.mark.docker
+@pytest.mark.slow
 def test_an_objection_is_sent_back_and_better_tests_are_accepted(tmp_path: Path, server: ModelServer) -> None:
     def answer_better(request: Mapping[str, Any]) -> ScriptedAnswer:
         is_first = is_about_tests(request) and len(request["messages"]) == 2

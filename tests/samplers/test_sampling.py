@@ -125,6 +125,7 @@ def test_a_function_of_the_user_divides_the_reward_among_trajectories(tasks: Pat
     assert rows == [{"value": 0.5, "whole": 1.0}]
 
 
+@pytest.mark.slow
 def test_reviews_and_tests_are_submitted_in_their_own_form(tasks_of_all_kinds: Path) -> None:
     tasks = tasks_of_all_kinds
     with open_store(tasks) as store:
