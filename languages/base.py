@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from importlib import resources
 from typing import Protocol
 
 from languages.draft import Dependency, PlanDraft, PlanningContext
@@ -59,6 +60,11 @@ class Canary:
     body: str
     """Bash that prints the file: a test whose name contains $word and that asserts 3 * 4 == $sum ($sum is 12 or 13). It
     may also use $folder (relative to the tree, `.` for the root) and $file (including the folder)."""
+
+
+def read_packaged_file(package: str, name: str) -> str:
+    """Return the text of a file that a package such as `languages.go` has: a shell template, a canary, a program."""
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework, Language
+from languages.base import Framework, Language, read_packaged_file
 from languages.csharp.plan import FRAMEWORK, create_draft, find_test_files, render_plan
 from languages.csharp.releases import DEFAULT, RELEASES
 from languages.csharp.tests import CANARY, TEST_FILE
@@ -27,7 +25,7 @@ CSHARP = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.csharp").joinpath("dotnet.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.csharp", "dotnet.sh.j2"),
             report="trx",
             canary=CANARY,
         ),

@@ -7,8 +7,8 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from importlib import resources
 
+from languages.base import read_packaged_file
 from languages.csharp.projects import TestProject, list_inputs, list_test_projects, parse_framework_version
 from languages.csharp.releases import RELEASES
 from languages.csharp.tests import list_test_files
@@ -34,7 +34,7 @@ _SETTINGS = (
     ("DOTNET_ROLL_FORWARD", "Major"),  # an image has one runtime, that of its SDK
     ("MSBUILDDISABLENODEREUSE", "1"),
 )
-_PACK = resources.files("languages.csharp").joinpath("pack.sh").read_text(encoding="utf-8")
+_PACK = read_packaged_file("languages.csharp", "pack.sh")
 _LOCKED = "the versions and hashes of the lock files"
 _NO_DATES = "NuGet resolves the lowest versions that the ranges allow: the same ones on any day"
 _FLOATING = re.compile(r"""\bVersion\s*=\s*"[^"]*\*[^"]*\"""")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from pathlib import PurePosixPath
 
-from languages.base import Canary
+from languages.base import Canary, read_packaged_file
 from languages.source_tree import SourceTree
 
 TEST_FILE = r"(^|/)([^/]*Tests?|([^/]+[._-])?tests?)([._-][^/]*)?/.*\.cs$|(^|/)[^/]*Tests?\.cs$"
@@ -34,6 +33,6 @@ def _name_canary(files: Sequence[str]) -> str:
 
 CANARY = Canary(
     name=_name_canary,
-    body=resources.files("languages.csharp").joinpath("canary.sh").read_text(encoding="utf-8"),
+    body=read_packaged_file("languages.csharp", "canary.sh"),
 )
 """A class in the namespace and framework of its neighbours."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.dart.plan import FRAMEWORK, PACKAGES, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.dart.plan import find_project_folder as _find_project_folder
 from languages.dart.releases import DEFAULT, RELEASES
@@ -36,7 +35,7 @@ DART = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.dart").joinpath("dart.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.dart", "dart.sh.j2"),
             report="dart",
             canary=Canary(
                 name=_name_canary,

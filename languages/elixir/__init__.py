@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.elixir.plan import COMPILE, TEST_FILE, create_draft, drop_compile, list_test_files, render_plan
 from languages.elixir.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -36,7 +35,7 @@ ELIXIR = Language(
     frameworks=(
         Framework(
             name="exunit",
-            shell=resources.files("languages.elixir").joinpath("exunit.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.elixir", "exunit.sh.j2"),
             report="exunit",
             canary=Canary(
                 name=_name_canary,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.go.plan import FALLBACKS, SWITCHES, create_draft, find_test_files, render_plan
 from languages.go.releases import DEFAULT, RELEASES, ROOT
 
@@ -36,7 +35,7 @@ GO = Language(
     frameworks=(
         Framework(
             name="go-test",
-            shell=resources.files("languages.go").joinpath("gotest.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.go", "gotest.sh.j2"),
             report="gojson",
             canary=Canary(
                 name=_name_canary,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework, Language
+from languages.base import Framework, Language, read_packaged_file
 from languages.haskell.plan import FRAMEWORK, TEST_FILE, create_draft, find_project_folder, list_test_files, render_plan
 from languages.haskell.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -30,7 +28,7 @@ HASKELL = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.haskell").joinpath("cabal.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.haskell", "cabal.sh.j2"),
             report="lines",
         ),
     ),

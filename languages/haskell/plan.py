@@ -6,8 +6,8 @@ import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from importlib import resources
 
+from languages.base import read_packaged_file
 from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
 from languages.facts import SourcedValue
 from languages.haskell.cabal_file import CabalFile, Stanza, list_debian_names
@@ -36,7 +36,7 @@ _CI_PACKAGES = frozenset(
 )
 """Packages with which CI installs GHC itself."""
 _NO_DATES = "cabal resolves from the state of Hackage on this day"
-_MAKE_TOOLS = resources.files("languages.haskell").joinpath("tools.sh").read_text(encoding="utf-8")
+_MAKE_TOOLS = read_packaged_file("languages.haskell", "tools.sh")
 
 
 def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:

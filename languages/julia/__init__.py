@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework, Language
+from languages.base import Framework, Language, read_packaged_file
 from languages.julia.plan import FRAMEWORK, create_draft, find_project_folder, render_plan
 from languages.julia.releases import DEFAULT, RELEASES
 from languages.julia.tests import TEST_FILE, list_test_files
@@ -29,7 +27,7 @@ JULIA = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.julia").joinpath("julia.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.julia", "julia.sh.j2"),
             report="lines",
         ),
     ),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework
+from languages.base import Framework, read_packaged_file
 from languages.jvm.tests import CANARY
 
 FRAMEWORKS = (
@@ -12,12 +10,12 @@ FRAMEWORKS = (
         name="gradle",
         report="jvm",
         canary=CANARY,
-        shell=resources.files("languages.jvm").joinpath("gradle.sh.j2").read_text(encoding="utf-8"),
+        shell=read_packaged_file("languages.jvm", "gradle.sh.j2"),
     ),
     Framework(
         name="maven",
         report="jvm",
         canary=CANARY,
-        shell=resources.files("languages.jvm").joinpath("maven.sh.j2").read_text(encoding="utf-8"),
+        shell=read_packaged_file("languages.jvm", "maven.sh.j2"),
     ),
 )

@@ -13,9 +13,9 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 
 from languages import apt
+from languages.base import read_packaged_file
 from languages.jvm.maven import ONLINE
 from languages.rendering import quote_words
 from languages.scripting.debian import render_registry_install
@@ -209,7 +209,7 @@ def render_dependency_steps(recipe: GradleRecipe, *, debian: bool) -> Iterator[s
         match = _VERSION.search(recipe.url)
         name = f"Gradle {match[1]}" if match else "Gradle"
         yield render_registry_install(name, _render_fetch(recipe), substitute=recipe.substitute)
-    script = resources.files("languages.jvm").joinpath("resolve.gradle").read_text(encoding="utf-8")
+    script = read_packaged_file("languages.jvm", "resolve.gradle")
     yield f"mkdir -p {HOME}/init.d && cat > {HOME}/init.d/mergemill.gradle <<'END_OF_SCRIPT'\n{script}END_OF_SCRIPT"
     folders = [folder for folder in recipe.modules if folder]
     yield (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import PurePosixPath
 
-from languages.base import Canary
+from languages.base import Canary, read_packaged_file
 from languages.jvm import maven
 from languages.jvm.poms import Reactor, read_reactor
 from languages.source_tree import SourceTree
@@ -147,6 +146,6 @@ def _name_canary(files: Sequence[str]) -> str:
 
 CANARY = Canary(
     name=_name_canary,
-    body=resources.files("languages.jvm").joinpath("canary.sh").read_text(encoding="utf-8"),
+    body=read_packaged_file("languages.jvm", "canary.sh"),
 )
 """A test class in the package and framework of its neighbours."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.lua.plan import (
     MAKE,
     SPEC_FILE,
@@ -40,7 +39,7 @@ def _name_unit(_files: Sequence[str]) -> str:
 
 
 def _read_shell(name: str) -> str:
-    return resources.files("languages.lua").joinpath(name).read_text(encoding="utf-8")
+    return read_packaged_file("languages.lua", name)
 
 
 LUA = Language(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework
+from languages.base import Framework, read_packaged_file
 
 
 def _read_template(name: str) -> str:
-    return resources.files("languages.native").joinpath(name).read_text(encoding="utf-8")
+    return read_packaged_file("languages.native", name)
 
 
 FRAMEWORKS = (

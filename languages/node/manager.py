@@ -9,9 +9,9 @@ import shlex
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from importlib import resources
 
 from languages import yaml_nodes
+from languages.base import read_packaged_file
 from languages.facts import SourcedValue
 from languages.node.package import NodeProject
 from languages.node.switches import IGNORE_SCRIPTS, NEWER_GYP, RELAXED_PEERS
@@ -233,7 +233,7 @@ def render_install_steps(
         switches: switches of the draft.
     """
     files = [posixpath.join(folder, "package.json") for folder in folders]
-    tidy = resources.files("languages.node").joinpath("tidy.js").read_text(encoding="utf-8")
+    tidy = read_packaged_file("languages.node", "tidy.js")
     settings = "audit=false fund=false update_notifier=false engine_strict=false manage_package_manager_versions=false"
     if int(node) < 16:  # npm 6 runs install scripts of root-owned packages only with this setting
         settings += " unsafe_perm=true"

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.draft import PlanDraft
 from languages.perl.plan import COMPILE, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.perl.releases import DEFAULT, RELEASES
@@ -44,7 +43,7 @@ PERL = Language(
     frameworks=(
         Framework(
             name="prove",
-            shell=resources.files("languages.perl").joinpath("prove.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.perl", "prove.sh.j2"),
             report="tap",
             canary=Canary(
                 name=_name_canary,

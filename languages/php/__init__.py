@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.php.plan import TEST_FILE, create_draft, list_test_files, render_plan
 from languages.php.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -41,7 +40,7 @@ PHP = Language(
     frameworks=(
         Framework(
             name="phpunit",
-            shell=resources.files("languages.php").joinpath("phpunit.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.php", "phpunit.sh.j2"),
             report="junit",
             canary=Canary(
                 name=_name_canary,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import PurePosixPath
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.python import collection, fallbacks, testing
 from languages.python.conflicts import find_conflicts
 from languages.python.patterns import TEST_FILE, TEST_PATTERNS, is_test_file
@@ -24,7 +23,7 @@ def _name_canary(files: Sequence[str]) -> str:
 
 
 def _read_template(name: str) -> str:
-    return resources.files("languages.python").joinpath(name).read_text(encoding="utf-8")
+    return read_packaged_file("languages.python", name)
 
 
 def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.r.plan import FRAMEWORK, TEST_FILE, create_draft, list_test_files, render_plan
 from languages.r.releases import DEFAULT, RELEASES
 from languages.scripting.debian import DEBIAN_PACKAGES, SWITCH_DESCRIPTION, use_debian_packages
@@ -34,7 +33,7 @@ R = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.r").joinpath("testthat.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.r", "testthat.sh.j2"),
             report="lines",
             canary=Canary(
                 name=_name_canary,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import resources
 from pathlib import PurePosixPath
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.draft import PlanDraft
 from languages.ruby import testing
 from languages.ruby.plan import COMPILE, create_draft, render_plan
@@ -36,7 +35,7 @@ def _name_test_canary(files: Sequence[str]) -> str:
 
 
 def _read_template(name: str) -> str:
-    return resources.files("languages.ruby").joinpath(name).read_text(encoding="utf-8")
+    return read_packaged_file("languages.ruby", name)
 
 
 def _render_test_class(required: str, base: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary, Framework, Language
+from languages.base import Canary, Framework, Language, read_packaged_file
 from languages.rust.plan import FALLBACKS, SWITCHES, create_draft, render_plan
 from languages.rust.releases import DEFAULT, PATH, RELEASES
 from languages.rust.sources import find_test_files
@@ -37,7 +36,7 @@ RUST = Language(
     frameworks=(
         Framework(
             name="cargo-test",
-            shell=resources.files("languages.rust").joinpath("cargo.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.rust", "cargo.sh.j2"),
             report="cargo",
             # A separate integration test target; packages with `autotests = false` do not collect it.
             canary=Canary(

@@ -8,9 +8,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from importlib import resources
 
-from languages.base import Fallback
+from languages.base import Fallback, read_packaged_file
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.rendering import LOCAL_SETTINGS, build_plan, list_external_content, quote_words, read_manifests
 from languages.rust import ci, versions
@@ -259,7 +258,7 @@ def _render_clean(draft: PlanDraft) -> list[str]:
 
 def _render_dated_lock(draft: PlanDraft) -> list[str]:
     """Return steps that resolve a lock file as of the date and store it for the source layer."""
-    script = resources.files("languages.rust").joinpath("dated_index.py").read_text(encoding="utf-8")
+    script = read_packaged_file("languages.rust", "dated_index.py")
     folder = "/tmp/dated"  # noqa: S108 - in the container
     settings = (
         '[source.crates-io]\\nreplace-with = "dated"\\n[source.dated]\\nregistry = "sparse+http://127.0.0.1:%s/"\\n'

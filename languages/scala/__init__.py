@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework, Language
+from languages.base import Framework, Language, read_packaged_file
 from languages.jvm.plan import select_next_jdk
 from languages.jvm.releases import DEFAULT, RELEASES
 from languages.scala.plan import FRAMEWORK, create_draft, find_test_files, render_plan
@@ -23,7 +21,7 @@ SCALA = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.scala").joinpath("sbt.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.scala", "sbt.sh.j2"),
             report="jvm",
             canary=CANARY,
         ),

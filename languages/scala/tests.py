@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import PurePosixPath
 
-from languages.base import Canary
+from languages.base import Canary, read_packaged_file
 from languages.source_tree import SourceTree
 
 TEST_FILE = r"(^|/)src/(test|it)/.*\.scala$|^([^/]+/)?test/.*\.scala$"
@@ -37,6 +36,6 @@ def _name_canary(files: Sequence[str]) -> str:
 
 CANARY = Canary(
     name=_name_canary,
-    body=resources.files("languages.scala").joinpath("canary.sh").read_text(encoding="utf-8"),
+    body=read_packaged_file("languages.scala", "canary.sh"),
 )
 """A suite in the package and framework of its neighbours."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
-from languages.base import Framework, Language
+from languages.base import Framework, Language, read_packaged_file
 from languages.scripting.versions import select_next_version
 from languages.swift.plan import FRAMEWORK, create_draft, find_test_files, render_plan
 from languages.swift.releases import DEFAULT, RELEASES
@@ -22,7 +20,7 @@ SWIFT = Language(
     frameworks=(
         Framework(
             name=FRAMEWORK,
-            shell=resources.files("languages.swift").joinpath("swift.sh.j2").read_text(encoding="utf-8"),
+            shell=read_packaged_file("languages.swift", "swift.sh.j2"),
             report="swift",
             canary=CANARY,
         ),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from importlib import resources
 
-from languages.base import Canary
+from languages.base import Canary, read_packaged_file
 from languages.source_tree import SourceTree
 from languages.swift.manifest import is_manifest
 
@@ -41,6 +40,6 @@ def _name_canary(_files: Sequence[str]) -> str:
 
 CANARY = Canary(
     name=_name_canary,
-    body=resources.files("languages.swift").joinpath("canary.sh").read_text(encoding="utf-8"),
+    body=read_packaged_file("languages.swift", "canary.sh"),
 )
 """A class of XCTest, or a suite of Swift Testing where most neighbours are one."""

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 from datetime import date
-from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from evaluation.harness.reports.core import ReportTree
 from evaluation.harness.reports.declarations import DeclaredTypes
 from evaluation.harness.reports.main import convert_report
 from evaluation.reports import junit
-from languages.base import Language
+from languages.base import Language, read_packaged_file
 from languages.csharp import CSHARP
 from languages.csharp.projects import list_test_projects
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
@@ -319,7 +318,7 @@ def test_what_csharp_projects_built_is_unpacked_before_each_run(tmp_path: Path) 
     (tmp_path / "programs").mkdir()
     (tmp_path / "programs/dotnet").write_text('#!/bin/sh\necho "$@"\npwd\n')
     (tmp_path / "programs/dotnet").chmod(0o755)
-    pack = resources.files("languages.csharp").joinpath("pack.sh").read_text(encoding="utf-8")
+    pack = read_packaged_file("languages.csharp", "pack.sh")
     subprocess.run(["bash", "-c", pack.replace("/testbed", str(tree)), "pack", home], check=True)
     assert sorted((home / "folders").read_text().split("\0")) == ["", "./test/A/bin", "./test/A/obj"]
     (tree / "test/A/obj/a.json").write_text("changed")
