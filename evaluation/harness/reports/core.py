@@ -314,6 +314,15 @@ def iterate_files(folder, pattern=None, since=0.0):
             yield path.encode("utf-8", "replace").decode(), content
 
 
+def find_compiler_errors(content, pattern, tree):
+    """Yield (file of the tree, message) of each line that matches a pattern with groups of these names."""
+    for line in iterate_lines(content):
+        match = pattern.match(line)
+        file = tree.make_relative(match["file"]) if match else ""
+        if file:
+            yield file, match["message"]
+
+
 def iterate_lines(content):
     """Yield the lines of a text without colour codes, each cut to MAX_LINE."""
     text = content.decode("utf-8", "replace") if isinstance(content, bytes) else content

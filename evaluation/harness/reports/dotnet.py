@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import xunit
-from .core import iterate_lines
+from .core import find_compiler_errors
 from .declarations import DeclaredTypes
 
 _DECLARATION = re.compile(r"\b(?:class|struct|record)\s+(?:(?:class|struct)\s+)?([A-Za-z_]\w*)")
@@ -78,8 +78,6 @@ def _parse_duration(text):
 
 
 def _add_compiler_errors(content, tree, results):
-    for line in iterate_lines(content):
-        match = _COMPILER.match(line)
-        file = tree.make_relative(match["file"]) if match else ""
-        if file and _TEST_FILE.search(file):
-            results.add_uncollected(file, match["message"], printed=True)
+    for file, message in find_compiler_errors(content, _COMPILER, tree):
+        if _TEST_FILE.search(file):
+            results.add_uncollected(file, message, printed=True)

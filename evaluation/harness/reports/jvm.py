@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import xunit
-from .core import iterate_lines, parse_number
+from .core import find_compiler_errors, parse_number
 
 REPORT_PATHS = re.compile(
     r"^(?!(?:.*/)?(?:target|build/tmp)/.*/(?:target|build)/)(?:.*/)?(target/(surefire|failsafe)-reports|target/(scala-[^/]+/)?test-reports|build/test-results/.+|build/test-results)/[^/]+\.xml$"
@@ -53,12 +53,9 @@ def _convert_case(case, place, classes, results):
 
 
 def _add_compiler_errors(content, tree, results):
-    for line in iterate_lines(content):
-        match = _COMPILER.match(line)
-        if match and not match["message"].startswith("warning"):
-            file = tree.make_relative(match["file"])
-            if file and _is_test(file):
-                results.add_uncollected(file, match["message"], printed=True)
+    for file, message in find_compiler_errors(content, _COMPILER, tree):
+        if _is_test(file) and not message.startswith("warning"):
+            results.add_uncollected(file, message, printed=True)
 
 
 def _is_test(file):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from . import xunit
-from .core import iterate_lines, parse_number
+from .core import find_compiler_errors, iterate_lines, parse_number
 from .declarations import DeclaredTypes
 
 _DECLARATION = re.compile(r"\b(?:class|struct|enum|actor|extension)\s+([A-Za-z_][\w.]*)")
@@ -27,12 +27,19 @@ def convert_swift(outputs, tree, results):
     for _place, content in outputs:
         root = xunit.parse_xml(content)
         if root is None:
-            printed.read(content, tree, results)
+            printed.read(content)
+            _add_compiler_errors(content, tree, results)
         else:
             documents.append(root)
     for root in documents:
         for case in root.find_all("testcase"):
             _convert_case(case, types, results, printed)
+
+
+def _add_compiler_errors(content, tree, results):
+    for file, message in find_compiler_errors(content, _COMPILER, tree):
+        if _TEST_FILE.search(file):
+            results.add_uncollected(file, message, printed=True)
 
 
 def _convert_case(case, types, results, printed):
@@ -61,15 +68,10 @@ class PrintedResults:
         self.ends = {}
         self.reasons = {}
 
-    def read(self, content, tree, results):
-        """Read the text of a build or of tests, and add the test files that do not compile."""
+    def read(self, content):
+        """Read the text of tests."""
         current = None
         for line in iterate_lines(content):
-            match = _COMPILER.match(line)
-            if match:
-                file = tree.make_relative(match["file"])
-                if file and _TEST_FILE.search(file):
-                    results.add_uncollected(file, match["message"], printed=True)
             for match in _EVENT.finditer(line):
                 current = (match["type"], match["name"])
                 if match["end"]:
