@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from languages.facts import SourcedValue, find_line
+from languages.scripting.versions import version_key
 from languages.source_tree import SourceTree
 
 _TEST_PACKAGE = re.compile(
@@ -64,7 +65,7 @@ class TestProject:
                 names = [self._resolve(name.strip()) for name in match["names"].split(";")]
                 names = [name for part in names for name in part.split(";") if _FRAMEWORK.match(name)]
                 if names:
-                    best = max(names, key=_parse_version)
+                    best = max(names, key=lambda name: version_key(parse_framework_version(name)))
                     return SourcedValue(text=best, path=path, line=text.count("\n", 0, match.start()) + 1)
         return None
 
@@ -80,10 +81,6 @@ def parse_framework_version(name: str) -> str:
     """Return `8.0` for `net8.0`."""
     match = _FRAMEWORK.match(name)
     return match["version"] if match else ""
-
-
-def _parse_version(name: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in parse_framework_version(name).split("."))
 
 
 def _list_imported(tree: SourceTree, path: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from languages.facts import SourcedValue
+from languages.scripting.versions import version_key
 from languages.source_tree import SourceTree
 
 NAMES = ("Project.toml", "JuliaProject.toml")
@@ -126,7 +127,7 @@ class ProjectFile:
 
 def is_standard(name: str, version: str) -> bool:
     """Return whether a package belongs to the standard library of a release."""
-    return name in _STANDARD or tuple(int(part) for part in version.split(".")) >= _SINCE.get(name, (1000,))
+    return name in _STANDARD or version_key(version) >= _SINCE.get(name, (1000,))
 
 
 def convert_range(text: str) -> str:

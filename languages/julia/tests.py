@@ -35,9 +35,11 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
     while todo:
         path = todo.pop()
         text = texts.get(path, "")
-        names = _read_names(text)
-        for other in texts:
-            if other not in found and (_is_named(other, path, names) or _is_listed(other, path, text)):
+        names, lists, walks = _read_names(text), _LISTING.search(text) is not None, "walkdir(" in text
+        for other in texts if names or lists else ():
+            inside = posixpath.relpath(other, posixpath.dirname(path))
+            is_below = not inside.startswith("../") and ("/" not in inside or walks)
+            if other not in found and (_is_named(inside, names) or (lists and is_below)):
                 found.add(other)
                 todo.append(other)
     with_tests = [path for path in sorted(found) if _TEST.search(texts.get(path, ""))]
@@ -53,12 +55,5 @@ def _read_names(text: str) -> set[str]:
     return {posixpath.normpath(word) for word in (*words, *filled)}
 
 
-def _is_named(path: str, by: str, names: set[str]) -> bool:
-    inside = posixpath.relpath(path, posixpath.dirname(by))
-    return any(name in names for one in (inside, posixpath.basename(path)) for name in (one, one.removesuffix(".jl")))
-
-
-def _is_listed(path: str, by: str, text: str) -> bool:
-    listing = _LISTING.search(text)
-    inside = posixpath.relpath(path, posixpath.dirname(by))
-    return bool(listing) and not inside.startswith("../") and ("/" not in inside or "walkdir(" in text)
+def _is_named(path: str, names: set[str]) -> bool:
+    return any(name in names for one in (path, posixpath.basename(path)) for name in (one, one.removesuffix(".jl")))

@@ -74,14 +74,14 @@ def find_test_command(
         for package in packages:
             if command := _find_by_scripts(package, jobs, programs, changed_paths, plain=plain):
                 return command
-        if not plain and (command := _find_own_runner(packages[0]) or _find_by_dependency(packages[0], project)):
+        if not plain and (command := _find_own_command(packages[0]) or _find_by_dependency(packages[0], project)):
             return command
     if browsers := sorted(programs & BROWSERS):
         raise NoPlanError(f"the tests need a browser ({', '.join(browsers)})")
     raise NoPlanError("no known test runner: " + (", ".join(sorted(programs)[:8]) or "there is no test script"))
 
 
-def _find_own_runner(package: NodePackage) -> NodeTestCommand | None:
+def _find_own_command(package: NodePackage) -> NodeTestCommand | None:
     """Return the command of a package that is a test runner."""
     for path, name in package.programs.items():
         if runner := RUNNERS.get(name):

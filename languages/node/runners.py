@@ -145,7 +145,7 @@ class RunnerCall:
         return self.runner.framework, self.argv
 
 
-def parse_call(simple: SimpleCommand, programs: Mapping[str, str] | None = None) -> RunnerCall | None:
+def parse_call(simple: SimpleCommand, programs: Mapping[str, str]) -> RunnerCall | None:
     """Return the runner call of a simple command; None if it starts no known runner.
 
     Args:
@@ -153,7 +153,7 @@ def parse_call(simple: SimpleCommand, programs: Mapping[str, str] | None = None)
         programs: path -> name of each program of the package itself, which may be the runner.
     """
     words = list(simple.words)
-    runner_start = _match_runner(words, programs or {})
+    runner_start = _match_runner(words, programs)
     if runner_start is None:
         return None
     runner, count = runner_start

@@ -128,16 +128,19 @@ def _read_named_versions(tree: SourceTree) -> Iterator[SourcedValue]:
         images += [(value.text, value.line) for key in ("image", "container") for value in job.values.get(key, ())]
         values += [(found[1], line) for text, line in images if (found := re.search(r"\bswift:(\d[\w.-]*)", text))]
         for text, line in () if job.is_auxiliary else values:
-            number = text.removeprefix("swift:").removeprefix("swift-")
-            version = parse_minor_version(number if "." in number else f"{number}.0")
+            version = _complete(text.removeprefix("swift:").removeprefix("swift-"))
             yield SourcedValue(text=version or text, path=job.path, line=line)
 
 
 def _read_bounds(packages: Sequence[PackageManifest]) -> Iterator[VersionBounds]:
     for package in packages:
         if tools := package.tools_version:
-            number = tools.text if "." in tools.text else f"{tools.text}.0"
-            yield VersionBounds(allows=parse_constraint(f">= {parse_minor_version(number)}"), source=tools)
+            yield VersionBounds(allows=parse_constraint(f">= {_complete(tools.text)}"), source=tools)
+
+
+def _complete(version: str) -> str:
+    """Return `6.0` for `6`, and `5.9` for `5.9.2`; empty if there is no version."""
+    return parse_minor_version(version if "." in version else f"{version}.0")
 
 
 # ------------------------------------------------------------------------------------------------ rendering
