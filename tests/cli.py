@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.command_server import start_command_server
+
 
 @dataclass(frozen=True)
 class CommandResult:
@@ -50,12 +52,10 @@ def make_command_environment(**variables: str) -> dict[str, str]:
 
 def run_mergemill(*arguments: str, cwd: Path, **variables: str) -> CommandResult:
     """Run `mergemill ARGUMENTS` in `cwd`."""
+    environment = make_command_environment(**variables)
+    if ended := start_command_server().run(arguments, cwd, environment):
+        return CommandResult(*ended)
     done = subprocess.run(
-        ["mergemill", *arguments],
-        cwd=cwd,
-        env=make_command_environment(**variables),
-        capture_output=True,
-        text=True,
-        check=False,
+        ["mergemill", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
     )
     return CommandResult(done.returncode, done.stdout, done.stderr)

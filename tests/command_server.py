@@ -1,0 +1,129 @@
+"""Processes of the command line, forked from one that has imported its modules.
+
+A new Python takes up to a second to import them, and the tests run a thousand commands. A forked process has a folder,
+an environment, standard streams and an exit code of its own, as a new one has. Started as a program, this module is the
+server; `CommandServer` is the tests' side of it.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
+"""Beginnings of variables that a Python or its C library reads before the command runs: a fork comes too late."""
+USUAL_MODULES = ("docker", "mergemill.kinds", "mergemill.runs")
+"""Modules that commands import when they run."""
+WITH_THREADS = ("mergemill.cli.export",)
+"""Modules that start threads, which forks lose."""
+REQUEST_BYTES = 2**17
+"""Less than what a socket takes at once."""
+
+
+class CommandServer:
+    """A server process of this test process, which ends with it."""
+
+    def __init__(self) -> None:
+        self.environment = dict(os.environ)
+        self._lock = threading.Lock()
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            command = [sys.executable, "-m", "tests.command_server", str(theirs.fileno())]
+            self._process = subprocess.Popen(
+                command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            )
+
+    def run(self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> tuple[int, str, str] | None:
+        """Run `mergemill ARGUMENTS` in a process.
+
+        Returns:
+            its exit code, below 0 for a signal, and both outputs; None where only a new process will do.
+        """
+        request = json.dumps({"arguments": arguments, "cwd": str(cwd), "environment": dict(environment)}).encode()
+        if len(request) > REQUEST_BYTES or not self._has_same_start(environment):
+            return None
+        reader, writer = os.pipe()
+        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, os.fdopen(reader) as ended:
+            with self._lock:
+                socket.send_fds(self._socket, [request], [output.fileno(), errors.fileno(), writer])
+            os.close(writer)
+            code = int(ended.read())
+            output.seek(0)
+            errors.seek(0)
+            return code, output.read().decode(), errors.read().decode()
+
+    def _has_same_start(self, environment: Mapping[str, str]) -> bool:
+        names = environment.keys() | self.environment.keys()
+        read = [name for name in names if name.startswith(READ_AT_START)]
+        return all(environment.get(name) == self.environment.get(name) for name in read)
+
+
+@cache
+def start_command_server() -> CommandServer:
+    """Return this process's server."""
+    return CommandServer()
+
+
+def serve(requests: socket.socket) -> None:
+    """Fork a process for each request until the tests have ended."""
+    from mergemill.cli.commands import COMMANDS  # noqa: PLC0415 - the tests' side needs none of it
+
+    commands = [f"mergemill.cli.{entry.module}" for entry in COMMANDS.values()]
+    for module in (*commands, *USUAL_MODULES):
+        if module not in WITH_THREADS:
+            importlib.import_module(module)
+    assert threading.active_count() == len(list(Path("/proc/self/task").iterdir())) == 1, "forks lose threads"
+    gc.collect()
+    gc.freeze()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the processes that wait for commands
+    while True:
+        message, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES, 3)
+        if not message:
+            return
+        if os.fork() == 0:
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _run_and_report(json.loads(message), *descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _run_and_report(request: dict[str, Any], output: int, errors: int, ended: int) -> None:
+    if (command := os.fork()) == 0:
+        os.close(ended)
+        _run(request, output, errors)
+    _, status = os.waitpid(command, 0)
+    os.write(ended, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _run(request: dict[str, Any], output: int, errors: int) -> None:
+    from mergemill.cli import main  # noqa: PLC0415
+
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    with open(os.devnull) as nothing:  # noqa: PTH123
+        for source, target in ((nothing.fileno(), 0), (output, 1), (errors, 2)):
+            os.dup2(source, target)
+    os.close(output)
+    os.close(errors)
+    sys.argv = ["mergemill", *request["arguments"]]
+    main()
+
+
+if __name__ == "__main__":
+    serve(socket.socket(fileno=int(sys.argv[1])))

@@ -1,0 +1,46 @@
+"""Commands of the tests' server behave as new processes do."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli import make_command_environment, run_mergemill
+from tests.command_server import start_command_server
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tasks", "list", "--db", "sqlite:///none.db"),
+        ("tasks", "list", "--help"),
+        ("mine", "nothing:x"),
+        ("sql", "SELECT 'ä'", "--db", "sqlite:///none.db"),
+        ("nonsense",),
+    ],
+)
+def test_forked_commands_end_as_new_ones(words: tuple[str, ...], tmp_path: Path) -> None:
+    new = subprocess.run(
+        ["mergemill", *words], cwd=tmp_path, env=make_command_environment(), capture_output=True, text=True, check=False
+    )
+    assert start_command_server().run(words, tmp_path, make_command_environment()) == (
+        new.returncode,
+        new.stdout,
+        new.stderr,
+    )
+
+
+def test_forked_commands_have_a_folder_and_an_environment(tmp_path: Path) -> None:
+    (tmp_path / "mergemill.toml").write_text('db = "sqlite:///from-file.db"\n')
+    assert "from-file.db" in run_mergemill("tasks", "list", cwd=tmp_path).stderr
+    named = run_mergemill("tasks", "list", cwd=tmp_path, MERGEMILL_DB="sqlite:///from-variable.db")
+    assert "from-variable.db" in named.stderr
+    assert "from-file.db" in run_mergemill("tasks", "list", cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize("name", ["PYTHONWARNINGS", "LC_ALL", "TZ"])
+def test_variables_that_python_reads_at_its_start_need_a_new_process(name: str, tmp_path: Path) -> None:
+    environment = make_command_environment() | {name: "never"}
+    assert start_command_server().run(["--version"], tmp_path, environment) is None
