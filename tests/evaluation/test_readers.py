@@ -413,6 +413,14 @@ def test_reports_of_projects_that_tests_build_are_not_read(tmp_path: Path) -> No
     assert set(read("jvm", tmp_path, {}, tree)) == {"C0::one", "C1::one", "C2::one"}
 
 
+def test_files_that_testng_writes_next_to_the_reports_are_not_read(tmp_path: Path) -> None:
+    suite = '<!DOCTYPE suite SYSTEM "https://testng.org/testng-1.0.dtd"><suite name="Failed suite"/>'
+    report = '<testsuite name="A"><testcase classname="A" name="one"><failure/></testcase></testsuite>'
+    tree = {"TEST-TestSuite.xml": report, "testng-failed.xml": suite, "Surefire suite/testng-failed.xml": suite}
+    placed = {f"target/surefire-reports/{name}": content for name, content in tree.items()}
+    assert read("jvm", tmp_path, {}, placed) == {"A::one": "failed"}
+
+
 CARGO_TREE = {"Cargo.toml": '[package]\nname = "a"\n', "tests/it.rs": ""}
 HEADING = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n\nrunning 2 tests\n"
 

@@ -54,7 +54,7 @@ junit       anything that writes JUnit XML:
             bats --report-formatter junit --output $OUT -r test
             jest-junit with addFileAttribute; mocha --reporter xunit; rspec_junit_formatter; vitest --reporter=junit;
             (node's own junit and tap reporters name no files up to node 22 at least: use `nodetest`)
-jvm         as junit, and from WORKDIR what is younger than --since of **/target/{surefire,failsafe}-reports/*.xml,
+jvm         as junit, and from WORKDIR what is younger than --since of **/target/{surefire,failsafe}-reports/TEST-*.xml,
             **/build/test-results/**/*.xml and sbt's **/target/test-reports/*.xml
             mvn -B -o -fae -Dmaven.test.failure.ignore=true test > $OUT/build.txt 2>&1
             gradle --offline --continue cleanTest test > $OUT/build.txt 2>&1     (compiler errors are read from there)

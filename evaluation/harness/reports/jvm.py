@@ -8,9 +8,13 @@ from . import xunit
 from .core import find_compiler_errors, parse_number
 
 REPORT_PATHS = re.compile(
-    r"^(?!(?:.*/)?(?:target|build/tmp)/.*/(?:target|build)/)(?:.*/)?(target/(surefire|failsafe)-reports|target/(scala-[^/]+/)?test-reports|build/test-results/.+|build/test-results)/[^/]+\.xml$"
+    r"^(?!(?:.*/)?(?:target|build/tmp)/.*/(?:target|build)/)(?:.*/)?"
+    r"(?:target/(?:surefire|failsafe)-reports/TEST-|target/(?:scala-[^/]+/)?test-reports/|build/test-results/(?:.+/)?)[^/]+\.xml$"
 )
-"""Paths of the build tools' reports in the tree, but not those of projects that tests built below their output."""
+"""Paths of the build tools' reports in the tree, but not those of projects that tests built below their output.
+
+Next to Surefire's own reports TestNG writes others, such as `testng-failed.xml`, a suite of the tests that failed.
+"""
 
 SUFFIXES = (".java", ".kt", ".scala", ".groovy")
 _SOURCE = re.compile(r"\.(?:java|kt|scala|groovy)$")
