@@ -12,9 +12,9 @@ from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan
 
 _TEST = re.compile(r"^\s*#\[(?:test|(?:\w+::)*test(?:\([^\]]*\))?|rstest|test_case\b.*|quickcheck)\]", re.MULTILINE)
-_GUARDED_MODULE = re.compile(
-    r"#\[cfg\((?P<guard>[^\]]*)\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+(?P<name>\w+)\s*;"
-)
+_MODULE = re.compile(r"(?P<attributes>(?:#\[[^\]]*\]\s*)+)(?:pub(?:\([^)]*\))?\s+)?mod\s+(?P<name>\w+)\s*;")
+_GUARD = re.compile(r"#\[cfg\(([^\]]*)\)\]")
+_MODULE_PATH = re.compile(r'#\[path\s*=\s*"([^"]+)"\s*\]')
 _GUARDED_FILE = re.compile(r"^\s*#!\[cfg\(((?:[^\]]|\](?!\s*$))*)\)\]", re.MULTILINE)
 _EXCLUDED_PATHS = re.compile(
     r"(^|/)(target|vendor|benches|examples|fuzz)/"
@@ -36,7 +36,7 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
         return []
     tested = list_tested_crates(crates, root, plan.test.argv)
     enabled = expand_features(tested, plan.test.argv)
-    disabled = set(_find_disabled_files(paths, texts, enabled))
+    disabled = _find_disabled_files(paths, texts, enabled)
     roots = {path for candidate in tested for path in candidate.list_test_roots(enabled)}
     collected = []
     for path in test_files:
@@ -76,26 +76,30 @@ def expand_features(tested: Iterable[Crate], argv: Sequence[str]) -> frozenset[s
     return frozenset(enabled)
 
 
-def _find_disabled_files(
-    paths: Collection[str], texts: Mapping[str, str], enabled: frozenset[str] | None
-) -> Iterable[str]:
-    """Yield files that are compiled only for other systems or features, by `cfg` of their `mod` or in them."""
-    all_paths = set(paths)
+def _find_disabled_files(paths: Collection[str], texts: Mapping[str, str], enabled: frozenset[str] | None) -> set[str]:
+    """Return files that are compiled only for other systems or features, by `cfg` of their `mod` or in them."""
+    disabled: set[str] = set()
+    unmet: set[str] = set()
+    compiled: set[str] = set()
     for path, text in texts.items():
         if any(not _is_cfg_met(match[1], enabled) for match in _GUARDED_FILE.finditer(text)):
-            yield path
-        if "cfg(" not in text:
-            continue
-        folder, _, name = path.rpartition("/")
-        module_folder = folder if name in ("lib.rs", "main.rs", "mod.rs") else posixpath.join(folder, name[:-3])
-        for match in _GUARDED_MODULE.finditer(text):
-            if not _is_cfg_met(match["guard"], enabled):
-                module = posixpath.join(module_folder, match["name"])
-                yield from (
-                    candidate
-                    for candidate in all_paths
-                    if candidate == f"{module}.rs" or candidate.startswith(f"{module}/")
-                )
+            disabled.add(path)
+        for match in _MODULE.finditer(text):
+            guards = _GUARD.findall(match["attributes"])
+            (compiled if all(_is_cfg_met(guard, enabled) for guard in guards) else unmet).add(_find_module(path, match))
+    for module in unmet - compiled:
+        below = module.removesuffix(".rs") + "/"
+        disabled.update(path for path in paths if path == module or path.startswith(below))
+    return disabled
+
+
+def _find_module(path: str, module: re.Match[str]) -> str:
+    """Return the file of a module that the file `path` declares, where it has no folder of its own."""
+    folder, _, name = path.rpartition("/")
+    if place := _MODULE_PATH.search(module["attributes"]):
+        return posixpath.normpath(posixpath.join(folder, place[1]))
+    within = folder if name in ("lib.rs", "main.rs", "mod.rs") else posixpath.join(folder, name[:-3])
+    return posixpath.join(within, f"{module['name']}.rs")
 
 
 def _is_cfg_met(guard: str, enabled: frozenset[str] | None) -> bool:

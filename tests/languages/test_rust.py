@@ -117,6 +117,17 @@ def test_a_change_in_a_member_is_tested_there_too(tmp_path: Path) -> None:
     assert RUST.find_test_files(tree, RUST.render_plan(build_draft(tree))) == ["tests/it.rs"]
 
 
+def test_files_of_modules_with_a_path_are_expected_where_one_of_their_guards_is_met(tmp_path: Path) -> None:
+    library = (
+        '#[cfg(with_neon)]\n#[path = "neon.rs"]\nmod fast;\n#[path = "parts/wide.rs"]\n#[cfg(with_avx)]\nmod fast;\n'
+        '#[cfg(test)]\n#[path = "usual.rs"]\nmod fast;\n#[cfg(windows)]\n#[path = "usual.rs"]\nmod other;\n'
+    )
+    names = ("neon", "parts/wide", "usual", "fast")
+    tree = build_tree(tmp_path, BASE | {"src/lib.rs": library} | {f"src/{name}.rs": TEST for name in names})
+    found = RUST.find_test_files(tree, RUST.render_plan(build_draft(tree)))
+    assert found == ["src/fast.rs", "src/usual.rs", "tests/it.rs"]
+
+
 def test_files_of_other_systems_and_features_are_not_expected(tmp_path: Path) -> None:
     library = (
         '#[cfg(windows)]\nmod windows;\n#[cfg(feature = "on")]\nmod on;\n#[cfg(feature = "off")]\npub mod off;\n'
