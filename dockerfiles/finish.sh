@@ -20,6 +20,7 @@ CFG
 echo 'Acquire::Check-Valid-Until "false";' >/etc/apt/apt.conf.d/80mergemill
 find /usr/share/doc -depth -type f ! -name copyright -delete 2>/dev/null || true
 rm -rf /usr/share/man/* /usr/share/info/* /usr/share/locale/* /usr/share/lintian
+mkdir -p /usr/share/man/man1 # Java packages install links into it, and fail without it
 rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin /var/cache/apt/archives/*.deb /var/cache/debconf/*-old /var/log/*.log
 # The largest files of a compiler that no project's build needs.
 find /usr/lib -name 'libpython*.a' -delete

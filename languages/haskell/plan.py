@@ -84,16 +84,38 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
 
 
 def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
-    """Return the deepest folder with a cabal file that contains the changed Haskell files, else the first one."""
+    """Return the folder of the package whose tests run.
+
+    It is that of the changed Haskell files, or else the first; where it has no test suites, the first of the packages
+    that have some and require it.
+    """
     changed = [path for path in changed_paths if path.endswith((".hs", ".lhs"))]
     folders = {posixpath.dirname(path) for path in _list_cabal_files(tree)}
     roots = sorted(folders, key=lambda root: (root.count("/"), root))
     found = find_common_folder(roots, changed)
-    return next(iter(roots), "") if found is None else found
+    chosen = next(iter(roots), "") if found is None else found
+    chains = {root: _list_local_packages(tree, root) for root in dict.fromkeys((chosen, *roots))}
+    for root, packages in chains.items():
+        is_related = not changed or any(package.folder == chosen for package in packages)
+        if packages and is_related and any(_list_suites(tree, packages[0])):
+            return root
+    return chosen
 
 
 def _list_cabal_files(tree: SourceTree) -> list[str]:
-    return [path for path in tree.glob("*.cabal") if not re.search(r"(^|/)(vendor|fixtures?|tests?|examples?)/", path)]
+    """Return the packages' files; those in folders of tests and examples where a cabal.project lists them."""
+    listed = {
+        posixpath.normpath(posixpath.join(posixpath.dirname(path), word))
+        for path in tree.glob("*cabal.project")
+        for line in re.findall(r"^packages:(.*(?:\n[ \t]+.*)*)", tree.read(path), re.MULTILINE)
+        for word in line.split()
+    }
+    return [
+        path
+        for path in tree.glob("*.cabal")
+        if not re.search(r"(^|/)(vendor|fixtures?|tests?|examples?)/", path)
+        or not listed.isdisjoint((path, posixpath.dirname(path)))
+    ]
 
 
 def _list_local_packages(tree: SourceTree, folder: str) -> list[CabalFile]:

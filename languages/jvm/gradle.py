@@ -203,8 +203,7 @@ def render_dependency_steps(recipe: GradleRecipe, *, debian: bool) -> Iterator[s
     Dependencies that resolve only in the presence of sources may be missing afterwards; the source step downloads them.
     """
     if debian:
-        # Java packages install manual page links into this folder.
-        yield f"mkdir -p /usr/share/man/man1 && {apt.render_install(['gradle'])}"
+        yield apt.render_install(["gradle"])
     else:
         match = _VERSION.search(recipe.url)
         name = f"Gradle {match[1]}" if match else "Gradle"

@@ -206,6 +206,34 @@ def test_haskell_suites_and_libraries_are_read_from_cabal_files(tmp_path: Path) 
     assert "/testbed/other/other.cabal" not in steps
 
 
+@pytest.mark.parametrize(
+    ("changed", "suite"),
+    [
+        pytest.param((), "checks/test/Spec.hs", id="no-change"),
+        pytest.param(("cup/src/Cup.hs",), "tests/all/Spec.hs", id="tested-by-another-package"),
+        pytest.param(("checks/src/Check.hs",), "checks/test/Spec.hs", id="tested-by-itself"),
+    ],
+)
+def test_haskell_packages_without_suites_are_tested_by_those_that_require_them(
+    changed: tuple[str, ...], suite: str, tmp_path: Path
+) -> None:
+    with_suite = "name: {}\n\ntest-suite spec\n  type: exitcode-stdio-1.0\n  main-is: Spec.hs\n  hs-source-dirs: {}\n"
+    files = {
+        "cabal.project": "packages: checks\n  cup\npackages:\n  tests/all/all.cabal\n\ntests: True\n",
+        "bowl/bowl.cabal": "name: bowl\nlibrary\n  build-depends: base\n",
+        "cup/cup.cabal": "name: cup\nlibrary\n  build-depends: base\n",
+        "checks/checks.cabal": with_suite.format("checks", "test") + "  build-depends: base\n",
+        "checks/test/Spec.hs": "",
+        "tests/all/all.cabal": with_suite.format("all", ".") + "  build-depends: base, cup\n",
+        "tests/all/Spec.hs": "",
+        "tests/unlisted/unlisted.cabal": with_suite.format("unlisted", ".") + "  build-depends: cup\n",
+        "tests/unlisted/Spec.hs": "",
+    }
+    tree = build_tree(tmp_path, files)
+    plan = HASKELL.render_plan(HASKELL.create_draft(tree, build_context(*changed, versions=("9.6",))))
+    assert HASKELL.find_test_files(tree, plan) == [suite]
+
+
 @pytest.mark.parametrize("language", [LUA, R, HASKELL])
 def test_a_registry_that_does_not_answer_is_reported(language: Language, tmp_path: Path) -> None:
     files = {
