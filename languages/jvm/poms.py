@@ -112,7 +112,7 @@ def _is_active(profile: ET.Element) -> bool:
     return (
         (activation.findtext("activeByDefault") or "").strip() == "true"
         or activation.find("jdk") is not None
-        or (activation.findtext("property/name") or "").strip().startswith("!")
+        or any((activation.findtext(f"property/{name}") or "").strip().startswith("!") for name in ("name", "value"))
     )
 
 

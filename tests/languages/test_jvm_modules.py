@@ -6,6 +6,8 @@ import shlex
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from core.templates import make_environment
 from languages.draft import PlanDraft
 from languages.java import JAVA
@@ -95,6 +97,26 @@ def test_a_profile_is_activated_only_for_changes_of_its_modules(tmp_path: Path) 
     assert len(JAVA.find_test_files(tree, plan)) == 3
     assert "mvn -B -ntp -P slow,usual" in plan.source_steps[0]
     assert [one.value for one in plan.evidence if one.value.startswith("-P")] == ["-P slow", "-P usual"]
+
+
+@pytest.mark.parametrize(
+    ("activation", "is_built"),
+    [
+        ("<name>!release</name>", True),
+        ("<name>release</name><value>!true</value>", True),
+        ("<name>release</name><value>true</value>", False),
+    ],
+)
+def test_a_profile_is_active_while_nobody_sets_its_property(activation: str, is_built: bool, tmp_path: Path) -> None:
+    profile = (
+        f"<profile><id>usual</id><activation><property>{activation}</property></activation>"
+        "<modules><module>more</module></modules></profile>"
+    )
+    files = {"pom.xml": build_pom("top", f"{name_modules('core')}<profiles>{profile}</profiles>")}
+    files |= {f"{name}/pom.xml": build_pom(name) for name in ("core", "more")}
+    files["core/src/test/java/a/ATest.java"] = TEST.format(name="ATest")
+    manifests = {path for path, _ in create_draft(tmp_path, files).manifests}
+    assert manifests == {"pom.xml", "core/pom.xml"} | ({"more/pom.xml"} if is_built else set())
 
 
 def test_tests_that_a_build_skips_by_a_property_run(tmp_path: Path) -> None:
