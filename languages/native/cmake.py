@@ -30,9 +30,11 @@ _CI_OPTION = re.compile(r"\s-D\s*([A-Za-z_]\w*)(?::\w+)?=(ON|OFF|TRUE|FALSE|YES|
 _FETCHED = re.compile(r"\bFetchContent_Declare\s*\(\s*([\w.-]+)([^)]*)", re.IGNORECASE)
 _ADDRESS = re.compile(r"\b(?:GIT_REPOSITORY|URL)\s+[\"']?([^\s\"')]+)")
 _TESTS = re.compile(r"^\s*(enable_testing\s*\(|include\s*\(\s*CTest\s*\)|add_test\s*\()", re.IGNORECASE | re.MULTILINE)
+_VARIABLE = r"\$\{\w+\}"
 _TEST_PROGRAM = re.compile(
     r"^\s*(?i:add_executable)\s*\(\s*[\"']?"
-    r"((?:[\w.-]*[_-])?(?:[uU]nit)?[tT]ests?(?:[_-][\w.-]*)?|[tT]est\w*|\w+Tests?)[\"']?\s",
+    rf"((?:(?:[\w.-]|{_VARIABLE})*[_-])?(?:[uU]nit)?[tT]ests?(?:[_-](?:[\w.-]|{_VARIABLE})*)?"
+    rf"|[tT]est\w*|(?:\w|{_VARIABLE})+Tests?)[\"']?\s",
     re.MULTILINE,
 )
 _MINIMUM = re.compile(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+)\.(\d+)", re.IGNORECASE)

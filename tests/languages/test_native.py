@@ -238,7 +238,19 @@ def test_a_handwritten_configure_script_is_followed_by_make(tmp_path: Path) -> N
     assert any("./configure" in step for step in plan.source_steps)
 
 
-@pytest.mark.parametrize("name", ["tests", "unit_tests", "test_a", "a-test", "AllTests"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tests",
+        "unit_tests",
+        "test_a",
+        "a-test",
+        "AllTests",
+        "test_${PROJECT_NAME}",
+        "${PROJECT_NAME}-tests",
+        "${A}Tests",
+    ],
+)
 def test_programs_named_for_tests_run_where_ctest_has_no_list(name: str, tmp_path: Path) -> None:
     text = f"project(a)\nadd_executable(latest a.c)\nadd_executable({name} tests/a.c)\n"
     _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "a.c": MAIN, "tests/a.c": MAIN})
