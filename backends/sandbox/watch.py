@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from backends.sandbox.container import Container
+from backends.sandbox.execution import ResourceLimits
 
 log = logging.getLogger(__name__)
 
@@ -29,10 +28,26 @@ GREEDY_CPU_SHARE = 0.2
 """Share of its CPUs that is left to a greedy container."""
 
 
+class WatchedContainer(Protocol):
+    """A running container, as far as the watch needs it."""
+
+    id: str
+    limits: ResourceLimits
+
+    def count_written_bytes(self) -> int:
+        """Return the bytes of the files that the container has written."""
+
+    def count_processes(self) -> int:
+        """Return how many processes it has."""
+
+    def set_cpu_share(self, share: float) -> None:
+        """Leave it this share of its CPUs."""
+
+
 class UsageWatch:
     """Watches one command in a container, by one thread."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: WatchedContainer) -> None:
         self._container = container
         self._checked = time.monotonic()
         self._written = 0
