@@ -29,11 +29,15 @@ CLEAN_TREE_PATH = "/run/mergemill/clean_tree.sh"
 """Path, while a source layer is made, of the script that restores a clean repository."""
 
 NETWORK_FAILURE = re.compile(
+    r"^(?!\[(?:info|debug)\] |.*\b(?:localhost|127\.0\.0\.1)\b).*?(?P<message>"
     r"error sending request|dns error|temporary failure in name resolution|connection (refused|reset)|timed out|"
-    r"could not resolve (host|proxy|')|50[234] (server error|bad gateway|service unavailable|gateway)",
-    re.IGNORECASE,
+    r"could not resolve (host|proxy|')|50[234] (server error|bad gateway|service unavailable|gateway))",
+    re.IGNORECASE | re.MULTILINE,
 )
-"""Messages of tools about an unreachable host. Resolvers print `could not resolve` about versions, too: no match."""
+"""Messages of tools about an unreachable host, not those about servers of their own, such as the daemon of a compiler.
+
+Resolvers print `could not resolve` about versions, too: no match.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,5 +169,5 @@ def _raise_network_failure(result: ExecResult, image: ImageInfo | None) -> None:
     """Raise Transient if the build failed because of the network, which is no reason to reject the change."""
     if image is None and (match := NETWORK_FAILURE.search(result.output)):
         raise Transient(
-            f"the network failed while building: {match.group()}", advice="run the same command again later"
+            f"the network failed while building: {match['message']}", advice="run the same command again later"
         )

@@ -150,6 +150,9 @@ def test_a_failed_dependency_layer_is_not_built_again_until_the_failure_is_clear
         ("Err:1 Could not resolve 'deb.example'", True),
         ("npm ERR! ERESOLVE could not resolve\nnpm ERR! Could not resolve dependency:", False),
         ("> Could not resolve all files for configuration ':testCompileClasspath'.", False),
+        ("[INFO] compiling\n[ERROR] Connect to maven.example:443 failed: Connection refused", True),
+        ("[INFO] cannot connect to registry: Connection refused\n[ERROR] COMPILATION ERROR", False),
+        ("java.rmi.ConnectException: Connection refused to host: 127.0.0.1", False),
     ],
 )
 def test_only_unresolvable_hosts_are_network_failures(output: str, is_network: bool) -> None:
