@@ -114,6 +114,8 @@ def _relax_dependency(draft: PlanDraft, edit: RelaxDependency, origin: str) -> P
     others = [d for d in draft.dependencies if d not in found]
     if not any(_is_same_package(draft, d.source.text, edit.requirement) for d in others):
         text = re.split(r"(?<=.)@|[\s<>=~!^;]", edit.requirement, maxsplit=1)[0]
+        if text == edit.requirement:
+            return draft
         others.append(replace(found[0], source=replace(found[0].source, text=text)))
     return replace(draft, dependencies=tuple(others), evidence=_append_evidence(draft, edit, origin))
 

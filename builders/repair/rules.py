@@ -9,7 +9,14 @@ from builders.acceptance import Reason
 from builders.causes import find_gold_cause
 from builders.repair.edit_application import apply_edits
 from builders.repair.edit_checks import RejectedEditError
-from builders.repair.edits import DraftEdit, RelaxDependency, SetLanguageVersion, UseFallback, format_skill_origin
+from builders.repair.edits import (
+    DraftEdit,
+    RelaxDependency,
+    RemoveDependency,
+    SetLanguageVersion,
+    UseFallback,
+    format_skill_origin,
+)
 from builders.repair.policy import NoProposal, Observation, Proposal, ProposalHistory, RepairCase
 from builders.repair.skills import Skill, SkillMatch, find_matches
 from builders.repair.trials import find_helpful_trial
@@ -54,7 +61,7 @@ class RulePolicy:
             return Proposal(
                 edits=best.edits, proposed_by=format_skill_origin(best.skill.name), rationale=best.rationale
             )
-        return _relax_conflict(observation, tried) or self._propose_without_skill(observation, tried)
+        return _give_up_blamed(observation, tried) or self._propose_without_skill(observation, tried)
 
     def _propose_without_skill(self, observation: Observation, tried: set[DraftEdit]) -> Proposal | NoProposal:
         """Return surroundings and versions for tests of the change, then the fallbacks of the language."""
@@ -78,17 +85,20 @@ class RulePolicy:
         return Proposal(edits=trial.edits, proposed_by=TRIAL_ORIGIN, rationale=trial.reason)
 
 
-def _relax_conflict(observation: Observation, tried: set[DraftEdit]) -> Proposal | None:
-    """Return the proposal that gives up one of the versions that the message of a failed resolution blames."""
+def _give_up_blamed(observation: Observation, tried: set[DraftEdit]) -> Proposal | None:
+    """Return the proposal that gives up a version that the message of a failed install blames, or else the package."""
     if observation.reason is not Reason.DEPENDENCIES_FAILED:
         return None
     draft = observation.draft
     for dependency in get_language(draft.language).find_conflicts(observation.log, draft):
-        edit = RelaxDependency(requirement=dependency.source.text)
+        edit: DraftEdit = RelaxDependency(requirement=dependency.source.text)
+        rationale = "{} conflicts with what the project requires, or cannot be built"
+        if apply_edits(draft, (edit,), CONFLICT_ORIGIN) == draft:
+            edit = RemoveDependency(name=dependency.source.distribution_name)
+            rationale = "{} cannot be built, and the project does not declare it"
         if edit not in tried:
-            where = f"{dependency.source.path}:{dependency.source.line}"
-            rationale = f"{dependency.source.text} of {where} conflicts with what the project requires"
-            return Proposal(edits=(edit,), proposed_by=CONFLICT_ORIGIN, rationale=rationale)
+            where = f"{dependency.source.text} of {dependency.source.path}:{dependency.source.line}"
+            return Proposal(edits=(edit,), proposed_by=CONFLICT_ORIGIN, rationale=rationale.format(where))
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a resolver's message blames, and what of it the project can do without."""
+"""What the message of a failed install blames, and what of it the project can do without."""
 
 from __future__ import annotations
 
@@ -15,16 +15,21 @@ _LACKS_VERSIONS = re.compile(r"there (is|are) no versions? of|only .{1,200}? (is
 """Matches messages about releases that did not exist on the day, as `uv pip install` writes them."""
 _REQUIRED = re.compile(r"\byou require ((?:[A-Za-z0-9][\w.-]*[^\s,]*(?: and )?)+)")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+_UNBUILDABLE = re.compile(r"Failed to (?:download and )?build `([A-Za-z0-9][\w.-]*?)(?:==[^`]*)?`")
 _OWN_FILES = re.compile(r"(^|/)(pyproject\.toml|setup\.(py|cfg)|Pipfile)$")
 """Matches files in which a project declares what it supports; what others pin is one way to set up its tests."""
 
 
 def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
-    """Return the dependencies with versions that the message blames, those to give up first in front.
+    """Return the dependencies that the message blames, those to give up first in front.
 
-    The project's own declarations are never among them. Empty where a release is missing that a later day may have.
+    They have versions that conflict, or cannot be built. The project's own declarations are never among them. Empty
+    where a release is missing that a later day may have.
     """
     message = _read_message(log)
+    if not message and (unbuildable := {canonicalize_name(name) for name in _UNBUILDABLE.findall(log)}):
+        needed = {one.source.distribution_name for one in draft.dependencies if _is_own(one)}
+        return [one for one in draft.dependencies if one.source.distribution_name in unbuildable - needed]
     if not message or (_LACKS_VERSIONS.search(message) and draft.exclude_newer < midnight_after(draft.day)):
         return []
     blamed = {
@@ -32,7 +37,11 @@ def find_conflicts(log: str, draft: PlanDraft) -> list[Dependency]:
         for listed in _REQUIRED.findall(message)
         for name in _NAME.findall(re.sub(r"\[[^]]*\]|[<>=~!][^\s]*", "", listed))
     }
-    secondary = [one for one in draft.dependencies if one.source.distribution_name in blamed and _is_secondary(one)]
+    secondary = [
+        one
+        for one in draft.dependencies
+        if one.source.distribution_name in blamed and not _is_own(one) and Requirement(one.source.text).specifier
+    ]
     own = {one.source.distribution_name for one in draft.dependencies if one not in secondary}
     return sorted(secondary, key=lambda one: (one.source.distribution_name not in own, not _is_exact(one)))
 
@@ -43,10 +52,9 @@ def _read_message(log: str) -> str:
     return " ".join(re.sub(r"[^\x00-\x7f]", " ", log[start:]).split()) if start >= 0 else ""
 
 
-def _is_secondary(dependency: Dependency) -> bool:
-    """Return whether a versioned requirement of the test set-up stands in no declaration of the project itself."""
-    is_own = dependency.role in (Role.RUNTIME, Role.BUILD) or bool(_OWN_FILES.search(dependency.source.path))
-    return not is_own and bool(Requirement(dependency.source.text).specifier)
+def _is_own(dependency: Dependency) -> bool:
+    """Return whether the project itself declares a requirement, and not one way to set up its tests."""
+    return dependency.role in (Role.RUNTIME, Role.BUILD) or bool(_OWN_FILES.search(dependency.source.path))
 
 
 def _is_exact(dependency: Dependency) -> bool:

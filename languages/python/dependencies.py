@@ -102,8 +102,13 @@ def _is_other_set(name: str) -> bool:
 
 
 def _build_requirements(project: PythonProject) -> Iterator[SourcedValue]:
-    """Yield the requirements of an editable install without build isolation; setuptools by default."""
-    yield from project.build_requirements
+    """Yield the requirements of an editable install without build isolation; setuptools by default.
+
+    What pins the oldest NumPy to compile against is for isolated builds: here it would replace the NumPy of the tests.
+    """
+    for requirement in project.build_requirements:
+        is_pin = requirement.distribution_name == "oldest-supported-numpy"
+        yield replace(requirement, text="numpy") if is_pin else requirement
     if not project.backend or project.backend.startswith("setuptools"):
         yield SourcedValue(text="setuptools", path="(default)")
         yield SourcedValue(text="wheel", path="(default)")

@@ -14,10 +14,16 @@ TEST_PATTERNS = (
 )
 TEST_FILE = r"(^|/)(test_[^/]*|[^/]*_tests?|tests?)\.py$"
 OLDEST = re.compile(
-    r"(^|[/_.-])(min|mins|minimum|min[_-]?vers(ions?)?|lowest|oldest|lower[_-](bounds?|constraints))(?=$|[/_.-])",
+    r"(^|[/_.-])((min|minimum|lowest|oldest)[_-]?(deps|dependencies|vers(ions?)?|requirements?|reqs?)?|mins"
+    r"|lower[_-](bounds?|constraints))(?=$|[/_.-])",
     re.IGNORECASE,
 )
 """Matches names of what installs the oldest supported versions: one job of several, often none for newer Pythons."""
+UNRELEASED = re.compile(
+    r"(^|[/_.-])(\w+dev|dev(el)?[_-]?deps|devinfra|pre(deps|releases?)|nightly|upstream|\w*(main|master))(?=$|[/_.-])",
+    re.IGNORECASE,
+)
+"""Matches names of what installs development versions of dependencies, as jobs that may fail do."""
 _TEST_PATH = re.compile("|".join((*COMMON_TEST_PATTERNS, *TEST_PATTERNS)))
 
 

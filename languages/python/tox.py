@@ -9,12 +9,14 @@ from collections.abc import Iterator, Mapping
 
 from languages.facts import Fact, FactKind, find_line
 from languages.python.commands import TEST_RUNNERS, join_lines, parse_line, parse_pip
-from languages.python.patterns import OLDEST
+from languages.python.patterns import OLDEST, UNRELEASED
 from languages.source_tree import SourceTree
 
 _ENV = re.compile(r"py3(\d{1,2})\b|py3\.(\d{1,2})\b")
 _FACTOR = re.compile(r"^(!?[\w.,{}!-]+):\s+(?=\S)")
 _NOT_TESTS = re.compile(r"lint|docs?\b|flake|mypy|typ(e|ing)|format|style|release|build|bench|coverage|report|package")
+
+_OTHER_VERSIONS = (OLDEST, UNRELEASED)
 
 
 def read_tox(tree: SourceTree) -> Iterator[Fact]:
@@ -40,7 +42,7 @@ def read_tox(tree: SourceTree) -> Iterator[Fact]:
 
 
 def _is_for_something_else(name: str) -> bool:
-    return bool(_NOT_TESTS.search(name) or OLDEST.search(name))
+    return any(pattern.search(name) for pattern in (_NOT_TESTS, *_OTHER_VERSIONS))
 
 
 def _is_for_another_folder(items: Mapping[str, str | None]) -> bool:
@@ -49,11 +51,13 @@ def _is_for_another_folder(items: Mapping[str, str | None]) -> bool:
     return folder.strip().removeprefix("{toxinidir}").strip("/.") != ""
 
 
-def _is_for_oldest(line: str) -> bool:
-    """Return whether each of a line's factors is one of environments with the oldest supported versions."""
+def _is_for_other_versions(line: str) -> bool:
+    """Return whether each of a line's factors is one of environments with the oldest or with unreleased versions."""
     match = _FACTOR.match(line)
     factors = match.group(1).split(",") if match else []
-    return bool(factors) and all(OLDEST.search(factor) and "!" not in factor for factor in factors)
+    return bool(factors) and all(
+        "!" not in factor and any(pattern.search(factor) for pattern in _OTHER_VERSIONS) for factor in factors
+    )
 
 
 def _parse_env_list(names: str, path: str, text: str) -> Iterator[Fact]:
@@ -75,7 +79,7 @@ def _parse_env_list(names: str, path: str, text: str) -> Iterator[Fact]:
 def _parse_test_env(items: Mapping[str, str | None], path: str, text: str) -> Iterator[Fact]:
     for line in (items.get("deps") or "").splitlines():
         bare = _FACTOR.sub("", line.strip())
-        if _is_for_oldest(line.strip()):
+        if _is_for_other_versions(line.strip()):
             continue
         if bare and "{[" not in bare:
             tokens = ["-r", bare[2:].strip()] if bare.startswith("-r") else [bare.split(" #")[0].strip()]
@@ -86,7 +90,7 @@ def _parse_test_env(items: Mapping[str, str | None], path: str, text: str) -> It
             if value and "{" not in value:
                 yield Fact(kind=kind, value=value.split(":")[-1], path=path, line=find_line(text, name))
     for _, line in join_lines(items.get("commands") or ""):
-        if _is_for_oldest(line.strip()):
+        if _is_for_other_versions(line.strip()):
             continue
         yield from parse_line(_FACTOR.sub("", line.strip()), path, find_line(text, line.strip()[:40]))
 

@@ -29,6 +29,11 @@ FRAMED = """\
       and you require requests[socks]==2.20.0 and
       urllib3>=2, we can conclude that your requirements are unsatisfiable.
 """
+UNBUILDABLE = """\
+   Building stars==1.1.8
+error: Failed to build `stars==1.1.8`
+  configure: error: Unable to locate the library
+"""
 MISSING = """\
 error: No solution found when resolving dependencies
   cause: Because there is no version of numpy==1.26.4 and you require numpy==1.26.4, we can conclude that
@@ -73,9 +78,23 @@ def make_draft(*dependencies: tuple[str, str, Role]) -> PlanDraft:
             ["requests[socks]==2.20.0"],
         ),
         (TWICE, [("attrs>=22", "setup.cfg", Role.RUNTIME), ("attrs==20.1.0", "setup.cfg", Role.TEST)], []),
+        (
+            UNBUILDABLE,
+            [("stars", "tox.ini", Role.TEST), ("stars==1.1.8", "ci.txt", Role.TEST), ("six", "ci.txt", Role.TEST)],
+            ["stars", "stars==1.1.8"],
+        ),
+        (UNBUILDABLE, [("stars", "tox.ini", Role.TEST), ("stars>=1", "setup.cfg", Role.OPTIONAL)], []),
         ("ERROR: pluggy==0.5 cannot be built", [("pluggy==0.5", "ci.txt", Role.TEST)], []),
     ],
-    ids=["named twice", "of a dependency", "older form", "the project's own", "no resolution"],
+    ids=[
+        "named twice",
+        "of a dependency",
+        "older form",
+        "the project's own",
+        "cannot be built",
+        "the project's own cannot be built",
+        "no resolution",
+    ],
 )
 def test_secondary_versions_of_the_message_are_given_up_and_no_others(
     log: str, dependencies: list[tuple[str, str, Role]], blamed: list[str]

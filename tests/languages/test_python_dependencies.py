@@ -77,7 +77,7 @@ def test_files_of_the_oldest_supported_versions_are_no_test_environment(tmp_path
     assert not {one for one in found if "==" in one}
 
 
-def test_factors_environments_and_sessions_of_the_oldest_versions_are_left_out(tmp_path: Path) -> None:
+def test_factors_environments_and_sessions_of_the_oldest_and_unreleased_versions_are_left_out(tmp_path: Path) -> None:
     tox = """\
 [tox]
 envlist = py311, py311-min, oldest
@@ -88,17 +88,33 @@ deps =
     py39-min,oldest: six==1.9
     py311,min: mock
     !min: attrs>=22
+    oldestdeps,minversions: idna==1.0
+    devdeps: numpy>=0.0.dev0
+    djangodev,nightly: django==99
+    !devdeps: numpy
 commands =
     pytest
 [testenv:oldest]
 deps = requests==2.0
 commands = pytest
+[testenv:py311-predeps]
+deps = scipy==99
+commands = pytest
 """
     nox = "def tests_lowest(session):\n    session.install('pytest', 'idna==2.0')\n    session.run('pytest')\n"
     plan = build_plan(tmp_path, {"tox.ini": tox, "noxfile.py": nox, "setup.py": "", "test_one.py": TEST})
     found = list_requirements(plan)
-    assert found >= {"pytest", "mock", "attrs>=22"}
-    assert not {one for one in found if "==" in one}
+    assert found >= {"pytest", "mock", "attrs>=22", "numpy"}
+    assert not {one for one in found if "==" in one or "dev" in one}
+
+
+def test_a_pin_of_the_oldest_numpy_for_isolated_builds_is_no_pin_of_the_tests(tmp_path: Path) -> None:
+    project = (
+        '[build-system]\nrequires = ["setuptools", "oldest-supported-numpy"]\nbuild-backend = "setuptools.build_meta"\n'
+    )
+    found = list_requirements(build_plan(tmp_path, {"pyproject.toml": project, "setup.py": "", "test_one.py": TEST}))
+    assert "numpy" in found
+    assert "oldest-supported-numpy" not in found
 
 
 def test_a_second_suite_in_a_folder_of_its_own_is_left_out(tmp_path: Path) -> None:

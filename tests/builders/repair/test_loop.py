@@ -121,6 +121,21 @@ def test_pins_that_conflict_with_the_project_are_given_up_one_after_the_other(tm
 
 
 @pytest.mark.docker
+def test_a_package_of_the_test_setup_that_cannot_be_built_is_given_up(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "from setuptools import setup\nsetup(name='p', version='1')\n",
+        "requirements-test.txt": "pytest==7.4.4\nsklearn==0.0.post12\n",  # its only purpose is to fail
+        "tests/test_a.py": "def test_a():\n    assert True\n",
+    }
+    case = make_case(tmp_path, files)
+    repaired = repair(case, [RulePolicy(case, ())])
+    assert isinstance(repaired.result, AcceptedBuild), repaired.log
+    edits = [one.edits for one in repaired.attempts]
+    assert edits == [(), ("relax-dependency sklearn==0.0.post12",), ("remove-dependency sklearn",)]
+    assert "pytest==7.4.4" in " ".join(repaired.result.plan.dependency_steps)
+
+
+@pytest.mark.docker
 def test_edits_that_leave_out_tests_are_rejected_without_a_build(tmp_path: Path) -> None:
     case = make_case(tmp_path, FILES, max_attempts=3)
     policy = ScriptedPolicy(
