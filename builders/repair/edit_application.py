@@ -94,9 +94,8 @@ def _replace_dependency(draft: PlanDraft, requirement: str, role: Role, origin: 
 
 def _remove_dependency(draft: PlanDraft, edit: RemoveDependency, origin: str) -> PlanDraft:
     kept = tuple(d for d in draft.dependencies if not _is_same_package(draft, d.source.text, edit.name))
-    if len(kept) == len(draft.dependencies):
-        return draft
-    return replace(draft, dependencies=kept, evidence=_append_evidence(draft, edit, origin))
+    edited = replace(draft, dependencies=kept).leave_out(edit.name)
+    return draft if edited == draft else replace(edited, evidence=_append_evidence(edited, edit, origin))
 
 
 def _pin_dependency(draft: PlanDraft, edit: PinDependency, origin: str) -> PlanDraft:

@@ -62,6 +62,8 @@ UNRELATED_TOOLS = re.compile(
 )
 """Names of development tools unrelated to tests: installing them takes time and may fail."""
 
+_REQUIRED = ("dependencies", "peerDependencies", "optionalDependencies")
+
 
 @dataclass(frozen=True, kw_only=True)
 class PackageManager:
@@ -178,6 +180,17 @@ def list_forge_dependencies(project: NodeProject) -> list[SourcedValue]:
     return dependencies
 
 
+def list_development_packages(project: NodeProject) -> frozenset[str]:
+    """Return the names that are listed by `devDependencies` of packages and by nothing else."""
+    listed = {name for package in project.packages for name in package.get_texts("devDependencies")}
+    return frozenset(name for name in listed if not _is_required(project, name))
+
+
+def _is_required(project: NodeProject, name: str) -> bool:
+    """Return whether more than the development of some package requires a package."""
+    return any(name in package.get_texts(section) for package in project.packages for section in _REQUIRED)
+
+
 def list_unrelated_tools(
     tree: SourceTree, project: NodeProject, tests: Sequence[str], programs: Collection[str]
 ) -> list[SourcedValue]:
@@ -190,23 +203,16 @@ def list_unrelated_tools(
         programs: names of programs that run before the tests, which are never among the tools.
     """
     texts = "\n".join(tree.read_many(list(tests)).values())
-    tools = []
-    for package in project.packages:
-        for name in package.get_texts("devDependencies"):
-            is_required = any(
-                name in other.get_texts(key) for other in project.packages for key in ("dependencies", *_OTHER_MANAGERS)
-            )
-            if (
-                UNRELATED_TOOLS.fullmatch(name)
-                and not is_required
-                and name not in programs
-                and not re.search(rf"[\"'`]{re.escape(name)}[\"'`/]", texts)
-            ):
-                tools.append(SourcedValue(text=name, path=package.path, line=package.find_line(f'"{name}":')))
-    return tools
+    return [
+        SourcedValue(text=name, path=package.path, line=package.find_line(f'"{name}":'))
+        for package in project.packages
+        for name in package.get_texts("devDependencies")
+        if UNRELATED_TOOLS.fullmatch(name)
+        and not _is_required(project, name)
+        and name not in programs
+        and not re.search(rf"[\"'`]{re.escape(name)}[\"'`/]", texts)
+    ]
 
-
-_OTHER_MANAGERS = ("peerDependencies", "optionalDependencies")
 
 # ------------------------------------------------------------------------------------------------ shell
 

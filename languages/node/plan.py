@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
 from languages.facts import SourcedValue
@@ -15,6 +16,7 @@ from languages.node.command import BUILDERS, NodeTestCommand, find_test_command
 from languages.node.manager import (
     PackageManager,
     find_package_manager,
+    list_development_packages,
     list_forge_dependencies,
     list_manifests,
     list_unrelated_tools,
@@ -70,6 +72,8 @@ class NodeDraft(PlanDraft):
     """Folders of all packages, relative to `root`."""
     excluded_packages: tuple[str, ...] = ()
     """Names of dependencies that no registry provides."""
+    development_packages: frozenset[str] = frozenset()
+    """Names of packages that nothing but `devDependencies` lists."""
     lock_version: int = 0
     patched: bool = False
     """Whether patch-package changes installed packages."""
@@ -80,6 +84,12 @@ class NodeDraft(PlanDraft):
     dependencies first; empty where it touches no member."""
     needed_builds: tuple[str, ...] = ()
     """Those of the needed folders whose package has a script `build`."""
+
+    def leave_out(self, name: str) -> Self:
+        """Return the draft without a package that only development needs."""
+        if name not in self.development_packages or name in self.excluded_packages:
+            return self
+        return replace(self, excluded_packages=(*self.excluded_packages, name))
 
 
 def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
@@ -124,6 +134,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
         root=folder,
         folders=tuple(package.folder[len(folder) :].strip("/") for package in project.packages),
         excluded_packages=tuple(dict.fromkeys(package.text for package in (*forge_dependencies, *tools))),
+        development_packages=list_development_packages(project),
         lock_version=_read_lock_version(tree, manager),
         patched=any("patch-package" in text for text in project.root.scripts.values()),
         build_lines=tuple(dict.fromkeys(_find_build_lines(project, tests, job))),

@@ -199,6 +199,22 @@ def test_a_dependency_from_a_forge_is_excluded_and_reported(tmp_path: Path) -> N
     assert ("left out", "a") in {(one.choice, one.value) for one in draft.evidence}
 
 
+def test_only_packages_that_nothing_but_development_lists_can_be_left_out(tmp_path: Path) -> None:
+    package = {
+        "scripts": {"test": "jest"},
+        "dependencies": {"a": "1"},
+        "peerDependencies": {"b": "1"},
+        "devDependencies": {"a": "1", "b": "1", "c": "1"},
+    }
+    draft = build_draft(tmp_path, package, {"package-lock.json": '{"lockfileVersion": 3}'})
+    assert [name for name in "abcd" if draft.leave_out(name) != draft] == ["c"]
+    reduced = draft.leave_out("c")
+    assert reduced.leave_out("c") == reduced
+    # npm ci would reject a lock file that lists more than package.json
+    steps = {one.excluded_packages: JAVASCRIPT.render_plan(one).dependency_steps for one in (draft, reduced)}
+    assert ["npm ci" in " ".join(steps[key]) for key in ((), ("c",))] == [True, False]
+
+
 def test_jest_includes_the_files_of_its_projects(tmp_path: Path) -> None:
     more = {
         "tests/jest.config.js": "module.exports = { projects: ['tests/unit/jest.config.js'] };\n",
