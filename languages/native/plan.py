@@ -33,6 +33,8 @@ LENIENT = "/opt/lenient"
 BUILD = "/opt/build"
 """The build folder. It is outside the tree, so that the tree stays clean; the tests' user builds in it again."""
 
+_CONFIGURE_STEP = "@configure@"
+"""Place in a draft's steps of the command that configures; `draft.test.argv` is that command."""
 CONFIGURE = (
     "cmake",
     "-S",
@@ -103,7 +105,9 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     if IGNORE_WARNINGS in draft.switches:
         compilers = (("CC", f"{LENIENT}/gcc"), ("CXX", f"{LENIENT}/g++"))
         draft, steps = replace(draft, env=(*draft.env, *compilers)), (_render_lenient_compilers(), *steps)
-    return build_plan(replace(draft, dependency_steps=steps), (tools,), ())
+    configure = quote_words(draft.test.argv)
+    source_steps = tuple(step.replace(_CONFIGURE_STEP, configure) for step in draft.source_steps)
+    return build_plan(replace(draft, dependency_steps=steps, source_steps=source_steps), (tools,), ())
 
 
 def _render_lenient_compilers() -> str:
@@ -154,10 +158,9 @@ def _create_cmake_steps(tree: SourceTree, cmake: CMakeProject) -> tuple[TestComm
         framework = "catch2"
     test = TestCommand(framework=framework, argv=(*CONFIGURE, *options), folder=cmake.folder)
     enter = f"cd {quote_words([cmake.folder])} && " if cmake.folder else ""
-    configure = quote_words(test.argv)
     steps = [
         *render_library_steps({folders[name]: one for name, one in libraries.items() if not one.source}),
-        f"({enter}{configure} && cmake --build {BUILD} --parallel $(nproc))",
+        f"({enter}{_CONFIGURE_STEP} && cmake --build {BUILD} --parallel $(nproc))",
         *_drop_ownership(),
     ]
     return test, steps, [*settings.values(), *fetched]
