@@ -65,14 +65,27 @@ SYSTEM_PACKAGES = frozenset(
 )
 """Packages installed by CI that exist in Debian under the same name and that tests may need."""
 
-EARLIEST_DATE = {"atomicwrites": date(2022, 7, 9), "setuptools": date(2019, 3, 7), "wheel": date(2019, 3, 7)}
+EARLIEST_DATE = {
+    "atomicwrites": date(2022, 7, 9),
+    "py": date(2016, 12, 7),
+    "pytest": date(2016, 12, 7),
+    "setuptools": date(2019, 3, 7),
+    "wheel": date(2019, 3, 7),
+}
 """Packages that are allowed up to this date, whatever the cutoff: atomicwrites was deleted and uploaded again in 2022,
-and uv cannot build source distributions with setuptools older than 40.8, which needs the wheel of its time."""
+uv cannot build source distributions with setuptools older than 40.8, which needs the wheel of its time, and pytest
+3.0.5, which needs the py of its time, is the first that supports Python 3.6, the oldest that there is."""
 
 NO_COMPILER = "CC=false CXX=false"
 """Environment for optional packages, which are not worth compiling; pure Python sources still install."""
 
+RUNNER_PROJECTS = frozenset({"pytest", "pluggy", "py", "iniconfig"})
+"""Projects whose metadata in the tree an evaluation removes, because a submission's would load code into the runner."""
+
 ENV = (*LOCAL_SETTINGS, ("PYTHONDONTWRITEBYTECODE", "1"))
+_PYTEST_BEFORE_3 = re.compile(
+    r"(?:={2,3}|~=)\s*[012](?![0-9])|<\s*(?:[012](?![0-9])|3(?:\.0)*(?![0-9.]))|<=\s*[012](?![0-9])"
+)
 _INI_OVERRIDE_SINCE = date(2016, 8, 19)
 """Release date of pytest 3.0, the first version that supports `-o`."""
 
@@ -101,6 +114,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     options = all_options if day < _INI_OVERRIDE_SINCE else testing.filter_options(all_options)
     required_plugins = [replace(pytest, text="pytest")] if pytest else []
     required_plugins += testing.find_plugins(config, options, settings)
+    required = _lift_outdated_pins(required)
     required += _find_plugins(required, required_plugins)
     draft = PlanDraft(
         language="python",
@@ -129,9 +143,20 @@ def _check_tests(tree: SourceTree) -> None:
         raise NoPlanError("no file in the tree defines tests")
 
 
+def _lift_outdated_pins(dependencies: Sequence[Dependency]) -> list[Dependency]:
+    """Return the dependencies, pytest without a version where only versions before 3.0 are allowed."""
+    return [
+        replace(one, source=replace(one.source, text="pytest"))
+        if one.source.distribution_name == "pytest" and _PYTEST_BEFORE_3.search(one.source.text)
+        else one
+        for one in dependencies
+    ]
+
+
 def _find_plugins(dependencies: Sequence[Dependency], required: Sequence[SourcedValue]) -> list[Dependency]:
     """Return the test runner and plugins that are still missing, each with the first place that requires it."""
-    provided = {d.source.distribution_name for d in dependencies}
+    # An optional one, such as a guess of its version, may be left out.
+    provided = {d.source.distribution_name for d in dependencies if d.role is not Role.OPTIONAL}
     first = {requirement.distribution_name: requirement for requirement in reversed(required)}
     return [Dependency(role=Role.TEST, source=w) for name, w in reversed(first.items()) if name not in provided]
 
@@ -239,7 +264,7 @@ def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
     if INSTALL_PROJECT not in draft.switches:
         return ()
     offline = f"uv pip install --no-progress --python {PYTHON} --no-deps --offline --no-build-isolation -e ."
-    develop = f"([ -f setup.py ] && {PYTHON} setup.py -q develop --no-deps)"
+    develop = f"([ -f setup.py ] && {PYTHON} setup.py -q develop --no-deps{_render_kept_metadata(draft)})"
     isolated = f"{render_pip_install(draft.exclude_newer)} --no-deps -e ."
     methods = [offline, develop, isolated, _render_linked_wheel(draft.exclude_newer)]
     if INSTALL_DEPENDENCIES in draft.switches:
@@ -249,6 +274,14 @@ def _render_source_steps(draft: PlanDraft) -> tuple[str, ...]:
             *methods,
         ]
     return (" || ".join(methods),)
+
+
+def _render_kept_metadata(draft: PlanDraft) -> str:
+    """Return how the metadata of an old install of the tree gets a copy that no change of the tree reaches."""
+    if draft.name not in RUNNER_PROJECTS:
+        return ""
+    site = f"$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
+    return f' && cp -r "$(find . -maxdepth 2 -name {draft.name}.egg-info)" "{site}"'
 
 
 def _render_linked_wheel(until: date) -> str:

@@ -247,6 +247,41 @@ def test_optional_packages_are_installed_without_a_compiler(tmp_path: Path) -> N
     assert not [step for step in steps if "CC=" in step and step not in optional]
 
 
+@pytest.mark.parametrize(
+    ("requirement", "found"),
+    [
+        ("pytest==2.3.4", "pytest"),
+        ("pytest>=2.8,<3.0", "pytest"),
+        ("pytest~=2.9", "pytest"),
+        ("pytest<=2.9.2", "pytest"),
+        ("pytest<3.3", "pytest<3.3"),
+        ("pytest==3.2.1", "pytest==3.2.1"),
+        ("pytest<30", "pytest<30"),
+    ],
+)
+def test_versions_of_pytest_that_no_python_here_supports_are_lifted(
+    requirement: str, found: str, tmp_path: Path
+) -> None:
+    files = {"setup.py": "", "test_a.py": TEST, "tox.ini": f"[testenv]\ndeps = {requirement}\ncommands = pytest\n"}
+    plan = build_plan(tmp_path, files, date(2013, 11, 29))
+    assert {one for one in list_requirements(plan) if one.startswith("pytest")} == {found}
+    assert "--exclude-newer-package pytest=2016-12-07T00:00:00Z" in "\n".join(plan.dependency_steps)
+
+
+def test_the_runner_is_no_optional_package(tmp_path: Path) -> None:
+    files = {"setup.py": "", "test_a.py": f"import pytest\n{TEST}", "requirements.txt": "pytest==3.2.1\n"}
+    steps = "\n".join(build_plan(tmp_path, files).dependency_steps)
+    assert "printf '%s\\n' pytest setuptools wheel > /tmp/requirements.txt" in steps
+    assert 'left out: $one"' in steps
+
+
+@pytest.mark.parametrize(("name", "is_copied"), [("py", True), ("pytest", True), ("kettle", False)])
+def test_metadata_of_a_runner_in_its_tree_gets_a_copy(name: str, is_copied: bool, tmp_path: Path) -> None:
+    setup = f"from setuptools import setup\nsetup(name='{name}', version='1', package_dir={{'': 'src'}})\n"
+    plan = build_plan(tmp_path, {"setup.py": setup, f"src/{name}.py": "", "test_a.py": TEST}, date(2019, 9, 9))
+    assert (f"-name {name}.egg-info" in plan.source_steps[0]) is is_copied
+
+
 @pytest.mark.parametrize("value", ["3", '"text"', "[3]", "{a = 3}", "true"])
 @pytest.mark.parametrize(
     "key",
