@@ -168,3 +168,12 @@ def test_recorded_results_are_of_tasks_that_nobody_had_looked_at() -> None:
     assert not known & {one["name"] for one in results}
     assert not any(one["was_looked_at"] for one in results)
     assert all(one["mergemill"] for one in results)
+
+
+def test_drawn_tasks_are_new_when_they_are_drawn_and_looked_at_afterwards() -> None:
+    known = set(LOOKED_AT.read_text().split())
+    results = [json.loads(line) for line in (LOOKED_AT.parent / "frozen.jsonl").read_text().splitlines()]
+    assert len(results) >= 40
+    assert {one["mergemill"] for one in results} == {"9882fef"}
+    assert not any(one["was_looked_at"] for one in results)
+    assert {one["name"] for one in results} <= known
