@@ -94,8 +94,8 @@ def find_project_folder(tree: SourceTree, changed_paths: Sequence[str]) -> str:
     roots = sorted(folders, key=lambda root: (root.count("/"), root))
     found = find_common_folder(roots, changed)
     chosen = next(iter(roots), "") if found is None else found
-    chains = {root: _list_local_packages(tree, root) for root in dict.fromkeys((chosen, *roots))}
-    for root, packages in chains.items():
+    for root in dict.fromkeys((chosen, *roots)):
+        packages = _list_local_packages(tree, root)
         is_related = not changed or any(package.folder == chosen for package in packages)
         if packages and is_related and any(_list_suites(tree, packages[0])):
             return root

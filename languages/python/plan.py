@@ -79,6 +79,7 @@ uv cannot build source distributions with setuptools older than 40.8, which need
 NO_COMPILER = "CC=false CXX=false"
 """Environment for optional packages, which are not worth compiling; pure Python sources still install."""
 
+_SITE_PACKAGES = f"$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
 RUNNER_PROJECTS = frozenset({"pytest", "pluggy", "py", "iniconfig"})
 """Projects whose metadata in the tree an evaluation removes, because a submission's would load code into the runner."""
 
@@ -280,15 +281,14 @@ def _render_kept_metadata(draft: PlanDraft) -> str:
     """Return how the metadata of an old install of the tree gets a copy that no change of the tree reaches."""
     if draft.name not in RUNNER_PROJECTS:
         return ""
-    site = f"$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
-    return f' && cp -r "$(find . -maxdepth 2 -name {draft.name}.egg-info)" "{site}"'
+    return f' && cp -r "$(find . -maxdepth 2 -name {draft.name}.egg-info)" "{_SITE_PACKAGES}"'
 
 
 def _render_linked_wheel(until: date) -> str:
     """Return the install for backends without editable installs: a wheel's metadata, the tree as import path."""
     return (
         f"({render_pip_install(until)} --no-deps --target /tmp/wheel . && "
-        f"site=$({PYTHON} -c 'import site; print(site.getsitepackages()[0])')"
+        f"site={_SITE_PACKAGES}"
         ' && rm -f /tmp/wheel/*.dist-info/RECORD && cp -r /tmp/wheel/*.dist-info "$site"'
         f" && {{ [ ! -d /tmp/wheel/bin ] || cp /tmp/wheel/bin/* {VENV}/bin/; }}"
         ' && { if [ -d src ]; then echo "$PWD/src"; else echo "$PWD"; fi; } > "$site/testbed.pth" && rm -rf /tmp/wheel)'
