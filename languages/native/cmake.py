@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +23,7 @@ _EXCLUDED_OPTIONS = re.compile(
     r"FUZZ|BENCH|PERF|PEDANTIC|EXTRA_TEST|PARSE_CATCH|COVERAGE|INSTALL|CUDA|SYSTEM|EXTERNAL|DOWNLOAD|SANITIZ|VALGRIND|PYTHON|JAVA|NETWORK|STRESS|EXPENSIVE"
     r"|CONFIGURE_TEST|HELPER_TEST|MODULE_TEST|FIND_PACKAGE|ADD_SUBDIRECTORY|ONLINE|COMPILE_FAIL"
 )
+_DISABLES = re.compile(r"DISABLE|WITHOUT|SKIP|(^|_)NO_")
 _OFF = re.compile(
     r"(^|_)(WERROR|WARNINGS?_AS_ERRORS?|FORMAT_SOURCE|CLANG_TIDY|CPPCHECK|(BUILD|ENABLE|WITH|INSTALL)_(BENCH(MARKS?|ES)?|DOCS?|MAN_?(PAGES?)?|FUZZ(ERS?|ING)?))$"
 )
@@ -37,6 +38,8 @@ _TEST_PROGRAM = re.compile(
     rf"|[tT]est\w*|(?:\w|{_VARIABLE})+Tests?)[\"']?\s",
     re.MULTILINE,
 )
+_PROJECT = re.compile(r"^\s*project\s*\(", re.IGNORECASE | re.MULTILINE)
+_ADDED_FOLDER = re.compile(r"\badd_subdirectory\s*\(\s*\"?([^\s\")]+)", re.IGNORECASE)
 _MINIMUM = re.compile(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+)\.(\d+)", re.IGNORECASE)
 
 
@@ -65,7 +68,25 @@ class CMakeProject:
                 r"(^|/)(third_?party|3rd_?party|vendor|external|extern|examples?|g(oogle)?(test|mock)[-.\d]*)/", path
             )
         ]
-        return self.tree.read_many(paths)
+        files = self.tree.read_many(paths)
+        for folder in self._list_separate_projects(files):
+            files = {path: text for path, text in files.items() if not path.startswith(f"{folder}/")}
+        return files
+
+    def _list_separate_projects(self, files: Mapping[str, str]) -> list[str]:
+        """Return the folders of projects in this one's folder that it does not add, as those built by themselves."""
+        added = [match[1] for text in files.values() for match in _ADDED_FOLDER.finditer(text)]
+        if any(re.search(r"\$\{[^}]*\}$", argument) for argument in added):
+            return []
+        names = {posixpath.basename(argument.rstrip("/")) for argument in added}
+        return [
+            folder
+            for path, text in files.items()
+            if path != self.top_file
+            and posixpath.basename(path) == "CMakeLists.txt"
+            and _PROJECT.search(text)
+            and posixpath.basename(folder := posixpath.dirname(path)) not in names
+        ]
 
     def list_project_names(self) -> set[str]:
         """Return the lower-case names in `project()` calls."""
@@ -105,7 +126,7 @@ class CMakeProject:
                 ):
                     continue
                 names.add(name)
-                value = "OFF" if is_optional and "DISABLE" not in name.upper() else "ON"
+                value = "OFF" if bool(is_optional) != bool(_DISABLES.search(name.upper())) else "ON"
                 yield Evidence(choice="test", value=f"{name}={value}", path=path, line=line)
 
     def read_ci_options(self) -> Iterator[Evidence]:
@@ -168,5 +189,5 @@ def read_cmake_with_programs(tree: SourceTree) -> CMakeProject | None:
 def _list_projects(tree: SourceTree) -> Iterator[CMakeProject]:
     tops = sorted((p.count("/"), p) for p in tree.glob("*CMakeLists.txt") if posixpath.basename(p) == "CMakeLists.txt")
     for depth, path in tops:
-        if depth <= 2 and re.search(r"(?i)\bproject\s*\(", tree.read(path)):
+        if depth <= 2 and _PROJECT.search(tree.read(path)):
             yield CMakeProject(tree=tree, folder=posixpath.dirname(path))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from languages.draft import NoPlanError
 from languages.facts import SourcedValue
@@ -55,8 +57,8 @@ class NodeTestCommand:
     call: RunnerCall
     source: SourcedValue
     """Line that contains the command."""
-    setup_scripts: tuple[str, ...] = ()
-    """Scripts of the package that build something and run directly before the tests, every time."""
+    setup_commands: tuple[str, ...] = ()
+    """Shell commands that build something and run directly before the tests, every time."""
 
 
 def find_test_command(
@@ -72,7 +74,7 @@ def find_test_command(
     # Plain node scripts report only an exit status, so they are used only if there is no test runner.
     for plain in (False, True):
         for package in packages:
-            if command := _find_by_scripts(package, jobs, programs, changed_paths, plain=plain):
+            if command := _find_by_scripts(tree, package, jobs, programs, changed_paths, plain=plain):
                 return command
         if not plain and (command := _find_own_command(packages[0]) or _find_by_dependency(packages[0], project)):
             return command
@@ -117,7 +119,13 @@ def _rank_packages(tree: SourceTree, project: NodeProject, changed_paths: Sequen
 
 
 def _find_by_scripts(
-    package: NodePackage, jobs: Sequence[Job], programs: set[str], changed_paths: Sequence[str], *, plain: bool
+    tree: SourceTree,
+    package: NodePackage,
+    jobs: Sequence[Job],
+    programs: set[str],
+    changed_paths: Sequence[str],
+    *,
+    plain: bool,
 ) -> NodeTestCommand | None:
     for source, commands in _list_script_sources(package, jobs):
         listed = list(commands)
@@ -129,7 +137,7 @@ def _find_by_scripts(
                 package=package,
                 call=_select_call(calls, package.folder, changed_paths),
                 source=source,
-                setup_scripts=_find_setup_scripts(listed, package),
+                setup_commands=_find_setup_commands(tree, listed, package),
             )
     return None
 
@@ -172,16 +180,35 @@ def _selects(call: RunnerCall, path: str) -> bool:
     return any(path.startswith(f"{word}/") or re.fullmatch(convert_glob(word), path) for word in words)
 
 
-def _find_setup_scripts(commands: Sequence[SimpleCommand], package: NodePackage) -> tuple[str, ...]:
-    """Return the scripts that run a build command before the first test runner."""
-    names: list[str] = []
-    for command in commands:
-        if parse_call(command, package.programs):
-            break
-        checks_only = "--noEmit" in command.words or "--no-emit" in command.words
-        if posixpath.basename(command.words[0]) in BUILDERS and command.script in package.scripts and not checks_only:
-            names.append(command.script)
-    return tuple(dict.fromkeys(names))
+def _find_setup_commands(tree: SourceTree, commands: Sequence[SimpleCommand], package: NodePackage) -> tuple[str, ...]:
+    """Return what builds something before the first test runner: scripts, and commands of the runner's own script."""
+    first = next((place for place, command in enumerate(commands) if parse_call(command, package.programs)), None)
+    result: list[str] = []
+    for command in commands[:first]:
+        if (
+            posixpath.basename(command.words[0]) not in BUILDERS
+            or command.script not in package.scripts
+            or _only_checks_types(tree, package, command.words)
+        ):
+            continue
+        if first is not None and command.script == commands[first].script:
+            assignments = [f"{name}={shlex.quote(value)}" for name, value in command.env]
+            result.append(" ".join([*assignments, shlex.join(command.words)]))
+        else:
+            result.append(f"npm run --silent {shlex.quote(command.script)}")
+    return tuple(dict.fromkeys(result))
+
+
+def _only_checks_types(tree: SourceTree, package: NodePackage, words: Sequence[str]) -> bool:
+    """Return whether a command is a TypeScript compiler that writes nothing."""
+    if "--noEmit" in words or "--no-emit" in words:
+        return True
+    if posixpath.basename(words[0]) != "tsc":
+        return False
+    project = next((value for flag, value in pairwise(words) if flag in ("-p", "--project")), "tsconfig.json")
+    path = posixpath.normpath(posixpath.join(package.folder, project))
+    path = posixpath.join(path, "tsconfig.json") if path in tree.folders else path
+    return bool(re.search(r'^\s*"noEmit"\s*:\s*true', tree.read(path), re.MULTILINE))
 
 
 def _locate(package: NodePackage, needle: str) -> SourcedValue:

@@ -11,7 +11,7 @@ from typing import Any
 
 from languages import yaml_nodes
 from languages.node import jest
-from languages.node.js_words import parse_quoted_words
+from languages.node.js_words import list_quoted_words, parse_quoted_words, remove_block
 from languages.node.package import convert_glob, read_package
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan, TestCommand
@@ -153,6 +153,8 @@ def _parse_mapping(text: str) -> dict[str, Any]:
 
 
 _VITEST = [f"{name}.config.{end}" for name in ("vitest", "vite") for end in ("ts", "mts", "js", "mjs", "cjs")]
+_NO_PATTERNS_OF_TESTS = ("coverage", "typecheck", "benchmark", "deps", "server", "optimizer", "browser")
+"""Settings whose `include` and `exclude` are not about the files of tests."""
 
 
 def _read_vitest_patterns(tree: SourceTree, folder: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -161,10 +163,19 @@ def _read_vitest_patterns(tree: SourceTree, folder: str, argv: Sequence[str]) ->
     config_names += [word.partition("=")[2] for word in argv if word.startswith("--config=")]
     paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*config_names, *_VITEST)]
     settings = next((text for path in paths if (text := tree.read(path))), "").partition("test:")[2]
-    included = [f"(.*/)?{convert_glob(_strip_glob(pattern))}" for pattern in parse_quoted_words(settings, "include")]
-    return included or list(VITEST), [
-        f"(.*/)?{convert_glob(_strip_glob(pattern))}" for pattern in parse_quoted_words(settings, "exclude")
-    ]
+    for key in _NO_PATTERNS_OF_TESTS:
+        settings = remove_block(settings, key)
+    # The patterns of several projects are taken together: each file belongs to one of them.
+    included = [word for words in list_quoted_words(settings, "include") for word in words]
+    excluded = [word for words in list_quoted_words(settings, "exclude") for word in words]
+    projects = [*parse_quoted_words(settings, "projects"), *parse_quoted_words(settings, "workspace")]
+    has_project_files = any("/" in word for word in {*projects} - {*included, *excluded})
+    defaults = VITEST if has_project_files or not included else ()
+    return [*map(_convert_pattern, included), *defaults], [*map(_convert_pattern, excluded)]
+
+
+def _convert_pattern(pattern: str) -> str:
+    return f"(.*/)?{convert_glob(_strip_glob(pattern))}"
 
 
 def _strip_glob(pattern: str) -> str:

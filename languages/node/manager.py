@@ -142,16 +142,18 @@ def _select_berry_version(lock: str) -> str:
 
 
 def _select_pnpm_version(tree: SourceTree, lock: str, jobs: Sequence[Job]) -> str:
-    """Return the pnpm version in CI, else the oldest that reads the lock file."""
+    """Return the first pnpm version in CI that reads the lock file, else the oldest that does."""
+    locked = re.search(r"^lockfileVersion: '?(\d+)\.?(\d*)", tree.read(lock) if lock else "", re.MULTILINE)
+    oldest = {"5": 3, "6": 7, "9": 9}.get(locked[1] if locked else "", 0)
     for job in jobs:
-        if any("pnpm/action-setup" in action.text for action in job.uses):
+        if any(re.search(r"\bpnpm/(action-)?setup\b", action.text) for action in job.uses):
             for value in (*job.values.get("version", ()), *job.values.get("pnpm-version", ())):
-                if match := re.match(r"\^?(\d+(\.\d+){0,2})", value.text):
+                match = re.match(r"\^?((\d+)(\.\d+){0,2})", value.text)
+                if match and int(match[2]) >= oldest:
                     return match[1]
-    match = re.search(r"^lockfileVersion: '?(\d+)\.?(\d*)", tree.read(lock) if lock else "", re.MULTILINE)
-    if not match:
+    if not locked:
         return "9"
-    return {"5": "7" if match[2] == "4" else "6", "6": "8"}.get(match[1], "9")
+    return {"5": "7" if locked[2] == "4" else "6", "6": "8"}.get(locked[1], "9")
 
 
 def list_manifests(tree: SourceTree, project: NodeProject, manager: PackageManager) -> list[str]:

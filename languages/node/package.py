@@ -162,7 +162,7 @@ def _matches(folder: str, pattern: str) -> bool:
 
 
 def convert_glob(pattern: str) -> str:
-    """Return the regex of a JavaScript glob: `*`, `**`, `?`, `{a,b}`, `@(a|b)`, `?(a)`, `[ab]`."""
+    """Return the regex of a JavaScript glob: `*`, `**`, `?`, `{a,b}`, `@(a|b)`, `?(a)`, `(a|b)`, `[ab]`."""
     out, position, closing = "", 0, list[str]()
     while position < len(pattern):
         rest = pattern[position:]
@@ -173,7 +173,7 @@ def convert_glob(pattern: str) -> str:
         elif (group := re.match(r"[@?*+!]\(", rest)) and rest[0] != "!":
             closing.append({"?": ")?", "*": ")*", "+": ")+"}.get(rest[0], ")"))
             out, position = out + "(?:", position + len(group.group())
-        elif rest[0] == "{":
+        elif rest[0] in "{(":
             closing.append(")")
             out, position = out + "(?:", position + 1
         elif rest[0] in "})" and closing:

@@ -112,7 +112,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> NodeDraft:
     manager = find_package_manager(tree, project, test_jobs or jobs)
     forge_dependencies = list_forge_dependencies(project)
     # With a lock file all packages are installed: that set was tested, and `npm ci` rejects deviations.
-    setup = [one for name in tests.setup_scripts for one in expand_script(name, tests.package.scripts)]
+    setup = [one for line in tests.setup_commands for one in expand_scripts(line, tests.package.scripts)]
     programs = {posixpath.basename(command.words[0]) for command in setup}
     tools = [] if manager.lock else list_unrelated_tools(tree, project, test_files, programs)
     job, needed = _find_job(jobs, tests.source), list_needed_members(project, context.changed_paths)
@@ -191,9 +191,8 @@ def _build_test_command(tree: SourceTree, tests: NodeTestCommand) -> TestCommand
         argv, paths = tuple("node" if word == "uvu" else word for word in argv), _render_uvu_globs(paths)
     elif framework == "tap" and argv[-1:] == (call.runner.package,):
         argv = (*argv[:-1], "node")
-    if tests.setup_scripts:
-        build = " && ".join(f"npm run --silent {shlex.quote(name)}" for name in tests.setup_scripts)
-        argv = ("sh", "-c", f'{{ {build}; }} >&2 && exec "$@"', "sh", *argv)
+    if tests.setup_commands:
+        argv = ("sh", "-c", f'{{ {" && ".join(tests.setup_commands)}; }} >&2 && exec "$@"', "sh", *argv)
     return TestCommand(framework=framework, argv=argv, paths=paths, folder=package.folder)
 
 

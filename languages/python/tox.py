@@ -17,6 +17,7 @@ _FACTOR = re.compile(r"^(!?[\w.,{}!-]+):\s+(?=\S)")
 _NOT_TESTS = re.compile(r"lint|docs?\b|flake|mypy|typ(e|ing)|format|style|release|build|bench|coverage|report|package")
 
 _OTHER_VERSIONS = (OLDEST, UNRELEASED)
+_BRANCHES = ("main", "master")
 
 
 def read_tox(tree: SourceTree) -> Iterator[Fact]:
@@ -33,7 +34,7 @@ def read_tox(tree: SourceTree) -> Iterator[Fact]:
         yield from _parse_env_list(names, path, text)
         has_suite = bool(TEST_RUNNERS.search(parser.get("testenv", "commands", fallback=None) or ""))
         for section in parser.sections():
-            if section.startswith("testenv") and not _is_for_something_else(section.replace(":", "-")):
+            if section.startswith("testenv") and not _is_for_something_else(section.removeprefix("testenv:")):
                 items = dict(parser.items(section))
                 if section != "testenv" and has_suite and _is_for_another_folder(items):
                     continue
@@ -55,8 +56,11 @@ def _is_for_other_versions(line: str) -> bool:
     """Return whether each of a line's factors is one of environments with the oldest or with unreleased versions."""
     match = _FACTOR.match(line)
     factors = match.group(1).split(",") if match else []
+    is_archive = "://" in line
     return bool(factors) and all(
-        "!" not in factor and any(pattern.search(factor) for pattern in _OTHER_VERSIONS) for factor in factors
+        "!" not in factor
+        and (any(pattern.search(factor) for pattern in _OTHER_VERSIONS) or (is_archive and factor in _BRANCHES))
+        for factor in factors
     )
 
 

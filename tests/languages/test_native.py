@@ -34,11 +34,18 @@ def build_plan(tmp_path: Path, files: dict[str, str], day: date = date(2024, 6, 
 def test_options_for_tests_are_enabled_and_those_for_style_checks_disabled(tmp_path: Path) -> None:
     text = (
         'project(a)\noption(A_BUILD_TESTS "" OFF)\noption(A_FUZZ_TESTS "" OFF)\noption(A_WERROR "" ON)\n'
-        'option(DISABLE_WERROR "" OFF)\noption(LATEST "" OFF)\nenable_testing()\nadd_test(NAME a COMMAND test_a)\n'
+        'option(DISABLE_WERROR "" OFF)\noption(LATEST "" OFF)\noption(DISABLE_TESTS "" OFF)\nenable_testing()\n'
+        "add_test(NAME a COMMAND test_a)\n"
     )
     _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "tests/test_a.c": MAIN})
     switches = [word for word in plan.test.argv if "TEST" in word or "WERROR" in word]
-    assert switches == ["-DA_BUILD_TESTS=ON", "-DA_WERROR=OFF", "-DBUILD_TESTING=ON", "-DDISABLE_WERROR=ON"]
+    assert switches == [
+        "-DA_BUILD_TESTS=ON",
+        "-DA_WERROR=OFF",
+        "-DBUILD_TESTING=ON",
+        "-DDISABLE_TESTS=OFF",
+        "-DDISABLE_WERROR=ON",
+    ]
     assert any(one.value == "A_BUILD_TESTS=ON" and one.line == 2 for one in plan.evidence)
 
 
@@ -256,6 +263,22 @@ def test_programs_named_for_tests_run_where_ctest_has_no_list(name: str, tmp_pat
     _, plan = build_plan(tmp_path, {"CMakeLists.txt": text, "a.c": MAIN, "tests/a.c": MAIN})
     assert plan.test.framework == "programs"
     assert any((one.value, one.path, one.line) == (name, "CMakeLists.txt", 3) for one in plan.evidence)
+
+
+@pytest.mark.parametrize(
+    ("line", "folder"),
+    [
+        ("", "tests"),
+        ("add_subdirectory(tests)", ""),
+        ("add_subdirectory(${PROJECT_SOURCE_DIR}/tests/)", ""),
+        ('add_subdirectory("${folder}")', ""),
+    ],
+)
+def test_tests_that_the_project_does_not_add_are_a_project_of_their_own(line: str, folder: str, tmp_path: Path) -> None:
+    tests = "project(a-tests)\nadd_executable(all_tests a.c)\n"
+    files = {"CMakeLists.txt": f"project(a)\n{line}\n", "tests/CMakeLists.txt": tests, "tests/a.c": MAIN}
+    _, plan = build_plan(tmp_path, files)
+    assert (plan.test.framework, plan.test.folder) == ("programs", folder)
 
 
 def test_a_tree_without_a_supported_build_system_has_no_plan(tmp_path: Path) -> None:

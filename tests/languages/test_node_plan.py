@@ -56,6 +56,15 @@ def test_the_lock_file_determines_the_package_manager(tmp_path: Path, lock: str,
     assert line in list_steps(draft)
 
 
+@pytest.mark.parametrize(("action", "version"), [("pnpm/action-setup@v5", "9.1"), ("pnpm/setup@v1", "10")])
+def test_a_pnpm_of_ci_that_cannot_read_the_lock_file_is_passed_over(tmp_path: Path, action: str, version: str) -> None:
+    job = "    steps:\n      - uses: {}\n        with: {{version: '{}'}}\n      - run: pnpm test\n"
+    ci = f"jobs:\n  old:\n{job.format('pnpm/action-setup@v1', 3)}  new:\n{job.format(action, version)}"
+    files = {"pnpm-lock.yaml": "lockfileVersion: '9.0'\n", ".github/workflows/test.yml": ci}
+    draft = build_draft(tmp_path, {"scripts": {"test": "jest"}}, files)
+    assert f"npm install -g pnpm@{version}\n" in list_steps(draft)
+
+
 def test_a_declared_package_manager_takes_precedence_over_lock_files(tmp_path: Path) -> None:
     package = {"packageManager": "pnpm@8.6.1+sha256.aa", "scripts": {"test": "vitest"}}
     draft = build_draft(tmp_path, package, {"pnpm-lock.yaml": "lockfileVersion: '6.0'\n"})
@@ -104,6 +113,41 @@ def test_builds_of_the_test_script_run_before_every_test_run(tmp_path: Path) -> 
     assert draft.test.framework == "node:test"
     assert draft.test.argv == ("sh", "-c", '{ npm run --silent build; } >&2 && exec "$@"', "sh", "node")
     assert draft.build_lines == ()
+
+
+def test_a_build_in_the_script_of_the_runner_runs_without_the_runner(tmp_path: Path) -> None:
+    scripts = {"pretest": "tsc -p check.json", "test": "A='b c' tsc -p tsconfig.build.json && vitest --run"}
+    configs = {"check.json": '{\n  "compilerOptions": {\n    "noEmit": true\n  }\n}\n', "tsconfig.build.json": "{}\n"}
+    draft = build_draft(tmp_path, {"scripts": scripts}, configs)
+    assert draft.test.argv[2:] == ("{ A='b c' tsc -p tsconfig.build.json; } >&2 && exec \"$@\"", "sh", "vitest")
+
+
+@pytest.mark.parametrize(
+    ("projects", "expected"),
+    [
+        ("include: ['src/(*.)+(spec|test).+(ts|js)'], exclude: ['**/case.test.ts']", ["src/a.test.ts"]),
+        ("projects: ['packages/*/vitest.config.ts']", ["lib/b.test.ts", "src/a.test.ts", "src/case.test.ts"]),
+        (
+            "projects: [{test: {include: ['src/*.test.ts']}}, {test: {include: ['lib/*.test.ts']}}]",
+            ["lib/b.test.ts", "src/a.test.ts", "src/case.test.ts"],
+        ),
+    ],
+    ids=["groups", "files of projects", "projects"],
+)
+def test_patterns_of_vitest_are_those_of_tests_and_of_all_projects(
+    tmp_path: Path, projects: str, expected: list[str]
+) -> None:
+    # The apostrophe of the comment begins no string.
+    config = (
+        "export default { test: {\n  coverage: {\n    // it's {\n    include: ['src/**/*.ts'],\n"
+        f"    exclude: [...defaults, '**/*.test.ts'],\n  }},\n  {projects},\n}} }}\n"
+    )
+    names = ("src/a.test.ts", "src/case.test.ts", "lib/b.test.ts")
+    files = {"vitest.config.ts": config, **dict.fromkeys(names, TEST)}
+    draft = build_draft(tmp_path, {"scripts": {"test": "vitest"}}, files)
+    plan = JAVASCRIPT.render_plan(draft)
+    found = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
+    assert found == expected
 
 
 def test_tools_of_the_build_before_the_tests_are_installed(tmp_path: Path) -> None:

@@ -108,6 +108,28 @@ commands = pytest
     assert not {one for one in found if "==" in one or "dev" in one}
 
 
+def test_an_environment_named_main_is_a_suite_and_a_branch_of_a_dependency_is_not(tmp_path: Path) -> None:
+    tox = """\
+[tox]
+envlist = main, py311-django-main
+[testenv]
+deps =
+    main: attrs
+    main: https://example.org/django/archive/main.tar.gz
+commands =
+    echo
+[testenv:main]
+deps = mock
+commands = pytest
+[testenv:py311-django-main]
+deps = six
+commands = pytest
+"""
+    found = list_requirements(build_plan(tmp_path, {"tox.ini": tox, "setup.py": "", "test_one.py": TEST}))
+    assert {"attrs", "mock"} <= found
+    assert not {one for one in found if "six" in one or "example.org" in one}
+
+
 def test_a_pin_of_the_oldest_numpy_for_isolated_builds_is_no_pin_of_the_tests(tmp_path: Path) -> None:
     project = (
         '[build-system]\nrequires = ["setuptools", "oldest-supported-numpy"]\nbuild-backend = "setuptools.build_meta"\n'
