@@ -38,6 +38,10 @@ _TEST_PROGRAM = re.compile(
     rf"|[tT]est\w*|(?:\w|{_VARIABLE})+Tests?)[\"']?\s",
     re.MULTILINE,
 )
+_OTHER_PROJECTS = re.compile(
+    r"(^|/)(third_?party|3rd_?party|vendor|external|extern|deps?|examples?|g(oogle)?(test|mock)[-.\d]*)/"
+)
+"""Matches paths of projects that are copied into the tree, and of examples."""
 _PROJECT = re.compile(r"^\s*project\s*\(", re.IGNORECASE | re.MULTILINE)
 _ADDED_FOLDER = re.compile(r"\badd_subdirectory\s*\(\s*\"?([^\s\")]+)", re.IGNORECASE)
 _MINIMUM = re.compile(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+)\.(\d+)", re.IGNORECASE)
@@ -64,9 +68,7 @@ class CMakeProject:
             for path in sorted(self.tree.entries)
             if path.startswith(start)
             and re.search(r"(^|/)CMakeLists\.txt$|\.cmake$", path)
-            and not re.search(
-                r"(^|/)(third_?party|3rd_?party|vendor|external|extern|examples?|g(oogle)?(test|mock)[-.\d]*)/", path
-            )
+            and not _OTHER_PROJECTS.search(path)
         ]
         files = self.tree.read_many(paths)
         for folder in self._list_separate_projects(files):
@@ -189,5 +191,5 @@ def read_cmake_with_programs(tree: SourceTree) -> CMakeProject | None:
 def _list_projects(tree: SourceTree) -> Iterator[CMakeProject]:
     tops = sorted((p.count("/"), p) for p in tree.glob("*CMakeLists.txt") if posixpath.basename(p) == "CMakeLists.txt")
     for depth, path in tops:
-        if depth <= 2 and _PROJECT.search(tree.read(path)):
+        if depth <= 2 and not _OTHER_PROJECTS.search(path) and _PROJECT.search(tree.read(path)):
             yield CMakeProject(tree=tree, folder=posixpath.dirname(path))

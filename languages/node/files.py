@@ -6,12 +6,11 @@ import json
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from languages import yaml_nodes
-from languages.node import jest
-from languages.node.js_words import list_quoted_words, parse_quoted_words, remove_block
+from languages.node import jest, vitest
+from languages.node.js_words import parse_quoted_words
 from languages.node.package import convert_glob, read_package
 from languages.source_tree import SourceTree
 from taskdb.records import BuildPlan, TestCommand
@@ -26,9 +25,9 @@ TEST_FILE = (
 _NO_TESTS = re.compile(r"(^|/)(node_modules|fixtures?|__fixtures__)/|\.d\.[cm]?ts$")
 _DEFINES = re.compile(
     r"(?:^|[^.\w$])(?:test|it|describe|suite|specify|tap|t|tape|QUnit)\s*(?:\.\w+\s*)*(?:<[^>\n]*>)?[(`]"
+    r"|[rR]uleTester\.run\("
 )
 
-VITEST = (f"(.*/)?[^/]*\\.(test|spec){_END}",)
 AVA = (
     r"test\.[cm]?js",
     r"(src|source)/test\.[cm]?js",
@@ -43,7 +42,6 @@ NODE = (
     rf"(.*/)?test/.*{_END}",
 )
 _DEFAULTS: Mapping[str, Sequence[str]] = {
-    "vitest": VITEST,
     "ava": AVA,
     "node:test": NODE,
     "mocha": (r"test/[^/]*\.[cm]?js",),
@@ -68,8 +66,8 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
             return []
         collected = [p for p in candidates if any(config.includes_path(p) for config in configs)]
     elif test.framework == "vitest":
-        included, excluded = _read_vitest_patterns(tree, folder, test.argv)
-        collected = [p for p, name in relative.items() if _is_selected(name, included, excluded)]
+        projects = vitest.read_projects(tree, folder, test.argv)
+        collected = [p for p in candidates if any(project.includes_path(p) for project in projects)]
     else:
         return _filter_test_files(tree, _find_glob_matches(tree, test, relative))
     # Paths on the command line are substrings for jest and vitest, and files, folders or globs for all other runners.
@@ -150,33 +148,3 @@ def _parse_mapping(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return data if isinstance(data, dict) else {}
-
-
-_VITEST = [f"{name}.config.{end}" for name in ("vitest", "vite") for end in ("ts", "mts", "js", "mjs", "cjs")]
-_NO_PATTERNS_OF_TESTS = ("coverage", "typecheck", "benchmark", "deps", "server", "optimizer", "browser")
-"""Settings whose `include` and `exclude` are not about the files of tests."""
-
-
-def _read_vitest_patterns(tree: SourceTree, folder: str, argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return (regexes of included names, regexes of excluded names) from vitest's configuration."""
-    config_names = [word for flag, word in pairwise(argv) if flag in ("-c", "--config")]
-    config_names += [word.partition("=")[2] for word in argv if word.startswith("--config=")]
-    paths = [posixpath.normpath(posixpath.join(folder, name)) for name in (*config_names, *_VITEST)]
-    settings = next((text for path in paths if (text := tree.read(path))), "").partition("test:")[2]
-    for key in _NO_PATTERNS_OF_TESTS:
-        settings = remove_block(settings, key)
-    # The patterns of several projects are taken together: each file belongs to one of them.
-    included = [word for words in list_quoted_words(settings, "include") for word in words]
-    excluded = [word for words in list_quoted_words(settings, "exclude") for word in words]
-    projects = [*parse_quoted_words(settings, "projects"), *parse_quoted_words(settings, "workspace")]
-    has_project_files = any("/" in word for word in {*projects} - {*included, *excluded})
-    defaults = VITEST if has_project_files or not included else ()
-    return [*map(_convert_pattern, included), *defaults], [*map(_convert_pattern, excluded)]
-
-
-def _convert_pattern(pattern: str) -> str:
-    return f"(.*/)?{convert_glob(_strip_glob(pattern))}"
-
-
-def _strip_glob(pattern: str) -> str:
-    return pattern.removeprefix("./").removeprefix("**/")

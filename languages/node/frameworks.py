@@ -106,10 +106,11 @@ if [ ${#arguments[@]} -gt 0 ]; then  # borp would run those of its configuration
     )
     for file in "${arguments[@]}"; do command+=("@@"); done
 else
-    command+=(--reporter=spec "--reporter=$out/reporter.mjs:$out/tests.jsonl")
-    command+=({% for path in paths %} {{ path | sh }}{% endfor %})
-fi
+    start=("${command[@]}" --reporter=spec "--reporter=$out/reporter.mjs:$out/tests.jsonl")
+    command=({% for path in paths %} {{ path | sh }}{% endfor %})
 """.replace("@@", _RELATIVE)
+    + _fill_template(_SPREAD, '    exec "${start[@]}" "${files[@]}"')
+    + "fi\n"
 )
 _TAP = (
     _fill_template(_START, "")

@@ -7,17 +7,10 @@ import re
 
 def parse_quoted_words(text: str, key: str) -> list[str]:
     """Return the literals of `key: "..."` or `key: [...]` in JavaScript, unescaped; without computed values."""
-    return next(iter(list_quoted_words(text, key)), [])
-
-
-def list_quoted_words(text: str, key: str) -> list[list[str]]:
-    """Return what `parse_quoted_words` returns for each place with the key."""
-    matches = re.finditer(rf"['\"]?\b{key}['\"]?\s*:\s*(\[|'[^'\n]*'|\"[^\"\n]*\")", text)
-    return [_parse_words(text[match.start(1) :], match[1]) for match in matches]
-
-
-def _parse_words(text: str, start: str) -> list[str]:
-    body = _read_bracketed(text) if start == "[" else start
+    match = re.search(rf"['\"]?\b{key}['\"]?\s*:\s*(\[|'[^'\n]*'|\"[^\"\n]*\")", text)
+    if not match:
+        return []
+    body = _read_bracketed(text[match.start(1) :]) if match[1] == "[" else match[1]
     body = re.sub(r"^\s*//.*$", "", body, flags=re.MULTILINE)
     words = (
         literal[1] if literal[1] is not None else literal[2]
@@ -26,9 +19,34 @@ def _parse_words(text: str, start: str) -> list[str]:
     return [word.replace("\\\\", "\\") for word in words if word]
 
 
-def remove_block(text: str, key: str) -> str:
-    """Return JavaScript without `key: {...}`, wherever it stands."""
-    while match := re.search(rf"['\"]?\b{key}['\"]?\s*:\s*(?=\{{)", text):
+def read_block(text: str, key: str, opening: str = "{") -> str:
+    """Return the first `{...}` (or `[...]`, by `opening`) that stands after `key:` in JavaScript; empty without one."""
+    match = re.search(rf"['\"]?\b{key}['\"]?\s*:\s*(?=\{opening})", text)
+    return _read_bracketed(text[match.end() :]) if match else ""
+
+
+def split_list(text: str) -> list[str]:
+    """Return the objects and string literals of a JavaScript list, which `text` begins with, in order."""
+    items, position = list[str](), 1
+    while position < len(text) and text[position] != "]":
+        if text[position] in "{[":
+            item = _read_bracketed(text[position:])
+        elif literal := re.match(r"'[^'\n]*'|\"[^\"\n]*\"", text[position:]):
+            item = literal.group()
+        elif comment := re.match(r"//[^\n]*", text[position:]):
+            position += len(comment.group())
+            continue
+        else:
+            position += 1
+            continue
+        items.append(item)
+        position += len(item)
+    return items
+
+
+def remove_block(text: str, key: str, opening: str = "{") -> str:
+    """Return JavaScript without `key: {...}` (or `key: [...]`, by `opening`), wherever it stands."""
+    while match := re.search(rf"['\"]?\b{key}['\"]?\s*:\s*(?=\{opening})", text):
         text = text[: match.start()] + text[match.end() + len(_read_bracketed(text[match.end() :])) :]
     return text
 

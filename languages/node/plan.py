@@ -185,7 +185,7 @@ def _build_test_command(tree: SourceTree, tests: NodeTestCommand) -> TestCommand
     framework = call.runner.framework
     if framework == "mocha" and package.parse_major("mocha") not in (1, 2, 3):
         argv = (*argv, "--exit")
-    if not call.script and not paths and framework in ("mocha", "tap"):
+    if not paths and framework in ("mocha", "tap") and (not call.script or _runs_no_file(tree, tests)):
         paths = tuple(_list_top_folders(tree, package))
     if call.runner is RUNNERS["uvu"]:
         argv, paths = tuple("node" if word == "uvu" else word for word in argv), _render_uvu_globs(paths)
@@ -205,20 +205,50 @@ def _render_uvu_globs(words: Sequence[str]) -> tuple[str, ...]:
     return (f"{folder.rstrip('/')}/**/*{end}",)
 
 
+_BENCHMARKS = re.compile(r"(^|/)(bench|benchmarks?|perf|performance)$")
+
+
+def _runs_no_file(tree: SourceTree, tests: NodeTestCommand) -> bool:
+    """Return whether mocha would look for its default folder, `test`, which does not exist."""
+    folder = tests.package.folder
+    names = (".mocharc.js", ".mocharc.cjs", ".mocharc.mjs", ".mocharc.json", ".mocharc.jsonc", ".mocharc.yml")
+    return (
+        tests.call.runner is RUNNERS["mocha"]
+        and posixpath.join(folder, "test") not in tree.folders
+        and not any(tree.is_file(posixpath.join(folder, name)) for name in (*names, ".mocharc.yaml"))
+        and "mocha" not in tests.package.data
+        and not any(word.partition("=")[0] in ("--config", "--opts") for word in tests.call.argv)
+    )
+
+
 def _list_top_folders(tree: SourceTree, package: NodePackage) -> list[str]:
-    """Return globs for the outermost folders of the package's test files, and test files that are in no folder."""
+    """Return globs for the outermost folders with test files of the package, and test files that are in no folder.
+
+    The glob of a folder that has fixtures in it does not enter folders, as fixtures look like tests.
+    """
     prefix = f"{package.folder}/" if package.folder else ""
     relative = [path[len(prefix) :] for path in files.find_test_files(tree) if path.startswith(prefix)]
-    parents = sorted({posixpath.dirname(path) for path in relative})
-    tops = [
-        folder for folder in parents if folder and not any(folder.startswith(f"{other}/") for other in parents if other)
-    ]
+    tops, level = list[str](), sorted({path.partition("/")[0] for path in relative if "/" in path})
+    single = [path for path in relative if "/" not in path]
+    while level:
+        folder = level.pop(0)
+        own = [path for path in relative if path.startswith(f"{folder}/")]
+        direct = [path for path in own if posixpath.dirname(path) == folder]
+        below = {posixpath.join(folder, path[len(folder) + 1 :].partition("/")[0]) for path in {*own} - {*direct}}
+        has_fixtures = any(
+            f"{prefix}{folder}/{name}" in tree.folders for name in ("fixtures", "fixture", "__fixtures__")
+        )
+        if has_fixtures or not direct:
+            single += [f"{folder}/*{end}" for end in sorted({_file_suffix(path) for path in direct})]
+            level += sorted(name for name in below if not _BENCHMARKS.search(name))
+        else:
+            tops.append(folder)
     patterns = [
         f"{top}/**/*{end}"
-        for top in tops
+        for top in sorted(tops)
         for end in sorted({_file_suffix(p) for p in relative if p.startswith(f"{top}/")})
     ]
-    return [*patterns, *(path for path in relative if "/" not in path)]
+    return [*patterns, *single]
 
 
 def _file_suffix(path: str) -> str:

@@ -20,6 +20,8 @@ class NodeTestRunner:
     """Name in package.json; empty for Node itself."""
     value_options: str = ""
     """Options that take the next word as value."""
+    path_options: str = ""
+    """Options whose value is a file or pattern."""
     dropped_options: str = ""
     """Options for reporting, watching, coverage and concurrency, which do not change test results."""
     subcommands: tuple[str, ...] = ()
@@ -50,10 +52,11 @@ RUNNERS: dict[str, NodeTestRunner] = {
     "mocha": NodeTestRunner(
         framework="mocha",
         package="mocha",
-        value_options=r"-r|--require|--import|-t|--timeout|--timeouts|-s|--slow|-u|--ui|--config|--opts|--spec|--file|--ignore"
+        value_options=r"-r|--require|--import|-t|--timeout|--timeouts|-s|--slow|-u|--ui|--config|--opts|--file|--ignore"
         r"|--exclude|-R|--reporter|-O|--reporter-options?|-g|--grep|-f|--fgrep|--extension|--ext|--compilers|-j|--jobs"
         r"|--globals?|--watch-files|--retries|--loader|--experimental-loader|-n|--node-option|-C"
         r"|--package|--es-module.*",
+        path_options=r"--spec",
         dropped_options=r"-R|--reporter|-O|--reporter-options?|-w|--watch|--watch-files|--bail|-b|--colors?|-c|--no-colors?|-C"
         r"|--parallel|-p|-j|--jobs|--growl|-G|--exit|--no-exit|--inspect.*|--forbid-only|--forbid-pending"
         r"|--full-trace",
@@ -83,8 +86,9 @@ RUNNERS: dict[str, NodeTestRunner] = {
     "borp": NodeTestRunner(
         framework="borp",
         package="borp",
-        value_options=r"-r|--reporter|-c|--concurrency|-t|--timeout|-p|--pattern|--ignore|-i"
+        value_options=r"-r|--reporter|-c|--concurrency|-t|--timeout|--ignore|-i"
         r"|--lines|--branches|--functions|--statements|-X|--coverage-exclude|--config",
+        path_options=r"-p|--pattern",
         dropped_options=r"--reporter|-r|--coverage|-C|--check-coverage|--lines|--branches|--functions|--statements|-X"
         r"|--coverage-exclude|--watch|-w|--concurrency|-c",
     ),
@@ -219,16 +223,22 @@ def _split_arguments(words: Sequence[str], runner: NodeTestRunner) -> tuple[list
     """Return (kept options, files and patterns)."""
     options: list[str] = []
     paths: list[str] = []
-    expects_value, is_kept = False, False
+    expects_value, expects_path, is_kept = False, False, False
     for word in words:
-        if expects_value:
+        name, equals, value = word.partition("=")
+        if expects_path:
+            expects_path = False
+            paths.append(word)
+        elif runner.path_options and not expects_value and re.fullmatch(runner.path_options, name):
+            expects_path = not equals
+            paths += [value] if equals else []
+        elif expects_value:
             expects_value = False
             if is_kept:
                 options.append(word)
         elif word.startswith("-") and word != "-":
-            name = word.partition("=")[0]
             is_kept = not (runner.dropped_options and re.fullmatch(runner.dropped_options, name))
-            expects_value = "=" not in word and bool(runner.value_options and re.fullmatch(runner.value_options, name))
+            expects_value = not equals and bool(runner.value_options and re.fullmatch(runner.value_options, name))
             if is_kept:
                 options.append(word)
         elif word not in runner.subcommands and "$" not in word.removesuffix("$"):  # a regex may end with one

@@ -281,6 +281,14 @@ def test_tests_that_the_project_does_not_add_are_a_project_of_their_own(line: st
     assert (plan.test.framework, plan.test.folder) == ("programs", folder)
 
 
+@pytest.mark.parametrize("folder", ["deps/zip", "third_party/zip", "vendor/zip"])
+def test_tests_of_copied_projects_are_no_tests_of_the_project(folder: str, tmp_path: Path) -> None:
+    other = "project(zip)\nenable_testing()\nadd_executable(test_zip a.c)\nadd_test(NAME a COMMAND test_zip)\n"
+    files = {"CMakeLists.txt": "project(a)\n", f"{folder}/CMakeLists.txt": other, f"{folder}/a.c": MAIN}
+    with pytest.raises(NoPlanError, match="neither CMake"):
+        build_plan(tmp_path, files)
+
+
 def test_a_tree_without_a_supported_build_system_has_no_plan(tmp_path: Path) -> None:
     with pytest.raises(NoPlanError, match="neither CMake, Meson nor Autotools"):
         build_plan(tmp_path, {"tests/test_a.c": MAIN})

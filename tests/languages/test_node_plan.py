@@ -123,31 +123,68 @@ def test_a_build_in_the_script_of_the_runner_runs_without_the_runner(tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("projects", "expected"),
+    ("settings", "expected"),
     [
-        ("include: ['src/(*.)+(spec|test).+(ts|js)'], exclude: ['**/case.test.ts']", ["src/a.test.ts"]),
-        ("projects: ['packages/*/vitest.config.ts']", ["lib/b.test.ts", "src/a.test.ts", "src/case.test.ts"]),
+        ("include: ['src/(*.)+(spec|test).+(ts|js)'], exclude: ['**/case.test.ts']", "src/a"),
+        ("projects: ['packages/*/vitest.config.ts']", "packages/one/c"),
+        ("projects: ['packages/*']", "packages/one/c"),
         (
-            "projects: [{test: {include: ['src/*.test.ts']}}, {test: {include: ['lib/*.test.ts']}}]",
-            ["lib/b.test.ts", "src/a.test.ts", "src/case.test.ts"],
+            "projects: [{test: {include: ['src/a.*'], exclude: ['lib/**']}}, {test: {include: ['lib/*']}}]",
+            "lib/b src/a",
         ),
+        (
+            "projects: [{test: {name: 'unit-one', exclude: ['{lib,packages}/**']}}, {test: {name: 'e2e'}}]",
+            "src/a src/case",
+        ),
+        ("include: ['lib/**'], projects: [{extends: true, test: {name: 'unit'}}]", "lib/b"),
+        ("globals: true", "lib/b packages/one/c src/a src/case"),
     ],
-    ids=["groups", "files of projects", "projects"],
+    ids=["groups", "files of projects", "folders of projects", "projects", "selected project", "inherited", "default"],
 )
-def test_patterns_of_vitest_are_those_of_tests_and_of_all_projects(
-    tmp_path: Path, projects: str, expected: list[str]
-) -> None:
+def test_the_files_of_vitest_are_those_that_its_projects_include(tmp_path: Path, settings: str, expected: str) -> None:
     # The apostrophe of the comment begins no string.
     config = (
         "export default { test: {\n  coverage: {\n    // it's {\n    include: ['src/**/*.ts'],\n"
-        f"    exclude: [...defaults, '**/*.test.ts'],\n  }},\n  {projects},\n}} }}\n"
+        f"    exclude: [...defaults, '**/*.test.ts'],\n  }},\n  {settings},\n}} }}\n"
     )
-    names = ("src/a.test.ts", "src/case.test.ts", "lib/b.test.ts")
-    files = {"vitest.config.ts": config, **dict.fromkeys(names, TEST)}
-    draft = build_draft(tmp_path, {"scripts": {"test": "vitest"}}, files)
+    names = ("src/a.test.ts", "src/case.test.ts", "lib/b.test.ts", "packages/one/c.test.ts")
+    files = {"vitest.config.ts": config, "packages/one/vitest.config.ts": "export default {}"}
+    files |= dict.fromkeys(names, TEST)
+    draft = build_draft(tmp_path, {"scripts": {"test": "vitest --project=unit*"}}, files)
     plan = JAVASCRIPT.render_plan(draft)
     found = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
-    assert found == expected
+    assert [name.removesuffix(".test.ts") for name in found] == expected.split()
+
+
+def test_patterns_of_borp_are_files_of_the_tests(tmp_path: Path) -> None:
+    scripts = {
+        "test": "npm run one && npm run two",
+        "one": "borp -p 'test/*.js' -t 9",
+        "two": "borp --pattern=lib/*.js -t 9",
+    }
+    files = dict.fromkeys(("test/a.js", "lib/b.js", "other/c.js"), TEST)
+    draft = build_draft(tmp_path, {"scripts": scripts}, files)
+    assert (draft.test.argv, draft.test.paths) == (("borp", "-t", "9"), ("test/*.js", "lib/*.js"))
+    plan = JAVASCRIPT.render_plan(draft)
+    assert JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan) == ["lib/b.js", "test/a.js"]
+
+
+@pytest.mark.parametrize(
+    ("more", "paths"),
+    [
+        ({}, ("tests/lib/**/*.js", "a.test.js", "tests/*.js")),
+        ({"test/b.js": TEST}, ()),
+        ({".mocharc.json": '{"spec": "tests"}'}, ()),
+    ],
+    ids=["no folder", "default folder", "settings"],
+)
+def test_mocha_without_its_folder_runs_the_folders_of_tests(
+    tmp_path: Path, more: dict[str, str], paths: tuple[str, ...]
+) -> None:
+    names = ("tests/a.js", "tests/lib/b.js", "tests/lib/c/d.js", "tests/fixtures/e.js", "tests/bench/f.js")
+    files = dict.fromkeys(names, "ruleTester.run('one', rule, {});\n") | more
+    draft = build_draft(tmp_path, {"scripts": {"test": "mocha"}}, files)
+    assert draft.test.paths == paths
 
 
 def test_tools_of_the_build_before_the_tests_are_installed(tmp_path: Path) -> None:
