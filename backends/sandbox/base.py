@@ -74,6 +74,31 @@ class ContainerSession(Protocol):
         ...
 
 
+class ContainerProcess(Protocol):
+    """Program in a container of its own, with stdin and stdout open. One thread reads, one at a time writes."""
+
+    def write(self, data: bytes) -> None:
+        """Write to the program's stdin.
+
+        Raises:
+            Transient: the program has ended, which `read_line` has returned or the write finds out.
+        """
+        ...
+
+    def read_line(self) -> bytes:
+        r"""Return the next line of stdout with its `\n`; empty once the program has ended or exceeded its time.
+
+        Raises:
+            Transient: the engine cannot be reached.
+            CancelledRunError: `Sandbox.stop` was called.
+        """
+        ...
+
+    def get_errors(self) -> str:
+        """Return head and tail of what the program wrote to stderr so far."""
+        ...
+
+
 class Sandbox(Protocol):
     """Runs commands in containers. Threads may share one."""
 
@@ -148,6 +173,30 @@ class Sandbox(Protocol):
             workdir: working directory of each command; it must exist once `tree` is unpacked.
             network: whether the container has a network.
             mounts: volumes and folders that it shares with others.
+        """
+        ...
+
+    def open_process(
+        self,
+        image: str,
+        command: Sequence[str],
+        *,
+        limits: ResourceLimits,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> AbstractContextManager[ContainerProcess]:
+        """Start a program as root, without network, in a fresh container that is removed at the end of the block.
+
+        Args:
+            image: name or digest.
+            command: program and arguments.
+            limits: of the container, which is killed after `limits.seconds`; `output_bytes` is how much of stderr is
+                kept.
+            files: absolute path -> content, written before the start (owner root, mode 0644).
+            env: environment variables.
+
+        Raises:
+            Transient, InputError: as `run`.
         """
         ...
 

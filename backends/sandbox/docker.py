@@ -20,6 +20,7 @@ from backends.sandbox.engine import DockerEngine, translate_errors
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.mounts import Mount
 from backends.sandbox.pool import WARM_COMMAND, DockerContainerPool, WarmContainer
+from backends.sandbox.process import DockerContainerProcess
 from backends.sandbox.session import DockerContainerSession, build_keepalive_command
 
 if TYPE_CHECKING:
@@ -114,6 +115,25 @@ class DockerSandbox:
         )
         with contextlib.closing(session):
             yield session
+
+    @contextlib.contextmanager
+    def open_process(
+        self,
+        image: str,
+        command: Sequence[str],
+        *,
+        limits: ResourceLimits,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Iterator[DockerContainerProcess]:
+        """Start a program with open stdin and stdout; see `backends.sandbox.base.Sandbox.open_process`."""
+        with contextlib.ExitStack() as opened:
+            with translate_errors():
+                container = self.engine.create_container(image, command, limits, env=env, stdin=True)
+                opened.callback(self.engine.remover.remove_later, lambda: container.id)
+                container.put_archive(archive.build_tar({"/etc/hosts": HOSTS_FILE.encode(), **(files or {})}))
+                process = opened.enter_context(contextlib.closing(DockerContainerProcess(container, translate_errors)))
+            yield process
 
     def find_orphans(self) -> list[str]:
         """Return ids of containers whose mergemill process, of this machine, is dead."""

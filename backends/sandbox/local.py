@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -28,8 +29,8 @@ from backends.sandbox.archive import MAX_FILE_BYTES
 from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.mounts import Mount
-from backends.sandbox.output import CappedOutput
-from core.errors import CancelledRunError, InputError, UsageError
+from backends.sandbox.output import CappedOutput, LineBuffer
+from core.errors import CancelledRunError, InputError, Transient, UsageError
 
 if TYPE_CHECKING:
     from backends.sandbox.images import ImageStore
@@ -121,6 +122,40 @@ class LocalSandbox:
                 root,
                 lambda command, seconds: self._execute(workfolder, command, seconds, limits.output_bytes, env or {}),
             )
+
+    @contextlib.contextmanager
+    def open_process(
+        self,
+        image: str,
+        command: Sequence[str],
+        *,
+        limits: ResourceLimits,
+        files: Mapping[str, bytes] | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Iterator[LocalProcess]:
+        """Start a program in an empty folder; see `backends.sandbox.base.Sandbox.open_process`."""
+        with self._open_folder(image) as root:
+            _write_files(root, files or {})
+            variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(root), "LANG": "C.UTF-8"}
+            with (
+                tempfile.TemporaryFile() as errors,
+                subprocess.Popen(
+                    command,
+                    cwd=root,
+                    env=variables | dict(env or {}),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    start_new_session=True,
+                ) as process,
+            ):
+                try:
+                    yield LocalProcess(process, errors, limits, self._stopping)
+                finally:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    with contextlib.suppress(BrokenPipeError):
+                        cast("IO[bytes]", process.stdin).close()
 
     def stop(self) -> None:
         """End all running commands and start none."""
@@ -254,6 +289,61 @@ class LocalSession:
         _write_files(self._root, files)
         for path in files:
             _locate(self._root, path).chmod(mode)
+
+
+class LocalProcess:
+    """See `backends.sandbox.base.ContainerProcess`.
+
+    Args:
+        process: started program.
+        errors: file that its stderr is written to.
+        limits: `seconds` and `output_bytes` are enforced.
+        stopping: set when the sandbox stops.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], errors: IO[bytes], limits: ResourceLimits, stopping: threading.Event
+    ) -> None:
+        self._stdin, self._stdout = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        self._errors = errors
+        self._limits = limits
+        self._stopping = stopping
+        self._deadline = time.monotonic() + limits.seconds
+        self._lines = LineBuffer()
+        self._has_ended = False
+
+    def write(self, data: bytes) -> None:
+        """Write to stdin."""
+        if self._has_ended:
+            raise Transient("the program has ended")
+        try:
+            self._stdin.write(data)
+            self._stdin.flush()
+        except OSError as error:
+            raise Transient(f"the program does not read its input: {error.strerror}") from error
+
+    def read_line(self) -> bytes:
+        """Return the next line of stdout, empty at the end."""
+        while (line := self._lines.take_line()) is None:
+            if self._stopping.is_set():
+                raise CancelledRunError("stopped")
+            self._has_ended = time.monotonic() >= self._deadline or (
+                bool(select.select([self._stdout], [], [], POLL_SECONDS)[0]) and not self._read_chunk()
+            )
+            if self._has_ended:
+                return b""
+        return line
+
+    def _read_chunk(self) -> bool:
+        data = os.read(self._stdout.fileno(), 1 << 18)
+        self._lines.write(data)
+        return bool(data)
+
+    def get_errors(self) -> str:
+        """Return head and tail of stderr."""
+        output = CappedOutput(self._limits.output_bytes)
+        output.write(os.pread(self._errors.fileno(), self._limits.output_bytes, 0))
+        return output.get_text()
 
 
 class MissingStore:

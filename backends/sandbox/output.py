@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import struct
 import time
+from collections import deque
+from typing import Protocol
 
 HEADER = struct.Struct(">BxxxL")
 STDOUT = 1
@@ -16,6 +18,14 @@ READ_RATE = 128 * 1024 * 1024
 on CPUs that are not the container's."""
 BURST_SECONDS = 1.0
 """Seconds of silence whose bytes may be read at any speed."""
+
+
+class OutputSink(Protocol):
+    """Receiver of decoded output."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Take the next bytes."""
+        ...
 
 
 class CappedOutput:
@@ -66,6 +76,26 @@ class BoundedBuffer:
         return bytes(self._kept) if self._seen <= self._limit else b""
 
 
+class LineBuffer:
+    """Buffer of complete lines, which are taken one by one."""
+
+    def __init__(self) -> None:
+        self._lines: deque[bytes] = deque()
+        self._rest = bytearray()
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes."""
+        *lines, rest = bytes(data).split(b"\n")
+        for line in lines:
+            self._lines.append(bytes(self._rest) + line + b"\n")
+            self._rest.clear()
+        self._rest += rest
+
+    def take_line(self) -> bytes | None:
+        """Return the first line that was not taken yet, or None."""
+        return self._lines.popleft() if self._lines else None
+
+
 class ReadPacer:
     """Keeps the reading of one command's output to `READ_RATE`, so that printing costs the neighbours little."""
 
@@ -88,10 +118,10 @@ class FrameDecoder:
         results: receives stdout.
     """
 
-    def __init__(self, output: CappedOutput, results: BoundedBuffer | None = None) -> None:
+    def __init__(self, output: OutputSink, results: OutputSink | None = None) -> None:
         self._output = output
         self._results = results
-        self._to: CappedOutput | BoundedBuffer = output
+        self._to = output
         self._header = bytearray()
         self._missing = 0
 

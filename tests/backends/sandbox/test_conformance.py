@@ -22,7 +22,7 @@ from backends.sandbox.base import Sandbox
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.registry import SANDBOXES, open_sandbox
 from core.config import Settings
-from core.errors import CancelledRunError, InputError, UsageError
+from core.errors import CancelledRunError, InputError, Transient, UsageError
 
 LIMITS = ResourceLimits(seconds=30, memory_mb=256, disk_mb=100, pids=64, cpus=1, output_bytes=100_000)
 SHORT = replace(LIMITS, seconds=1.5)
@@ -257,6 +257,47 @@ def test_stop_ends_a_command_of_a_session(backend: Backend, sandbox: Sandbox) ->
         threading.Timer(1, sandbox.stop).start()
         with pytest.raises(CancelledRunError):
             session.run("sleep 50", seconds=50)
+
+
+# ------------------------------------------------------------------------------------------------------------- process
+
+
+def test_a_process_reads_lines_and_writes_lines(backend: Backend, sandbox: Sandbox) -> None:
+    script = 'cat etc/greeting; echo $COLOUR; while read -r line; do echo "got $line"; done; echo bad >&2'
+    with sandbox.open_process(
+        backend.image,
+        ["bash", "-c", script],
+        limits=LIMITS,
+        files={"/etc/greeting": b"hello\n"},
+        env={"COLOUR": "blue"},
+    ) as process:
+        assert [process.read_line(), process.read_line()] == [b"hello\n", b"blue\n"]
+        process.write(b"one\ntw")
+        assert process.read_line() == b"got one\n"
+        process.write(b"o\n" + b"x" * 100_000 + b"\n")
+        assert [process.read_line(), process.read_line()] == [b"got two\n", b"got " + b"x" * 100_000 + b"\n"]
+
+
+def test_a_process_that_ended_gives_an_empty_line_and_its_errors(backend: Backend, sandbox: Sandbox) -> None:
+    with sandbox.open_process(backend.image, ["bash", "-c", "echo bad >&2; exit 3"], limits=LIMITS) as process:
+        assert process.read_line() == b""
+        assert process.get_errors() == "bad\n"
+        with pytest.raises(Transient):
+            process.write(b"x\n")
+
+
+def test_a_process_that_exceeds_its_time_ends(backend: Backend, sandbox: Sandbox) -> None:
+    started = time.monotonic()
+    with sandbox.open_process(backend.image, ["sleep", "50"], limits=SHORT) as process:
+        assert process.read_line() == b""
+    assert time.monotonic() - started < 8
+
+
+def test_stop_ends_the_reading_of_a_process(backend: Backend, sandbox: Sandbox) -> None:
+    with sandbox.open_process(backend.image, ["sleep", "50"], limits=LIMITS) as process:
+        threading.Timer(0.5, sandbox.stop).start()
+        with pytest.raises(CancelledRunError):
+            process.read_line()
 
 
 # --------------------------------------------------------------------------------------------------------- image store
