@@ -37,6 +37,7 @@ PACKAGES = (
     "taskdb",
     "tests",
     "verifiers",
+    "worlds",
 )
 OTHER_TOOLS = frozenset(
     (

@@ -1,0 +1,78 @@
+"""Canonical JSON: the one text of a value, by which states are compared byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from typing import Any
+
+MAX_DEPTH = 50
+"""Levels of lists and objects; Python's own reader fails at some hundred."""
+
+
+class NotJsonError(ValueError):
+    """Value that JSON cannot carry unchanged. The text begins with the path of the culprit, such as `$.loans.L-1`."""
+
+
+def encode_json(value: object) -> bytes:
+    """Return the canonical JSON of a value: keys sorted, no blanks, ASCII.
+
+    Raises:
+        NotJsonError: it contains other types than dict with str keys, list, str, int, finite float, bool and None.
+            Subclasses are refused, too: what they do when compared or written is their own affair.
+    """
+    check_json(value)
+    try:
+        text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:  # an integer of thousands of digits
+        raise NotJsonError(f"$: {error}") from None
+    return text.encode("ascii")
+
+
+def decode_json(data: bytes | str) -> Any:
+    """Return the value of a JSON text.
+
+    Raises:
+        NotJsonError: it is no JSON, not finite, or nested too deeply.
+    """
+    try:
+        value = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise NotJsonError(f"$: {error}") from None
+    check_json(value)
+    return value
+
+
+def copy_json(value: Any) -> Any:
+    """Return a deep copy of a JSON value."""
+    return json.loads(json.dumps(value))
+
+
+def compute_digest(data: bytes) -> str:
+    """Return the sha256 (hex) of canonical JSON."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def check_json(value: object, path: str = "$", depth: int = 0) -> None:
+    """Raise NotJsonError where JSON cannot carry a value unchanged."""
+    kind = type(value)
+    if depth > MAX_DEPTH:
+        raise NotJsonError(f"{path[:200]}: more than {MAX_DEPTH} levels")
+    if kind is dict:
+        for key, one in value.items():  # type: ignore[attr-defined]
+            if type(key) is not str:
+                raise NotJsonError(f"{path}: the key {key!r:.80} is no string")
+            check_json(one, f"{path}.{key}", depth + 1)
+    elif kind is list:
+        for number, one in enumerate(value):  # type: ignore[arg-type]
+            check_json(one, f"{path}[{number}]", depth + 1)
+    elif kind is float:
+        if not math.isfinite(value):  # type: ignore[arg-type]
+            raise NotJsonError(f"{path}: {value} is no number of JSON")
+    elif kind not in (str, int, bool, type(None)):
+        raise NotJsonError(f"{path}: a {kind.__name__} is no JSON")
+
+
+def _refuse_constant(text: str) -> None:
+    raise NotJsonError(f"$: {text} is no number of JSON")

@@ -1,0 +1,431 @@
+"""Server of worlds in a container: requests are JSON lines on stdin, answers JSON lines on stdout.
+
+| request | answer |
+|---|---|
+| `{"id", "op": "load", "world", "program", "class_name", "tools"}` | `{"id"}` |
+| `{"id", "op": "unload", "world"}` | `{"id"}` |
+| `{"id", "op": "reset", "episode", "world", "state", "seed", "step"}` | `{"id", "digest"}` |
+| `{"id", "op": "call", "episode", "tool", "arguments"}` | `{"id", "result", "digest"}` |
+| `{"id", "op": "state", "episode"}` | `{"id", "state", "digest"}` |
+| `{"id", "op": "check", "checks", "seed"}` + (`"episode"` or `"initial", "final"`) | `{"id", "outcomes"}` |
+| `{"id", "op": "close", "episode"}` | `{"id"}` |
+| `{"op": "stop"}` | none; the server ends |
+
+`tools`: name -> schema of its arguments. `checks`: list of `{"function", "source"}`; `outcomes` are in their order.
+`digest` is the sha256 of the state's canonical JSON. A fault of a program gives `{"id", "fault", "detail"}`, a wrong
+request `{"id", "error"}`. Answers come in the order in which they are ready. The server ends with its stdin.
+
+The server runs as root of a container without network and executes no foreign code. What worlds and checks send is
+parsed, checked and written again, never trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from worlds.container.canonical import NotJsonError, compute_digest, decode_json, encode_json
+from worlds.container.confinement import make_empty_folder
+from worlds.container.frames import FrameReader, FrameTooLongError, pack_frame
+from worlds.container.modules import import_modules
+from worlds.container.reasons import CheckOutcome, FaultReason
+from worlds.container.starter import DATAGRAM_BYTES, fork_starter
+
+FIRST_UID = 61_000
+"""Users of processes have this number and those above it."""
+N_UIDS = 4_000
+CHUNK = 1 << 18
+Answer = dict[str, Any]
+
+
+class RequestError(Exception):
+    """Request that cannot be served: an unknown world or episode, a busy episode, too many of them."""
+
+
+class ForeignProcess:
+    """Process of a world or a check, as the server sees it.
+
+    Args:
+        server: registers descriptors, starts and kills processes.
+        role: key of `worlds.container.starter.ROLES`.
+        on_end: called once the process has ended, with the reason.
+    """
+
+    def __init__(self, server: ContainerServer, role: str, on_end: Callable[[FaultReason, str], None]) -> None:
+        self._server = server
+        self._on_end = on_end
+        self.key = f"p{next(server.numbers)}"
+        self.uid = server.take_uid()
+        self._frames = FrameReader(server.limits["message_bytes"])
+        self._sending = bytearray()
+        self._printed = 0
+        self._reason: tuple[FaultReason, str] | None = None
+        self._take_answer: Callable[[bytes], None] | None = None
+        self._is_finished = False
+        self.deadline = float("inf")
+        self._channel, theirs = socket.socketpair()
+        self._channel.setblocking(False)
+        self._output, printed = os.pipe()
+        os.set_blocking(self._output, False)
+        server.selector.register(self._channel, selectors.EVENT_READ, self._serve_channel)
+        server.selector.register(self._output, selectors.EVENT_READ, self._read_output)
+        server.start_process(self, role, [theirs.fileno(), printed])
+        theirs.close()
+        os.close(printed)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is due."""
+        return self._take_answer is not None
+
+    def request(self, message: Mapping[str, Any], seconds: float, take: Callable[[bytes], None]) -> None:
+        """Send a message; `take` gets the answer, unless the process ends before."""
+        self._take_answer = take
+        self.deadline = time.monotonic() + seconds
+        self._sending += pack_frame(json.dumps(message).encode())
+        self._send()
+
+    def kill(self, reason: FaultReason, detail: str) -> None:
+        """Kill the process, for the first reason that is given."""
+        if self._reason is None:
+            self._reason = (reason, detail)
+            self.deadline = float("inf")
+            self._server.send_to_starter({"kill": self.key})
+
+    def finish(self, number: int | None) -> None:
+        """Take what the ended process sent last and release what it held. `number`: signal that ended it."""
+        self._receive()
+        self._read_output()
+        self._is_finished = True
+        self._server.selector.unregister(self._channel)
+        self._server.selector.unregister(self._output)
+        self._channel.close()
+        os.close(self._output)
+        # The kernel kills for memory, where the server did not.
+        killed = (FaultReason.MEMORY, "the container has no more memory") if number == signal.SIGKILL else None
+        self._on_end(*(self._reason or killed or (FaultReason.CRASHED, "the process has ended")))
+
+    def _serve_channel(self, mask: int) -> None:
+        if self._is_finished:
+            return
+        if mask & selectors.EVENT_WRITE:
+            self._send()
+        if mask & selectors.EVENT_READ and not self._receive():
+            # Its end is reported by the starter; an open end would be ready all the time.
+            self.kill(FaultReason.CRASHED, "the process closed its channel")
+            self._server.selector.modify(self._channel, selectors.EVENT_WRITE, self._serve_channel)
+
+    def _receive(self) -> bool:
+        """Take the messages that are there; return whether there can be more."""
+        try:
+            while data := self._channel.recv(CHUNK):
+                for frame in self._frames.feed(data):
+                    self._take_frame(frame)
+        except BlockingIOError:
+            return True
+        except FrameTooLongError as error:
+            self.kill(FaultReason.OUTPUT, str(error))
+        except OSError:
+            pass
+        return False
+
+    def _take_frame(self, frame: bytes) -> None:
+        take, self._take_answer, self.deadline = self._take_answer, None, float("inf")
+        if take is None:
+            self.kill(FaultReason.CRASHED, "the process sent what was not requested")
+        else:
+            take(frame)
+
+    def _send(self) -> None:
+        try:
+            sent = self._channel.send(self._sending) if self._sending else 0
+        except BlockingIOError:
+            sent = 0
+        except OSError:  # an ended process is reported by the starter
+            sent = len(self._sending)
+        del self._sending[:sent]
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._sending else 0)
+        self._server.selector.modify(self._channel, events, self._serve_channel)
+
+    def _read_output(self, _: int = 0) -> None:
+        if self._is_finished:
+            return
+        try:
+            while data := os.read(self._output, CHUNK):
+                self._printed += len(data)
+                if self._printed > self._server.limits["output_bytes"]:
+                    self.kill(FaultReason.OUTPUT, f"more than {self._server.limits['output_bytes']} bytes were printed")
+                    return
+        except BlockingIOError:
+            return
+
+
+class ServedEpisode:
+    """One episode: its process, its first and its present state."""
+
+    def __init__(self, server: ContainerServer, request: Mapping[str, Any], world: Mapping[str, Any]) -> None:
+        self._server = server
+        self._reply_to: int | None = request["id"]
+        try:
+            self.initial = self.state = encode_json(request["state"])
+        except NotJsonError as error:
+            raise RequestError(f"the state is no JSON: {error}") from None
+        self.fault: Answer | None = None
+        self._process: ForeignProcess | None = ForeignProcess(server, "world", self._take_end)
+        message = {**world, "state": request["state"], "seed": request["seed"], "step": request.get("step", 0)}
+        self._process.request(message, server.limits["load_seconds"], self._take_answer)
+
+    def call(self, request: Mapping[str, Any]) -> None:
+        """Run a tool."""
+        if self.fault is not None or self._process is None:
+            self._server.answer(request["id"], self.fault or {"error": "the episode is closed"})
+            return
+        if self._process.is_busy or self._reply_to is not None:
+            raise RequestError("the episode is busy")
+        self._reply_to = request["id"]
+        message = {"tool": request["tool"], "arguments": request["arguments"]}
+        self._process.request(message, self._server.limits["call_seconds"], self._take_answer)
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill(FaultReason.CRASHED, "the episode was closed")
+
+    def _take_answer(self, answer: bytes) -> None:
+        try:
+            value = decode_json(answer)
+        except NotJsonError as error:
+            self._break_protocol(str(error))
+            return
+        match value:
+            case {"fault": str(reason), "detail": str(detail)} if reason in set(FaultReason):
+                self.fault = {"fault": reason, "detail": detail[:500]}
+                self._reply(self.fault)
+                self.close()
+            case {"result": result, "state": dict(state)}:
+                self.state = encode_json(state)
+                self._reply({"result": result, "digest": compute_digest(self.state)})
+            case _:
+                self._break_protocol("the process sent neither a result nor a fault")
+
+    def _break_protocol(self, detail: str) -> None:
+        """Kill a process that sent nonsense; the answer follows when it has ended."""
+        if self._process is not None:
+            self._process.kill(FaultReason.CRASHED, detail)
+
+    def _take_end(self, reason: FaultReason, detail: str) -> None:
+        self._process = None
+        self.fault = self.fault or {"fault": reason.value, "detail": detail}
+        self._reply(self.fault)
+
+    def _reply(self, answer: Answer) -> None:
+        if self._reply_to is not None:
+            number, self._reply_to = self._reply_to, None
+            self._server.answer(number, answer)
+
+
+class CheckRun:
+    """The checks of one request, each in a process of its own."""
+
+    def __init__(self, server: ContainerServer, request: Mapping[str, Any], initial: Any, final: Any) -> None:
+        self._server = server
+        self._id = request["id"]
+        self._outcomes: list[Answer | None] = [None] * len(request["checks"])
+        self._running = len(self._outcomes)
+        self._message = {"initial": initial, "final": final, "seed": request.get("seed", 0)}
+        for number, check in enumerate(request["checks"]):
+            server.queue_check(partial(self._start, number, check))
+        if not self._outcomes:
+            server.answer(self._id, {"outcomes": []})
+
+    def _start(self, number: int, check: Mapping[str, str]) -> None:
+        process = ForeignProcess(self._server, "check", partial(self._take_end, number))
+        message = {**self._message, "source": check["source"], "function": check["function"]}
+        process.request(message, self._server.limits["check_seconds"], partial(self._take_answer, number))
+
+    def _take_answer(self, number: int, answer: bytes) -> None:
+        with contextlib.suppress(NotJsonError):
+            match decode_json(answer):
+                case {"outcome": str(outcome), "detail": str(detail)} if outcome in set(CheckOutcome):
+                    self._outcomes[number] = {"outcome": outcome, "detail": detail[:500]}
+
+    def _take_end(self, number: int, reason: FaultReason, detail: str) -> None:
+        if self._outcomes[number] is None:
+            self._outcomes[number] = {"outcome": reason.value, "detail": detail}
+        self._running -= 1
+        if not self._running:
+            self._server.answer(self._id, {"outcomes": self._outcomes})
+        self._server.end_check()
+
+
+class ContainerServer:
+    """See the module.
+
+    Args:
+        limits: `worlds.server.limits.ServerLimits` as a dict.
+    """
+
+    def __init__(self, limits: Mapping[str, Any]) -> None:
+        self.limits = limits
+        self.numbers = itertools.count()
+        self.selector = selectors.DefaultSelector()
+        self._worlds: dict[str, dict[str, Any]] = {}
+        self._episodes: dict[str, ServedEpisode] = {}
+        self._processes: dict[str, ForeignProcess] = {}
+        self._free_uids = deque(range(FIRST_UID, FIRST_UID + N_UIDS))
+        self._queued_checks: deque[Callable[[], None]] = deque()
+        self._running_checks = 0
+        self._operations: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
+            "load": self._load,
+            "unload": self._unload,
+            "reset": self._reset,
+            "call": self._call,
+            "state": self._get_state,
+            "check": self._check,
+            "close": self._close,
+            "stop": self._stop,
+        }
+        self._input = bytearray()
+        self._starter = fork_starter()
+
+    def run(self) -> None:
+        """Serve until stdin ends."""
+        self.selector.register(0, selectors.EVENT_READ, self._read_requests)
+        self.selector.register(self._starter, selectors.EVENT_READ, self._take_ends)
+        self._is_open = True
+        while self._is_open:
+            deadlines = [process.deadline for process in self._processes.values()]
+            pause = max(0.0, min(deadlines, default=float("inf")) - time.monotonic())
+            for key, mask in self.selector.select(min(pause, 60.0)):
+                key.data(mask)
+            now = time.monotonic()
+            for process in list(self._processes.values()):
+                if now >= process.deadline:
+                    process.kill(FaultReason.ENDLESS_LOOP, "the time of the call is used up")
+
+    def answer(self, number: int, answer: Answer) -> None:
+        """Write the answer to the request of that number."""
+        data = json.dumps({"id": number, **answer}).encode() + b"\n"
+        view = memoryview(data)
+        while view:
+            view = view[os.write(1, view) :]
+
+    def take_uid(self) -> int:
+        """Return a user that no process has; the limits of episodes and checks allow for far fewer."""
+        return self._free_uids.popleft()
+
+    def start_process(self, process: ForeignProcess, role: str, descriptors: list[int]) -> None:
+        """Start a process with its end of the channel and of the output."""
+        self._processes[process.key] = process
+        message = {"start": process.key, "role": role, "uid": process.uid, "memory_bytes": self.limits["process_bytes"]}
+        socket.send_fds(self._starter, [json.dumps(message).encode()], descriptors)
+
+    def send_to_starter(self, message: Mapping[str, Any]) -> None:
+        """Send a message without descriptors to the starter."""
+        self._starter.send(json.dumps(message).encode())
+
+    def queue_check(self, start: Callable[[], None]) -> None:
+        """Start a check as soon as fewer than the limit run."""
+        self._queued_checks.append(start)
+        self._start_checks()
+
+    def end_check(self) -> None:
+        """Count an ended check."""
+        self._running_checks -= 1
+        self._start_checks()
+
+    def _start_checks(self) -> None:
+        while self._queued_checks and self._running_checks < self.limits["checks_at_once"]:
+            self._running_checks += 1
+            self._queued_checks.popleft()()
+
+    def _take_ends(self, _: int) -> None:
+        data = self._starter.recv(DATAGRAM_BYTES)
+        if not data:
+            raise SystemExit("the process starter has ended")
+        message = json.loads(data)
+        process = self._processes.pop(message["ended"])
+        self._free_uids.append(process.uid)
+        process.finish(message["signal"])
+
+    def _read_requests(self, _: int) -> None:
+        data = os.read(0, CHUNK)
+        self._is_open = bool(data)
+        *lines, self._input[:] = (bytes(self._input) + data).split(b"\n")
+        for line in lines:
+            self._serve(json.loads(line))
+
+    def _serve(self, request: Mapping[str, Any]) -> None:
+        try:
+            self._operations[request["op"]](request)
+        except RequestError as error:
+            self.answer(request["id"], {"error": str(error)})
+
+    def _load(self, request: Mapping[str, Any]) -> None:
+        if request["world"] not in self._worlds and len(self._worlds) >= self.limits["worlds"]:
+            raise RequestError(f"there are {len(self._worlds)} worlds already")
+        self._worlds[request["world"]] = {name: request[name] for name in ("program", "class_name", "tools")}
+        self.answer(request["id"], {})
+
+    def _unload(self, request: Mapping[str, Any]) -> None:
+        self._worlds.pop(request["world"], None)
+        self.answer(request["id"], {})
+
+    def _reset(self, request: Mapping[str, Any]) -> None:
+        if request["world"] not in self._worlds:
+            raise RequestError(f"there is no world {request['world']}")
+        self._drop_episode(request["episode"])
+        if len(self._episodes) >= self.limits["episodes"]:
+            raise RequestError(f"there are {len(self._episodes)} episodes already")
+        self._episodes[request["episode"]] = ServedEpisode(self, request, self._worlds[request["world"]])
+
+    def _call(self, request: Mapping[str, Any]) -> None:
+        self._find_episode(request).call(request)
+
+    def _get_state(self, request: Mapping[str, Any]) -> None:
+        state = self._find_episode(request).state
+        self.answer(request["id"], {"state": json.loads(state), "digest": compute_digest(state)})
+
+    def _check(self, request: Mapping[str, Any]) -> None:
+        if "episode" in request:
+            episode = self._find_episode(request)
+            initial, final = json.loads(episode.initial), json.loads(episode.state)
+        else:
+            initial, final = request["initial"], request["final"]
+        CheckRun(self, request, initial, final)
+
+    def _close(self, request: Mapping[str, Any]) -> None:
+        self._drop_episode(request["episode"])
+        self.answer(request["id"], {})
+
+    def _stop(self, _: Mapping[str, Any]) -> None:
+        self._is_open = False
+
+    def _find_episode(self, request: Mapping[str, Any]) -> ServedEpisode:
+        if request["episode"] not in self._episodes:
+            raise RequestError(f"there is no episode {request['episode']}")
+        return self._episodes[request["episode"]]
+
+    def _drop_episode(self, name: str) -> None:
+        if (episode := self._episodes.pop(name, None)) is not None:
+            episode.close()
+
+
+def main() -> None:
+    """Run the server; the limits are the only argument, as JSON."""
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    make_empty_folder()
+    import_modules()
+    ContainerServer(json.loads(sys.argv[1])).run()

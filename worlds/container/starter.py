@@ -1,0 +1,112 @@
+"""Process that starts those of worlds and checks: a copy of the server from before it read anything.
+
+Forking takes milliseconds where starting Python takes fifty, and what the server reads later (states of other episodes,
+checks) is in none of the copies. Requests are JSON datagrams with two file descriptors, the channel and the output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import socket
+from typing import Any, NoReturn
+
+from worlds.container.check_process import run_check
+from worlds.container.confinement import Confinement, confine
+from worlds.container.world_process import run_world
+
+ROLES = {"world": run_world, "check": run_check}
+DATAGRAM_BYTES = 4096
+
+
+def fork_starter() -> socket.socket:
+    """Fork the starter and return the socket to it.
+
+    It takes `{"start": key, "role", "uid", "memory_bytes"}` with two descriptors and `{"kill": key}`, and sends
+    `{"ended": key, "signal": number or null}` for every process that ended.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    if os.fork() == 0:
+        ours.close()
+        _exit_after(ProcessStarter(theirs).run)
+    theirs.close()
+    return ours
+
+
+def _exit_after(run: Any) -> NoReturn:
+    """End this process after `run`, whatever happens, without the clean-up of the process it is a copy of."""
+    try:
+        run()
+    finally:
+        os._exit(0)
+
+
+class ProcessStarter:
+    """See `fork_starter`. Only this process ends and reaps others, so that no number of a process is used too late."""
+
+    def __init__(self, server: socket.socket) -> None:
+        self._server = server
+        self._keys: dict[int, str] = {}
+        self._signals, self._wakeup = socket.socketpair()
+        for end in (self._signals, self._wakeup):
+            end.setblocking(False)
+
+    def run(self) -> None:
+        """Serve until the server ends."""
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._server, selectors.EVENT_READ, self._take_request)
+            selector.register(self._signals, selectors.EVENT_READ, self._reap)
+            while all(key.data() for key, _ in selector.select()):
+                pass
+        for pid in self._keys:
+            os.kill(pid, signal.SIGKILL)
+
+    def _take_request(self) -> bool:
+        data, descriptors, _, _ = socket.recv_fds(self._server, DATAGRAM_BYTES, 2)
+        if not data:
+            return False
+        request = json.loads(data)
+        if "kill" in request:
+            for pid in [pid for pid, key in self._keys.items() if key == request["kill"]]:
+                os.kill(pid, signal.SIGKILL)
+            return True
+        self._start(request, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return True
+
+    def _start(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        pid = os.fork()
+        if pid == 0:
+            _exit_after(lambda: self._become(request, descriptors))
+        self._keys[pid] = request["start"]
+
+    def _become(self, request: dict[str, Any], descriptors: list[int]) -> None:
+        """Turn this copy into a process of a world or a check."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        channel, output = descriptors
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (output, 1), (output, 2), (channel, 3)):
+            os.dup2(source, target)
+        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
+        confine(Confinement(request["uid"], request["memory_bytes"]))
+        with socket.socket(fileno=3) as opened:
+            ROLES[request["role"]](opened)
+
+    def _reap(self) -> bool:
+        with contextlib.suppress(BlockingIOError):
+            while self._signals.recv(DATAGRAM_BYTES):
+                pass
+        while self._keys:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+            self._server.send(json.dumps({"ended": self._keys.pop(pid), "signal": number}).encode())
+        return True

@@ -1,0 +1,1 @@
+"""Reading a world's program without running it: tools, usage graph, rules, foreign keys."""

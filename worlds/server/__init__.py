@@ -1,0 +1,1 @@
+"""The side of this machine: containers of worlds, the connection to them, episodes."""
