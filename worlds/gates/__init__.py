@@ -1,0 +1,1 @@
+"""Gates of worlds and scenarios, without a language model."""
