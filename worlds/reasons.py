@@ -58,6 +58,7 @@ class Reason(StrEnum):
     """The text of a check breaks a rule of programs."""
     CHECKS_NOT_BOOLEAN = "checks-not-boolean"
     CHECKS_RAISE = "checks-raise"
+    """A check raises, never ends or needs too much memory where the solution was run."""
     CHECKS_MUTATE = "checks-mutate"
     CHECKS_VARY = "checks-vary"
     CHECKS_ALREADY_HOLD = "checks-already-hold"

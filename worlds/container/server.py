@@ -89,6 +89,11 @@ class ForeignProcess:
         """Whether an answer is due."""
         return self._take_answer is not None
 
+    @property
+    def is_killed(self) -> bool:
+        """Whether `kill` was called."""
+        return self._reason is not None
+
     def request(self, message: Mapping[str, Any], seconds: float, take: Callable[[bytes], None]) -> None:
         """Send a message; `take` gets the answer, unless the process ends before."""
         self._take_answer = take
@@ -185,6 +190,11 @@ class ServedEpisode:
         self._process: ForeignProcess | None = ForeignProcess(server, "world", self._take_end)
         message = {**world, "state": request["state"], "seed": request["seed"], "step": request.get("step", 0)}
         self._process.request(message, server.limits["load_seconds"], self._take_answer)
+
+    @property
+    def has_fault(self) -> bool:
+        """Whether the program had a fault, or its process is being killed for one."""
+        return self.fault is not None or (self._process is not None and self._process.is_killed)
 
     def call(self, request: Mapping[str, Any]) -> None:
         """Run a tool."""
@@ -400,6 +410,10 @@ class ContainerServer:
     def _check(self, request: Mapping[str, Any]) -> None:
         if "episode" in request:
             episode = self._find_episode(request)
+            if episode.has_fault:  # its last state is not trusted
+                lost = {"outcome": CheckOutcome.CRASHED.value, "detail": "the episode has a fault"}
+                self.answer(request["id"], {"outcomes": [lost] * len(request["checks"])})
+                return
             initial, final = json.loads(episode.initial), json.loads(episode.state)
         else:
             initial, final = request["initial"], request["final"]

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import date, timedelta
 from typing import Any
 
 from worlds.definitions import State, WorldTool
@@ -33,24 +34,29 @@ class StateValues:
     def __init__(self, state: State) -> None:
         self._named: dict[str, list[Any]] = {}
         self._texts: list[str] = []
+        self._numbers: list[float] = []
         self._collect("", state)
 
     def fill(self, value: Any, name: str = "") -> Any:
         """Return drawn arguments with values of the state in their places. `name`: of the parameter they are for."""
         match value:
-            case {"$known": [number, narrow]}:
-                pool = (self._find_named(name) if narrow else []) or self._texts or ["x"]
-                return pool[number % len(pool)]
+            case {"$known": [number, kind, narrow, shift]}:
+                pool = self._list_values(name if narrow else "", is_text=kind == "string")
+                return _shift(pool[number % len(pool)], shift)
             case dict():
                 return {key: self.fill(one, key) for key, one in value.items()}
             case list():
                 return [self.fill(one, name) for one in value]
         return value
 
-    def _find_named(self, name: str) -> list[Any]:
-        """Return the values of fields of a name, in the singular or the plural."""
+    def _list_values(self, name: str, *, is_text: bool) -> list[Any]:
+        """Return the values of fields of a name, in the singular or the plural; where there are none, all values."""
         other = name.removesuffix("s") if name.endswith("s") else f"{name}s"
-        return self._named.get(name) or self._named.get(other) or []
+        all_values = self._texts if is_text else self._numbers
+        for pool in (self._named.get(name, []), self._named.get(other, []), all_values):
+            if found := [value for value in pool if isinstance(value, str) is is_text]:
+                return found
+        return ["x"] if is_text else [1]
 
     def _collect(self, name: str, value: Any) -> None:
         if isinstance(value, dict):
@@ -63,5 +69,16 @@ class StateValues:
                 self._collect(name, one)
         elif value is not None and not isinstance(value, bool):
             self._named.setdefault(name, []).append(value)
-            if isinstance(value, str):
-                self._texts.append(value)
+            (self._texts if isinstance(value, str) else self._numbers).append(value)
+
+
+def _shift(value: Any, shift: int) -> Any:
+    """Return a value near another one, which is kept where `shift` is 0: a later day, a larger number, a new text."""
+    if not shift:
+        return value
+    if not isinstance(value, str):
+        return value + shift
+    try:
+        return (date.fromisoformat(value) + timedelta(days=shift)).isoformat()
+    except ValueError:
+        return f"{shift}{value}"

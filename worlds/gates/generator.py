@@ -1,8 +1,9 @@
 """Made-up arguments of tools, drawn by Hypothesis from their schemas: a program of its own, JSON in and out.
 
 Hypothesis takes constants of all loaded modules for its examples; in a process of its own the same schemas give the
-same arguments. Strings and numbers are often `{"$known": [NUMBER, NARROW]}`, which stands for a value of the present
-state: one of a field of the parameter's name, if narrow (`worlds.gates.arguments`).
+same arguments. Strings and numbers are often `{"$known": [NUMBER, TYPE, NARROW, SHIFT]}`: a value of the present
+state, one of a field of the parameter's name, if narrow, and a new value near it, if shifted
+(`worlds.gates.arguments`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import zlib
 from collections.abc import Mapping
 from itertools import cycle, islice
 from typing import Any
@@ -23,8 +25,13 @@ WRONG_EVERY = 5
 """Every fifth call breaks the schema."""
 TEXTS = ("", " ", "x", "Ada Lovelace", "ada@example.org", "2025-06-05", "not an id", "ö\u2603", "0")
 WRONG_VALUES: tuple[Any, ...] = (None, True, 7, 1.5, "x", [], {}, [[]], {"a": 1})
-_KNOWN = st.builds(lambda number, narrow: {"$known": [number, narrow]}, st.integers(0, 10_000), st.booleans())
-_NARROW = st.builds(lambda number: {"$known": [number, True]}, st.integers(0, 10_000))
+
+
+def build_known(kind: str, *, narrow: bool = True, shifts: tuple[int, int] = (0, 0)) -> st.SearchStrategy[Any]:
+    """Return a strategy for places of values of the state, of the type `string` or `number`."""
+    return st.builds(
+        lambda number, shift: {"$known": [number, kind, narrow, shift]}, st.integers(0, 10_000), st.integers(*shifts)
+    )
 
 
 def build_strategy(schema: Schema) -> st.SearchStrategy[Any]:
@@ -40,10 +47,12 @@ def _build_type(name: str, schema: Schema) -> st.SearchStrategy[Any]:
         return st.lists(build_strategy(schema.get("items", {})), max_size=3)
     if name == "object":
         return _build_object(schema)
+    text, number = build_known("string"), build_known("number", shifts=(0, 9))
+    other_texts = (build_known("string", shifts=(1, 9)), build_known("string", narrow=False))
     simple: Mapping[str, st.SearchStrategy[Any]] = {
-        "string": st.one_of(_NARROW, _NARROW, _NARROW, _KNOWN, st.sampled_from(TEXTS), st.text(max_size=20)),
-        "integer": st.one_of(st.integers(-1, 12), st.integers(1, 300), _NARROW, st.integers(-(10**9), 10**9)),
-        "number": st.one_of(st.integers(-1, 300), _NARROW, st.floats(-1e9, 1e9)),
+        "string": st.one_of(text, text, text, *other_texts, st.sampled_from(TEXTS), st.text(max_size=20)),
+        "integer": st.one_of(st.integers(-1, 12), st.integers(1, 300), number, st.integers(-(10**9), 10**9)),
+        "number": st.one_of(st.integers(-1, 300), number, st.floats(-1e9, 1e9)),
         "boolean": st.booleans(),
         "null": st.none(),
     }
@@ -117,7 +126,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         set_hypothesis_home_dir(folder)
         calls = {
-            tool: draw_calls(schema, request["calls"], request["seed"]) for tool, schema in request["schemas"].items()
+            # Equal seeds would give tools with equal schemas equal arguments.
+            tool: draw_calls(schema, request["calls"], request["seed"] + zlib.crc32(tool.encode()))
+            for tool, schema in request["schemas"].items()
         }
     json.dump(calls, sys.stdout)
 

@@ -84,6 +84,7 @@ class ScenarioTrial:
 
 
 Gate = Callable[[ScenarioTrial], GateResult]
+_BOOLEANS = (CheckOutcome.PASSED, CheckOutcome.FAILED)
 
 
 def check_initial_state(trial: ScenarioTrial) -> GateResult:
@@ -112,13 +113,17 @@ def check_texts(trial: ScenarioTrial) -> GateResult:
 
 
 def check_outcomes(trial: ScenarioTrial) -> GateResult:
-    """Fail where a check alters its input or returns no boolean, before or after the solution."""
-    results = [*trial.at_start, *(trial.run_checks(trial.solved.final) if trial.calls else [])]
+    """Fail where a check alters its input or returns no boolean, before or after the solution, or raises after it."""
+    at_end = trial.run_checks(trial.solved.final) if trial.calls else []
+    results = [*trial.at_start, *at_end]
     altered = [one.function for one in results if one.outcome is CheckOutcome.ALTERED]
     if altered:
         return _count("check-outcomes", altered, Reason.CHECKS_MUTATE)
     others = [f"{one.function}: {one.detail}" for one in results if one.outcome is CheckOutcome.NOT_BOOLEAN]
-    return _count("check-outcomes", others, Reason.CHECKS_NOT_BOOLEAN)
+    if others:
+        return _count("check-outcomes", others, Reason.CHECKS_NOT_BOOLEAN)
+    broken = [f"{one.function}: {one.outcome.value}" for one in at_end if one.outcome not in _BOOLEANS]
+    return _count("check-outcomes", broken, Reason.CHECKS_RAISE)
 
 
 def check_determinism(trial: ScenarioTrial) -> GateResult:
