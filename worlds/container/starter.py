@@ -7,6 +7,7 @@ checks) is in none of the copies. Requests are JSON datagrams with two file desc
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import selectors
@@ -31,6 +32,7 @@ def fork_starter() -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         ours.close()
+        gc.freeze()  # a collection in a copy would otherwise write to, and so copy, all memory
         _exit_after(ProcessStarter(theirs).run)
     theirs.close()
     return ours
