@@ -115,5 +115,7 @@ def test_known_values_come_from_fields_of_the_parameters_name() -> None:
         "item_ids": ["I-1"],
     }
     assert values.fill({"count": {"$known": [0, "number", True, 2]}}) == {"count": 42}
+    assert isinstance(values.fill({"count": {"$known": [0, "string", True, 0]}})["count"], str)
+    assert values.fill({"name": {"$known": [0, "number", True, 0]}}) == {"name": 0}
     assert StateValues({"day": "2025-02-28"}).fill({"day": {"$known": [5, "string", True, 1]}}) == {"day": "2025-03-01"}
     assert StateValues({}).fill({"name": {"$known": [5, "string", True, 0]}}) == {"name": "x"}

@@ -6,12 +6,14 @@ import time
 
 import pytest
 
+from backends.sandbox.docker import DockerSandbox
+from tests.worlds.conftest import LIMITS
 from tests.worlds.programs import STATE, make_world
 from worlds.definitions import WorldDefinition
 from worlds.examples.loading import list_example_worlds, load_example_world
 from worlds.gates.world_gates import RUN_GATES, TEXT_GATES, WorldGateSettings, assess_world
 from worlds.reasons import Reason
-from worlds.server.service import WorldServer
+from worlds.server.service import WorldServer, open_world_server
 
 pytestmark = pytest.mark.docker
 FEW = WorldGateSettings(calls_per_tool=40)
@@ -121,3 +123,13 @@ def test_a_world_without_states_is_refused(server: WorldServer) -> None:
 def test_the_same_world_gives_the_same_values(server: WorldServer) -> None:
     first, second = (assess_world(get_world("failed-call-mutates"), server, settings=FEW) for _ in range(2))
     assert first == second
+
+
+def test_states_that_hold_addresses_are_not_repeatable(world_sandbox: DockerSandbox, world_image: str) -> None:
+    world = make_world("# add", "name += repr(object())")
+    with (
+        open_world_server(world_sandbox, world_image, LIMITS) as first,
+        open_world_server(world_sandbox, world_image, LIMITS) as second,
+    ):
+        assert assess_world(world, first, second, FEW).reason == Reason.NOT_REPEATABLE
+        assert assess_world(make_world(), first, second, FEW).reason is None
