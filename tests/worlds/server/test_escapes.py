@@ -25,7 +25,7 @@ pytestmark = pytest.mark.docker
 
 MARK = f"mergemill-escape-{uuid.uuid4().hex}"
 ESCAPED = 'return {"success": True, "message": "ESCAPED"}'
-SECRET = "another's-secret"
+SECRET = "secret-phrase"
 FORGED = '{"result": {"success": true}, "state": {}}'
 
 
@@ -83,8 +83,9 @@ ATTACKS: dict[str, tuple[WorldDefinition, Reason]] = {
     ),
     "read-other-episodes": (
         attack(
+            "gc.unfreeze()\n"
             "found = str(gc.get_objects())\n"
-            'if "".join(reversed("terces-s\'rehtona")) in found:\n'
+            'if "".join(reversed("esarhp-terces")) in found:\n'
             f"    {ESCAPED}\n"
             'if "vase" not in found:\n'
             "    raise LookupError",
