@@ -33,6 +33,8 @@ class ServerConnection(Closable):
         self._numbers = itertools.count()
         self._waiting: dict[int, Future[Answer]] = {}
         self._lock = threading.Lock()
+        # A lock of its own: a server whose answers are not read does not read either, and the reader needs the other.
+        self._writing = threading.Lock()
         self._failure: MergemillError | None = None
         self._reader = threading.Thread(target=self._read_answers, name="mergemill-worlds", daemon=True)
         self._reader.start()
@@ -51,7 +53,9 @@ class ServerConnection(Closable):
                 raise self._failure
             number = next(self._numbers)
             self._waiting[number] = future
-            self._process.write(json.dumps({"id": number, **message}).encode() + b"\n")
+        line = json.dumps({"id": number, **message}).encode() + b"\n"
+        with self._writing:
+            self._process.write(line)
         answer = future.result()
         if "error" in answer:
             raise InputError(answer["error"])
@@ -59,7 +63,7 @@ class ServerConnection(Closable):
 
     def close(self) -> None:
         """End the server and wait until its last answer is read."""
-        with contextlib.suppress(MergemillError), self._lock:  # it may have ended by itself
+        with contextlib.suppress(MergemillError), self._writing:  # it may have ended by itself
             self._process.write(b'{"op":"stop"}\n')
         self._reader.join(timeout=STOP_SECONDS)
 
