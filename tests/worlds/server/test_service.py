@@ -149,14 +149,3 @@ def test_checks_run_on_states_without_an_episode(server: WorldServer) -> None:
     final = {**STATE, "items": {**STATE["items"], "I-1": {**STATE["items"]["I-1"], "name": "floor lamp"}}}
     results = server.run_checks(make_checks(CHECKS), STATE, final)
     assert [one.is_passed for one in results] == [True, False, False]
-
-
-def test_large_states_both_ways_do_not_block_each_other(server: WorldServer) -> None:
-    state = {**STATE, "items": {f"I-{n}": {**STATE["items"]["I-1"], "item_id": f"I-{n}"} for n in range(20_000)}}
-    with server.load(make_world()) as world, ThreadPoolExecutor(4) as threads:
-
-        def play(seed: int) -> int:
-            with world.open_episode(state, seed=seed) as episode:
-                return len(episode.get_state()["items"])
-
-        assert list(threads.map(play, range(8))) == [20_000] * 8
