@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from simulators.call_text import CallTextError, extract_hermes_calls, parse_calls, read_call, split_thought
-from simulators.conversation import Dialogue, DialogueTurn, FunctionCall, TurnRole
+from simulators.conversation import AGENT_ROLES, Dialogue, DialogueTurn, FunctionCall, TurnRole
 
 Document = Mapping[str, Any]
 
@@ -196,7 +196,7 @@ def _make_text_turn(role: TurnRole, text: str) -> DialogueTurn:
 
 
 def _make_hermes_turn(role: TurnRole, text: str, before: Sequence[DialogueTurn]) -> DialogueTurn:
-    if role is TurnRole.ASSISTANT and HERMES_CALL in text:
+    if role in AGENT_ROLES and HERMES_CALL in text:
         thought, rest = split_thought(text)
         try:
             own, calls = extract_hermes_calls(rest)
@@ -209,18 +209,19 @@ def _make_hermes_turn(role: TurnRole, text: str, before: Sequence[DialogueTurn])
         follows_call = bool(before) and before[-1].role is TurnRole.FUNCTION_CALL
         if results or follows_call:
             return DialogueTurn(role=TurnRole.OBSERVATION, text="\n".join(results) or text)
-    return DialogueTurn(role=role, text=text)
+    return _make_text_turn(role, text)
 
 
 def _find_hermes_tools(turns: Sequence[DialogueTurn]) -> tuple[Mapping[str, Any], ...]:
     """Return the tools in the `<tools>` of the system's text: a JSON list, or an object a line."""
     for turn in turns:
-        found = HERMES_TOOLS.search(turn.text) if turn.role is TurnRole.SYSTEM else None
-        if found:
+        parts = HERMES_TOOLS.findall(turn.text) if turn.role is TurnRole.SYSTEM else []
+        listed = next((part for part in parts if part.strip()), "")  # prose names the empty pair of tags, too
+        if listed:
             try:
-                return _read_tools(found[1])
+                return _read_tools(listed)
             except SeedFormatError:
-                lines = [line for line in found[1].splitlines() if line.strip()]
+                lines = [line for line in listed.splitlines() if line.strip()]
                 return tuple(tool for line in lines for tool in _read_tools(f"[{line}]"))
     return ()
 
