@@ -63,6 +63,19 @@ class CallLedger:
 
     def __enter__(self) -> Self:
         try:
+            self._open()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _open(self) -> None:
+        try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._guard = (self._folder / LOCK_NAME).open("w")
             fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -75,11 +88,8 @@ class CallLedger:
             ) from error
         except OSError as error:
             raise make_write_error(f"cannot write to {self._folder}", error, advice="free some space") from error
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def _close(self) -> None:
         for one in (self._file, self._guard):
             if one is not None:
                 one.close()
