@@ -30,7 +30,7 @@ from simulators.exports.card import DatasetFacts
 from simulators.exports.formats import FORMATS, RowFormat
 from simulators.exports.writer import FormatReport, open_lines, replace_file, write_exports
 from simulators.jobs import SimulationJob, plan_jobs
-from simulators.ledger import CALLS_NAME, CallLedger, Pacer
+from simulators.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
 from simulators.options import SimulationOptions, apply_profile, resolve_options
 from simulators.post_processing.context import StepContext
 from simulators.post_processing.draft import Draft, DroppedConversation
@@ -142,12 +142,17 @@ def check_folder(out: Path) -> None:
         InputError: it is neither.
     """
     try:
-        if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / CALLS_NAME).exists())):
+        if out.exists() and (not out.is_dir() or (_has_files(out) and not (out / CALLS_NAME).exists())):
             raise InputError(
                 f"{out} is no folder of an earlier run", advice="name a new folder, or the one to continue"
             )
     except OSError as error:
         raise InputError(f"cannot read {out}: {error.strerror}", advice="name another folder") from error
+
+
+def _has_files(folder: Path) -> bool:
+    """Return whether a folder has files but the ledger's lock, which a kill at the very start leaves."""
+    return any(path.name != LOCK_NAME for path in folder.iterdir())
 
 
 @dataclass(frozen=True, kw_only=True)

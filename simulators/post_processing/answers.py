@@ -49,13 +49,6 @@ def drop_duplicate(draft: Draft, context: StepContext) -> Draft:
 
 
 def hash_texts(turns: tuple[DialogueTurn, ...]) -> str:
-    """Return the hash of the texts of person and agent; calls and results do not count."""
-    texts = [turn.text for turn in turns if turn.role in (TurnRole.HUMAN, TurnRole.ASSISTANT)]
+    """Return the hash of the texts of person and agent in their order; calls and results do not count."""
+    texts = [f"{turn.role.value} {turn.text}" for turn in turns if turn.role in (TurnRole.HUMAN, TurnRole.ASSISTANT)]
     return hashlib.sha256("\x00".join(texts).encode(errors="replace")).hexdigest()
-
-
-def require_system(draft: Draft, context: StepContext) -> Draft:
-    """Drop a conversation without policy or tools; those of a loaded pack are there."""
-    if not context.pack.policy.strip() or not context.pack.tools:
-        raise DroppedError(DropReason.NO_SYSTEM, f"the pack {context.pack.name} has no policy or no tools")
-    return draft

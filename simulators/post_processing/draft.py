@@ -19,7 +19,6 @@ class DropReason(StrEnum):
     UNPARSABLE = "unparsable"
     EMPTY_TURN = "empty-turn"
     DUPLICATE = "duplicate"
-    NO_SYSTEM = "no-system"
     SEVERAL_CALLS = "several-calls"
     ARGUMENTS = "arguments"
     CALL = "call"

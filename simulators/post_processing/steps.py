@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from simulators.options import SimulationOptions
-from simulators.post_processing.answers import check_answer, drop_duplicate, parse_answer_text, require_system
+from simulators.post_processing.answers import check_answer, drop_duplicate, parse_answer_text
 from simulators.post_processing.calls import drop_several_calls, read_calls, repair_arguments
 from simulators.post_processing.context import StepContext
 from simulators.post_processing.draft import Draft, DroppedConversation, DroppedError, DropReason
@@ -39,7 +39,6 @@ STEPS: tuple[PostStep, ...] = (
     PostStep("answer", check_answer),
     PostStep("parse", parse_answer_text),
     PostStep("duplicates", drop_duplicate),
-    PostStep("system", require_system),
     PostStep("1 several-calls", drop_several_calls),
     PostStep("2 arguments", repair_arguments),
     PostStep("3 calls", read_calls),

@@ -155,9 +155,23 @@ def test_a_line_that_a_kill_cut_is_written_again(calm: Path, tmp_path: Path) -> 
     with ScriptedModel(answer_oddly) as model:
         done = simulate(tmp_path, model, *PER_SEED)
         assert (done.exit_code, model.paid) == (0, 1), done.stderr
+        assert simulate(tmp_path, model, *PER_SEED).lines[-1]["requests"] == 0
     assert list_outputs(tmp_path / "out") == list_outputs(calm / "out")
     again = (tmp_path / "out" / "calls.jsonl").read_bytes().splitlines(keepends=True)
     assert (len(again), again[:-1]) == (len(lines), lines[:-1])
+
+
+def test_a_kill_before_the_first_answer_leaves_a_folder_to_continue(tmp_path: Path) -> None:
+    write_seeds(tmp_path / "seeds.json", [1])
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".lock").touch()
+    with ScriptedModel(answer_well) as model:
+        assert simulate(tmp_path, model, "--per-seed", "1").exit_code == 0
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "notes.txt").write_text("keep")
+        refused = simulate(tmp_path, model, "--per-seed", "1", "--out", "mine")
+    assert (refused.exit_code, "mine is no folder of an earlier run" in refused.stderr) == (3, True)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
 
 
 def test_ctrl_c_ends_with_130_and_the_same_command_continues(tmp_path: Path) -> None:

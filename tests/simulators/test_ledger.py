@@ -71,6 +71,9 @@ def test_a_damaged_line_costs_its_own_answer_alone(tmp_path: Path) -> None:
         texts = [complete(model, ledger, sample=sample).text for sample in (1, 2, 3)]
     assert texts == ["answer 1", "answer 4", "answer 3"]
     assert path.read_bytes().splitlines(keepends=True)[:3] == [lines[0], b"\x00garbage\n", lines[2]]
+    with CallLedger(tmp_path) as ledger:
+        assert [complete(model, ledger, sample=sample).text for sample in (1, 2, 3)] == texts
+    assert len(model.keys) == 4
 
 
 def test_threads_share_a_ledger(tmp_path: Path) -> None:

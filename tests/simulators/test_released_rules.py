@@ -20,7 +20,7 @@ from tests.simulators.making import find_case, read_lines, simulate, write_seeds
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "data" / "simia_cases.toml").read_text(encoding="utf-8")
 )["case"]
-ABOVE = ("7 system-prompt", "system", "answer")
+ABOVE = ("7 system-prompt", "answer")
 """Steps whose cases are all others: each has a system prompt and an answer."""
 
 

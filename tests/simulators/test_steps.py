@@ -282,6 +282,11 @@ def test_exact_and_near_duplicates() -> None:
     assert [isinstance(one, Draft) for one in tolerant] == [True, False, True]
 
 
+def test_the_same_texts_of_other_speakers_are_no_duplicate() -> None:
+    outcomes, _ = process("HUMAN: a\nASSISTANT: b", "HUMAN: a\nHUMAN: b", options=PROFILES["simia"])
+    assert [isinstance(one, Draft) for one in outcomes] == [True, True]
+
+
 def test_a_cut_answer_is_dropped_though_it_could_be_parsed() -> None:
     assert find_reason(ask(show()), finish="length") == "truncated"
     assert keep(ask(show()), finish="length", options=PROFILES["simia"])
