@@ -97,9 +97,6 @@ class CallLedger:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._places
-
     def find(self, key: str) -> dict[str, Any] | None:
         """Return the line of a call, None when it was not answered."""
         with self._lock:

@@ -20,7 +20,7 @@ SETTING_PREFIX = "simulate_"
 
 @dataclass(frozen=True, kw_only=True)
 class SimulationOptions:
-    """Options of one run. Each but the last four is a setting `simulate_...` of the same name.
+    """Options of one run. Each but the first three is a setting `simulate_...` of the same name.
 
     `temperature`: of sampling. `prefilter`: `off`, `rules` or `model`. `seed_choice`: `round-robin` or `random` (with
     replacement). `attempts`: requests for one conversation until an answer can be parsed. `pause`: seconds between two

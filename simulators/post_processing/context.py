@@ -22,21 +22,21 @@ class SeenConversations:
     sketches: list[Features] = field(default_factory=list)
     by_key: dict[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def find_similar(self, features: Features, limit: float) -> tuple[str, float] | None:
-        """Return name and similarity of the first one that is more similar than `limit`, None where there is none."""
-        candidates = sorted({at for key in compute_keys(SKETCH_KIND, features) for at in self.by_key.get(key, ())})
-        for at in candidates:
+    def find_or_add(self, name: str, features: Features, limit: float) -> tuple[str, float] | None:
+        """Return name and similarity of the first one that is more similar than `limit`.
+
+        Where there is none, this one is added under its name, and the result is None.
+        """
+        keys = tuple(compute_keys(SKETCH_KIND, features))
+        for at in sorted({at for key in keys for at in self.by_key.get(key, ())}):
             similarity = compute_jaccard_index(features, self.sketches[at])
             if similarity > limit:
                 return self.names[at], similarity
-        return None
-
-    def add_sketch(self, name: str, features: Features) -> None:
-        """Add one that passed."""
-        for key in compute_keys(SKETCH_KIND, features):
+        for key in keys:
             self.by_key[key].append(len(self.sketches))
         self.names.append(name)
         self.sketches.append(features)
+        return None
 
 
 @dataclass(kw_only=True)

@@ -134,8 +134,7 @@ def drop_near_duplicate(draft: Draft, context: StepContext) -> Draft:
     features = frozenset(map(hash_feature, sequences))
     if len(features) < MIN_SEQUENCES:
         return draft
-    if similar := context.seen.find_similar(features, context.options.near_duplicates):
+    if similar := context.seen.find_or_add(draft.job.name, features, context.options.near_duplicates):
         name, similarity = similar
         raise DroppedError(DropReason.NEAR_DUPLICATE, f"a similarity of {similarity:.2f} to {name}")
-    context.seen.add_sketch(draft.job.name, features)
     return draft
