@@ -11,7 +11,7 @@ from simulators.conversation import DialogueTurn, TurnRole
 from simulators.domains.pack import DomainPack
 from simulators.options import SimulationOptions
 from simulators.post_processing.calls import render_hermes
-from simulators.post_processing.system_prompt import render_system
+from simulators.post_processing.system_prompt import LLAMA, render_system
 from simulators.trajectory import SimulatedTrajectory
 
 HUMAN, MODEL, CALL, OBSERVATION = "human", "gpt", "function_call", "observation"
@@ -186,7 +186,7 @@ def render_call_turn(turn: DialogueTurn) -> str:
 def render_hermes_turn(turn: DialogueTurn, options: SimulationOptions) -> str:
     """Return the value of a turn in Hermes form; in profile `simia` byte for byte as the released code writes it."""
     if turn.calls:
-        return render_hermes(turn, released=options.released_rules)
+        return render_hermes(turn, released=options.released_rules, llama=options.target == LLAMA)
     return f"<think>\n{turn.reasoning}\n</think>\n\n{turn.text}" if turn.reasoning else turn.text
 
 

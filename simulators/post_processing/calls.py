@@ -161,9 +161,21 @@ def _read_released(body: str) -> tuple[FunctionCall, ...]:
     return (read_call(value),)
 
 
-def render_hermes(turn: DialogueTurn, *, released: bool) -> str:
-    """Return the text of a call turn with its calls in Hermes tags; `released`: as the released code writes it."""
-    parts = [f"<tool_call>\n{call.render(ascii_only=released)}\n</tool_call>" for call in turn.calls]
+def render_hermes(turn: DialogueTurn, *, released: bool, llama: bool = False) -> str:
+    """Return the text of a call turn with its calls in Hermes tags.
+
+    Args:
+        turn: with calls.
+        released: write it as the released code does, whatever the trained model.
+        llama: write calls as Llama 3.1 does, without tags and with `parameters`.
+    """
+    if llama and not released:
+        parts = [
+            json.dumps({"name": call.name, "parameters": dict(call.arguments)}, ensure_ascii=False)
+            for call in turn.calls
+        ]
+    else:
+        parts = [f"<tool_call>\n{call.render(ascii_only=released)}\n</tool_call>" for call in turn.calls]
     if released:
         return f"{turn.text}{parts[0]}\n"
     thought = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""

@@ -1,7 +1,7 @@
 """Step 7: the system prompt of the deployment, in the form of the model that is trained.
 
-The form of tools is that of the chat templates of Qwen (Hermes) and of Llama 3.1, so that training rows have what the
-templates write when the trained model is served.
+The words around the tools are those of the chat templates of Qwen 2.5 (Hermes) and of Llama 3.1, so that training rows
+have what the templates write when the trained model is served.
 """
 
 from __future__ import annotations
@@ -33,18 +33,15 @@ For each function call, return a json object with function name and arguments wi
 LLAMA_TOOLS = """\
 
 
-# Tools
+Given the following functions, please respond with a JSON for a function call with its proper arguments that best \
+answers the given prompt.
 
-You have access to the following functions:
-<tools>
-{tools}
-</tools>
+Respond in the format {{"name": function name, "parameters": dictionary of argument name and its value}}. Do not use \
+variables.
 
-For each function call, return a json object with function name and parameters within <tool_call></tool_call> XML tags:
-<tool_call>
-{{"name": <function-name>, "parameters": <args-json-object>}}
-</tool_call>"""
-TARGETS: Mapping[str, str] = {"qwen": QWEN_TOOLS, "llama": LLAMA_TOOLS}
+{tools}"""
+LLAMA = "llama"
+TARGETS: Mapping[str, str] = {"qwen": QWEN_TOOLS, LLAMA: LLAMA_TOOLS}
 """Target -> what follows the policy in a system prompt with tools."""
 
 
@@ -58,4 +55,4 @@ def render_system(pack: DomainPack, target: str) -> str:
     tools = [
         json.dumps({"type": "function", "function": dict(tool)}, ensure_ascii=False) for tool in pack.tools.values()
     ]
-    return pack.policy + TARGETS[target].format(tools="\n".join(tools))
+    return pack.policy + TARGETS[target].format(tools=("\n\n" if target == LLAMA else "\n").join(tools))

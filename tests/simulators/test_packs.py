@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import jsonschema
 import pytest
 
 from core.errors import InputError
-from simulators.conversation import TurnRole
+from simulators.conversation import DialogueTurn, FunctionCall, TurnRole
 from simulators.domains.pack import MAX_POLICY_CHARACTERS, PACKS_FOLDER, list_packs, load_pack
+from simulators.exports.formats import render_hermes_turn
+from simulators.options import PROFILES
 from simulators.post_processing.system_prompt import render_system
 from simulators.prompting import ConversationPrompts
 
@@ -136,18 +139,35 @@ def test_a_prompt_folder_without_a_template_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "argument_key"),
-    [("qwen", '"arguments": <args-json-object>'), ("llama", '"parameters": <args-json-object>')],
+    ("target", "before", "after"),
+    [
+        ("qwen", "# Tools\n", '\n{"name": <function-name>, "arguments": <args-json-object>}\n'),
+        ("llama", "Given the following functions, ", '"parameters": dictionary of argument name and its value}'),
+    ],
 )
 def test_a_system_prompt_has_policy_and_tools_in_the_form_of_the_target(
-    tmp_path: Path, target: str, argument_key: str
+    tmp_path: Path, target: str, before: str, after: str
 ) -> None:
     pack = load_pack(str(write_pack(tmp_path / "lamps")))
     text = render_system(pack, target)
-    assert text.startswith("Switch lamps.\n\n# Tools\n")
-    tool = json.dumps({"type": "function", "function": TOOL})
-    assert f"<tools>\n{tool}\n</tools>" in text
-    assert argument_key in text
+    assert text.startswith(f"Switch lamps.\n\n{before}")
+    assert f"\n{json.dumps({'type': 'function', 'function': TOOL})}" in text
+    assert after in text
+    assert ("<tools>\n" in text) == (target == "qwen")
+
+
+@pytest.mark.parametrize(
+    ("profile", "target", "text"),
+    [
+        ("default", "qwen", 'Off.\n<tool_call>\n{"name": "lamp", "arguments": {"on": "ü"}}\n</tool_call>'),
+        ("default", "llama", 'Off.\n{"name": "lamp", "parameters": {"on": "ü"}}'),
+        ("simia", "llama", 'Off.<tool_call>\n{"name": "lamp", "arguments": {"on": "\\u00fc"}}\n</tool_call>\n'),
+    ],
+)
+def test_calls_are_written_as_the_target_does_but_in_simia(profile: str, target: str, text: str) -> None:
+    call = FunctionCall(name="lamp", arguments={"on": "ü"})
+    turn = DialogueTurn(role=TurnRole.FUNCTION_CALL, text="Off.", calls=(call,))
+    assert render_hermes_turn(turn, replace(PROFILES[profile], target=target)) == text
 
 
 def copy_pack(folder: Path) -> Path:
