@@ -112,6 +112,12 @@ else
     + _fill_template(_SPREAD, '    exec "${start[@]}" "${files[@]}"')
     + "fi\n"
 )
+_BUN = (
+    _fill_template(_START, "")
+    + 'command+=(--reporter=junit "--reporter-outfile=$out/bun.xml")\n'
+    + _fill_template(_ARGUMENTS, f"./{_RELATIVE}")  # a file's name alone would be a filter
+    + """command=(bash -c 'set -o pipefail; "$@" 2>&1 | tee "$0"' "$out/bun.txt" "${command[@]}")\n"""
+)
 _TAP = (
     _fill_template(_START, "")
     + 'start=("${command[@]}")\ncommand=()\n'
@@ -199,6 +205,12 @@ FRAMEWORKS = (
         shell=_BORP,
         report="nodetest",
         canary=_make_canary(_render_body("", "import('node:test').then(({ test }) => test('%s', () => { DOES }));")),
+    ),
+    Framework(
+        name="bun",
+        shell=_BUN,
+        report="bun",
+        canary=_make_canary(_render_body("import { test } from 'bun:test';\\n", "test('%s', () => { DOES });")),
     ),
     Framework(
         name="tap",
