@@ -39,14 +39,14 @@ def _render_asset(file: str, name: str) -> str:
 _JEST = (
     _fill_template(_START, "")
     + """\
-command+=(--ci --json "--outputFile=$out/jest.json" --forceExit)
+command+=(--ci --json "--outputFile=$out/jest.json" --forceExit --coverage=false)  # settings may turn it on
 """
     # A pattern instead of --runTestsByPath: with several projects, only those that include the file run it.
     + _fill_template(_ARGUMENTS, """$(printf '%s' "$workdir/$file" | sed 's/[][().*+?^${}|\\\\]/\\\\&/g')\\$""")
 )
 _VITEST = (
     _fill_template(_START, "")
-    + 'command+=(--run --reporter=default --reporter=json "--outputFile.json=$out/vitest.json")\n'
+    + 'command+=(--run --reporter=default --reporter=json "--outputFile.json=$out/vitest.json" --coverage=false)\n'
     + _fill_template(_ARGUMENTS, _RELATIVE)
 )
 _MOCHA = (
