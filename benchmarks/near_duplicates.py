@@ -24,13 +24,14 @@ from typing import Any
 
 from backends.git import GitError, GitRepository
 from core.config import Settings
+from core.minhash import Features, compute_jaccard_index
 from mergemill.services import make_services
 from miner.changes import UnparsablePatchError
 from miner.git.clone import open_reader
 from miner.git.history import find_changes
 from miner.mine import mine
 from miner.patches import split_commit
-from miner.similarity import Features, PatchSketch, build_sketch, compute_jaccard_index
+from miner.similarity import PatchSketch, build_sketch
 from taskdb.records import Candidate
 
 THRESHOLDS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

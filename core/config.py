@@ -256,7 +256,34 @@ class Settings(BaseSettings):
     select_rubric: float = Field(default=0.0, ge=0, le=1)
     """Refuse trajectories of which the model at --llm finds a larger share of a rubric's items not met."""
 
-    @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", mode="before")
+    simulate_temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature of the simulator. Default: that of --profile, 1 in both."""
+    simulate_prefilter: Literal["model", "rules", "off"] | None = None
+    """How seeds are checked: by rules and the model, by rules alone, or not. Default: model; off in profile simia."""
+    simulate_seed_choice: Literal["round-robin", "random"] | None = None
+    """How --total chooses seeds: in turn, or at random with replacement. Default: round-robin; random in simia."""
+    simulate_attempts: int | None = Field(default=None, ge=1, le=20)
+    """Requests for one conversation until an answer can be parsed. Default: 3; 1 in profile simia."""
+    simulate_pause: float | None = Field(default=None, ge=0)
+    """Seconds between two requests of all workers together. Default: 0; 1 in profile simia."""
+    simulate_scenarios: Literal["on", "off"] | None = None
+    """Draw for each conversation how it relates to its seed. Default: on; off in profile simia."""
+    simulate_failures: float | None = Field(default=None, ge=0, le=1)
+    """Share of conversations in which a call fails, 0..1. Default: 0.1; 0 in profile simia."""
+    simulate_seen_ids: Literal["on", "off"] | None = None
+    """Drop conversations with a call whose id nobody gave before. Default: on; off in profile simia."""
+    simulate_near_duplicates: float | None = Field(default=None, ge=0.3, le=1)
+    """Drop conversations more similar to an earlier one, 0.3..1; 1 for none. Default: 0.7; 1 in profile simia."""
+    simulate_benchmarks: Annotated[tuple[str, ...] | None, NoDecode] = None
+    """Drop conversations with eight words in a row of a text in these files, comma-separated. Default: none."""
+    simulate_think: Literal["reasoning", "text"] | None = None
+    """Where reasoning goes: to a field of its own, or into the text. Default: reasoning; text in profile simia."""
+    simulate_target: Literal["qwen", "llama"] | None = None
+    """Whose form of tools the system prompt of Hermes rows has. Default: qwen."""
+    simulate_draw: int | None = Field(default=None, ge=0)
+    """Number from which seeds, scenarios and failures are drawn; another one gives other conversations. Default: 0."""
+
+    @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", "simulate_benchmarks", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
         """Split a list that is written with commas, on the command line or in the environment."""

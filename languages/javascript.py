@@ -1,4 +1,4 @@
-"""JavaScript on Node: jest, vitest, mocha, ava, node:test, borp, tap; packages by npm, yarn or pnpm."""
+"""JavaScript on Node and bun: runners of tests, and packages by npm, yarn, pnpm or bun."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ JAVASCRIPT = Language(
         r"(^|/)(jest|vitest|test|tests)[-_.]?setup[^/]*\.[cm]?[jt]sx?$",
         r"(^|/)\.(mocharc|taprc|borp|nycrc|c8rc)[^/]*$",
         r"(^|/)mocha\.opts$",
+        r"(^|/)bunfig\.toml$",
     ),
     config_patterns=(r"(^|/)package\.json$", r"(^|/)vite\.config\.[cm]?[jt]s$"),
     test_file_pattern=files.TEST_FILE,

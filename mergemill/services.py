@@ -96,13 +96,13 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
     return replace(services, source_images=LazySourceImages(services))
 
 
-def make_model(settings: Settings) -> LanguageModel | None:
-    """Return the model of the settings, or None."""
+def make_model(settings: Settings, *, temperature: float | None = None) -> LanguageModel | None:
+    """Return the model of the settings, or None; `temperature`: None for the endpoint's own."""
     if settings.llm == OFF:
         return None
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
-    return ChatModel(settings)
+    return ChatModel(settings, temperature=temperature)
 
 
 def _open_engine(settings: Settings) -> Sandbox:

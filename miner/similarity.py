@@ -1,40 +1,29 @@
 """Similarity of patches and problem statements, and the index keys that find similar ones among a million.
 
 A patch is the set of its added and removed lines without whitespace and file names; a problem statement is the set of
-its three-word sequences. Similarity is the exact Jaccard index of two such sets. MinHash with banded keys (Broder 1997;
-Leskovec, Rajaraman and Ullman, Mining of Massive Datasets, chapter 3) only selects the pairs to compare. The keys are
-stored in databases, so their definition must never change: it is written out here, without a numerical library (the
-usual one takes three CPU seconds and a hundred megabytes to import).
+its three-word sequences. Similarity is the exact Jaccard index of two such sets. MinHash (`core.minhash`) only
+selects the pairs to compare; its keys are stored in databases.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from random import Random
 
 from core.config import Settings
+from core.minhash import Features, compute_jaccard_index, compute_keys, hash_feature
 
-BANDS = 16
-ROWS = 4
-"""A pair of similarity s shares a key with probability 1 - (1 - s^ROWS)^BANDS: 0.64 at 0.5, 0.99 at 0.7, 1 at 0.9."""
 MIN_LINES = 4
 MIN_SEQUENCES = 20
 """Smaller sets are similar by chance: `import os`, `Fix typo in the documentation`."""
 MIN_CHARACTERS = 6
 """Letters and digits that a line needs to count."""
 
-_PRIME = (1 << 61) - 1
-_RANDOM = Random(20240229)  # noqa: S311 - fixed coefficients, no secret
-_PERMUTATIONS = [(_RANDOM.randrange(1, _PRIME), _RANDOM.randrange(_PRIME)) for _ in range(BANDS * ROWS)]
 _HUNK = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _IGNORED_TEXT = re.compile(r"<!--.*?(?:-->|\Z)|https?://\S+|!\[[^\]]*\]\([^)]*\)", re.DOTALL)
 _WORD = re.compile(r"\w+")
-
-Features = frozenset[int]
 
 
 @dataclass(frozen=True)
@@ -47,7 +36,7 @@ class PatchSketch:
     @cached_property
     def keys(self) -> tuple[int, ...]:
         """63-bit numbers; two sketches without a common key are not similar."""
-        return (*_compute_keys("patch", self.patch), *_compute_keys("statement", self.statement))
+        return (*compute_keys("patch", self.patch), *compute_keys("statement", self.statement))
 
     def describe_similarity(self, other: PatchSketch, settings: Settings) -> str | None:
         """Return which part is more similar than the settings allow, and how similar; None if neither is."""
@@ -65,21 +54,15 @@ def build_sketch(patch: str, test_patch: str, statement: str) -> PatchSketch:
 
     Test lines are used only where the gold patch has fewer than MIN_LINES: a one-line fix is identified by its tests.
     """
-    lines = frozenset(map(_hash_text, _list_changed_lines(patch)))
+    lines = frozenset(map(hash_feature, _list_changed_lines(patch)))
     if len(lines) < MIN_LINES:
-        lines |= frozenset(map(_hash_text, _list_changed_lines(test_patch)))
+        lines |= frozenset(map(hash_feature, _list_changed_lines(test_patch)))
     words = _WORD.findall(_IGNORED_TEXT.sub(" ", statement).lower())
-    sequences = frozenset(_hash_text(" ".join(words[at : at + 3])) for at in range(len(words) - 2))
+    sequences = frozenset(hash_feature(" ".join(words[at : at + 3])) for at in range(len(words) - 2))
     return PatchSketch(
         patch=lines if len(lines) >= MIN_LINES else frozenset(),
         statement=sequences if len(sequences) >= MIN_SEQUENCES else frozenset(),
     )
-
-
-def compute_jaccard_index(one: Features, other: Features) -> float:
-    """Return the Jaccard index of two sets; 0 when one is empty."""
-    shared = len(one & other)
-    return shared / (len(one) + len(other) - shared) if shared else 0.0
 
 
 def _list_changed_lines(patch: str) -> Iterator[str]:
@@ -94,16 +77,3 @@ def _list_changed_lines(patch: str) -> Iterator[str]:
         text = "".join(line[1:].split())
         if line[:1] in ("+", "-") and sum(map(str.isalnum, text)) >= MIN_CHARACTERS:
             yield line[0] + text
-
-
-def _hash_text(text: str) -> int:
-    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogateescape"), digest_size=8).digest()) % _PRIME
-
-
-def _compute_keys(kind: str, features: Iterable[int]) -> Iterator[int]:
-    if not features:
-        return
-    least = [min((a * x + b) % _PRIME for x in features) for a, b in _PERMUTATIONS]
-    for band in range(BANDS):
-        text = f"{kind} {band} {least[band * ROWS : band * ROWS + ROWS]}"
-        yield int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest()) >> 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from core.quotes import normalize_whitespace
 from languages.paths import is_source
 from verifiers.layers import MIN_LINE
 
@@ -54,8 +55,3 @@ def _find_added_code(patch: bytes, old: frozenset[int]) -> list[str]:
             if is_new and _CODE.search(text) and not text.startswith("#"):
                 lines[text] = None
     return list(lines)
-
-
-def normalize_whitespace(text: str) -> str:
-    """Return the text with each run of whitespace replaced by one space."""
-    return " ".join(text.split())

@@ -100,6 +100,7 @@ class LanguageModel(Protocol):
         meter: UsageMeter,
         deadline: float | None = None,
         response_schema: ResponseSchema | None = None,
+        request_key: str = "",
     ) -> ModelReply:
         """Return the model's next turn.
 
@@ -109,6 +110,8 @@ class LanguageModel(Protocol):
             meter: counts usage and cost.
             deadline: monotonic seconds after which no further attempt is made.
             response_schema: of the answer, for endpoints that can enforce it; the conversation must describe it, too.
+            request_key: sent as `Idempotency-Key`; an endpoint that knows such keys charges a request that is
+                repeated after a kill or a broken connection once.
 
         Raises:
             Transient: all attempts failed.

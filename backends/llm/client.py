@@ -71,12 +71,13 @@ class ChatModel:
     Args:
         settings: address, model, key, limits and prices.
         first_pause: seconds before the first retry; later ones wait longer.
+        temperature: of sampling; None for the endpoint's own.
 
     Raises:
         MachineError: the CA bundle cannot be read.
     """
 
-    def __init__(self, settings: Settings, *, first_pause: float = 1.0) -> None:
+    def __init__(self, settings: Settings, *, first_pause: float = 1.0, temperature: float | None = None) -> None:
         key = settings.find_llm_key()
         self.name = settings.model or ""
         self.context_tokens = settings.llm_context
@@ -86,6 +87,7 @@ class ChatModel:
         self._answer_tokens = settings.llm_answer_tokens
         self._prices = TokenPrices.from_settings(settings)
         self._first_pause = first_pause
+        self._temperature = temperature
         self._unsupported: frozenset[ErrorKind] = frozenset()
         self._models: dict[str, ChatModel] = {self.name: self}
         self._stopping = threading.Event()
@@ -105,6 +107,7 @@ class ChatModel:
         meter: UsageMeter,
         deadline: float | None = None,
         response_schema: ResponseSchema | None = None,
+        request_key: str = "",
     ) -> ModelReply:
         """See `backends.llm.base.LanguageModel`."""
         started = time.monotonic()
@@ -116,7 +119,12 @@ class ChatModel:
             sleep=lambda seconds: self._sleep(seconds, until),
             reraise=True,
         )
-        reply: ModelReply = retrying(self._complete_without_unsupported, messages, tools, response_schema, meter, until)
+        more: dict[str, Any] = {}
+        if response_schema is not None:
+            more["response_format"] = build_response_format(response_schema)
+        if request_key:
+            more["extra_headers"] = {"Idempotency-Key": request_key}
+        reply: ModelReply = retrying(self._complete_without_unsupported, messages, tools, more, meter, until)
         return _replace_seconds(reply, time.monotonic() - started)
 
     def list_models(self) -> list[str]:
@@ -158,14 +166,14 @@ class ChatModel:
         self,
         messages: Sequence[Message],
         tools: Sequence[Tool],
-        response_schema: ResponseSchema | None,
+        more: Mapping[str, Any],
         meter: UsageMeter,
         until: float,
     ) -> ModelReply:
         """Send a request; repeat it at once without a feature that the endpoint rejects, for this model's lifetime."""
         while True:
             try:
-                return self._send_request(messages, tools, response_schema, meter, until)
+                return self._send_request(messages, tools, more, meter, until)
             except UnsupportedFeatureError as error:
                 self._unsupported |= {error.feature}
 
@@ -173,19 +181,19 @@ class ChatModel:
         self,
         messages: Sequence[Message],
         tools: Sequence[Tool],
-        response_schema: ResponseSchema | None,
+        more: Mapping[str, Any],
         meter: UsageMeter,
         until: float,
     ) -> ModelReply:
-        """Send one request; its usage is counted whether it succeeds or not."""
+        """Send one request with `more` parameters; its usage is counted whether it succeeds or not."""
         meter.check()
         started, answer, without = time.monotonic(), ResponseAccumulator(), self._unsupported
         if started >= until:
             raise BudgetExceededError("the time is used up")
         prompt_tokens = estimate_tokens(messages)
-        request = self._build_request(messages, tools, without)
-        if response_schema is not None and ErrorKind.SCHEMA_UNSUPPORTED not in without:
-            request["response_format"] = build_response_format(response_schema)
+        request = {**self._build_request(messages, tools, without), **more}
+        if ErrorKind.SCHEMA_UNSUPPORTED in without:
+            request.pop("response_format", None)
         try:
             self._read_with_timeout(min(self._timeout, until - started), answer, self._make_reader(request, without))
         except Exception as error:
@@ -207,6 +215,8 @@ class ChatModel:
         stream = ErrorKind.STREAM_UNSUPPORTED not in without
         limit = "max_completion_tokens" if ErrorKind.MAX_TOKENS_UNSUPPORTED in without else "max_tokens"
         request: dict[str, Any] = {"model": self.name, "stream": stream, limit: self._answer_tokens}
+        if self._temperature is not None:
+            request["temperature"] = self._temperature
         if stream and ErrorKind.STREAM_OPTIONS_UNSUPPORTED not in without:
             request["stream_options"] = {"include_usage": True}
         if ErrorKind.TOOLS_UNSUPPORTED in without:

@@ -1,10 +1,10 @@
 """Run the benchmark: `python -m benchmarks.environments --clones DIR [--part tune] [--language python]`.
 
-DIR holds bare clones OWNER__NAME.git of the repositories of `chosen.toml`, or for the part `frozen` of `frozen.toml`,
-which are drawn by the hash of the commit of mergemill that is measured, and only by that one. The result of each
-repository is appended to FOLDER/rows.jsonl; a restart processes the remaining ones. `--again NAME` repeats one
-repository, `--again REASON` all that ended with this reason; the newest row counts. Logs and plans are stored in the
-folder. No model takes part.
+DIR holds bare clones OWNER__NAME.git of the repositories of `chosen.toml`, or for the part `frozen` of
+`draws/COMMIT.toml`, which are drawn by the hash of the commit of mergemill that is measured, and only by that one. The
+result of each repository is appended to FOLDER/rows.jsonl; a restart processes the remaining ones. `--again NAME`
+repeats one repository, `--again REASON` all that ended with this reason; the newest row counts. Logs and plans are
+stored in the folder. No model takes part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from backends.services import Services
-from benchmarks.environments.choose import FROZEN, BenchmarkRepository, load_chosen, read_frozen_commit
+from benchmarks.environments.choose import DRAWS, BenchmarkRepository, load_chosen, read_frozen_commit
 from benchmarks.environments.measure import EnvironmentResult, append_result, measure, read_results, read_revision
 from benchmarks.environments.tables import render_markdown
 from core.config import Settings
@@ -84,14 +84,16 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clones", type=Path, required=True, metavar="DIR")
     parser.add_argument("--out", type=Path, default=Path("environments-benchmark"), metavar="FOLDER")
     parser.add_argument("--part", choices=("tune", "held", "both", "frozen"), default="both")
-    parser.add_argument("--drawn", type=Path, default=FROZEN, metavar="FILE", help="draw of the part `frozen`")
+    parser.add_argument("--drawn", type=Path, metavar="FILE", help="draw of the part `frozen`; else draws/COMMIT.toml")
     parser.add_argument("--language", help="a language or a group of them as the tables name it")
     parser.add_argument("--only", action="append", default=[], metavar="OWNER/NAME")
     parser.add_argument("--again", action="append", default=[], metavar="OWNER/NAME|REASON|all")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--test-timeout", type=float, metavar="SECONDS", help="for a machine that others use, too")
     parser.add_argument("--table", action="store_true", help="build nothing, print what is known")
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.drawn = options.drawn or DRAWS / f"{read_revision()}.toml"
+    return options
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 The rule and the pools are in `repositories.toml`; the result is written to `chosen.toml`. Draw and split depend only on
 names, so they cannot be biased towards repositories that work.
 
-`--frozen COMMIT` draws the third part from `frozen_pools.toml` to `frozen.toml`, by the names and the hash of the
+`--frozen COMMIT` draws the third part from `frozen_pools.toml` to `draws/COMMIT.toml`, by the names and the hash of the
 commit of mergemill that will be measured. `--names` prints what has to be cloned, and chooses nothing.
 """
 
@@ -26,7 +26,8 @@ FOLDER = Path(__file__).parent
 POOLS = FOLDER / "repositories.toml"
 CHOSEN = FOLDER / "chosen.toml"
 FROZEN_POOLS = FOLDER / "frozen_pools.toml"
-FROZEN = FOLDER / "frozen.toml"
+DRAWS = FOLDER / "draws"
+"""Folder of all draws of the third part, `COMMIT.toml`, and of their rows, `COMMIT.jsonl`."""
 
 LANGUAGES_BY_GROUP = {
     "javascript": {
@@ -77,12 +78,13 @@ def draw_names(pools: Mapping[str, Any], left_out: Collection[str], salt: str = 
     return result
 
 
-def draw_frozen(rule: Mapping[str, Any], commit: str, last: Path = FROZEN) -> dict[str, list[str]]:
+def draw_frozen(rule: Mapping[str, Any], commit: str, draws: Path = DRAWS) -> dict[str, list[str]]:
     """Return the names drawn from each pool for the measurement of one commit of mergemill.
 
-    Those of `last`, the draw for another commit, are left out: they may have been looked at since.
+    Those of the draws for other commits are left out: they may have been looked at since.
     """
-    drawn = load_chosen(last) if last.exists() and read_frozen_commit(last) != commit else []
+    others = [path for path in sorted(draws.glob("*.toml")) if read_frozen_commit(path) != commit]
+    drawn = [row for path in others for row in load_chosen(path)]
     return draw_names(rule["pools"], {*rule["left_out"], *(row.repo for row in (*load_chosen(), *drawn))}, commit)
 
 
@@ -114,13 +116,13 @@ def split_halves(names: Sequence[str]) -> dict[str, str]:
 
 
 def load_chosen(path: Path = CHOSEN) -> list[BenchmarkRepository]:
-    """Read the repositories of `chosen.toml` or `frozen.toml` in its order; none if it does not exist."""
+    """Read the repositories of `chosen.toml` or of a draw in its order; none if it does not exist."""
     rows = tomllib.loads(path.read_text())["repository"] if path.exists() else []
     return [BenchmarkRepository(**row) for row in rows]
 
 
 def read_frozen_commit(path: Path) -> str:
-    """Return the commit of mergemill that a file like `frozen.toml` was drawn for."""
+    """Return the commit of mergemill that a draw is for."""
     return str(tomllib.loads(path.read_text())["code"])
 
 
@@ -195,22 +197,21 @@ def _read_head(path: Path, group: str, rule: Mapping[str, Any]) -> tuple[str, st
 
 
 def main() -> None:
-    """Write `chosen.toml` or `frozen.toml`, or print names."""
+    """Write `chosen.toml` or a draw, or print names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--clones", type=Path, metavar="DIR", help="clones as OWNER__NAME.git")
     what.add_argument("--names", action="store_true", help="print the names, one a line, and choose nothing")
     parser.add_argument("--frozen", metavar="COMMIT", help="draw the third part for this commit of mergemill")
-    parser.add_argument("--drawn", type=Path, default=FROZEN, metavar="FILE", help="where that draw is written")
+    parser.add_argument("--drawn", type=Path, metavar="FILE", help="where that draw is written; else draws/COMMIT.toml")
     options = parser.parse_args()
     rule = tomllib.loads((FROZEN_POOLS if options.frozen else POOLS).read_text())
     if options.names:
         drawn = draw_frozen(rule, options.frozen) if options.frozen else draw_names(rule["pools"], rule["left_out"])
         print("\n".join(name for names in drawn.values() for name in names))
     elif options.frozen:
-        write_chosen(
-            choose_frozen(rule, options.frozen, options.clones), options.drawn, FROZEN_POOLS, code=options.frozen
-        )
+        path = options.drawn or DRAWS / f"{options.frozen[:7]}.toml"
+        write_chosen(choose_frozen(rule, options.frozen, options.clones), path, FROZEN_POOLS, code=options.frozen)
     else:
         write_chosen(choose(rule, options.clones), CHOSEN, POOLS)
 

@@ -10,7 +10,7 @@ from languages.draft import PlanDraft
 from languages.node.plan import select_changed_packages
 from languages.node.switches import BUILD, IGNORE_SCRIPTS, RELAXED_PEERS
 
-LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml")
+LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 
 
 def use_exact_date(draft: PlanDraft) -> PlanDraft:

@@ -46,6 +46,7 @@ _DEFAULTS: Mapping[str, Sequence[str]] = {
     "node:test": NODE,
     "mocha": (r"test/[^/]*\.[cm]?js",),
     "borp": (rf"(.*/)?[^/]*\.test{_END}",),
+    "bun": (rf"(.*/)?[^/]*[._](test|spec){_END}",),
     "tap": (r"(tests?/.*|test)\.[cm]?[jt]s",),
 }
 """Default patterns of each runner, relative to the folder in which it runs."""
@@ -68,9 +69,11 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
     elif test.framework == "vitest":
         projects = vitest.read_projects(tree, folder, test.argv)
         collected = [p for p in candidates if any(project.includes_path(p) for project in projects)]
+    elif test.framework == "bun":
+        collected = [p for p, name in relative.items() if _matches_any(_DEFAULTS["bun"], name)]
     else:
         return _filter_test_files(tree, _find_glob_matches(tree, test, relative))
-    # Paths on the command line are substrings for jest and vitest, and files, folders or globs for all other runners.
+    # Paths on the command line are substrings for jest, vitest and bun, and files, folders or globs for other runners.
     is_unfiltered = not test.paths
     return _filter_test_files(
         tree, [p for p in collected if is_unfiltered or any(_contains_word(word, relative[p]) for word in test.paths)]

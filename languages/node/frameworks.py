@@ -39,14 +39,14 @@ def _render_asset(file: str, name: str) -> str:
 _JEST = (
     _fill_template(_START, "")
     + """\
-command+=(--ci --json "--outputFile=$out/jest.json" --forceExit)
+command+=(--ci --json "--outputFile=$out/jest.json" --forceExit --coverage=false)  # settings may turn it on
 """
     # A pattern instead of --runTestsByPath: with several projects, only those that include the file run it.
     + _fill_template(_ARGUMENTS, """$(printf '%s' "$workdir/$file" | sed 's/[][().*+?^${}|\\\\]/\\\\&/g')\\$""")
 )
 _VITEST = (
     _fill_template(_START, "")
-    + 'command+=(--run --reporter=default --reporter=json "--outputFile.json=$out/vitest.json")\n'
+    + 'command+=(--run --reporter=default --reporter=json "--outputFile.json=$out/vitest.json" --coverage=false)\n'
     + _fill_template(_ARGUMENTS, _RELATIVE)
 )
 _MOCHA = (
@@ -111,6 +111,12 @@ else
 """.replace("@@", _RELATIVE)
     + _fill_template(_SPREAD, '    exec "${start[@]}" "${files[@]}"')
     + "fi\n"
+)
+_BUN = (
+    _fill_template(_START, "")
+    + 'command+=(--reporter=junit "--reporter-outfile=$out/bun.xml")\n'
+    + _fill_template(_ARGUMENTS, f"./{_RELATIVE}")  # a file's name alone would be a filter
+    + """command=(bash -c 'set -o pipefail; "$@" 2>&1 | tee "$0"' "$out/bun.txt" "${command[@]}")\n"""
 )
 _TAP = (
     _fill_template(_START, "")
@@ -199,6 +205,12 @@ FRAMEWORKS = (
         shell=_BORP,
         report="nodetest",
         canary=_make_canary(_render_body("", "import('node:test').then(({ test }) => test('%s', () => { DOES }));")),
+    ),
+    Framework(
+        name="bun",
+        shell=_BUN,
+        report="bun",
+        canary=_make_canary(_render_body("import { test } from 'bun:test';\\n", "test('%s', () => { DOES });")),
     ),
     Framework(
         name="tap",

@@ -36,17 +36,28 @@ MANIFESTS = (
     "npm-shrinkwrap.json",
     "yarn.lock",
     "pnpm-lock.yaml",
+    "bun.lock",
+    "bun.lockb",
     "pnpm-workspace.yaml",
     ".npmrc",
     ".yarnrc",
     ".yarnrc.yml",
     ".pnpmfile.cjs",
     "lerna.json",
+    "bunfig.toml",
 )
+_LOCKS = MANIFESTS[1:7]
 _MANIFESTS_BESIDE_PACKAGE = (".yarn/releases/*", ".yarn/plugins/*", ".yarn/patches/*", "patches/*")
 
-_INSTALLS = re.compile(r"(npm|yarn|pnpm)( install| i| ci)?( --?[\w-]+(=\S+)?)*$")
+_INSTALLS = re.compile(r"(npm|yarn|pnpm|bun)( install| i| ci)?( --?[\w-]+(=\S+)?)*$")
 """Matches a line that installs all dependencies."""
+
+_LOCKS_BY_MANAGER = {
+    "npm": ("package-lock.json", "npm-shrinkwrap.json"),
+    "yarn": ("yarn.lock",),
+    "pnpm": ("pnpm-lock.yaml",),
+    "bun": ("bun.lock", "bun.lockb"),
+}
 
 FORGES = re.compile(r"^(git|github:|gitlab:|bitbucket:|https?://|ssh:|\w[\w.-]*/[\w.-]+(#.*)?$)")
 """Matches ranges that refer to a forge or an archive URL instead of a registry."""
@@ -70,7 +81,7 @@ class PackageManager:
     """A package manager, its version if the project specifies one, and its lock file."""
 
     kind: str
-    """npm, yarn (1), berry (yarn 2 and later) or pnpm."""
+    """npm, yarn (1), berry (yarn 2 and later), pnpm or bun."""
     version: str
     lock: str
     """Path of the lock file; empty if there is none."""
@@ -82,15 +93,13 @@ class PackageManager:
 def find_package_manager(tree: SourceTree, project: NodeProject, jobs: Sequence[Job]) -> PackageManager:
     """Return the package manager of a project."""
     folder, root = project.root.folder, project.root
-    lock = next((p for name in MANIFESTS[1:5] if tree.is_file(p := posixpath.join(folder, name))), "")
-    declared = re.match(r"(npm|yarn|pnpm)@(\d[\w.-]*)", root.get_text("packageManager"))
+    lock = next((p for name in _LOCKS if tree.is_file(p := posixpath.join(folder, name))), "")
+    declared = re.match(r"(npm|yarn|pnpm|bun)@(\d[\w.-]*)", root.get_text("packageManager"))
     if declared:
         source = SourcedValue(text=declared.group(), path=root.path, line=root.find_line('"packageManager"'))
-        if (declared[1] == "pnpm") != (posixpath.basename(lock) == "pnpm-lock.yaml"):
-            lock = posixpath.join(
-                folder, {"npm": "package-lock.json", "yarn": "yarn.lock"}.get(declared[1], "pnpm-lock.yaml")
-            )
-            lock = lock if tree.is_file(lock) else ""
+        if posixpath.basename(lock) not in _LOCKS_BY_MANAGER[declared[1]]:
+            names = _LOCKS_BY_MANAGER[declared[1]]
+            lock = next((p for name in names if tree.is_file(p := posixpath.join(folder, name))), "")
         kind = "berry" if declared[1] == "yarn" and not declared[2].startswith(("0", "1")) else declared[1]
         return PackageManager(
             kind=kind, version=declared[2], lock=lock, source=source, release=_find_yarn_path(tree, folder)
@@ -110,6 +119,9 @@ def find_package_manager(tree: SourceTree, project: NodeProject, jobs: Sequence[
             lock=lock,
             source=SourcedValue(text="pnpm", path=lock),
         )
+    if name in _LOCKS_BY_MANAGER["bun"]:
+        source = SourcedValue(text="bun", path=lock)
+        return PackageManager(kind="bun", version=_select_bun_version(jobs), lock=lock, source=source)
     if lock:
         return PackageManager(kind="npm", version="", lock=lock, source=SourcedValue(text="npm", path=lock))
     return _find_ci_manager(tree, jobs)
@@ -124,10 +136,13 @@ def _find_ci_manager(tree: SourceTree, jobs: Sequence[Job]) -> PackageManager:
                 installs.setdefault(match[1], []).append(SourcedValue(text=match[1], path=job.path, line=line.line))
     kind = max(installs, key=lambda name: len(installs[name]))
     source = next(iter(installs[kind]), SourcedValue(text="npm", path="(default)"))
-    version = {"npm": "", "yarn": "1.22.22"}.get(kind)
-    return PackageManager(
-        kind=kind, version=_select_pnpm_version(tree, "", jobs) if version is None else version, lock="", source=source
-    )
+    version = {
+        "npm": "",
+        "yarn": "1.22.22",
+        "pnpm": _select_pnpm_version(tree, "", jobs),
+        "bun": _select_bun_version(jobs),
+    }[kind]
+    return PackageManager(kind=kind, version=version, lock="", source=source)
 
 
 def _find_yarn_path(tree: SourceTree, folder: str) -> str:
@@ -154,6 +169,15 @@ def _select_pnpm_version(tree: SourceTree, lock: str, jobs: Sequence[Job]) -> st
     if not locked:
         return "9"
     return {"5": "7" if locked[2] == "4" else "6", "6": "8"}.get(locked[1], "9")
+
+
+def _select_bun_version(jobs: Sequence[Job]) -> str:
+    """Return the first bun version in CI, else that of all its lock files."""
+    for job in jobs:
+        for value in job.values.get("bun-version", ()):
+            if match := re.match(r"\d+(\.\d+){0,2}", value.text):
+                return match.group()
+    return "1"
 
 
 def list_manifests(tree: SourceTree, project: NodeProject, manager: PackageManager) -> list[str]:
@@ -296,6 +320,14 @@ def _render_install(
             f" YARN_ENABLE_SCRIPTS={'false' if quiet else 'true'} YARN_IGNORE_PATH={0 if manager.release else 1}"
         )
         yield f"{yarn} install"
+    elif manager.kind == "bun":
+        yield f"npm install -g bun@{manager.version}"
+        strict = "" if loose or not lock else " --frozen-lockfile"
+        keep = "" if lock else " --no-save"
+        yield (
+            f'BUN_CONFIG_REGISTRY="$registry" BUN_INSTALL_CACHE_DIR={SCRATCH}/bun'
+            f" bun install --no-progress{strict}{keep}{scripts}"
+        )
     else:
         yield f"npm install -g pnpm@{manager.version}"
         strict = " --no-frozen-lockfile" if loose or not lock else " --frozen-lockfile"

@@ -108,6 +108,16 @@ PLAIN_NODE = NodeTestRunner(
     framework="tap", package="", value_options=r"-r|--require|--import|--loader|--experimental-loader|-C|--conditions"
 )
 
+BUN = NodeTestRunner(
+    framework="bun",
+    package="",
+    value_options=r"--timeout|-t|--test-name-pattern|--preload|-r|--require|--rerun-each|--coverage-reporter|--coverage-dir"
+    r"|--reporter|--reporter-outfile|--seed|--max-concurrency|--tsconfig-override|--define|--conditions|--env-file|-c|--config",
+    dropped_options=r"--coverage.*|--watch|--hot|--bail|--reporter|--reporter-outfile|--randomize|--seed|-u|--update-snapshots"
+    r"|--max-concurrency|--only-failures|--dots",
+)
+"""`bun test`, without the name that `bun run` would need to start a script."""
+
 BROWSERS = frozenset(
     (  # noqa: SIM905 - one word per line would take fifteen lines
         "karma wtr web-test-runner testem cypress playwright wdio nightwatch testcafe protractor airtap zuul "
@@ -176,6 +186,8 @@ def parse_call(simple: SimpleCommand, programs: Mapping[str, str]) -> RunnerCall
 
 def _match_runner(words: Sequence[str], programs: Mapping[str, str]) -> tuple[NodeTestRunner, int] | None:
     """Return (runner, number of words that start it)."""
+    if words[0] == "bun" and "test" in words:
+        return BUN, words.index("test") + 1
     if words[0] in RUNNERS:
         return RUNNERS[words[0]], 1
     if own := _find_own_runner(words[0], programs):

@@ -19,7 +19,7 @@ class CommandEntry:
     @property
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
-        return self.panel == PIPELINE or self.module == "sample"
+        return self.panel == PIPELINE or self.module in ("sample", "simulate")
 
 
 PIPELINE = "Pipeline"
@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "gateway": CommandEntry("gateway", "Record the requests of agents to a model, in front of its server.", AGENTS),
     "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did on tasks.", AGENTS),
     "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
+    "simulate": CommandEntry("simulate", "Let a model play users and tools, and write training data.", AGENTS),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
     "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),

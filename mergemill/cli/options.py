@@ -74,10 +74,19 @@ UPSTREAM_SETTINGS = (
 """Settings of a command that puts a gateway in front of the agents' model server."""
 MODEL_SETTINGS = ("llm", "model")
 """Settings of a command that connects to a model's endpoint."""
+SIMULATE_SETTINGS = (
+    *MODEL_SETTINGS,
+    "workers",
+    "ca_bundle",
+    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
+    *(name for name in Settings.model_fields if name.startswith("simulate_")),
+)
+"""Settings of a command that simulates conversations."""
 
 COMMON = "Settings"
 AGENTS = "Agents"
 SELECTION = "Rejection sampling"
+SIMULATION = "Simulation"
 PANELS: Mapping[str, Sequence[str]] = {
     COMMON: (
         "db",
@@ -146,6 +155,7 @@ PREFIX_PANELS = {
     "token": AGENTS,
     "rollout": AGENTS,
     "select": SELECTION,
+    "simulate": SIMULATION,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 
@@ -161,6 +171,7 @@ SETTING_METAVARS = {
     "language": "LANGUAGE",
     "licenses": "SPDX[,SPDX]",
     "benchmarks": "FILE[,FILE]",
+    "simulate_benchmarks": "FILE[,FILE]",
     "ca_bundle": "FILE",
     "github_api": "URL",
     "github_app_id": "ID",
@@ -183,9 +194,9 @@ def with_settings(*names: str) -> Callable[[CommandFunction], CommandFunction]:
 
 
 def list_pipeline_settings() -> list[str]:
-    """Return the settings of the stages: all but secrets and those of agents and their trajectories."""
+    """Return the settings of the stages: all but secrets and those of agents, trajectories and simulators."""
     names = [name for name in Settings.model_fields if name not in SECRETS]
-    return [name for name in names if _find_panel(name) not in (AGENTS, SELECTION)]
+    return [name for name in names if _find_panel(name) not in (AGENTS, SELECTION, SIMULATION)]
 
 
 def with_filters(command: CommandFunction) -> CommandFunction:

@@ -96,14 +96,16 @@ def test_the_frozen_part_is_drawn_by_the_commit_that_is_measured_from_what_was_n
 
 
 def test_what_was_drawn_for_another_commit_is_left_out(tmp_path):
-    last, pools = tmp_path / "frozen.toml", {"go": {"names": "a/a b/b", "wanted": 2}}
-    row = BenchmarkRepository(
-        repo="a/a", pool="go", group="go", language="go", half="frozen", commit="1" * 40, day="2030-01-01"
-    )
-    write_chosen([row], last, FROZEN_POOLS, code="c" * 40)
+    pools = {"go": {"names": "a/a b/b c/c", "wanted": 3}}
+    for repo, code in (("a/a", "c"), ("b/b", "d")):
+        row = BenchmarkRepository(
+            repo=repo, pool="go", group="go", language="go", half="frozen", commit="1" * 40, day="2030-01-01"
+        )
+        write_chosen([row], tmp_path / f"{code * 7}.toml", FROZEN_POOLS, code=code * 40)
     rule = {"pools": pools, "left_out": {}}
-    assert sorted(draw_frozen(rule, "c" * 40, last)["go"]) == ["a/a", "b/b"]
-    assert draw_frozen(rule, "d" * 40, last)["go"] == ["b/b"]
+    assert sorted(draw_frozen(rule, "c" * 40, tmp_path)["go"]) == ["a/a", "c/c"]
+    assert sorted(draw_frozen(rule, "d" * 40, tmp_path)["go"]) == ["b/b", "c/c"]
+    assert draw_frozen(rule, "e" * 40, tmp_path)["go"] == ["c/c"]
 
 
 def test_the_frozen_part_is_measured_by_the_commit_that_it_was_drawn_for(tmp_path):

@@ -34,6 +34,7 @@ PACKAGES = (
     "miner",
     "samplers",
     "scripts",
+    "simulators",
     "taskdb",
     "tests",
     "verifiers",

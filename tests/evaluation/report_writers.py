@@ -106,6 +106,21 @@ def write_luaunit(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     }
 
 
+def write_bun(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
+    suites = ""
+    for file, group in group_by_file(tests).items():
+        rows = [
+            '<testcase name={} classname="" file={}><skipped message="TODO" /></testcase>'.format(
+                *map(quote, (test.title, file))
+            )
+            if test.status == "xfailed"
+            else case({"name": test.title, "classname": "", "file": file}, test.status)
+            for test in group
+        ]
+        suites += f"<testsuite name={quote(file)} file={quote(file)}>{''.join(rows)}</testsuite>"
+    return {"bun.xml": f'<testsuites name="bun test">{suites}</testsuites>', "bun.txt": "bun test v1.2.20\n"}
+
+
 def write_swift(tests: Sequence[ReportedTest]) -> Mapping[str, str]:
     rows = [
         case({"classname": f"AllTests.{stem(test.file).title()}", "name": test.name}, test.status) for test in tests
@@ -402,6 +417,9 @@ WRITERS = {
     ),
     "jest": ReportWriter(
         report_format="jest", write=write_jest, suffix=".test.js", statuses=("passed", "failed", "skipped", "xfailed")
+    ),
+    "bun": ReportWriter(
+        report_format="bun", write=write_bun, suffix=".test.js", statuses=("passed", "failed", "skipped", "xfailed")
     ),
     "mocha": ReportWriter(report_format="mocha", write=write_mocha, suffix=".js"),
     "nodetest": ReportWriter(report_format="nodetest", write=write_rows, suffix=".mjs", statuses=ALL),

@@ -41,6 +41,7 @@ RECORDINGS = {
     "nodetest-junit": ("junit", "nodetest"),
     "tape": ("tap", "tape"),
     "ava": ("ava", "ava"),
+    "bun": ("bun", "bun"),
     "prove": ("tap", "prove"),
     "prove-v": ("tap", "prove"),
     "bats": ("junit", "bats"),

@@ -48,6 +48,8 @@ def list_steps(draft: NodeDraft) -> str:
         ("yarn.lock", "# yarn lockfile v1\n", "yarn install --non-interactive --no-progress --ignore-engines"),
         ("yarn.lock", "# x\n\n__metadata:\n  version: 6\n", "@yarnpkg/cli-dist@3.8.7\n"),
         ("pnpm-lock.yaml", "lockfileVersion: '6.0'\n", "pnpm@8\n"),
+        ("bun.lock", "{}\n", " bun install --no-progress --frozen-lockfile\n"),
+        ("bun.lockb", "#!/usr/bin/env bun\n", " bun install --no-progress --frozen-lockfile\n"),
         ("other.txt", "", "npm install --no-package-lock $before"),
     ],
 )
@@ -167,6 +169,34 @@ def test_patterns_of_borp_are_files_of_the_tests(tmp_path: Path) -> None:
     assert (draft.test.argv, draft.test.paths) == (("borp", "-t", "9"), ("test/*.js", "lib/*.js"))
     plan = JAVASCRIPT.render_plan(draft)
     assert JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan) == ["lib/b.js", "test/a.js"]
+
+
+def test_bun_installs_and_runs_tests(tmp_path: Path) -> None:
+    ci = "jobs:\n  test:\n    steps:\n      - uses: oven-sh/setup-bun@v2\n        with: {bun-version: 1.2.3}\n"
+    ci += "      - run: bun install\n      - run: bun test --coverage --timeout 9 src\n"
+    files = {".github/workflows/ci.yml": ci} | dict.fromkeys(
+        ("src/b_spec.ts", "src/c.test.ts", "other/d.test.ts"), TEST
+    )
+    draft = build_draft(tmp_path, {"scripts": {"test": "echo"}}, files)
+    assert "npm install -g bun@1.2.3\n" in list_steps(draft)
+    assert " bun install --no-progress --no-save\n" in list_steps(draft)
+    assert (draft.test.framework, draft.test.argv) == ("bun", ("bun", "test", "--timeout", "9"))
+    plan = JAVASCRIPT.render_plan(draft)
+    found = JAVASCRIPT.find_test_files(build_tree(tmp_path / "again", files), plan)
+    assert found == ["src/b_spec.ts", "src/c.test.ts"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("bun test a", ("bun", "test", "a")),
+        ("bun run test", ("vitest",)),
+        ("bunx --bun jest", ("jest",)),
+        ("bun jest", ("jest",)),
+    ],
+)
+def test_scripts_and_programs_are_started_by_bun(line: str, words: tuple[str, ...]) -> None:
+    assert [one.words for one in expand_scripts(line, {"test": "vitest"})] == [words]
 
 
 @pytest.mark.parametrize(

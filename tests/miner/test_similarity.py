@@ -7,7 +7,8 @@ import random
 import pytest
 
 from core.config import Settings
-from miner.similarity import BANDS, build_sketch, compute_jaccard_index
+from core.minhash import BANDS, compute_jaccard_index
+from miner.similarity import build_sketch
 
 WORDS = "the parser forgets to close its file when a line is longer than what the buffer holds and then it waits for"
 

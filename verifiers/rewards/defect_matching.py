@@ -16,13 +16,12 @@ from pydantic import BaseModel, ConfigDict
 from backends.llm.base import ContextLengthError, Message
 from backends.llm.meter import BudgetExceededError
 from backends.llm.structured import build_response_schema
+from core.quotes import is_quoted_from, normalize_whitespace
 from evaluation.scoring.findings import ReviewFinding
 from taskdb.oracles import Defect
 from verifiers.judge.client import JudgeClient
 from verifiers.judge.prompting import render_conversation
-from verifiers.judge.quotes import is_quoted_from
 from verifiers.judge.truncation import divide_budget, truncate_patch, truncate_text
-from verifiers.statement import normalize_whitespace
 
 PROMPT = "review-2"
 """Name and version of the prompt, see `verifiers.judge.prompting`."""

@@ -23,6 +23,7 @@ jest        jest --ci --json --outputFile=$OUT/jest.json
             vitest run --reporter=json --outputFile=$OUT/vitest.json
 mocha       mocha --reporter json --reporter-option output=$OUT/mocha.json       (mocha >= 9.2)
             mocha --reporter json > $OUT/mocha.txt                               (any; may be mixed with other output)
+bun         bun test --reporter=junit --reporter-outfile=$OUT/bun.xml > $OUT/bun.txt 2>&1        (bun >= 1.2)
 nodetest    $RP asset node_reporter.mjs > $OUT/reporter.mjs; node --test --test-reporter=$OUT/reporter.mjs
             --test-reporter-destination=$OUT/tests.jsonl FILES                   (node >= 18.19)
 tap         prove: PERL_TEST_HARNESS_DUMP_TAP=$OUT prove -lr t                   (also with `make test`, `./Build test`)

@@ -1,4 +1,4 @@
-"""JSON of jest and vitest, and of mocha's json reporter."""
+"""JSON of jest and vitest, and of mocha's json reporter; JUnit XML and text of bun."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import re
 from itertools import islice
 
-from .core import parse_number
+from .core import iterate_lines, parse_number
+from .xunit import find_named_file, parse_status, parse_xml
 
 _STATUS = {
     "passed": "passed",
@@ -73,6 +74,44 @@ def convert_mocha(outputs, tree, results):
 
 def _extract_error(error):
     return str(error.get("message") or error.get("stack") or ("failed" if error else ""))
+
+
+_ERROR_OF_BUN = re.compile(r"^(?:\w*[eE]rror): (?P<message>.+)")
+
+
+def convert_bun(outputs, tree, results):
+    """Convert XML of `bun test`, whose outermost suite is the file, and its text, which alone names broken files."""
+    reported = set()
+    for _name, content in outputs:
+        root = parse_xml(content)
+        for case in root.find_all("testcase") if root is not None else ():
+            file = find_named_file(case, tree) or "tests"
+            reported.add(file)
+            suites = [suite.get("name") for suite in case.iterate_ancestors() if suite.tag == "testsuite"]
+            name = " > ".join([*reversed(suites[:-1]), case.get("name")])
+            status, message = parse_status(case)
+            results.add(file, name, "xfailed" if message == "TODO" else status, message, parse_number(case.get("time")))
+    for name, content in outputs:
+        if name.endswith(".txt"):
+            for file, message in _find_broken_files(content, tree):
+                if file not in reported:
+                    results.add_uncollected(file, message)
+
+
+def _find_broken_files(content, tree):
+    """Yield (file, message) of errors between tests; a line `FILE:` stands before what each file prints."""
+    file, is_broken = "", False
+    for line in iterate_lines(content):
+        heading = tree.find_file(line[:-1]) if line.endswith(":") else ""
+        if heading:
+            file, is_broken = heading, False
+        elif line.startswith("# Unhandled error between tests"):
+            is_broken = True
+        elif is_broken and file:
+            match = _ERROR_OF_BUN.match(line)
+            if match:
+                yield file, match["message"]
+                is_broken = False
 
 
 def find_path(name, tree):

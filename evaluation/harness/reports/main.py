@@ -16,6 +16,7 @@ FORMATS = {
     "nextest": rust.convert_nextest,
     "jest": javascript.convert_jest,
     "mocha": javascript.convert_mocha,
+    "bun": javascript.convert_bun,
     "nodetest": line_reports.convert_lines,
     "tap": tap.convert_tap,
     "ava": tap.convert_ava,

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from core.quotes import normalize_whitespace
 from taskdb.verdicts import Completion, append_addition
 from tests.verifiers.judge.test_rules import make_case, make_patch
 from verifiers.judge.assess import assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.completion import complete_by_rules, measure_completion
 from verifiers.judge.completion.requirements import HEADING
-from verifiers.statement import normalize_whitespace
 
 EXAMPLE = ", for example; parts of it depend on the input."
 CHANGES = {

@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from core.quotes import normalize_whitespace
 from taskdb.verdicts import Finding, Interface, append_addition
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import apply_rules
-from verifiers.statement import GOLD_LINE, find_leaks, normalize_whitespace
+from verifiers.statement import GOLD_LINE, find_leaks
 
 COMPLETABLE_RULES = frozenset({"message-not-stated", "name-not-stated"})
 """Findings that an addition has to resolve. Values are not included: an expected value may follow from the statement,

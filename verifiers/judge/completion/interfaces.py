@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from core.quotes import normalize_whitespace
 from taskdb.verdicts import Interface
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.diffs import FileDiff
-from verifiers.statement import normalize_whitespace
 
 _DEFINITION_KEYWORD = r"(?:def|func|fn|fun|function|sub|class|struct|interface|trait|enum|record)\*?"
 _VISIBILITY = r"(?:public|protected|internal|static|final|abstract|override|async|export|default|pub(?:\([\w:]+\))?)"

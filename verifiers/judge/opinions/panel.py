@@ -15,6 +15,7 @@ from statistics import fmean
 from backends.llm.base import ContextLengthError, Message
 from backends.llm.meter import BudgetExceededError
 from backends.llm.structured import StructuredAnswer, build_response_schema
+from core.quotes import is_quoted_from, normalize_whitespace
 from taskdb.base import TestId
 from taskdb.verdicts import Opinion, QuotedClaim, QuoteSource, TestOpinion
 from verifiers.judge.case import JudgeCase
@@ -22,9 +23,8 @@ from verifiers.judge.client import JudgeClient
 from verifiers.judge.opinions import agreement
 from verifiers.judge.opinions.answer import MAX_LEVEL, JudgeAnswer, find_error
 from verifiers.judge.prompting import render_conversation
-from verifiers.judge.quotes import extract_patch_texts, is_quoted_from
+from verifiers.judge.quotes import extract_patch_texts
 from verifiers.judge.truncation import truncate_case
-from verifiers.statement import normalize_whitespace
 
 PROMPT = "judge-2"
 """Name and version of the prompt, see `verifiers.judge.prompting`."""

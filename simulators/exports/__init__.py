@@ -1,0 +1,1 @@
+"""Rows for trainers, of simulated trajectories. Every row and every card has `environment: simulated`."""

@@ -1,0 +1,266 @@
+"""Ledger of answers: every answer that an endpoint gave is kept, so that no call is paid twice.
+
+`calls.jsonl` has a line for each answer, written and synchronised before the answer is used. A line that a kill cut in
+the middle is removed when the ledger is opened; its call is made again with the same `Idempotency-Key`, so an endpoint
+that knows such keys does not charge it again. Prompts lie in `prompts/`, each once (`taskdb.artifacts`).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from backends.llm.base import LanguageModel, Message, ModelReply, ResponseSchema, Tool
+from backends.llm.meter import TokenUsage, UsageMeter
+from core.errors import CancelledRunError, InputError, make_write_error
+from taskdb.artifacts import Artifacts
+
+CALLS_NAME = "calls.jsonl"
+PROMPTS_NAME = "prompts"
+LOCK_NAME = ".lock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallIdentity:
+    """What determines a call besides its messages. `sample` and `attempt` are from 1."""
+
+    purpose: str
+    """`conversation` or `seed`."""
+    seed: str
+    """Id of the seed."""
+    sample: int = 1
+    attempt: int = 1
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Temperature, limits and versions."""
+
+
+class CallLedger:
+    """The ledger of an output folder, open for one process. Threads may share it.
+
+    Raises:
+        InputError: another process has it open, or the folder cannot be written.
+        Transient: the disk is full.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CALLS_NAME
+        self._prompts = Artifacts(folder / PROMPTS_NAME)
+        self._lock = threading.Lock()
+        self._places: dict[str, int] = {}
+        self._file: IO[bytes] | None = None
+        self._guard: IO[str] | None = None
+        self._folder = folder
+
+    def __enter__(self) -> Self:
+        try:
+            self._open()
+        except BaseException:
+            self._close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _open(self) -> None:
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._guard = (self._folder / LOCK_NAME).open("w")
+            fcntl.flock(self._guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file = self._path.open("a+b")
+            self._index()
+        except BlockingIOError as error:
+            raise InputError(
+                f"another `mergemill simulate sft` writes to {self._folder}",
+                advice="wait for its end, or name another folder",
+            ) from error
+        except OSError as error:
+            raise make_write_error(f"cannot write to {self._folder}", error, advice="free some space") from error
+
+    def _close(self) -> None:
+        for one in (self._file, self._guard):
+            if one is not None:
+                one.close()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def find(self, key: str) -> dict[str, Any] | None:
+        """Return the line of a call, None when it was not answered."""
+        with self._lock:
+            place = self._places.get(key)
+            if place is None or self._file is None:
+                return None
+            self._file.seek(place)
+            found: dict[str, Any] = json.loads(self._file.readline())
+            return found
+
+    def add(self, key: str, identity: CallIdentity, messages: Sequence[Message], reply: ModelReply, model: str) -> None:
+        """Keep an answer; it is on the disk when this returns.
+
+        Raises:
+            InputError, Transient: it cannot be written.
+        """
+        prompt = self._prompts.put(json.dumps([[one.role, one.text] for one in messages]).encode())
+        line = {
+            "key": key,
+            "purpose": identity.purpose,
+            "seed": identity.seed,
+            "sample": identity.sample,
+            "attempt": identity.attempt,
+            "model": model,
+            "settings": dict(identity.settings),
+            "prompt": prompt,
+            "text": reply.text,
+            "reasoning": reply.reasoning,
+            "finish_reason": reply.finish_reason,
+            "usage": asdict(reply.usage),
+            "cost": reply.cost,
+            "seconds": round(reply.seconds, 3),
+            "answered_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        }
+        content = json.dumps(line).encode() + b"\n"
+        with self._lock:
+            if self._file is None or key in self._places:
+                return
+            try:
+                place = self._file.seek(0, os.SEEK_END)
+                self._file.write(content)
+                self._file.flush()
+                os.fsync(self._file.fileno())
+            except OSError as error:
+                raise make_write_error(f"cannot write to {self._folder}", error, advice="free some space") from error
+            self._places[key] = place
+
+    def _index(self) -> None:
+        """Read where each answer is, and cut off a last line without an end; a damaged line is left alone."""
+        if self._file is None:
+            return
+        self._file.seek(0)
+        end = 0
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                break
+            if key := _read_key(line):
+                self._places.setdefault(key, end)
+            end += len(line)
+        self._file.truncate(end)
+
+
+def _read_key(line: bytes) -> str:
+    """Return the key of a line, empty for a damaged one."""
+    try:
+        return str(json.loads(line)["key"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
+class Pacer:
+    """Least time between two calls of all threads together, in seconds; 0 for none."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._next = 0.0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+
+    def wait(self) -> None:
+        """Wait for the turn of the calling thread.
+
+        Raises:
+            CancelledRunError: `stop` was called.
+        """
+        if self._seconds > 0:
+            with self._lock:
+                now = time.monotonic()
+                at = max(self._next, now)
+                self._next = at + self._seconds
+            self._stopping.wait(at - now)
+        if self._stopping.is_set():
+            raise CancelledRunError("stopped before a model request")
+
+    def stop(self) -> None:
+        """End all waiting."""
+        self._stopping.set()
+
+
+class RecordedModel:
+    """A language model whose answers are those of the ledger where it has them (`backends.llm.base.LanguageModel`).
+
+    `keys` are those of the answers that it returned, in their order, and `fresh` those among them for which the
+    endpoint was called. For one thread.
+    """
+
+    def __init__(self, model: LanguageModel, ledger: CallLedger, identity: CallIdentity, pacer: Pacer) -> None:
+        self.name = model.name
+        self.context_tokens = model.context_tokens
+        self.keys: list[str] = []
+        self.fresh: list[str] = []
+        self._model, self._ledger, self._identity, self._pacer = model, ledger, identity, pacer
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        *,
+        meter: UsageMeter,
+        deadline: float | None = None,
+        response_schema: ResponseSchema | None = None,
+        request_key: str = "",
+    ) -> ModelReply:
+        """Return the model's next turn; see `backends.llm.base.LanguageModel`. `meter` counts new calls alone."""
+        key = request_key or compute_call_key(self.name, self._identity, messages, response_schema)
+        known = self._ledger.find(key)
+        if known is None:
+            self._pacer.wait()
+            reply = self._model.complete(
+                messages, tools, meter=meter, deadline=deadline, response_schema=response_schema, request_key=key
+            )
+            self._ledger.add(key, self._identity, messages, reply, self.name)
+            self.fresh.append(key)
+        else:
+            reply = read_reply(known)
+        self.keys.append(key)
+        return reply
+
+    def get_model(self, name: str) -> LanguageModel:
+        """Return another model of the same endpoint, whose answers are recorded, too."""
+        return RecordedModel(self._model.get_model(name), self._ledger, self._identity, self._pacer)
+
+    def stop(self) -> None:
+        """Cancel all current and future requests."""
+        self._pacer.stop()
+        self._model.stop()
+
+
+def compute_call_key(
+    model: str, identity: CallIdentity, messages: Sequence[Message], response_schema: ResponseSchema | None
+) -> str:
+    """Return the hash of all that determines an answer but chance: what is sent, and which draw of it this is."""
+    schema = dict(response_schema.schema) if response_schema else None
+    content = [model, asdict(identity), [[one.role, one.text] for one in messages], schema]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode(errors="replace")).hexdigest()
+
+
+def read_reply(line: Mapping[str, Any]) -> ModelReply:
+    """Return the reply of a line of the ledger."""
+    return ModelReply(
+        text=line["text"],
+        reasoning=line["reasoning"],
+        finish_reason=line["finish_reason"],
+        usage=TokenUsage(**line["usage"]),
+        cost=line["cost"],
+        seconds=line["seconds"],
+    )

@@ -1,0 +1,1 @@
+"""Seeds: reference conversations from files of several formats."""

@@ -1,0 +1,116 @@
+"""The ledger of answers alone: keys, damaged lines, and the pace of calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.llm.base import Message, ModelReply
+from backends.llm.meter import UsageMeter
+from core.errors import CancelledRunError, InputError
+from simulators.ledger import CALLS_NAME, CallIdentity, CallLedger, Pacer, RecordedModel, compute_call_key
+
+PROMPT = (Message(role="system", text="Write."), Message(role="user", text="Now."))
+IDENTITY = CallIdentity(purpose="conversation", seed="s1")
+
+
+class CountingModel:
+    """A model that numbers its answers."""
+
+    name = "counting"
+    context_tokens = 1000
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def complete(self, messages: Sequence[Message], tools: object = (), **more: Any) -> ModelReply:
+        self.keys.append(more["request_key"])
+        return ModelReply(text=f"answer {len(self.keys)}", finish_reason="length", seconds=1.5)
+
+    def get_model(self, name: str) -> CountingModel:
+        return self
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def complete(model: Any, ledger: CallLedger, **changes: Any) -> ModelReply:
+    identity = CallIdentity(**{"purpose": "conversation", "seed": "s1", **changes})
+    return RecordedModel(model, ledger, identity, Pacer(0)).complete(PROMPT, meter=UsageMeter())
+
+
+def test_an_answer_is_that_of_the_ledger_also_in_another_process(tmp_path: Path) -> None:
+    model = CountingModel()
+    with CallLedger(tmp_path) as ledger:
+        first = complete(model, ledger)
+        assert complete(model, ledger) == first
+        assert complete(model, ledger, sample=2).text == "answer 2"
+        assert complete(model, ledger, attempt=2).text == "answer 3"
+        assert complete(model, ledger, settings={"temperature": 0.5}).text == "answer 4"
+    with CallLedger(tmp_path) as ledger:
+        again = complete(model, ledger)
+        assert (again.text, again.finish_reason, again.seconds) == ("answer 1", "length", 1.5)
+        assert len(ledger) == len(set(model.keys)) == 4
+    assert model.keys[0] == compute_call_key("counting", IDENTITY, PROMPT, None)
+
+
+def test_a_damaged_line_costs_its_own_answer_alone(tmp_path: Path) -> None:
+    model = CountingModel()
+    with CallLedger(tmp_path) as ledger:
+        for sample in (1, 2, 3):
+            complete(model, ledger, sample=sample)
+    path = tmp_path / CALLS_NAME
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + b"\x00garbage\n" + lines[2] + b'{"key": "half')
+    with CallLedger(tmp_path) as ledger:
+        texts = [complete(model, ledger, sample=sample).text for sample in (1, 2, 3)]
+    assert texts == ["answer 1", "answer 4", "answer 3"]
+    assert path.read_bytes().splitlines(keepends=True)[:3] == [lines[0], b"\x00garbage\n", lines[2]]
+    with CallLedger(tmp_path) as ledger:
+        assert [complete(model, ledger, sample=sample).text for sample in (1, 2, 3)] == texts
+    assert len(model.keys) == 4
+
+
+def test_threads_share_a_ledger(tmp_path: Path) -> None:
+    model = CountingModel()
+    with CallLedger(tmp_path) as ledger:
+        threads = [
+            threading.Thread(target=complete, args=(model, ledger), kwargs={"sample": n % 10}) for n in range(40)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(ledger) == 10
+        found = [complete(model, ledger, sample=n).text for n in range(10)]
+    assert len(set(found)) == 10
+    assert len((tmp_path / CALLS_NAME).read_text().splitlines()) == 10
+
+
+def test_a_folder_is_open_once(tmp_path: Path) -> None:
+    with CallLedger(tmp_path), pytest.raises(InputError, match="another `mergemill simulate sft` writes to"):
+        CallLedger(tmp_path).__enter__()
+    with CallLedger(tmp_path) as ledger:
+        assert len(ledger) == 0
+
+
+def test_calls_keep_a_distance_and_end_when_stopped() -> None:
+    pacer = Pacer(0.15)
+    started = time.monotonic()
+    threads = [threading.Thread(target=pacer.wait) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 0.4 < time.monotonic() - started < 2
+    slow = Pacer(100)
+    slow.wait()
+    threading.Timer(0.1, slow.stop).start()
+    with pytest.raises(CancelledRunError):
+        slow.wait()
+    assert time.monotonic() - started < 5
