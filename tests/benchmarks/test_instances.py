@@ -172,8 +172,12 @@ def test_recorded_results_are_of_tasks_that_nobody_had_looked_at() -> None:
 
 def test_drawn_tasks_are_new_when_they_are_drawn_and_looked_at_afterwards() -> None:
     known = set(LOOKED_AT.read_text().split())
-    results = [json.loads(line) for line in (LOOKED_AT.parent / "frozen.jsonl").read_text().splitlines()]
-    assert len(results) >= 40
-    assert {one["mergemill"] for one in results} == {"9882fef"}
-    assert not any(one["was_looked_at"] for one in results)
-    assert {one["name"] for one in results} <= known
+    names: list[str] = []
+    for path in (LOOKED_AT.parent / "draws").glob("*.jsonl"):
+        results = [json.loads(line) for line in path.read_text().splitlines()]
+        assert {one["mergemill"] for one in results} == {path.stem}
+        assert not any(one["was_looked_at"] for one in results)
+        names += [one["name"] for one in results]
+    assert len(names) >= 60
+    assert len(names) == len(set(names))
+    assert set(names) <= known
