@@ -1,4 +1,4 @@
-"""Program in a container of its own, with stdin and stdout open: a server that speaks in lines.
+"""Program in a container of its own, with stdin and stdout open: a server that answers in lines.
 
 The engine's attach stream carries stdin one way and frames of stdout and stderr the other way. The container ends when
 the program does, and a program that reads stdin sees its end when this process dies.

@@ -25,12 +25,12 @@ from core.errors import MergemillError
 from mergemill.services import make_services
 
 
-def load_part(part: str, drawn: Path, revision: str) -> list[BenchmarkRepository]:
+def load_part(part: str, drawn: Path | None, revision: str) -> list[BenchmarkRepository]:
     """Read the repositories of a part: `tune`, `held`, `both` of these, or `frozen`.
 
     Args:
         part: name of the part.
-        drawn: file with the draw of the part `frozen`.
+        drawn: file with the draw of the part `frozen`; by default that of `revision` in `draws/`.
         revision: commit of mergemill that measures, as `read_revision` returns it.
 
     Raises:
@@ -38,6 +38,7 @@ def load_part(part: str, drawn: Path, revision: str) -> list[BenchmarkRepository
     """
     if part != "frozen":
         return [repository for repository in load_chosen() if part in (repository.half, "both")]
+    drawn = drawn or DRAWS / f"{revision}.toml"
     if not drawn.exists():
         raise SystemExit(f"{drawn} does not exist: python -m benchmarks.environments.choose --frozen COMMIT")
     commit = read_frozen_commit(drawn)
@@ -91,9 +92,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--test-timeout", type=float, metavar="SECONDS", help="for a machine that others use, too")
     parser.add_argument("--table", action="store_true", help="build nothing, print what is known")
-    options = parser.parse_args()
-    options.drawn = options.drawn or DRAWS / f"{read_revision()}.toml"
-    return options
+    return parser.parse_args()
 
 
 def main() -> int:

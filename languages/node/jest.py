@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from languages.node.js_words import parse_quoted_words
 from languages.node.package import convert_glob, read_package
+from languages.node.scripts import read_option_values
 from languages.source_tree import SourceTree
 
 NAMES = ("jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "jest.config.json")
@@ -75,8 +76,8 @@ class JestConfig:
 
 def read_configs(tree: SourceTree, folder: str, argv: Sequence[str]) -> list[JestConfig]:
     """Return the configurations of a command that runs in `folder`; at least one, possibly empty."""
-    paths = list(_read_option_values(argv, ("-c", "--config")))
-    projects = list(_read_option_values(argv, ("--projects",)))
+    paths = list(read_option_values(argv, ("-c", "--config")))
+    projects = list(read_option_values(argv, ("--projects",)))
     if not projects:
         config = next(iter(_read_configs_at(tree, folder, paths or [""])), JestConfig(folder, ""))
         projects = [
@@ -85,19 +86,6 @@ def read_configs(tree: SourceTree, folder: str, argv: Sequence[str]) -> list[Jes
         if not projects:
             return [config]
     return list(_read_configs_at(tree, folder, projects)) or [JestConfig(folder, "")]
-
-
-def _read_option_values(argv: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
-    """Yield the values of options, including several values of one option."""
-    is_value = False
-    for word in argv:
-        name, equals, value = word.partition("=")
-        if word.startswith("-"):
-            is_value = name in flags and not equals
-            if name in flags and equals:
-                yield value
-        elif is_value:
-            yield word
 
 
 def _read_configs_at(tree: SourceTree, folder: str, patterns: Sequence[str]) -> Iterator[JestConfig]:

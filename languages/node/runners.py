@@ -116,7 +116,7 @@ BUN = NodeTestRunner(
     dropped_options=r"--coverage.*|--watch|--hot|--bail|--reporter|--reporter-outfile|--randomize|--seed|-u|--update-snapshots"
     r"|--max-concurrency|--only-failures|--dots",
 )
-"""`bun test`, without the name that `bun run` would need to start a script."""
+"""The runner that `bun test` starts: a subcommand, so its name is not in RUNNERS."""
 
 BROWSERS = frozenset(
     (  # noqa: SIM905 - one word per line would take fifteen lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 
@@ -88,6 +88,19 @@ def parse_script_call(words: list[str]) -> tuple[str, list[str]] | None:
 def _script_arguments(rest: list[str]) -> list[str]:
     """Return the arguments for the script, without flags of the package manager."""
     return [word for word in rest if word not in ("--", "--if-present", "--silent", "-s")]
+
+
+def read_option_values(argv: Sequence[str], flags: Sequence[str]) -> Iterator[str]:
+    """Yield the values of options, including several values of one option."""
+    is_value = False
+    for word in argv:
+        name, equals, value = word.partition("=")
+        if word.startswith("-"):
+            is_value = name in flags and not equals
+            if name in flags and equals:
+                yield value
+        elif is_value:
+            yield word
 
 
 def _expand_simple(words: list[str], scripts: Mapping[str, str], script: str, depth: int) -> Iterator[SimpleCommand]:

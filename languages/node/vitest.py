@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 
 from languages.node.js_words import parse_quoted_words, read_block, remove_block, split_list
 from languages.node.package import convert_glob, read_package
+from languages.node.scripts import read_option_values
 from languages.source_tree import SourceTree
 
 NAMES = tuple(f"{name}.config.{end}" for name in ("vitest", "vite") for end in ("ts", "mts", "js", "mjs", "cjs"))
@@ -42,7 +43,7 @@ class VitestProject:
 
 def read_projects(tree: SourceTree, folder: str, argv: Sequence[str]) -> list[VitestProject]:
     """Return the projects that a command runs in `folder`; at least one."""
-    names = [*_read_option_values(argv, ("-c", "--config")), *NAMES]
+    names = [*read_option_values(argv, ("-c", "--config")), *NAMES]
     text = next((text for name in names if (text := tree.read(_join(folder, name)))), "")
     settings = _read_test_settings(text)
     workspace = next((text for name in _WORKSPACES if (text := tree.read(_join(folder, name)))), "")
@@ -51,7 +52,7 @@ def read_projects(tree: SourceTree, folder: str, argv: Sequence[str]) -> list[Vi
     for key in _PROJECTS:
         settings = remove_block(settings, key, "[")
     projects = [project for item in items for project in _read_item(tree, folder, item, settings)]
-    wanted = _read_option_values(argv, ("--project",))
+    wanted = list(read_option_values(argv, ("--project",)))
     selected = [project for project in projects if _is_wanted(project.name, wanted)]
     return selected or projects or [_create_project(folder, "", settings)]
 
@@ -97,15 +98,6 @@ def _is_wanted(name: str, wanted: Sequence[str]) -> bool:
     selecting = [pattern for pattern in wanted if not pattern.startswith("!")]
     is_selected = not selecting or any(fnmatchcase(name, pattern) for pattern in selecting)
     return is_selected and not any(fnmatchcase(name, pattern[1:]) for pattern in wanted if pattern.startswith("!"))
-
-
-def _read_option_values(argv: Sequence[str], flags: Sequence[str]) -> list[str]:
-    values = []
-    for place, word in enumerate(argv):
-        flag, equals, value = word.partition("=")
-        if flag in flags:
-            values.append(value if equals else next(iter(argv[place + 1 :]), ""))
-    return values
 
 
 def _join(folder: str, name: str) -> str:

@@ -71,7 +71,7 @@ ERRORS: dict[int, tuple[str, Callable[[int], Turn]]] = {
 
 
 def translate(text: str) -> str:
-    """Return a conversation whose people speak Chinese, with its markers."""
+    """Return a conversation in Chinese, with its markers."""
     chinese = "你好我想取消我的订单因为我下错了请你帮我看一下它的状态然后告诉我可以退回多少钱谢谢你的帮助"
     lines = text.splitlines()
     return "\n".join(

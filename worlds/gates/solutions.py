@@ -15,7 +15,7 @@ from worlds.server.service import CallResult, Fault, ServedWorld
 RESULT = "$result"
 """Key of an argument that stands for a part of an earlier result, see `worlds.definitions.Call`."""
 N_SHUFFLES = 6
-"""Random orders that are tried beside those with two neighbours swapped."""
+"""Random orders that are tried in addition to those with two neighbours swapped."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ State = dict[str, Any]
 
 
 def has_filled_s11(final_state: State) -> bool:
-    """Has assigned D1 to S11, beside D4."""
+    """Has assigned D1 to S11, as well as D4."""
     return sorted(final_state["shifts"]["S11"]["doctor_ids"]) == ["D1", "D4"]
 
 
