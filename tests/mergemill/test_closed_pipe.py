@@ -66,6 +66,7 @@ READING_COMMANDS = [
     "serve --help",
     "sample --help",
     "gateway --help",
+    "simulate sft --help",
     "trajectories list --json",
     "trajectories select --json",
     "difficulty --json",
