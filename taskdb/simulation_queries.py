@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, Select, String, column, func, select, table, text
+from sqlalchemy import ColumnElement, Integer, Select, String, and_, column, func, select, table, text
 
 from core.errors import InputError
 from taskdb.simulations import PREFILTER, SimulatedConversation
@@ -34,7 +34,7 @@ LIST_KEYS = (
 _CONVERSATIONS = table(
     "simulated_conversations",
     *(column(name, String()) for name in ("id", "name", "environment", "seed", "domain", "pack_version", "profile")),
-    *(column(name, String()) for name in ("simulator", "scenario", "failure", "license", "trajectory", "added_at")),
+    *(column(name, String()) for name in ("simulator", "scenario", "failure", "license", "answer", "trajectory")),
     *(column(name, Integer()) for name in ("sample", "n_turns", "n_calls")),
 )
 
@@ -75,6 +75,30 @@ def load_conversations(store: Store, keys: Sequence[str]) -> list[SimulatedConve
     return [found[key] for key in keys]
 
 
+def resolve_conversation(store: Store, word: str) -> SimulatedConversation:
+    """Return the kept conversation of a name, or of the id of its record, its rows or its answer, or a beginning.
+
+    Of several of one name, such as those of two models, one must be named by an id.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    keys = _CONVERSATIONS.c
+    named = [
+        keys.name == word,
+        *(and_(key >= word, key < f"{word}g") for key in (keys.id, keys.trajectory, keys.answer)),
+    ]
+    query = select(keys.id, keys.name, keys.simulator).order_by(keys.id).limit(9)
+    with store.read_transaction() as connection:
+        found = next((rows for one in named if (rows := connection.execute(query.where(one)).all())), [])
+    if not found:
+        raise InputError(f"there is no simulated conversation {word}", advice="`mergemill simulate list` lists them")
+    if len(found) > 1:
+        matches = ", ".join(f"{row.id[:16]} ({row.name} by {row.simulator})" for row in found[:5])
+        raise InputError(f"{word} is ambiguous: {matches}", advice="name one by its id")
+    return store.get(SimulatedConversation, found[0].id)
+
+
 def _select(filters: ConversationFilters) -> Select[Any]:
     order = ("domain", "seed", "sample", "id")
     query = select(*_CONVERSATIONS.c).where(*_build_conditions(filters))
@@ -108,7 +132,7 @@ def _build_conditions(filters: ConversationFilters) -> list[ColumnElement[bool]]
 
 
 def compute_simulation_funnel(
-    store: Store, steps: Sequence[str], domains: Sequence[str] = ()
+    store: Store, steps: Sequence[str], domains: Sequence[str] = (), profiles: Sequence[str] = ()
 ) -> tuple[list[dict[str, Any]], dict[tuple[str, str], str]]:
     """Return a row for the seeds and one for each step of conversations, and an example for each (step, reason).
 
@@ -118,11 +142,18 @@ def compute_simulation_funnel(
     Args:
         store: the database.
         steps: names of the steps of conversations, in their order; others that occur come last.
-        domains: count only these.
+        domains: count only these; all, if empty.
+        profiles: count only these; all, if empty.
     """
     with store.read_transaction() as connection:
-        kept = [row for row in connection.execute(_KEPT) if not domains or row.domain in domains]
-        rejected = [row for row in connection.execute(_REJECTED) if not domains or row.domain in domains]
+        kept, rejected = (
+            [
+                row
+                for row in connection.execute(query)
+                if (not domains or row.domain in domains) and (not profiles or row.profile in profiles)
+            ]
+            for query in (_KEPT, _REJECTED)
+        )
     dropped = [row for row in rejected if row.step != PREFILTER]
     used = {(row.domain, row.seed) for row in (*kept, *dropped)}
     unused = [row for row in rejected if row.step == PREFILTER and (row.domain, row.seed) not in used]
@@ -144,8 +175,8 @@ def _make_step(step: str, came: int, reasons: Counter[str]) -> dict[str, Any]:
     return {"step": step, "in": came, "out": came - reasons.total(), "rejected": rejected}
 
 
-_KEPT = text("SELECT domain, seed FROM simulated_conversations")
-_REJECTED = text("SELECT name, domain, seed, step, reason FROM simulation_rejections ORDER BY added_at, id")
+_KEPT = text("SELECT domain, profile, seed FROM simulated_conversations")
+_REJECTED = text("SELECT name, domain, profile, seed, step, reason FROM simulation_rejections ORDER BY added_at, id")
 
 
 # ---------------------------------------------------------------------------------------------------------- stories

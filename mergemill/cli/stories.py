@@ -7,8 +7,10 @@ from typing import Any
 
 from core.config import Settings
 from core.errors import InputError
+from core.text import format_count
 from mergemill.cli import output
 from taskdb.artifacts import Artifacts
+from taskdb.simulations import PREFILTER
 
 WORLD_EVENTS = ("at", "step", "thing", "name", "verdict", "detail")
 SIMULATION_EVENTS = ("at", "step", "name", "verdict", "domain", "profile", "simulator", "detail")
@@ -53,7 +55,13 @@ def print_story(report: Mapping[str, Any]) -> None:
 
 
 def _format_position(events: Sequence[Mapping[str, Any]]) -> str:
-    """Return where something stands: its last event, but a rejection of what has a certificate does not count."""
+    """Return where something stands: its last event, but a rejection of what has a certificate does not count.
+
+    Of a seed, how many of its conversations were kept.
+    """
+    if len(names := {one["name"] for one in events if one["step"] != PREFILTER}) > 1 and "thing" not in events[0]:
+        kept = {one["name"] for one in events if one["ok"]}
+        return f"{len(kept)} of {format_count(len(names), 'conversation')} kept"
     last = events[-1]
     certified = [one for one in events if one["ok"] and "certificate" in one.get("thing", "")]
     if not last["ok"] and any((one["step"], one["name"]) == (last["step"], last["name"]) for one in certified):
