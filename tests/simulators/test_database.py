@@ -168,6 +168,17 @@ def test_show_prints_the_turns(folder: Path) -> None:
     assert f"HUMAN: {line['turns'][0]['text']}\n" in text
 
 
+def test_a_run_without_its_database_adds_all_again_and_pays_nothing(tmp_path: Path) -> None:
+    write_seeds(tmp_path / "seeds.json", range(1))
+    with ScriptedModel(answer_well) as model:
+        assert simulate(tmp_path, model, *WORDS).lines[-1]["new"] == N_SAMPLES
+        n_requests = len(model.requests)
+        for path in tmp_path.glob("mergemill.db*"):
+            path.unlink()
+        assert simulate(tmp_path, model, *WORDS).lines[-1]["new"] == N_SAMPLES
+        assert len(model.requests) == n_requests
+
+
 def test_a_database_that_cannot_be_written_ends_a_run_before_anything_is_paid(tmp_path: Path) -> None:
     write_seeds(tmp_path / "seeds.json", range(1))
     (tmp_path / "m.db").write_text("no database")

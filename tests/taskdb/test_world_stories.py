@@ -67,7 +67,8 @@ def test_each_step_counts_what_came_to_it(db: str) -> None:
 def test_nothing_is_counted_twice_or_after_it_passed(tmp_path: Path) -> None:
     with Store.open(make_url(tmp_path)) as store:
         fill(store)
-        # a seed task of two themes, one of which was chosen, and one that a second model found no theme in
+        # a seed task of three themes, two of which were chosen, and one that another model found no theme in
+        store.add(make_theme("lending", task=make_theme().task, model="org/third"))
         again = make_theme("loans", task=make_theme().task, model="org/other")
         store.add(again, reject(again.id, "loans", WorldStep.DISCOVER, "same-label"))
         store.add(reject(make_theme().parent, "tasks.jsonl:1", WorldStep.DISCOVER, "no-domain"))
@@ -81,7 +82,7 @@ def test_nothing_is_counted_twice_or_after_it_passed(tmp_path: Path) -> None:
         store.add(reject(make_theme("depot").id, "depot", WorldStep.BUILD, "no-world-class"))
         assert read_funnel(store) == {
             "discover": (5, 3, 0, {"not-nearest": 1, "rule": 1}),
-            "build": (3, 1, 1, {"no-world-class": 1}),
+            "build": (4, 1, 2, {"no-world-class": 1}),
             "assess": (2, 2, 0, {}),
             "scenarios": (4, 2, 1, {"checks-blind": 1}),
         }
