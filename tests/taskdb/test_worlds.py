@@ -109,6 +109,8 @@ def test_worlds_and_scenarios_are_pending_until_certified_or_rejected(db: str) -
         assert [one.name for one in find_pending_worlds(store)] == ["new"]
         assert {one.name for one in find_pending_worlds(store, retry=["query-mutates"])} == {"new", "bad"}
         assert [one.name for one in find_certified_worlds(store)] == ["good"]
+        states = {row["name"]: row["status"] for row in list_worlds(store, WorldFilters())}
+        assert states == {"good": "certified", "bad": "rejected", "new": "waiting"}
         scenarios = [make_scenario(worlds[0], name) for name in ("solved", "blind", "open")]
         store.add(*scenarios, make_scenario_certificate(scenarios[0]))
         store.add(reject(scenarios[1].id, scenarios[1].name, WorldStep.SCENARIOS, "checks-blind"))
