@@ -82,6 +82,17 @@ SIMULATE_SETTINGS = (
     *(name for name in Settings.model_fields if name.startswith("simulate_")),
 )
 """Settings of a command that simulates conversations."""
+EPISODE_SETTINGS = (
+    *MODEL_SETTINGS,
+    "workers",
+    "ca_bundle",
+    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
+    "simulate_temperature",
+    "simulate_target",
+    "simulate_draw",
+    *(name for name in Settings.model_fields if name.startswith("episode_")),
+)
+"""Settings of a command that serves simulated environments."""
 
 COMMON = "Settings"
 AGENTS = "Agents"
@@ -156,6 +167,7 @@ PREFIX_PANELS = {
     "rollout": AGENTS,
     "select": SELECTION,
     "simulate": SIMULATION,
+    "episode": SIMULATION,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 

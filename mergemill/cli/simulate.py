@@ -8,15 +8,42 @@ from typing import Annotated, Any
 import typer
 
 from core.config import Settings
+from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
-from mergemill.cli.options import SIMULATE_SETTINGS, JsonOption, complete_words, split_words, with_settings
+from mergemill.cli.options import (
+    EPISODE_SETTINGS,
+    SIMULATE_SETTINGS,
+    JsonOption,
+    complete_words,
+    split_words,
+    with_settings,
+)
 
 PROFILES = ("default", "simia")
 FORMATS = ("sharegpt", "sharegpt-hermes", "messages", "parquet")
 
 app = typer.Typer(help=COMMANDS["simulate"].summary, add_completion=False)
+
+SeedsOption = Annotated[
+    Path, typer.Option("--seeds", metavar="FILE|DIR", help="Reference conversations; the format is recognised.")
+]
+DomainOption = Annotated[
+    str, typer.Option("--domain", metavar="PACK", help="airline, retail, office, os, or a folder of your own.")
+]
+ProfileOption = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="|".join(PROFILES),
+        autocompletion=complete_words(PROFILES),
+        help="Rules and settings: this program's own, or those of Simia's released code.",
+    ),
+]
+LicenseOption = Annotated[
+    str, typer.Option("--seeds-license", metavar="SPDX", help="Licence of seeds whose source names none.")
+]
 
 
 @app.callback()
@@ -28,13 +55,8 @@ def group() -> None:
 @with_settings(*SIMULATE_SETTINGS)
 def sft(
     *,
-    seeds: Annotated[
-        Path,
-        typer.Option("--seeds", metavar="FILE|DIR", help="Reference conversations; the format is recognised."),
-    ],
-    domain: Annotated[
-        str, typer.Option("--domain", metavar="PACK", help="airline, retail, office, os, or a folder of your own.")
-    ],
+    seeds: SeedsOption,
+    domain: DomainOption,
     out: Annotated[
         Path,
         typer.Option("--out", metavar="DIR", help="Write to this folder: a new one, or that of a run to continue."),
@@ -45,15 +67,7 @@ def sft(
     total: Annotated[
         int | None, typer.Option("--total", min=1, metavar="N", help="Simulate N conversations in all.")
     ] = None,
-    profile: Annotated[
-        str,
-        typer.Option(
-            "--profile",
-            metavar="|".join(PROFILES),
-            autocompletion=complete_words(PROFILES),
-            help="Rules and settings: this program's own, or those of Simia's released code.",
-        ),
-    ] = PROFILES[0],
+    profile: ProfileOption = PROFILES[0],
     format_name: Annotated[
         list[str] | None,
         typer.Option(
@@ -63,9 +77,7 @@ def sft(
             help=f"Write rows as {', '.join(FORMATS)}. Default: all.",
         ),
     ] = None,
-    seeds_license: Annotated[
-        str, typer.Option("--seeds-license", metavar="SPDX", help="Licence of seeds whose source names none.")
-    ] = "",
+    seeds_license: LicenseOption = "",
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
@@ -99,6 +111,53 @@ def sft(
     else:
         _print_summary(summary, out)
     raise typer.Exit(code)
+
+
+@app.command("env")
+@with_settings(*EPISODE_SETTINGS)
+def env(
+    *,
+    seeds: SeedsOption,
+    domain: DomainOption,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Keep episodes and answers in this folder: a new one, or an earlier server's."
+        ),
+    ] = Path("simulated-episodes"),
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="P", help="Listen at this port; 0 for a free one.")
+    ] = 8500,
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Listen at this address.")] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="T",
+            envvar="MERGEMILL_ENV_TOKEN",
+            show_default=False,
+            help="Requests must carry this token; needed where others can reach the address.",
+        ),
+    ] = None,
+    profile: ProfileOption = PROFILES[0],
+    seeds_license: LicenseOption = "",
+    settings: Settings,
+) -> None:
+    """Serve simulated environments for reinforcement learning: a model plays users and tools, and judges the end.
+
+    POST /reset, /step and /evaluate, GET /episodes/ID. Rewards are estimates, and null where there is none.
+
+    Example: mergemill simulate env --seeds seeds.json --domain retail --port 8500 --llm URL --model M
+    """
+    if token is not None and not token.strip():
+        raise UsageError("--token is empty")
+    from mergemill.simulated_environment import (  # noqa: PLC0415 - FastAPI loads slowly
+        EnvironmentRequest,
+        serve_environment,
+    )
+
+    request = EnvironmentRequest(seeds=seeds, domain=domain, out=out, profile=profile, seeds_license=seeds_license)
+    serve_environment(request, settings, output.print_message, host=host, port=port, token=token)
 
 
 def _ignore(event: dict[str, Any]) -> None:
