@@ -304,6 +304,9 @@ class Settings(BaseSettings):
     episode_judge_temperature: float | None = Field(default=None, ge=0, le=2)
     """Sampling temperature of the judge. Default: 0; 1 in profile simia."""
 
+    max_false_pass: float = Field(default=0.1, gt=0, le=1)
+    """Refuse exports for reinforcement learning whose simulator may pay a larger share of wrong submissions (bound)."""
+
     @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", "simulate_benchmarks", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:

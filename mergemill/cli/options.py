@@ -93,6 +93,16 @@ EPISODE_SETTINGS = (
     *(name for name in Settings.model_fields if name.startswith("episode_")),
 )
 """Settings of a command that serves simulated environments."""
+MEASURE_SETTINGS = (
+    *GRADING_SETTINGS,
+    *MODEL_SETTINGS,
+    "clones",
+    "workers",
+    "budget_seconds",
+    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
+    "max_false_pass",
+)
+"""Settings of a command that grades submissions and lets a simulator predict the scores."""
 
 COMMON = "Settings"
 AGENTS = "Agents"
@@ -111,6 +121,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "llm",
         "model",
     ),
+    SIMULATION: ("max_false_pass",),
     "Machine": (
         "cluster",
         "sandbox",

@@ -14,12 +14,17 @@ from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     EPISODE_SETTINGS,
+    MEASURE_SETTINGS,
     SIMULATE_SETTINGS,
     JsonOption,
     complete_words,
+    select_certified,
     split_words,
+    with_filters,
     with_settings,
 )
+from taskdb.selection import TaskFilters
+from taskdb.simulator_measurements import SubmissionKind
 
 PROFILES = ("default", "simia")
 FORMATS = ("sharegpt", "sharegpt-hermes", "messages", "parquet")
@@ -158,6 +163,90 @@ def env(
 
     request = EnvironmentRequest(seeds=seeds, domain=domain, out=out, profile=profile, seeds_license=seeds_license)
     serve_environment(request, settings, output.print_message, host=host, port=port, token=token)
+
+
+@app.command("measure")
+@with_settings(*MEASURE_SETTINGS)
+@with_filters
+def measure(
+    *,
+    submissions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--submissions",
+            metavar="KIND[,KIND]",
+            show_default=False,
+            help=f"Measure submissions of these kinds: {', '.join(SubmissionKind)}. Default: all.",
+        ),
+    ] = None,
+    per_kind: Annotated[
+        int,
+        typer.Option(
+            "--per-kind", min=1, metavar="N", help="Measure at most N omitted hunks, bugs and rollouts of a task."
+        ),
+    ] = 2,
+    samples: Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Simulate each grading N times.")] = 3,
+    as_json: JsonOption = False,
+    settings: Settings,
+    filters: TaskFilters,
+) -> None:
+    """Measure how true a simulator is: grade submissions to certified tasks really, and let it predict the scores.
+
+    The results are stored. Exports for reinforcement learning refuse a simulator that was not measured, or that may pay
+    more than --max-false-pass of wrong submissions.
+
+    Example: mergemill simulate measure --language python --samples 3 --llm URL --model M
+    """
+    from mergemill.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.simulation import SimulationReporter  # noqa: PLC0415
+    from mergemill.simulator_measurement import MeasureRequest, measure_simulator  # noqa: PLC0415
+
+    kinds = split_words(submissions) or list(SubmissionKind)
+    if unknown := [kind for kind in kinds if kind not in tuple(SubmissionKind)]:
+        raise UsageError(f"--submissions: {unknown[0]} is unknown", advice=f"of {', '.join(SubmissionKind)}")
+    request = MeasureRequest(
+        filters=select_certified(filters, settings),
+        kinds=tuple(SubmissionKind(kind) for kind in dict.fromkeys(kinds)),
+        per_kind=per_kind,
+        samples=samples,
+    )
+    reporter = SimulationReporter(
+        event=output.print_json if as_json else _ignore,
+        message=output.print_message,
+        open_progress=make_count_progress,
+    )
+    summary, code = measure_simulator(request, settings, reporter)
+    if as_json:
+        output.print_json(summary)
+    else:
+        _print_agreement(summary)
+    raise typer.Exit(code)
+
+
+SHARES = {
+    "submissions": "submissions predicted rightly",
+    "tasks": "tasks with all submissions predicted rightly",
+    "false_pass": "wrong submissions that would be paid",
+    "false_fail": "right submissions that would not be paid",
+    "tests": "tests predicted rightly",
+    "test_false_pass": "failing tests predicted to pass",
+    "test_false_fail": "passing tests predicted to fail",
+}
+"""Share of a summary -> its words."""
+
+
+def _print_agreement(summary: dict[str, Any]) -> None:
+    rows = [{"what": words, **summary[name]} for name, words in SHARES.items()]
+    output.print_rows(rows, ("what", "n", "of", "share", "low", "high"), as_lines=False, nothing="")
+    if summary["unanswered"]:
+        output.print_text(f"{format_count(summary['unanswered'], 'submission')} without a usable answer")
+    brier = "-" if summary["brier"] is None else f"{summary['brier']:.4f}"
+    verdict = "may be trained on" if summary["usable"] else "is refused by exports for reinforcement learning"
+    output.print_text(
+        f"{summary['simulator']}: {format_count(summary['measured'], 'submission')} measured, {summary['new']} now;"
+        f" Brier score {brier}; with a bound of {summary['false_pass']['high']:.1%} for {summary['max_false_pass']:.1%}"
+        f" it {verdict}"
+    )
 
 
 def _ignore(event: dict[str, Any]) -> None:
