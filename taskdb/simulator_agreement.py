@@ -43,7 +43,7 @@ class SimulatorAgreement:
     """How true a simulator is. `tasks`: those of which every submission is predicted rightly.
 
     `false_pass`: of the submissions that really fail, those that are paid. `false_fail`: of those that really resolve
-    the task, those that are not. `test_...`: the same of single tests. `brier`: mean squared difference between the
+    the task, those that are not. `test_...`: the same of single tests. `brier`: average squared difference between the
     share of samples that resolve a task and the real result, 0 is best; None without an answer.
     """
 

@@ -15,8 +15,10 @@ from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import (
     EPISODE_SETTINGS,
     MEASURE_SETTINGS,
+    READ_SETTINGS,
     SIMULATE_SETTINGS,
     JsonOption,
+    NewFolderOption,
     complete_words,
     select_certified,
     split_words,
@@ -221,6 +223,48 @@ def measure(
     else:
         _print_agreement(summary)
     raise typer.Exit(code)
+
+
+@app.command("export")
+@with_settings(*READ_SETTINGS, "model", "simulate_target", "max_false_pass")
+def export(
+    *,
+    seeds: SeedsOption,
+    domain: DomainOption,
+    out: NewFolderOption,
+    profile: ProfileOption = PROFILES[0],
+    seeds_license: LicenseOption = "",
+    as_json: JsonOption = False,
+    settings: Settings,
+) -> None:
+    """Write rows for reinforcement learning in a simulated environment, for Simia's trainer and verl.
+
+    --model is the simulator that will play. One that was not measured, or that may pay more than --max-false-pass of
+    wrong submissions, is refused.
+
+    Example: mergemill simulate export --seeds seeds.json --domain retail --model M --out rl
+    """
+    from mergemill.simulated_export import SimulatedExportRequest, export_simulated  # noqa: PLC0415 - pyarrow
+
+    if not settings.model:
+        raise UsageError("the simulator is not named", advice="set --model NAME")
+    request = SimulatedExportRequest(
+        seeds=seeds,
+        domain=domain,
+        out=out,
+        profile=profile,
+        simulator=settings.model,
+        seeds_license=seeds_license,
+    )
+    manifest = export_simulated(request, settings, output.print_message)
+    if as_json:
+        output.print_json(manifest)
+        return
+    bound = f"{manifest['measured']['false_pass']['high']:.1%}"
+    output.print_text(
+        f"{format_count(manifest['rows'], 'row')} in {out} (environment: simulated; {manifest['simulator']} may pay"
+        f" up to {bound} of wrong submissions)"
+    )
 
 
 SHARES = {

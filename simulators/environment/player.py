@@ -16,13 +16,14 @@ from typing import Any, Protocol
 from backends.llm.base import Message
 from backends.llm.prompts import PromptTemplates
 from backends.llm.structured import build_response_schema
-from simulators.conversation import TurnRole, render_blocks
+from simulators.conversation import render_blocks
 from simulators.domains.pack import DomainPack
 from simulators.environment.agent_turn import AgentTurn
 from simulators.environment.calls import Answered, PlayerError, SimulatorCalls
 from simulators.environment.episode import Answerer, CallNote, EntryRole, SimulatedEpisode
 from simulators.environment.judging import EpisodeJudgement, EpisodeVerdict, read_judgement
 from simulators.environment.options import EpisodeOptions
+from simulators.environment.rows import build_system, find_first_message
 from simulators.environment.rules import (
     find_call_error,
     find_contradiction,
@@ -31,7 +32,6 @@ from simulators.environment.rules import (
     note_result,
 )
 from simulators.options import SIMIA
-from simulators.post_processing.system_prompt import render_system
 from simulators.prompting import PROMPT_DIR
 from simulators.seeds.seed import Seed
 
@@ -165,14 +165,14 @@ class ConversationPlayer:
     def open(self, sample: int, draw: str) -> EpisodeOpening:
         """Return the beginning of an episode; see `EpisodePlayer`."""
         seed = self._seeds[sample]
-        first = next((turn.text for turn in seed.conversation.body if turn.role is TurnRole.HUMAN), "")
+        first = find_first_message(seed)
         own = seed.conversation.system if self._options.profile == SIMIA else ""
         message, notes = first, tuple[CallNote, ...]()
         if random.Random(f"{self._options.draw} {seed.id} {draw}").random() < self._options.rewrites:  # noqa: S311
             message, notes = self._rewrite(seed, first, draw)
         return EpisodeOpening(
             message=message,
-            system_prompt=own or render_system(self._pack, self._target),
+            system_prompt=build_system(seed, self._pack, self._options.profile, self._target),
             policy=own or self._pack.policy,
             tools=list(self._pack.tools.values()),
             reference=[turn.to_json() for turn in seed.conversation.body],
