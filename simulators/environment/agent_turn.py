@@ -18,7 +18,10 @@ MAX_SHOWN = 120
 """Characters of a malformed call that an error repeats."""
 _THINK_END = "</think>"
 _PAIR = re.compile(r"<tool_call>.*?</tool_call>", re.DOTALL)
-_BARE_CALL = re.compile(r'\{\s*"(?:name|function)"\s*:\s*"[^"]*"\s*,\s*"(?:arguments|parameters)"\s*:')
+_BARE_CALL = re.compile(
+    r'\{\s*"(?:name|function)"\s*:\s*"[^"]*"\s*,\s*"(?:arguments|parameters)"\s*:'
+    r'|\A\s*(?:```\w*\s*)?\[?\s*\{\s*"(?:name|function)"\s*:'
+)
 _FOREIGN_MARK = re.compile(r"^\s*(?:FUNCTION_CALL:|Action:\s*\w+\()|<function[_=]", re.MULTILINE)
 
 

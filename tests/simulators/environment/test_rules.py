@@ -27,6 +27,7 @@ BROKEN = {
     "no name": ('<tool_call>{"arguments": {}}</tool_call>', "without a name"),
     "no object": ('<tool_call>{"name": "calculate", "arguments": [1]}</tool_call>', "are no object"),
     "no tags": ('{"name": "calculate", "arguments": {"expression": "1"}}', "outside of its tags"),
+    "no tags and no end": ('{"name": "calculate"', "outside of its tags"),
     "in a fence": ('Let me see.\n```json\n{"name": "calculate", "arguments": {}}\n```', "outside of its tags"),
     "another marker": ('FUNCTION_CALL: {"name": "x"}', "outside of its tags"),
     "empty": ("  ", "the turn is empty"),
