@@ -41,6 +41,7 @@ from simulators.environment.calls import PlayerError, SimulatorCalls
 from simulators.environment.folder import EpisodeFolder
 from simulators.environment.options import apply_profile, resolve_options
 from simulators.environment.player import JUDGE_PROMPT, OPENING_PROMPT, STEP_PROMPT, ConversationPlayer
+from simulators.environment.rows import find_first_message
 from simulators.environment.service import ConflictError, EpisodeService, ResetRequest
 from simulators.exports.writer import replace_file
 from simulators.ledger import CallLedger
@@ -133,6 +134,11 @@ def open_service(
     collection = read_seeds(request.seeds, license_id=request.seeds_license)
     for problem in collection.problems:
         report(problem.format_line())
+    seeds = [seed for seed in collection.seeds if find_first_message(seed)]
+    if len(seeds) < len(collection.seeds):
+        report(f"{len(collection.seeds) - len(seeds)} seeds left out: nobody writes a first message")
+    if not seeds:
+        raise InputError(f"{request.seeds} has no seed that begins with a person's message")
     limits = {"answer_tokens": settings.llm_answer_tokens}
     models = {
         prompts: (make_model(settings, temperature=temperature), temperature)
@@ -149,7 +155,7 @@ def open_service(
         )
         player = ConversationPlayer(
             pack=pack,
-            seeds=collection.seeds,
+            seeds=seeds,
             options=options,
             simulator=simulator,
             judge=judge,
@@ -162,7 +168,7 @@ def open_service(
             "domain": pack.name,
             "options": asdict(options),
             "configuration": dict(player.configuration),
-            "seeds": [seed.id for seed in collection.seeds],
+            "seeds": [seed.id for seed in seeds],
         }
         try:
             replace_file(request.out / RUN_NAME, json.dumps(run, indent=1) + "\n")

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from backends.llm.base import CHARS_PER_TOKEN, MESSAGE_TOKENS
-from core.errors import InputError, MergemillError, UsageError
+from core.errors import InputError, UsageError
 from simulators.environment.agent_turn import AgentTurn
 from simulators.environment.calls import OverlongError, PlayerError
 from simulators.environment.episode import Answerer, EntryRole, HistoryEntry, SimulatedEpisode, TerminationReason
@@ -29,10 +29,8 @@ MAX_OPEN = 4096
 """Episodes kept in memory; others are read again when they go on."""
 
 
-class ConflictError(MergemillError):
+class ConflictError(InputError):
     """A step does not follow from the episode as it stands."""
-
-    exit_code = InputError.exit_code
 
 
 @dataclass(frozen=True, kw_only=True)

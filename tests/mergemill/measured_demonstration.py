@@ -1,4 +1,6 @@
-"""Run a command with three certified tasks and a scripted simulator: python -m tests.mergemill.measured_demonstration ...
+"""Run a command with three certified tasks and a scripted simulator, which is named to it by variables.
+
+    python -m tests.mergemill.measured_demonstration COMMAND...
 
 The database `m.db` is made by the first call. Real scores are stored in it, so no engine is needed; the simulator is
 right about all submissions but one.

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from mergemill_client.simulated import connect
+
 from tests.samplers.scripted_model import ScriptedModel
 from tests.simulators.environment.making import FIND, play, tag
 from tests.simulators.environment.test_server import serve

@@ -21,7 +21,7 @@ import pytest
 from tests.cli import make_command_environment, run_mergemill
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.environment.making import FIND, is_judge, play, tag
-from tests.simulators.making import write_seeds
+from tests.simulators.making import call, make_seed, write_seeds
 
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
 
@@ -184,6 +184,19 @@ def test_bad_options_are_a_line(tmp_path: Path, words: tuple[str, ...], code: in
     given = ("--seeds", "seeds.json", "--domain", "retail", "--llm", "http://127.0.0.1:9/v1", "--model", "m")
     done = run_mergemill("simulate", "env", *given, *words, cwd=tmp_path)
     assert (done.exit_code, line in done.stderr, "Traceback" in done.stderr) == (code, True, False), done.stderr
+
+
+def test_seeds_that_begin_with_nobody_are_left_out(tmp_path: Path, model: ScriptedModel) -> None:
+    seed = make_seed(0)
+    silent = {**seed, "conversations": [call("find_user_id_by_email", {"email": "a@b.org"}), seed["conversations"][4]]}
+    (tmp_path / "seeds.json").write_text(json.dumps([silent, seed, {"x": 1}]))
+    with serve(tmp_path, model, "--episode-rewrites", "0") as url:
+        assert [task["sample_index"] for task in get(url, "/tasks")[1]] == [0]
+        assert post(url, "/reset", {"seed": 5})[1]["observation"].startswith("Hello, this is case number 0")
+    (tmp_path / "seeds.json").write_text(json.dumps([silent]))
+    words = ("--seeds", "seeds.json", "--domain", "retail", "--llm", model.url, "--model", "m", "--out", "other")
+    done = run_mergemill("simulate", "env", *words, cwd=tmp_path)
+    assert (done.exit_code, "has no seed that begins with a person's message" in done.stderr) == (3, True)
 
 
 def test_64_episodes_at_once_over_http(tmp_path: Path) -> None:
