@@ -41,6 +41,13 @@ again = adapter.SimulatedEnv(adapter.SimulatedEnvConfig(url=url)).reset(seed=0)
 steps = [env.step(text) for text in ("Your email?", "<tool_call>broken", "Done.")]
 env.close()
 record = adapter.connect(url).get_record(env.answer["episode"])
+forked = [
+    adapter.SimulatedEnv(adapter.SimulatedEnvConfig(url=url, env_id=str(n), group_size=2, groups=2)) for n in range(4)
+]
+samples = [[], []]
+for episode in samples:
+    for one in forked:
+        episode.append(one.reset(mode="train"))
 lost = adapter.SimulatedEnv(adapter.SimulatedEnvConfig(url=url))
 lost.reset(seed=1)
 try:
@@ -49,7 +56,7 @@ except UnscoredError as error:
     raised = str(error)
 print(json.dumps({
     "first": first, "again": again, "steps": steps, "rendered": env.render(), "record": record, "raised": raised,
-    "system": env.system_prompt,
+    "system": env.system_prompt, "samples": samples, "validation": [one.reset(mode="val") for one in forked],
 }))
 """
 )

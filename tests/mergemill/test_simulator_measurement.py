@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -15,8 +16,10 @@ from taskdb.simulator_agreement import compute_agreement, load_measurements
 from taskdb.simulator_measurements import PredictionCounts, SimulatorMeasurement, SubmissionKind
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
+from tests.graded_tasks import make_bugfix
 from tests.mergemill.measured_tasks import KnownSubmission, make_simulator, make_tasks, store_scores
-from tests.samplers.scripted_model import ScriptedModel, Turn
+from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
+from tests.simulators.making import read_prompt
 from tests.taskdb.chains import make_url
 
 
@@ -164,6 +167,34 @@ def test_bad_options_are_a_line(
     copy_tasks(known, tmp_path)
     done = measure(tmp_path, "http://127.0.0.1:9/v1", *words)
     assert (done.exit_code, line in done.stderr) == (code, True), done.stderr
+
+
+@pytest.mark.docker
+def test_submissions_without_a_score_are_graded_really(tmp_path: Path) -> None:
+    """A certified bug fix of the sample, graded in containers; a simulator that lets all tests pass."""
+    tasks = make_bugfix(tmp_path)
+
+    def pass_all(request: ModelRequest) -> Turn:
+        named = re.findall(r"^Test file (\S+):$|^\s*def (test_\w+)", read_prompt(request), re.MULTILINE)
+        tests, file = [], ""
+        for path, name in named:
+            file = path or file
+            if name:
+                tests.append({"test": f"{file}::{name}", "outcome": "passed", "reason": "as it is"})
+        return Turn(text=json.dumps({"tests": tests}))
+
+    words = ("--db", tasks.settings.db, "--model", "scripted", "--samples", "1", "--per-kind", "1", "--json")
+    with ScriptedModel(pass_all) as model:
+        done = run_mergemill("simulate", "measure", "--llm", model.url, *words, cwd=tasks.folder)
+        assert done.exit_code == 0, done.stderr
+        again = run_mergemill("simulate", "measure", "--llm", model.url, *words, cwd=tasks.folder)
+    *events, summary = done.lines
+    found = {event["kind"]: (event["resolved"], event["predicted"]) for event in events}
+    assert (found["gold"], found["none"]) == ((True, True), (False, True))
+    wrong = sum(not resolved for resolved, _ in found.values())
+    assert (summary["false_pass"]["n"], summary["false_pass"]["of"]) == (wrong, wrong)
+    assert summary["unknown_tests"] == 0, "a share between 0 and 1 is followed by a run of its own"
+    assert again.lines[-1]["new"] == 0
 
 
 def make_measurement(resolved: bool, *predicted: bool | None, parent: str = "t", **fields: Any) -> SimulatorMeasurement:

@@ -15,9 +15,11 @@ and in its configuration::
         env_config: {url: "http://127.0.0.1:8500"}
     agent_proxy: {max_turn: 40, max_actions_per_turn: 1}
 
-RAGEN resets all environments of a group with one seed, from which the server chooses sample and first message. Simia's
-fork names its environments (`env_id`) and has no seed of its own for a group: give it `group_size` and `groups`, and
-the server goes through the samples by group and episode.
+RAGEN resets all environments of a group with one seed, from which the server chooses sample and first message, and has
+no place for an environment's system prompt: policy and tools stand before the first message. It hands on what stands
+in `<answer>`, so the agent writes its calls there. Simia's fork numbers its environments (`env_id`), reads their
+`system_prompt`, and has no seed of its own for a group: give it `group_size` and `groups`, and the server goes through
+the samples by group and episode.
 
 A reward that is null is NaN here. RAGEN has no place for a rollout without a reward, so `install` gives such a rollout
 the mean reward of the others of its group before advantages are computed: with a group-relative advantage (GRPO)
@@ -85,7 +87,10 @@ class SimulatedEnv(BaseLanguageBasedEnv):  # type: ignore[misc]
         self._observation, self._episode, self._turn = "", "", 0
 
     def reset(self, seed: int | None = None, mode: str = "train", **_: Any) -> str:
-        """Begin an episode; return the first message of the person. Equal seeds give equal beginnings."""
+        """Begin an episode; return the first message of the person, of RAGEN itself after policy and tools.
+
+        Equal seeds give equal beginnings.
+        """
         number = int(self.config.env_id) if str(self.config.env_id).isdigit() else 0
         if mode == VALIDATION and self.config.group_size:
             opened = self._server.reset(seed=number)
@@ -97,6 +102,8 @@ class SimulatedEnv(BaseLanguageBasedEnv):  # type: ignore[misc]
         self.system_prompt = str(opened["system"])
         self._episode, self._turn, self.answer = str(opened["episode"]), 0, {}
         self._observation = str(opened["observation"])
+        if not self.config.group_size:
+            self._observation = f"{self.system_prompt}\n\n{self._observation}"
         return self._observation
 
     def step(self, action: str) -> tuple[str, float, bool, dict[str, Any]]:

@@ -379,8 +379,8 @@ def test_a_server_that_was_started_again_goes_on(tmp_path: Path) -> None:
             episode = begin(service, env_id="7")
             first = say(service, episode, "Your email?", number=0)
         with open_episodes(tmp_path, model, groups=1) as service:
-            assert say(service, episode, "Your email?", number=0) == first
             say(service, episode, tag(FIND), number=1)
+            assert say(service, episode, "Your email?", number=0) == first
             assert say(service, episode, "Done.", number=2)["reward"] == 1.0
             assert service.reset(ResetRequest(env_id="7"))["sample_index"] == 1
             assert service.describe()["episodes"] == 2
@@ -427,6 +427,15 @@ def test_64_episodes_at_once_keep_apart(tmp_path: Path) -> None:
             found = list(threads.map(lambda number: live(service, number), range(64)))
         assert found == [f"{number:04}" for number in range(64)]
         assert model.paid == 64 * 5
+
+
+def test_equal_episodes_of_a_group_are_drawn_apart(tmp_path: Path) -> None:
+    """The same turn of the same sample is another call in each episode: a group needs different ends."""
+    numbers = iter(range(100))
+    with play_episodes(tmp_path, lambda _: Turn(text=f"My number is {next(numbers)}.")) as (service, model):
+        episodes = [begin(service, seed=0, env_id=str(number)) for number in range(8)]
+        said = {say(service, episode, "Your number?")["observation"] for episode in episodes}
+    assert (len(said), model.paid) == (8, 8)
 
 
 def live(service: EpisodeService, number: int) -> str:
