@@ -104,7 +104,7 @@ def test_ragens_base_class_runs_an_episode(ragen: Path, url: str) -> None:
     assert made["first"].endswith("\n\nHello, this is case number 0. I want to cancel an order.")
     cases = [[int(text.split("case number ")[1][0]) for text in texts] for texts in made["samples"]]
     assert cases == [[0, 0, 1, 1], [2, 2, 0, 0]], "Simia's fork: (group + episode * 2) mod 3"
-    assert [text[:30] for text in made["validation"]] == [f"Hello, this is case number {n}." for n in (0, 1, 2, 0)]
+    assert [int(text.split("case number ")[1][0]) for text in made["validation"]] == [0, 1, 2, 0]
     (email, broken, ended) = made["steps"]
     assert email[0].startswith("It is ana0@example.org")
     assert email[1:3] == broken[1:3] == [0.0, False]
