@@ -283,6 +283,30 @@ class Settings(BaseSettings):
     simulate_draw: int | None = Field(default=None, ge=0)
     """Number from which seeds, scenarios and failures are drawn; another one gives other conversations. Default: 0."""
 
+    episode_turns: int | None = Field(default=None, ge=1)
+    """Turns of the agent in an episode, at most. Default: 40."""
+    episode_actions: int | None = Field(default=None, ge=1)
+    """Calls and messages of the agent in an episode, at most. Default: 60."""
+    episode_steps: int | None = Field(default=None, ge=1)
+    """Steps of an episode that the simulator answers, at most; at the last one the judge decides. Default: 100."""
+    episode_context: int | None = Field(default=None, ge=1)
+    """Tokens of the agent's context. Default: 32000; 9000 in profile simia."""
+    episode_overlong: Literal["judge", "zero"] | None = None
+    """What an episode beyond the agent's context earns: the judge's reward, or 0. Default: judge; zero in simia."""
+    episode_attempts: int | None = Field(default=None, ge=1, le=20)
+    """Requests until an answer of simulator or judge can be used. Default: 3."""
+    episode_rules: Literal["on", "off"] | None = None
+    """Answer malformed and invalid calls by rule, and check results. Default: on; off in profile simia."""
+    episode_rewrites: float | None = Field(default=None, ge=0, le=1)
+    """Share of groups whose first message is rewritten, 0..1. Default: 0.5; 0 in profile simia."""
+    episode_groups: int | None = Field(default=None, ge=1)
+    """Number of groups of environments, by which each goes on to its next sample. Default: 16."""
+    episode_judge_temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature of the judge. Default: 0; 1 in profile simia."""
+
+    max_false_pass: float = Field(default=0.1, gt=0, le=1)
+    """Refuse exports for reinforcement learning whose simulator may pay a larger share of wrong submissions (bound)."""
+
     @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", "simulate_benchmarks", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, UsageError
 from core.files import read_input
 from samplers.exports.facts import ExportedTrajectory
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
+from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
+from taskdb.selection import TaskFilters
 from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
 
 if TYPE_CHECKING:
     from core.config import Settings
     from samplers.exports.report import TrainingReport
     from taskdb.store import Store
+
+
+SIMULATED = "simulated"
+SIMULATED_LEFT_OUT = "their tasks are simulated"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedRows:
+    """Whether an export has trajectories of simulated tasks among others, and the simulator that graded them."""
+
+    included: bool = False
+    simulator: str | None = None
 
 
 def make_options(format_name: str, *, per_request: bool, hermes: bool, system: str) -> TrainingOptions:
@@ -44,19 +59,56 @@ def make_options(format_name: str, *, per_request: bool, hermes: bool, system: s
 
 
 def export_trajectories(
-    store: Store, settings: Settings, filters: TrajectoryFilters, out: Path, options: TrainingOptions
+    store: Store,
+    settings: Settings,
+    filters: TrajectoryFilters,
+    out: Path,
+    options: TrainingOptions,
+    *,
+    simulated: SimulatedRows,
 ) -> TrainingReport:
     """Write the trajectories of some filters that have a value to a folder.
 
     Raises:
-        InputError: there is none, the folder has files, or an artifact is missing.
+        InputError: there is none, the folder has files, an artifact is missing, or the rewards of simulated ones must
+            not be trained on.
+        UsageError: simulated ones are for reinforcement learning, and their simulator is not named.
         Transient: the disk is full.
     """
     rows = [row for row in list_trajectories(store, filters) if row["value"] is not None]
+    n_simulated = count_simulated(store, rows)
+    left_out = {}
+    if n_simulated and not simulated.included:
+        left_out[f"{SIMULATED_LEFT_OUT}; --with-simulated exports them, too"] = n_simulated
+        rows = [row for row in rows if not row["simulated"]]
     if not rows:
         advice = "`mergemill trajectories select` selects them; --unselected exports others, too"
+        if left_out:
+            advice = f"{n_simulated} are of simulated tasks: --with-simulated exports them"
         raise InputError("no trajectory matches", advice=advice)
-    return write_training_data(_load(store, settings, [row["id"] for row in rows]), out, options)
+    if n_simulated and simulated.included and options.format is TrainingFormat.PARQUET:
+        _check_simulator(store, settings, simulated)
+    return write_training_data(_load(store, settings, [row["id"] for row in rows]), out, options, left_out)
+
+
+def count_simulated(store: Store, rows: list[dict[str, Any]]) -> int:
+    """Mark each row of a trajectory by whether its task is simulated; return how many are."""
+    simulated = {row["id"] for row in queries.list_tasks(store, TaskFilters(environment=SIMULATED), columns=("id",))}
+    for row in rows:
+        row["simulated"] = row["task"] in simulated
+    return sum(row["simulated"] for row in rows)
+
+
+def _check_simulator(store: Store, settings: Settings, simulated: SimulatedRows) -> None:
+    """Check that rewards of simulated rows may be trained on: parquet has them with the tokens."""
+    from mergemill.simulator_measurement import require_measured_simulator  # noqa: PLC0415 - few exports need it
+
+    if not simulated.simulator:
+        raise UsageError(
+            "--format parquet has rewards for reinforcement learning, and some are a simulator's",
+            advice="name it with --simulator, or leave out --with-simulated",
+        )
+    require_measured_simulator(store, simulated.simulator, settings.max_false_pass)
 
 
 def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[ExportedTrajectory]:

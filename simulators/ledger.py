@@ -35,7 +35,7 @@ class CallIdentity:
     """What determines a call besides its messages. `sample` and `attempt` are from 1."""
 
     purpose: str
-    """`conversation` or `seed`."""
+    """`conversation` or `seed`; of episodes `step`, `judge` or `opening`."""
     seed: str
     """Id of the seed."""
     sample: int = 1
@@ -83,7 +83,7 @@ class CallLedger:
             self._index()
         except BlockingIOError as error:
             raise InputError(
-                f"another `mergemill simulate sft` writes to {self._folder}",
+                f"another `mergemill simulate` writes to {self._folder}",
                 advice="wait for its end, or name another folder",
             ) from error
         except OSError as error:

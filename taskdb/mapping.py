@@ -28,6 +28,7 @@ from taskdb.records import (
 )
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.simulations import SimulatedConversation, SimulationRejection
+from taskdb.simulator_measurements import SimulatorMeasurement
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
@@ -125,6 +126,7 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Scenario: (tables.ScenarioRow, {}),
     ScenarioCertificate: (tables.ScenarioCertificateRow, {}),
     WorldRejection: (tables.WorldRejectionRow, {}),
+    SimulatorMeasurement: (tables.SimulatorMeasurementRow, {"predicted": lambda measurement: measurement.first}),
     SimulatedConversation: (tables.SimulatedConversationRow, {}),
     SimulationRejection: (tables.SimulationRejectionRow, {}),
 }

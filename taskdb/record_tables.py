@@ -21,6 +21,7 @@ from taskdb.records import (
 )
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.simulations import SimulatedConversation, SimulationRejection
+from taskdb.simulator_measurements import SimulatorMeasurement
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
@@ -38,6 +39,7 @@ TABLE_NAMES: Mapping[type[Record], str] = {
     Rollout: "rollout",
     Trajectory: "trajectory",
     TrajectorySelection: "trajectory_selection",
+    SimulatorMeasurement: "simulator_measurement",
     Rejection: "rejection",
     Bundle: "bundle",
     ImageCopy: "image_copy",

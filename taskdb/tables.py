@@ -428,6 +428,25 @@ class SimulationRejectionRow(RecordRow, table=True):
     detail: str
 
 
+class SimulatorMeasurementRow(RecordRow, table=True):
+    """`SimulatorMeasurement`. `predicted`: the first simulated grading; `probability`: share of all."""
+
+    __tablename__ = "simulator_measurement"
+    parent: str = Field(foreign_key="task.id", index=True)
+    name: str
+    environment: str
+    simulator: str = Field(index=True)
+    prompt: str
+    kind: str
+    submission: str
+    grader: str
+    samples: int
+    resolved: bool
+    predicted: bool | None
+    probability: float | None
+    at: str
+
+
 class ScoreRow(RecordRow, table=True):
     """`Score` of one submission. `submission`: sha256 of its patch."""
 

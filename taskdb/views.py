@@ -93,6 +93,12 @@ SELECT r.id, r.parent AS task, r.name, t.kind, t.repo, r.scaffold, r.scaffold_ve
 FROM rollout r JOIN task t ON t.id = r.parent
 """
 
+SIMULATOR_MEASUREMENTS = """
+SELECT m.id, m.parent AS task, m.name, t.kind AS task_kind, t.repo, m.environment, m.simulator, m.prompt, m.kind,
+       m.submission, m.grader, m.samples, m.resolved, m.predicted, m.probability, m.at
+FROM simulator_measurement m JOIN task t ON t.id = m.parent
+"""
+
 TRAJECTORIES = """
 SELECT y.id, y.parent AS rollout, r.parent AS task, y.name, y.root, y.role, y.scaffold, y.model, r.checkpoint,
        y.attempt, y.value, r.resolved, y.n_requests, y.n_branches, y.prompt_tokens, y.completion_tokens,
@@ -133,6 +139,7 @@ VIEWS: dict[str, str] = {
     "scores": SCORES,
     "audits": AUDITS,
     "rollouts": ROLLOUTS,
+    "simulator_measurements": SIMULATOR_MEASUREMENTS,
     "trajectories": TRAJECTORIES,
     "difficulty": DIFFICULTY,
     "bundles": BUNDLES,

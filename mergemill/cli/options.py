@@ -83,6 +83,27 @@ SIMULATE_SETTINGS = (
     *(name for name in Settings.model_fields if name.startswith("simulate_")),
 )
 """Settings of a command that simulates conversations."""
+EPISODE_SETTINGS = (
+    *MODEL_SETTINGS,
+    "workers",
+    "ca_bundle",
+    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
+    "simulate_temperature",
+    "simulate_target",
+    "simulate_draw",
+    *(name for name in Settings.model_fields if name.startswith("episode_")),
+)
+"""Settings of a command that serves simulated environments."""
+MEASURE_SETTINGS = (
+    *GRADING_SETTINGS,
+    *MODEL_SETTINGS,
+    "clones",
+    "workers",
+    "budget_seconds",
+    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
+    "max_false_pass",
+)
+"""Settings of a command that grades submissions and lets a simulator predict the scores."""
 
 COMMON = "Settings"
 AGENTS = "Agents"
@@ -101,6 +122,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "llm",
         "model",
     ),
+    SIMULATION: ("max_false_pass",),
     "Machine": (
         "cluster",
         "sandbox",
@@ -157,6 +179,7 @@ PREFIX_PANELS = {
     "rollout": AGENTS,
     "select": SELECTION,
     "simulate": SIMULATION,
+    "episode": SIMULATION,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 

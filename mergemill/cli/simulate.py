@@ -8,16 +8,50 @@ from typing import Annotated, Any
 import typer
 
 from core.config import Settings
+from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
-from mergemill.cli.options import SIMULATE_SETTINGS, JsonOption, complete_words, split_words, with_settings
+from mergemill.cli.options import (
+    EPISODE_SETTINGS,
+    MEASURE_SETTINGS,
+    READ_SETTINGS,
+    SIMULATE_SETTINGS,
+    JsonOption,
+    NewFolderOption,
+    complete_words,
+    select_certified,
+    split_words,
+    with_filters,
+    with_settings,
+)
 from mergemill.cli.simulated import export_command, list_command, show_command
+from taskdb.selection import TaskFilters
+from taskdb.simulator_measurements import SubmissionKind
 
 PROFILES = ("default", "simia")
 FORMATS = ("sharegpt", "sharegpt-hermes", "messages", "parquet")
 
 app = typer.Typer(help=COMMANDS["simulate"].summary, add_completion=False)
+
+SeedsOption = Annotated[
+    Path, typer.Option("--seeds", metavar="FILE|DIR", help="Reference conversations; the format is recognised.")
+]
+DomainOption = Annotated[
+    str, typer.Option("--domain", metavar="PACK", help="airline, retail, office, os, or a folder of your own.")
+]
+ProfileOption = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="|".join(PROFILES),
+        autocompletion=complete_words(PROFILES),
+        help="Rules and settings: this program's own, or those of Simia's released code.",
+    ),
+]
+LicenseOption = Annotated[
+    str, typer.Option("--seeds-license", metavar="SPDX", help="Licence of seeds whose source names none.")
+]
 
 
 @app.callback()
@@ -29,13 +63,8 @@ def group() -> None:
 @with_settings(*SIMULATE_SETTINGS)
 def sft(
     *,
-    seeds: Annotated[
-        Path,
-        typer.Option("--seeds", metavar="FILE|DIR", help="Reference conversations; the format is recognised."),
-    ],
-    domain: Annotated[
-        str, typer.Option("--domain", metavar="PACK", help="airline, retail, office, os, or a folder of your own.")
-    ],
+    seeds: SeedsOption,
+    domain: DomainOption,
     out: Annotated[
         Path,
         typer.Option("--out", metavar="DIR", help="Write to this folder: a new one, or that of a run to continue."),
@@ -46,15 +75,7 @@ def sft(
     total: Annotated[
         int | None, typer.Option("--total", min=1, metavar="N", help="Simulate N conversations in all.")
     ] = None,
-    profile: Annotated[
-        str,
-        typer.Option(
-            "--profile",
-            metavar="|".join(PROFILES),
-            autocompletion=complete_words(PROFILES),
-            help="Rules and settings: this program's own, or those of Simia's released code.",
-        ),
-    ] = PROFILES[0],
+    profile: ProfileOption = PROFILES[0],
     format_name: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,9 +85,7 @@ def sft(
             help=f"Write rows as {', '.join(FORMATS)}. Default: all.",
         ),
     ] = None,
-    seeds_license: Annotated[
-        str, typer.Option("--seeds-license", metavar="SPDX", help="Licence of seeds whose source names none.")
-    ] = "",
+    seeds_license: LicenseOption = "",
     as_json: JsonOption = False,
     settings: Settings,
 ) -> None:
@@ -105,6 +124,179 @@ def sft(
 app.command("list")(list_command)
 app.command("show")(show_command)
 app.command("export")(export_command)
+
+
+@app.command("env")
+@with_settings(*EPISODE_SETTINGS)
+def env(
+    *,
+    seeds: SeedsOption,
+    domain: DomainOption,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", help="Keep episodes and answers in this folder: a new one, or an earlier server's."
+        ),
+    ] = Path("simulated-episodes"),
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, metavar="P", help="Listen at this port; 0 for a free one.")
+    ] = 8500,
+    host: Annotated[str, typer.Option("--host", metavar="H", help="Listen at this address.")] = "127.0.0.1",
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            metavar="T",
+            envvar="MERGEMILL_ENV_TOKEN",
+            show_default=False,
+            help="Requests must carry this token; needed where others can reach the address.",
+        ),
+    ] = None,
+    profile: ProfileOption = PROFILES[0],
+    seeds_license: LicenseOption = "",
+    settings: Settings,
+) -> None:
+    """Serve simulated environments for reinforcement learning: a model plays users and tools, and judges the end.
+
+    POST /reset, /step and /evaluate, GET /episodes/ID. Rewards are estimates, and null where there is none.
+
+    Example: mergemill simulate env --seeds seeds.json --domain retail --port 8500 --llm URL --model M
+    """
+    if token is not None and not token.strip():
+        raise UsageError("--token is empty")
+    from mergemill.simulated_environment import (  # noqa: PLC0415 - FastAPI loads slowly
+        EnvironmentRequest,
+        serve_environment,
+    )
+
+    request = EnvironmentRequest(seeds=seeds, domain=domain, out=out, profile=profile, seeds_license=seeds_license)
+    serve_environment(request, settings, output.print_message, host=host, port=port, token=token)
+
+
+@app.command("measure")
+@with_settings(*MEASURE_SETTINGS)
+@with_filters
+def measure(
+    *,
+    submissions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--submissions",
+            metavar="KIND[,KIND]",
+            show_default=False,
+            help=f"Measure submissions of these kinds: {', '.join(SubmissionKind)}. Default: all.",
+        ),
+    ] = None,
+    per_kind: Annotated[
+        int,
+        typer.Option(
+            "--per-kind", min=1, metavar="N", help="Measure at most N omitted hunks, bugs and rollouts of a task."
+        ),
+    ] = 2,
+    samples: Annotated[int, typer.Option("--samples", min=1, metavar="N", help="Simulate each grading N times.")] = 3,
+    as_json: JsonOption = False,
+    settings: Settings,
+    filters: TaskFilters,
+) -> None:
+    """Measure how true a simulator is: grade submissions to certified tasks really, and let it predict the scores.
+
+    The results are stored. Exports for reinforcement learning refuse a simulator that was not measured, or that may pay
+    more than --max-false-pass of wrong submissions.
+
+    Example: mergemill simulate measure --language python --samples 3 --llm URL --model M
+    """
+    from mergemill.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.simulation import SimulationReporter  # noqa: PLC0415
+    from mergemill.simulator_measurement import MeasureRequest, measure_simulator  # noqa: PLC0415
+
+    kinds = split_words(submissions) or list(SubmissionKind)
+    if unknown := [kind for kind in kinds if kind not in tuple(SubmissionKind)]:
+        raise UsageError(f"--submissions: {unknown[0]} is unknown", advice=f"of {', '.join(SubmissionKind)}")
+    request = MeasureRequest(
+        filters=select_certified(filters, settings),
+        kinds=tuple(SubmissionKind(kind) for kind in dict.fromkeys(kinds)),
+        per_kind=per_kind,
+        samples=samples,
+    )
+    reporter = SimulationReporter(
+        event=output.print_json if as_json else _ignore,
+        message=output.print_message,
+        open_progress=make_count_progress,
+    )
+    summary, code = measure_simulator(request, settings, reporter)
+    if as_json:
+        output.print_json(summary)
+    else:
+        _print_agreement(summary)
+    raise typer.Exit(code)
+
+
+@app.command("export-rl")
+@with_settings(*READ_SETTINGS, "model", "simulate_target", "max_false_pass")
+def export_rl(
+    *,
+    seeds: SeedsOption,
+    domain: DomainOption,
+    out: NewFolderOption,
+    profile: ProfileOption = PROFILES[0],
+    seeds_license: LicenseOption = "",
+    as_json: JsonOption = False,
+    settings: Settings,
+) -> None:
+    """Write rows for reinforcement learning in a simulated environment, for Simia's trainer and verl.
+
+    --model is the simulator that will play. One that was not measured, or that may pay more than --max-false-pass of
+    wrong submissions, is refused.
+
+    Example: mergemill simulate export-rl --seeds seeds.json --domain retail --model M --out rl
+    """
+    from mergemill.simulated_rl_export import SimulatedExportRequest, export_simulated  # noqa: PLC0415 - pyarrow
+
+    if not settings.model:
+        raise UsageError("the simulator is not named", advice="set --model NAME")
+    request = SimulatedExportRequest(
+        seeds=seeds,
+        domain=domain,
+        out=out,
+        profile=profile,
+        simulator=settings.model,
+        seeds_license=seeds_license,
+    )
+    manifest = export_simulated(request, settings, output.print_message)
+    if as_json:
+        output.print_json(manifest)
+        return
+    bound = f"{manifest['measured']['false_pass']['high']:.1%}"
+    output.print_text(
+        f"{format_count(manifest['rows'], 'row')} in {out} (environment: simulated; {manifest['simulator']} may pay"
+        f" up to {bound} of wrong submissions)"
+    )
+
+
+SHARES = {
+    "submissions": "submissions predicted rightly",
+    "tasks": "tasks with all submissions predicted rightly",
+    "false_pass": "wrong submissions that would be paid",
+    "false_fail": "right submissions that would not be paid",
+    "tests": "tests predicted rightly",
+    "test_false_pass": "failing tests predicted to pass",
+    "test_false_fail": "passing tests predicted to fail",
+}
+"""Share of a summary -> its words."""
+
+
+def _print_agreement(summary: dict[str, Any]) -> None:
+    rows = [{"what": words, **summary[name]} for name, words in SHARES.items()]
+    output.print_rows(rows, ("what", "n", "of", "share", "low", "high"), as_lines=False, nothing="")
+    if summary["unanswered"]:
+        output.print_text(f"{format_count(summary['unanswered'], 'submission')} without a usable answer")
+    brier = "-" if summary["brier"] is None else f"{summary['brier']:.4f}"
+    verdict = "may be trained on" if summary["usable"] else "is refused by exports for reinforcement learning"
+    output.print_text(
+        f"{summary['simulator']}: {format_count(summary['measured'], 'submission')} measured, {summary['new']} now;"
+        f" Brier score {brier}; with a bound of {summary['false_pass']['high']:.1%} for {summary['max_false_pass']:.1%}"
+        f" it {verdict}"
+    )
 
 
 def _ignore(event: dict[str, Any]) -> None:

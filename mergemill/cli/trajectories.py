@@ -208,7 +208,7 @@ def select(
 
 
 @app.command("export")
-@with_settings(*READ_SETTINGS)
+@with_settings(*READ_SETTINGS, "max_false_pass")
 @with_filters
 def export(
     *,
@@ -239,6 +239,17 @@ def export(
     unselected: Annotated[
         bool, typer.Option("--unselected", help="Export trajectories that are not selected, too.")
     ] = False,
+    with_simulated: Annotated[
+        bool, typer.Option("--with-simulated", help="Export trajectories of simulated tasks among the others.")
+    ] = False,
+    simulator: Annotated[
+        str | None,
+        typer.Option(
+            "--simulator",
+            metavar="NAME",
+            help="Model that graded those of simulated tasks; for parquet it must have been measured.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -247,7 +258,11 @@ def export(
 
     Example: mergemill trajectories export --format sharegpt --out sft --system drop
     """
-    from mergemill.trajectory_export import export_trajectories, make_options  # noqa: PLC0415 - only this command
+    from mergemill.trajectory_export import (  # noqa: PLC0415 - only this command
+        SimulatedRows,
+        export_trajectories,
+        make_options,
+    )
 
     options = make_options(format_name, per_request=per_request, hermes=hermes, system=system)
     wanted = make_trajectory_filters(
@@ -260,7 +275,8 @@ def export(
         selected=None if unselected else True,
     )
     with Store.open(settings.db, create=False) as store:
-        report = export_trajectories(store, settings, wanted, out, options)
+        simulated = SimulatedRows(included=with_simulated, simulator=simulator)
+        report = export_trajectories(store, settings, wanted, out, options, simulated=simulated)
     for reason, number in report.left_out.items():
         output.print_message(f"{format_count(number, 'row')} left out: {reason}")
     lengths = {name: [asdict(one) for one in bins] for name, bins in report.lengths.items()}

@@ -28,7 +28,7 @@ TEXT = """\
 {tables}
 
 The licence of a row is that of the repository whose code is in it. `metadata` names task, rollout, scaffold, model and
-reward of each row; the tasks are verified, and the reward is that of their hidden tests or oracle.
+reward of each row. {environments}
 
 {training}
 
@@ -44,6 +44,13 @@ TRAINING = {
     " `parents`, and is predicted from its parent; `logprobs` are those at sampling.",
     TrainingFormat.ATIF: "Steps of the agent with `is_copied_context` are not trained.",
 }
+SIMULATED = "simulated"
+VERIFIED = "The tasks are verified, and the reward is that of their hidden tests or oracle."
+PARTLY_SIMULATED = (
+    "Rows whose `metadata` has `environment` = `simulated` are of tasks without an environment: a model answered for"
+    " programs and tests, nothing was run, and their reward is an estimate. The tasks of the others are verified, and"
+    " the reward is that of their hidden tests or oracle."
+)
 PER_REQUEST = "Each row is one request, and its last answer alone is trained (LLaMA-Factory: `mask_history: true`)."
 SYSTEM = {
     KEEP: "The system's texts are those of sampling.",
@@ -59,7 +66,10 @@ def render_card(report: TrainingReport, options: TrainingOptions) -> str:
         "license": hub.name_licenses(list(report.licenses) or [""]),
         "task_categories": ["text-generation"],
         "language": ["en"],
-        "tags": ["code", "software-engineering", "agent", "mergemill"],
+        "tags": [
+            *("code", "software-engineering", "agent", "mergemill"),
+            *(["simulated"] if SIMULATED in report.environments else []),
+        ],
         "size_categories": [hub.name_size(report.rows)],
     }
     if options.format in DATA_FILES:
@@ -76,8 +86,10 @@ def render_card(report: TrainingReport, options: TrainingOptions) -> str:
                 ("scaffold", report.scaffolds),
                 ("model", report.models),
                 ("licence", report.licenses),
+                ("environment", report.environments),
             )
         ),
+        environments=VERIFIED if SIMULATED not in report.environments else PARTLY_SIMULATED,
         training=PER_REQUEST if options.per_request else TRAINING[options.format],
         system=SYSTEM[options.system],
         lengths="\n\n".join(_render_bins(name, bins) for name, bins in report.lengths.items()),

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -33,8 +34,13 @@ GROUP_ROWS = 100
 """Rows of a row group of parquet."""
 
 
-def write_training_data(items: Iterable[ExportedTrajectory], out: Path, options: TrainingOptions) -> TrainingReport:
-    """Write trajectories to a new or empty folder.
+def write_training_data(
+    items: Iterable[ExportedTrajectory],
+    out: Path,
+    options: TrainingOptions,
+    left_out: Mapping[str, int] = MappingProxyType({}),
+) -> TrainingReport:
+    """Write trajectories to a new or empty folder; `left_out`: reason -> trajectories that are not among them.
 
     Raises:
         InputError: the folder has files, or writing is not permitted.
@@ -42,7 +48,7 @@ def write_training_data(items: Iterable[ExportedTrajectory], out: Path, options:
         UsageError: options exclude each other.
     """
     options.check()
-    report = TrainingReport()
+    report = TrainingReport(left_out=Counter(left_out))
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):

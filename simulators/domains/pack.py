@@ -66,6 +66,8 @@ class PackValidators(BaseModel):
 
     ids: tuple[str, ...] = ()
     """Arguments that name something which must have been seen before."""
+    queries: tuple[str, ...] = ()
+    """Tools that change nothing: until another one is called, the same call has the same result."""
     rules: tuple[PackRule, ...] = ()
 
 
@@ -78,6 +80,7 @@ class DomainPack:
     policy: str
     format: PackFormat = field(default_factory=PackFormat)
     id_arguments: frozenset[str] = frozenset()
+    queries: frozenset[str] = frozenset()
     rules: tuple[ArgumentRule, ...] = ()
     prompt_dir: Path | None = None
 
@@ -90,7 +93,7 @@ class DomainPack:
     def version(self) -> str:
         """Hash of all that the pack holds, but for its prompts."""
         content = [dict(self.tools), self.policy, self.format.model_dump(mode="json"), repr(self.rules)]
-        content.append(sorted(self.id_arguments))
+        content += [sorted(self.id_arguments), sorted(self.queries)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -108,12 +111,14 @@ def load_pack(word: str) -> DomainPack:
         )
     validators = _read_table(folder / "validators.toml", PackValidators)
     prompts = folder / "prompts"
+    tools = _read_tools(folder / "tools.json")
     return DomainPack(
         name=folder.resolve().name,
-        tools=_read_tools(folder / "tools.json"),
+        tools=tools,
         policy=_read_policy(folder / "policy.md"),
         format=_check_markers(folder / "format.toml", _read_table(folder / "format.toml", PackFormat)),
         id_arguments=frozenset(validators.ids),
+        queries=_check_queries(folder / "validators.toml", validators.queries, tools),
         rules=tuple(_compile_rule(folder / "validators.toml", rule) for rule in validators.rules),
         prompt_dir=_check_prompts(prompts) if prompts.is_dir() else None,
     )
@@ -194,6 +199,13 @@ def _check_markers(path: Path, found: PackFormat) -> PackFormat:
     if not all(markers) or any(one is not other and one.startswith(other) for one in markers for other in markers):
         raise InputError(f"{path}: markers: each must be distinct, and none the beginning of another", advice=ADVICE)
     return found
+
+
+def _check_queries(path: Path, names: tuple[str, ...], tools: Mapping[str, object]) -> frozenset[str]:
+    unknown = [name for name in names if name not in tools]
+    if unknown:
+        raise InputError(f"{path}: queries: there is no tool {unknown[0]}", advice=ADVICE)
+    return frozenset(names)
 
 
 def _compile_rule(path: Path, rule: PackRule) -> ArgumentRule:

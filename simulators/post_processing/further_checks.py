@@ -102,14 +102,14 @@ def check_ids(draft: Draft, context: StepContext) -> Draft:
     for number, turn in enumerate(draft.turns, 1):
         for call in turn.calls:
             for name, value in collect_ids(call, context.pack.id_arguments):
-                if not _is_known(value, known):
+                if not is_known_id(value, known):
                     raise DroppedError(DropReason.UNSEEN_ID, f"turn {number}: {name} {value!r} of {call.name}")
         if turn.role in (TurnRole.HUMAN, TurnRole.OBSERVATION):
             known.append(turn.text.lower())
     return draft
 
 
-def _is_known(value: str, texts: Iterable[str]) -> bool:
+def is_known_id(value: str, texts: Iterable[str]) -> bool:
     """Return whether an id stands in a text as a word; people leave out a leading `#`."""
     bare = re.escape(value.lower().lstrip("#"))
     pattern = re.compile(rf"(?<!\w){bare}(?!\w)")

@@ -105,19 +105,27 @@ def find_newer_python() -> str:
 
 def fetch_slime() -> Path:
     """Return a folder with slime's source; skip the test if it cannot be cloned."""
-    folder = find_cache() / f"slime-{SLIME_COMMIT}"
+    return fetch_source("slime", SLIME, SLIME_COMMIT)
+
+
+def fetch_source(name: str, url: str, commit: str) -> Path:
+    """Return a folder with the source of a tool; skip the test if it cannot be cloned.
+
+    `MERGEMILL_TESTS_NAME` may name another repository with that commit.
+    """
+    folder = find_cache() / f"{name}-{commit}"
     with (folder.parent / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "slime").is_dir():
+        if not (folder / name).is_dir():
             shutil.rmtree(folder, ignore_errors=True)
-            url = os.environ.get("MERGEMILL_TESTS_SLIME", SLIME)
+            source = os.environ.get(f"MERGEMILL_TESTS_{name.upper()}", url)
             for command in (
-                ["clone", "-q", "--no-checkout", url, folder],
-                ["-C", folder, "checkout", "-q", SLIME_COMMIT],
+                ["clone", "-q", "--no-checkout", source, folder],
+                ["-C", folder, "checkout", "-q", commit],
             ):
                 process = subprocess.run(["git", *command], capture_output=True, text=True, check=False)
                 if process.returncode != 0:
-                    pytest.skip(f"slime cannot be cloned: {process.stderr.strip()[-300:]}")
+                    pytest.skip(f"{name} cannot be cloned: {process.stderr.strip()[-300:]}")
     return folder
 
 

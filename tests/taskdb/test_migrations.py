@@ -29,6 +29,7 @@ from taskdb.records import (
 )
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.simulations import SimulatedConversation, SimulationRejection
+from taskdb.simulator_measurements import SimulatorMeasurement
 from taskdb.store import Store
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
@@ -48,6 +49,7 @@ NEWER_CLASSES = {
     WorldRejection,
     SimulatedConversation,
     SimulationRejection,
+    SimulatorMeasurement,
 }
 """Classes of records that schema 0006 did not have."""
 DUMP = Path(__file__).with_name("old_databases") / "revision_0006.sql"
@@ -220,5 +222,5 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
         with store.engine.connect() as connection:
             inspector = inspect(connection)
             found = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
-            # audit, rollout, trajectory, trajectory_selection, world, scenario and their certificates
-            assert found == keys + 8 > 8
+            # audit, rollout, trajectory, trajectory_selection, world, scenario and their certificates, measurements
+            assert found == keys + 9 > 9

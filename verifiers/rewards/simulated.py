@@ -19,19 +19,9 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
     Raises:
         Transient: the endpoint failed.
     """
-    get = services.artifacts.get
     f2p = [test for test, _ in task.FAIL_TO_PASS]
     try:
-        simulation_input = build_simulation_input(
-            services.clones.open_tree(task.source, task.repo, task.base_commit),
-            task.base_commit,
-            language=task.language,
-            test_patch=get(task.test_patch),
-            patch=submission,
-            files=list_patch_paths(get(task.gold_patch)),
-            test_files={test.partition("::")[0] for test in (*f2p, *task.PASS_TO_PASS)},
-        )
-        report = simulate_run(simulation_input, services)
+        report = predict_report(task, services, submission)
     except (SimulationError, GitError) as error:
         message = str(error)
         return Score(
@@ -47,6 +37,26 @@ def grade(task: Task, services: Services, submission: bytes) -> Score:
         p2p_rate=p2p_rate,
         explanation=EXPLANATION,
     )
+
+
+def predict_report(task: Task, services: Services, submission: bytes, *, sample: int = 1) -> EvaluationReport:
+    """Return the report that the model predicts for a submission to a task; it may have an environment, too.
+
+    Raises:
+        SimulationError, GitError: there is no model or usable answer, or a patch does not apply.
+        Transient: the endpoint failed.
+    """
+    get = services.artifacts.get
+    simulation_input = build_simulation_input(
+        services.clones.open_tree(task.source, task.repo, task.base_commit),
+        task.base_commit,
+        language=task.language,
+        test_patch=get(task.test_patch),
+        patch=submission,
+        files=list_patch_paths(get(task.gold_patch)),
+        test_files={test.partition("::")[0] for test in (*(test for test, _ in task.FAIL_TO_PASS), *task.PASS_TO_PASS)},
+    )
+    return simulate_run(simulation_input, services, sample=sample)
 
 
 def pass_rate(tests: Iterable[TestId], report: EvaluationReport) -> float:
