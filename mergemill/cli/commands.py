@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did on tasks.", AGENTS),
     "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
     "simulate": CommandEntry("simulate", "Let a model play users and tools, and write training data.", AGENTS),
+    "worlds": CommandEntry("worlds", "Work with tool environments that are programs.", AGENTS),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
     "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),
