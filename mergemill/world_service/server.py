@@ -52,11 +52,11 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
         announce: receives one line for people, then the address.
 
     Raises:
-        InputError: there is no such world, or its program breaks a rule.
+        InputError: a world cannot be served: see `load_catalog`.
         MachineError: no engine answers, or the port is in use.
         UsageError: the host is no address of this machine, or a model is missing.
     """
-    catalog = load_catalog(options.worlds)
+    catalog = load_catalog(options.worlds, settings)
     with ExitStack() as opened:
         make_user = opened.enter_context(open_users(options.user, settings))
         listener = opened.enter_context(closing(bind_socket(options.host, options.port)))

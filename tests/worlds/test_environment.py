@@ -129,8 +129,8 @@ def test_a_conversation_is_ended_by_the_user(server: WorldServer) -> None:
         assert observation["user"] == "Hello, can you help me?"
         assert "task" not in observation
         assert observation["tools"][-1]["name"] == environment.tools[-1]["name"] == "chat_with_user"
-        heard = [environment.step("What can I do?")[0]["data"], environment.step("And then?")[0]["data"]]
-        assert " ".join(heard) == make_scenario().task
+        replies = [environment.step("What can I do?")[0]["data"], environment.step("And then?")[0]["data"]]
+        assert " ".join(replies) == make_scenario().task
         for call in SOLUTION:
             environment.step(act(call.tool, **call.arguments))
         observation, reward, terminated, truncated, _ = environment.step(act("chat_with_user", message="Done."))

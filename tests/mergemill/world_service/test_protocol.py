@@ -83,15 +83,15 @@ def test_a_conversation_and_its_end(service: RunningService) -> None:
     async def talk() -> list[dict[str, Any]]:
         async with Client(f"{service.url}{opened['mcp']}") as client:
             assert CHAT_TOOL in [one.name for one in (await client.list_tools()).tools]
-            heard = [read_result(await client.call_tool(CHAT_TOOL, {"message": "Yes?"}))]
-            while "data" in heard[-1]:
-                heard.append(read_result(await client.call_tool(CHAT_TOOL, {"message": "And then?"})))
+            replies = [read_result(await client.call_tool(CHAT_TOOL, {"message": "Yes?"}))]
+            while "data" in replies[-1]:
+                replies.append(read_result(await client.call_tool(CHAT_TOOL, {"message": "And then?"})))
             late = await client.call_tool(CHAT_TOOL, {"message": "Hello?"})
             assert late.is_error
-            return heard
+            return replies
 
-    heard = asyncio.run(talk())
+    replies = asyncio.run(talk())
     scenario = next(one for one in load_example_scenarios("parcel_depot") if one.name == opened["scenario"])
-    assert " ".join(one["data"] for one in heard[:-1]) == scenario.task
-    assert heard[-1] == {"success": True, "message": "the user has ended the conversation"}
+    assert " ".join(one["data"] for one in replies[:-1]) == scenario.task
+    assert replies[-1] == {"success": True, "message": "the user has ended the conversation"}
     assert service.ask("/evaluate", episode=opened["episode"])["ended"] is True

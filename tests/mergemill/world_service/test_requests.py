@@ -6,15 +6,21 @@ import contextlib
 import json
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from core.config import Settings
 from core.errors import InputError, Transient
 from mergemill.web.request_guard import MAX_BODY_BYTES
+from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
 from mergemill.world_service.catalog import load_catalog
+from taskdb.artifacts import Artifacts
+from taskdb.store import Store
+from taskdb.worlds import Scenario, ScenarioCertificate, WorldCertificate, WorldOrigin
 from tests.world_service import RunningService, serve_worlds
-from tests.worlds.programs import make_world
+from tests.worlds.programs import SOLUTION, make_scenario, make_world
 from worlds.examples.loading import EXAMPLES_FOLDER
 from worlds.server.service import WorldServer
 
@@ -150,3 +156,47 @@ def test_a_catalog_takes_names_and_folders(tmp_path: Path) -> None:
         load_catalog([str(write_world(tmp_path / "empty", make_world().program))])
     with pytest.raises(InputError, match="opens-file"):
         load_catalog([str(write_world(tmp_path / "bad", make_world("# add", 'open("x")').program))])
+
+
+def test_certified_worlds_of_the_database_are_offered(tmp_path: Path) -> None:
+    settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
+    artifacts = Artifacts(settings.artifact_dir)
+    with Store.open(settings.db) as store:
+        assert len(load_catalog((), settings)) == 3
+        record = make_world_record(make_world(), artifacts, origin=WorldOrigin.WRITTEN)
+        certified, other = (
+            make_scenario_record(replace(make_scenario(), name=f"store.{name}"), record, artifacts)
+            for name in ("first", "second")
+        )
+        store.add(record, certified, other)
+        with pytest.raises(InputError, match="store is not certified"):
+            load_catalog(["store"], settings)
+        store.add(WorldCertificate(parent=record.id, name="store", n_calls=200, gates=()))
+        with pytest.raises(InputError, match="store has no scenarios"):
+            load_catalog(["store"], settings)
+        assert len(load_catalog((), settings)) == 3
+        store.add(make_certificate(certified, artifacts))
+        offered = load_catalog(["store", "library_loans"], settings)
+        assert list(offered) == ["store", "library_loans"]
+        assert offered["store"].definition == make_world()
+        assert list(offered["store"].scenarios) == ["store.first"]
+        assert offered["store"].scenarios["store.first"] == replace(make_scenario(), solution=None)
+        assert sorted(load_catalog((), settings)) == ["clinic_rota", "library_loans", "parcel_depot", "store"]
+        with pytest.raises(InputError, match="there is no world atlantis"):
+            load_catalog(["atlantis"], settings)
+
+
+def make_certificate(scenario: Scenario, artifacts: Artifacts) -> ScenarioCertificate:
+    solution = artifacts.put(encode_canonical([call.to_json() for call in SOLUTION]))
+    return ScenarioCertificate(
+        parent=scenario.id,
+        name=scenario.name,
+        solution=solution,
+        solution_origin="written",
+        n_calls=3,
+        n_tools=3,
+        n_queries=0,
+        n_kept=0,
+        mutations=3,
+        mutations_noticed=3,
+    )

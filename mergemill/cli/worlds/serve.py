@@ -9,11 +9,11 @@ import typer
 from core.config import SECRETS, Settings
 from core.errors import UsageError
 from mergemill.cli import output
-from mergemill.cli.options import MODEL_SETTINGS, complete_words, with_settings
+from mergemill.cli.options import MODEL_SETTINGS, READ_SETTINGS, complete_words, with_settings
 
 USERS = ("auto", "model", "scripted", "off")
 SERVE_SETTINGS = (
-    "store",
+    *READ_SETTINGS,
     "sandbox",
     "allow_untrusted_local",
     "base_source",
@@ -23,15 +23,18 @@ SERVE_SETTINGS = (
 )
 """Settings of a command that serves worlds."""
 
+app = typer.Typer(add_completion=False)
 
+
+@app.command("serve")
 @with_settings(*SERVE_SETTINGS)
 def serve(
     worlds: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="WORLD...",
+            metavar="WORLD",
             show_default=False,
-            help="Names of worlds that ship, or folders. Default: all that ship.",
+            help="Certified worlds of the database, names of worlds that ship, or folders. Default: all but folders.",
         ),
     ] = None,
     *,
