@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from worlds.container.reasons import CheckOutcome
 from worlds.definitions import ScenarioDefinition
 from worlds.server.service import CheckResult, Episode, WorldServer
+
+MAX_STATES = 10_000
+"""Final states whose results are remembered."""
+REPEATABLE = frozenset(
+    (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.NOT_BOOLEAN, CheckOutcome.ALTERED, CheckOutcome.RAISES)
+)
+"""Outcomes that a check gives again for the same states; the others depend on the machine, too."""
 
 
 class RewardMode(StrEnum):
@@ -63,10 +71,12 @@ class EpisodeScore:
 
 
 class Scorer:
-    """Scores episodes. Which checks are kept is found out once for each scenario. Threads may share it."""
+    """Scores episodes. Checks run once for each final state of a scenario. Threads may share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, most_states: int = MAX_STATES) -> None:
+        self._most_states = most_states
         self._kept: dict[tuple[str, str], frozenset[int]] = {}
+        self._results: dict[tuple[str, str, str], tuple[CheckResult, ...]] = {}
 
     def score(
         self, server: WorldServer, episode: Episode, scenario: ScenarioDefinition, mode: RewardMode = RewardMode.SHARE
@@ -82,9 +92,21 @@ class Scorer:
         Raises:
             Transient, CancelledRunError: as `WorldServer.run_checks`.
         """
-        results = episode.run_checks(scenario.checks)
+        results = self._find_results(episode, scenario)
         kept = self._find_kept(server, scenario)
-        return EpisodeScore(reward=compute_reward(results, kept, mode), checks=tuple(results), kept=kept)
+        return EpisodeScore(reward=compute_reward(results, kept, mode), checks=results, kept=kept)
+
+    def _find_results(self, episode: Episode, scenario: ScenarioDefinition) -> tuple[CheckResult, ...]:
+        key = (scenario.world, scenario.name, episode.digest)
+        known = self._results.get(key)
+        if known is not None and episode.fault is None:
+            return known
+        results = tuple(episode.run_checks(scenario.checks))
+        if all(one.outcome in REPEATABLE for one in results):
+            if len(self._results) >= self._most_states:
+                self._results.clear()
+            self._results[key] = results
+        return results
 
     def _find_kept(self, server: WorldServer, scenario: ScenarioDefinition) -> frozenset[int]:
         key = (scenario.world, scenario.name)
