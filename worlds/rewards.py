@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
-from worlds.server.service import CheckResult
+from worlds.container.reasons import CheckOutcome
+from worlds.definitions import ScenarioDefinition
+from worlds.server.service import CheckResult, Episode, WorldServer
+
+MAX_STATES = 10_000
+"""Final states whose results are remembered."""
+REPEATABLE = frozenset(
+    (CheckOutcome.PASSED, CheckOutcome.FAILED, CheckOutcome.NOT_BOOLEAN, CheckOutcome.ALTERED, CheckOutcome.RAISES)
+)
+"""Outcomes that a check gives again for the same states; the others depend on the machine, too."""
 
 
 class RewardMode(StrEnum):
@@ -37,3 +48,68 @@ def compute_reward(results: Sequence[CheckResult], kept: Collection[int], mode: 
     if not earning or not all(results[number].is_passed for number in kept):
         return 0.0
     return sum(earning) / len(earning) if mode is RewardMode.SHARE else float(all(earning))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EpisodeScore:
+    """Reward of an episode, 0..1, and what each check gave, in the order of the scenario's checks."""
+
+    reward: float
+    checks: tuple[CheckResult, ...]
+    kept: frozenset[int]
+    """Numbers of the checks that held from the start."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return `{"reward", "checks": [{"function", "outcome", "kept"}]}`."""
+        return {
+            "reward": self.reward,
+            "checks": [
+                {"function": one.function, "outcome": one.outcome.value, "kept": number in self.kept}
+                for number, one in enumerate(self.checks)
+            ],
+        }
+
+
+class Scorer:
+    """Scores episodes. Checks run once for each final state of a scenario. Threads may share it."""
+
+    def __init__(self, most_states: int = MAX_STATES) -> None:
+        self._most_states = most_states
+        self._kept: dict[tuple[str, str], frozenset[int]] = {}
+        self._results: dict[tuple[str, str, str], tuple[CheckResult, ...]] = {}
+
+    def score(
+        self, server: WorldServer, episode: Episode, scenario: ScenarioDefinition, mode: RewardMode = RewardMode.SHARE
+    ) -> EpisodeScore:
+        """Return the score of an episode's present state.
+
+        Args:
+            server: the server of the episode.
+            episode: an episode of the scenario.
+            scenario: whose checks are run.
+            mode: how passed checks become a reward.
+
+        Raises:
+            Transient, CancelledRunError: as `WorldServer.run_checks`.
+        """
+        results = self._find_results(episode, scenario)
+        kept = self._find_kept(server, scenario)
+        return EpisodeScore(reward=compute_reward(results, kept, mode), checks=results, kept=kept)
+
+    def _find_results(self, episode: Episode, scenario: ScenarioDefinition) -> tuple[CheckResult, ...]:
+        key = (scenario.world, scenario.name, episode.digest)
+        known = self._results.get(key)
+        if known is not None and episode.fault is None:
+            return known
+        results = tuple(episode.run_checks(scenario.checks))
+        if all(one.outcome in REPEATABLE for one in results):
+            if len(self._results) >= self._most_states:
+                self._results.clear()
+            self._results[key] = results
+        return results
+
+    def _find_kept(self, server: WorldServer, scenario: ScenarioDefinition) -> frozenset[int]:
+        key = (scenario.world, scenario.name)
+        if key not in self._kept:  # two threads that come first find the same
+            self._kept[key] = find_kept_checks(server.run_checks(scenario.checks, scenario.state, scenario.state))
+        return self._kept[key]

@@ -77,6 +77,7 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
         QUERIES,
     ),
     "why": CommandEntry("worlds.why", "Show where a seed task, theme, world or scenario went, and why.", QUERIES),
+    "serve": CommandEntry("worlds.serve", "Serve worlds over HTTP and MCP: reset, step, state, evaluate.", AGENTS),
 }
 """Commands of `mergemill worlds`, in the order of its help."""
 

@@ -72,6 +72,7 @@ READING_COMMANDS = [
     "simulate env --help",
     "simulate measure --help",
     "simulate export-rl --help",
+    "worlds serve --help",
     "trajectories list --json",
     "trajectories select --json",
     "difficulty --json",

@@ -10,6 +10,10 @@ from typing import Any
 MAX_DEPTH = 50
 """Levels of lists and objects; Python's own reader fails at some hundred."""
 
+_TEXT = frozenset((str,))
+_CONTAINERS = frozenset((dict, list))
+_TYPES = _CONTAINERS | {str, int, float, bool, type(None)}
+
 
 class NotJsonError(ValueError):
     """Value that JSON cannot carry unchanged. The text begins with the path of the culprit, such as `$.loans.L-1`."""
@@ -54,8 +58,37 @@ def compute_digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def check_json(value: object, path: str = "$", depth: int = 0) -> None:
+def check_json(value: object) -> None:
     """Raise NotJsonError where JSON cannot carry a value unchanged."""
+    if not _is_json(value):
+        _find_culprit(value, "$", 0)
+
+
+def _is_json(value: object) -> bool:
+    """Return whether JSON can carry a value unchanged: level by level, which is fast, but finds no culprit."""
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH + 1):
+        inner: list[Any] = []
+        for one in level:
+            if type(one) is dict and not _TEXT.issuperset(map(type, one)):
+                return False
+            values = one.values() if type(one) is dict else one
+            kinds = set(map(type, values))
+            if not kinds <= _TYPES or (float in kinds and not all(map(_is_finite, values))):
+                return False
+            if kinds & _CONTAINERS:
+                inner += [below for below in values if type(below) in _CONTAINERS]
+        if not inner:
+            return True
+        level = inner
+    return False
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is not float or math.isfinite(value)
+
+
+def _find_culprit(value: object, path: str, depth: int) -> None:
     kind = type(value)
     if depth > MAX_DEPTH:
         raise NotJsonError(f"{path[:200]}: more than {MAX_DEPTH} levels")
@@ -63,10 +96,10 @@ def check_json(value: object, path: str = "$", depth: int = 0) -> None:
         for key, one in value.items():  # type: ignore[attr-defined]
             if type(key) is not str:
                 raise NotJsonError(f"{path}: the key {key!r:.80} is no string")
-            check_json(one, f"{path}.{key}", depth + 1)
+            _find_culprit(one, f"{path}.{key}", depth + 1)
     elif kind is list:
         for number, one in enumerate(value):  # type: ignore[arg-type]
-            check_json(one, f"{path}[{number}]", depth + 1)
+            _find_culprit(one, f"{path}[{number}]", depth + 1)
     elif kind is float:
         if not math.isfinite(value):  # type: ignore[arg-type]
             raise NotJsonError(f"{path}: {value} is no number of JSON")

@@ -7,6 +7,9 @@ import resource
 from dataclasses import dataclass
 from pathlib import Path
 
+MAX_DESCRIPTORS = os.sysconf("SC_OPEN_MAX")
+CHANNEL = 3
+"""Descriptor by which such a process is connected with ours."""
 EMPTY_FOLDER = "/run/mergemill-empty"
 """Root folder of these processes: it holds nothing, so that there is no /proc, no program and no place to write."""
 
@@ -24,15 +27,23 @@ def make_empty_folder() -> None:
     Path(EMPTY_FOLDER).mkdir(mode=0o555, exist_ok=True)
 
 
-def confine(limits: Confinement) -> None:
-    """Give up rights for good. The process must be root with CHROOT and SETUID among its capabilities.
+def enter_empty_folder() -> None:
+    """Lock this process, and those forked from it, into the empty folder; the kernel ends them first for memory.
 
-    The user has one process, this one, so none can be started; files cannot get a length; the kernel ends this process
-    before those of the server when the container's memory is used up.
+    The process must be root with CHROOT among its capabilities.
     """
-    Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+    score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)  # Python's own files would touch, and so copy, far more
+    os.write(score, b"1000")
+    os.close(score)
     os.chroot(EMPTY_FOLDER)
     os.chdir("/")
+
+
+def give_up_rights(limits: Confinement) -> None:
+    """Give up rights for good. The process must be root with SETUID among its capabilities.
+
+    The user has one process, this one, so none can be started; files cannot get a length.
+    """
     for kind, limit in (
         (resource.RLIMIT_AS, limits.memory_bytes),
         (resource.RLIMIT_NPROC, 1),
@@ -44,3 +55,20 @@ def confine(limits: Confinement) -> None:
     os.setgroups([])
     os.setresgid(limits.uid, limits.uid, limits.uid)
     os.setresuid(limits.uid, limits.uid, limits.uid)
+
+
+def keep_descriptors(output: int, channel: int) -> None:
+    """Close all descriptors but an empty input, `output` for what is printed, and `channel`, which becomes CHANNEL.
+
+    Both are above CHANNEL.
+    """
+    for source, target in ((output, 1), (output, 2), (channel, CHANNEL)):
+        os.dup2(source, target)
+    os.closerange(CHANNEL + 1, MAX_DESCRIPTORS)
+
+
+def read_nothing() -> None:
+    """Let this process, and those forked from it, read nothing from descriptor 0."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)

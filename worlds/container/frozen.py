@@ -1,5 +1,7 @@
 """Clock and randomness that depend on the seed of an episode alone.
 
+They are replaced once, in the process that those of worlds and checks are copies of; each of these sets its own seed.
+
 The hash seed is fixed by the command of the server. Programs may not read the clock (`worlds.program.rules`), but what
 the standard library does of its own accord shall not differ between runs either.
 """
@@ -18,12 +20,23 @@ FIRST_SECOND = 1_704_099_600
 SPAN_SECONDS = 366 * 86_400
 """Clocks of episodes are between FIRST_SECOND and so many seconds later."""
 
+read_real_clock = time.monotonic
+"""The clock as it was: for what is ours in a process whose clock stands still."""
 _real_localtime, _real_gmtime, _real_strftime, _real_seed = (
     time.localtime,
     time.gmtime,
     time.strftime,
     random.Random.seed,
 )
+
+
+class StandingClock:
+    """Clock of a process. `now`: seconds since 1970."""
+
+    now = FIRST_SECOND
+
+
+CLOCK = StandingClock()
 
 
 class SeededBytes:
@@ -44,22 +57,27 @@ class SeededBytes:
 STREAM = SeededBytes()
 
 
-def freeze_clock(seed: int) -> None:
-    """Let all clocks of this process stand still at an instant that the seed determines."""
-    now = FIRST_SECOND + random.Random(f"clock:{seed}").randrange(SPAN_SECONDS)  # noqa: S311
+def freeze_clock() -> None:
+    """Let all clocks of this process, and of those forked from it, show CLOCK."""
     patches: dict[str, Any] = {
-        **dict.fromkeys(("time", "monotonic", "perf_counter", "process_time", "thread_time"), lambda: float(now)),
-        **dict.fromkeys(("time_ns", "monotonic_ns", "perf_counter_ns", "process_time_ns"), lambda: now * 10**9),
-        "clock_gettime": lambda _: float(now),
-        "clock_gettime_ns": lambda _: now * 10**9,
+        **dict.fromkeys(("time", "monotonic", "perf_counter", "process_time", "thread_time"), lambda: float(CLOCK.now)),
+        **dict.fromkeys(("time_ns", "monotonic_ns", "perf_counter_ns", "process_time_ns"), lambda: CLOCK.now * 10**9),
+        "clock_gettime": lambda _: float(CLOCK.now),
+        "clock_gettime_ns": lambda _: CLOCK.now * 10**9,
         "sleep": lambda _: None,
-        "localtime": lambda seconds=None: _real_localtime(now if seconds is None else seconds),
-        "gmtime": lambda seconds=None: _real_gmtime(now if seconds is None else seconds),
-        "strftime": lambda form, parts=None: _real_strftime(form, parts or _real_gmtime(now)),
+        "localtime": lambda seconds=None: _real_localtime(CLOCK.now if seconds is None else seconds),
+        "gmtime": lambda seconds=None: _real_gmtime(CLOCK.now if seconds is None else seconds),
+        "strftime": lambda form, parts=None: _real_strftime(form, parts or _real_gmtime(CLOCK.now)),
     }
     for name, patch in patches.items():
         setattr(time, name, patch)
-    _freeze_datetime(now)
+    dt.date = FrozenDate  # type: ignore[misc]
+    dt.datetime = FrozenDatetime  # type: ignore[misc]
+
+
+def set_clock(seed: int) -> None:
+    """Set CLOCK to the instant that a seed determines."""
+    CLOCK.now = FIRST_SECOND + random.Random(f"clock:{seed}").randrange(SPAN_SECONDS)  # noqa: S311
 
 
 def seed_step(seed: int, step: int) -> None:
@@ -87,24 +105,29 @@ class _RealInstances(type):
         return isinstance(instance, cls.__mro__[1])
 
 
-def _freeze_datetime(now: int) -> None:
-    class FrozenDate(dt.date, metaclass=_RealInstances):
-        @classmethod
-        def today(cls) -> Any:
-            return cls.fromtimestamp(now)
+class FrozenDate(dt.date, metaclass=_RealInstances):
+    """Date whose today is that of CLOCK."""
 
-    class FrozenDatetime(dt.datetime, metaclass=_RealInstances):
-        @classmethod
-        def now(cls, tz: dt.tzinfo | None = None) -> Any:
-            return cls.fromtimestamp(now, tz)
+    @classmethod
+    def today(cls) -> Any:
+        """Return the date of CLOCK."""
+        return cls.fromtimestamp(CLOCK.now)
 
-        @classmethod
-        def utcnow(cls) -> Any:
-            return cls.now(dt.UTC).replace(tzinfo=None)
 
-        @classmethod
-        def today(cls) -> Any:
-            return cls.now()
+class FrozenDatetime(dt.datetime, metaclass=_RealInstances):
+    """Date and time whose now is that of CLOCK."""
 
-    dt.date = FrozenDate  # type: ignore[misc]
-    dt.datetime = FrozenDatetime  # type: ignore[misc]
+    @classmethod
+    def now(cls, tz: dt.tzinfo | None = None) -> Any:
+        """Return date and time of CLOCK."""
+        return cls.fromtimestamp(CLOCK.now, tz)
+
+    @classmethod
+    def utcnow(cls) -> Any:
+        """Return date and time of CLOCK in UTC, without a zone."""
+        return cls.now(dt.UTC).replace(tzinfo=None)
+
+    @classmethod
+    def today(cls) -> Any:
+        """Return date and time of CLOCK."""
+        return cls.now()

@@ -32,7 +32,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from worlds.container.canonical import NotJsonError, compute_digest, decode_json, encode_json
@@ -40,12 +39,14 @@ from worlds.container.confinement import make_empty_folder
 from worlds.container.frames import FrameReader, FrameTooLongError, pack_frame
 from worlds.container.modules import import_modules
 from worlds.container.reasons import CheckOutcome, FaultReason
-from worlds.container.starter import DATAGRAM_BYTES, fork_starter
+from worlds.container.starter import CHECKS_ROLE, DATAGRAM_BYTES, fork_starter
 
 FIRST_UID = 61_000
 """Users of processes have this number and those above it."""
 N_UIDS = 4_000
 CHUNK = 1 << 18
+SPARE_SECONDS = 1.0
+"""Time that the start of a check may take."""
 Answer = dict[str, Any]
 
 
@@ -66,14 +67,14 @@ class ForeignProcess:
         self._server = server
         self._on_end = on_end
         self.key = f"p{next(server.numbers)}"
-        self.uid = server.take_uid()
+        self.uids = server.take_uids(server.limits["checks_per_request"] if role == CHECKS_ROLE else 1)
         self._frames = FrameReader(server.limits["message_bytes"])
         self._sending = bytearray()
         self._printed = 0
         self._reason: tuple[FaultReason, str] | None = None
         self._take_answer: Callable[[bytes], None] | None = None
-        self._is_finished = False
-        self.deadline = float("inf")
+        self._is_finished = self._has_closed_output = False
+        self._waits_to_send = False
         self._channel, theirs = socket.socketpair()
         self._channel.setblocking(False)
         self._output, printed = os.pipe()
@@ -94,18 +95,18 @@ class ForeignProcess:
         """Whether `kill` was called."""
         return self._reason is not None
 
-    def request(self, message: Mapping[str, Any], seconds: float, take: Callable[[bytes], None]) -> None:
-        """Send a message; `take` gets the answer, unless the process ends before."""
+    def request(self, message: bytes, seconds: float, take: Callable[[bytes], None]) -> None:
+        """Send a message of JSON; `take` gets the answer, unless the process ends before."""
         self._take_answer = take
-        self.deadline = time.monotonic() + seconds
-        self._sending += pack_frame(json.dumps(message).encode())
+        self._server.deadlines[self] = time.monotonic() + seconds
+        self._sending += pack_frame(message)
         self._send()
 
     def kill(self, reason: FaultReason, detail: str) -> None:
         """Kill the process, for the first reason that is given."""
         if self._reason is None:
             self._reason = (reason, detail)
-            self.deadline = float("inf")
+            self._server.deadlines.pop(self, None)
             self._server.send_to_starter({"kill": self.key})
 
     def finish(self, number: int | None) -> None:
@@ -113,8 +114,10 @@ class ForeignProcess:
         self._receive()
         self._read_output()
         self._is_finished = True
+        self._server.deadlines.pop(self, None)
         self._server.selector.unregister(self._channel)
-        self._server.selector.unregister(self._output)
+        if not self._has_closed_output:
+            self._server.selector.unregister(self._output)
         self._channel.close()
         os.close(self._output)
         # The kernel kills for memory, where the server did not.
@@ -146,7 +149,8 @@ class ForeignProcess:
         return False
 
     def _take_frame(self, frame: bytes) -> None:
-        take, self._take_answer, self.deadline = self._take_answer, None, float("inf")
+        take, self._take_answer = self._take_answer, None
+        self._server.deadlines.pop(self, None)
         if take is None:
             self.kill(FaultReason.CRASHED, "the process sent what was not requested")
         else:
@@ -160,8 +164,10 @@ class ForeignProcess:
         except OSError:  # an ended process is reported by the starter
             sent = len(self._sending)
         del self._sending[:sent]
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._sending else 0)
-        self._server.selector.modify(self._channel, events, self._serve_channel)
+        if bool(self._sending) is not self._waits_to_send:
+            self._waits_to_send = bool(self._sending)
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self._waits_to_send else 0)
+            self._server.selector.modify(self._channel, events, self._serve_channel)
 
     def _read_output(self, _: int = 0) -> None:
         if self._is_finished:
@@ -174,6 +180,9 @@ class ForeignProcess:
                     return
         except BlockingIOError:
             return
+        if not self._has_closed_output:  # an open end would be ready all the time
+            self._has_closed_output = True
+            self._server.selector.unregister(self._output)
 
 
 class ServedEpisode:
@@ -189,7 +198,7 @@ class ServedEpisode:
         self.fault: Answer | None = None
         self._process: ForeignProcess | None = ForeignProcess(server, "world", self._take_end)
         message = {**world, "state": request["state"], "seed": request["seed"], "step": request.get("step", 0)}
-        self._process.request(message, server.limits["load_seconds"], self._take_answer)
+        self._process.request(json.dumps(message).encode(), server.limits["load_seconds"], self._take_answer)
 
     @property
     def has_fault(self) -> bool:
@@ -204,7 +213,7 @@ class ServedEpisode:
         if self._process.is_busy or self._reply_to is not None:
             raise RequestError("the episode is busy")
         self._reply_to = request["id"]
-        message = {"tool": request["tool"], "arguments": request["arguments"]}
+        message = json.dumps({"tool": request["tool"], "arguments": request["arguments"]}).encode()
         self._process.request(message, self._server.limits["call_seconds"], self._take_answer)
 
     def close(self) -> None:
@@ -245,38 +254,68 @@ class ServedEpisode:
             self._server.answer(number, answer)
 
 
-class CheckRun:
-    """The checks of one request, each in a process of its own."""
+class WorldLoading:
+    """Loading of a world: its program is compiled once, in a process without rights."""
 
-    def __init__(self, server: ContainerServer, request: Mapping[str, Any], initial: Any, final: Any) -> None:
+    def __init__(self, server: ContainerServer, request: Mapping[str, Any]) -> None:
         self._server = server
-        self._id = request["id"]
-        self._outcomes: list[Answer | None] = [None] * len(request["checks"])
-        self._running = len(self._outcomes)
-        self._message = {"initial": initial, "final": final, "seed": request.get("seed", 0)}
-        for number, check in enumerate(request["checks"]):
-            server.queue_check(partial(self._start, number, check))
-        if not self._outcomes:
-            server.answer(self._id, {"outcomes": []})
+        self._request = request
+        self._code: dict[str, str] = {}
+        server.add_world(request["world"], self._make_world())  # counted, and unloaded, while it is compiled
+        self._process = ForeignProcess(server, "compiler", self._take_end)
+        message = json.dumps({"program": request["program"]}).encode()
+        self._process.request(message, server.limits["load_seconds"], self._take_answer)
 
-    def _start(self, number: int, check: Mapping[str, str]) -> None:
-        process = ForeignProcess(self._server, "check", partial(self._take_end, number))
-        message = {**self._message, "source": check["source"], "function": check["function"]}
-        process.request(message, self._server.limits["check_seconds"], partial(self._take_answer, number))
+    def _make_world(self) -> dict[str, Any]:
+        source = self._code or {"program": self._request["program"]}
+        return {**source, "class_name": self._request["class_name"], "tools": self._request["tools"]}
 
-    def _take_answer(self, number: int, answer: bytes) -> None:
+    def _take_answer(self, answer: bytes) -> None:
         with contextlib.suppress(NotJsonError):
             match decode_json(answer):
-                case {"outcome": str(outcome), "detail": str(detail)} if outcome in set(CheckOutcome):
-                    self._outcomes[number] = {"outcome": outcome, "detail": detail[:500]}
+                case {"code": str(code)}:
+                    self._code = {"code": code}
 
-    def _take_end(self, number: int, reason: FaultReason, detail: str) -> None:
-        if self._outcomes[number] is None:
-            self._outcomes[number] = {"outcome": reason.value, "detail": detail}
-        self._running -= 1
-        if not self._running:
-            self._server.answer(self._id, {"outcomes": self._outcomes})
-        self._server.end_check()
+    def _take_end(self, *_: object) -> None:
+        self._server.add_world(self._request["world"], self._make_world())
+        self._server.answer(self._request["id"], {})
+
+
+class CheckRun:
+    """The checks of one request, in a process of ours that starts one for each.
+
+    `initial`, `final`: states, in JSON.
+    """
+
+    def __init__(self, server: ContainerServer, request: Mapping[str, Any], initial: bytes, final: bytes) -> None:
+        self._server = server
+        self._id = request["id"]
+        self._n_checks = len(request["checks"])
+        self._outcomes: list[Answer] | None = None
+        limits = server.limits
+        about = {
+            "seed": request.get("seed", 0),
+            "checks": request["checks"],
+            "seconds": limits["check_seconds"],
+            "output_bytes": limits["output_bytes"],
+        }
+        self._message = b'{"initial":%b,"final":%b,%b' % (initial, final, json.dumps(about).encode()[1:])
+        self._seconds = limits["load_seconds"] + self._n_checks * (limits["check_seconds"] + SPARE_SECONDS)
+        server.queue_checks(self._start)
+
+    def _start(self) -> None:
+        process = ForeignProcess(self._server, CHECKS_ROLE, self._take_end)
+        process.request(self._message, self._seconds, self._take_answer)
+
+    def _take_answer(self, answer: bytes) -> None:
+        self._outcomes = json.loads(answer)["outcomes"]
+        self._server.answer(self._id, {"outcomes": self._outcomes})
+
+    def _take_end(self, reason: FaultReason, detail: str) -> None:
+        if self._outcomes is None:  # the process is ours: the container has no more memory, or no time
+            lost = {"outcome": reason.value, "detail": detail}
+            self._server.answer(self._id, {"outcomes": [lost] * self._n_checks})
+        self._server.end_checks()
 
 
 class ContainerServer:
@@ -290,6 +329,8 @@ class ContainerServer:
         self.limits = limits
         self.numbers = itertools.count()
         self.selector = selectors.DefaultSelector()
+        self.deadlines: dict[ForeignProcess, float] = {}
+        """Process of which an answer is due -> monotonic seconds."""
         self._worlds: dict[str, dict[str, Any]] = {}
         self._episodes: dict[str, ServedEpisode] = {}
         self._processes: dict[str, ForeignProcess] = {}
@@ -315,43 +356,49 @@ class ContainerServer:
         self.selector.register(self._starter, selectors.EVENT_READ, self._take_ends)
         self._is_open = True
         while self._is_open:
-            deadlines = [process.deadline for process in self._processes.values()]
-            pause = max(0.0, min(deadlines, default=float("inf")) - time.monotonic())
+            pause = max(0.0, min(self.deadlines.values(), default=float("inf")) - time.monotonic())
             for key, mask in self.selector.select(min(pause, 60.0)):
                 key.data(mask)
             now = time.monotonic()
-            for process in list(self._processes.values()):
-                if now >= process.deadline:
-                    process.kill(FaultReason.ENDLESS_LOOP, "the time of the call is used up")
+            for process in [process for process, deadline in self.deadlines.items() if now >= deadline]:
+                process.kill(FaultReason.ENDLESS_LOOP, "the time of the call is used up")
 
     def answer(self, number: int, answer: Answer) -> None:
         """Write the answer to the request of that number."""
-        data = json.dumps({"id": number, **answer}).encode() + b"\n"
-        view = memoryview(data)
+        self.write(json.dumps({"id": number, **answer}).encode() + b"\n")
+
+    def write(self, line: bytes) -> None:
+        """Write an answer."""
+        view = memoryview(line)
         while view:
             view = view[os.write(1, view) :]
 
-    def take_uid(self) -> int:
-        """Return a user that no process has; the limits of episodes and checks allow for far fewer."""
-        return self._free_uids.popleft()
+    def take_uids(self, number: int) -> list[int]:
+        """Return users that no process has; the limits of episodes and checks allow for far fewer."""
+        return [self._free_uids.popleft() for _ in range(number)]
 
     def start_process(self, process: ForeignProcess, role: str, descriptors: list[int]) -> None:
         """Start a process with its end of the channel and of the output."""
         self._processes[process.key] = process
-        message = {"start": process.key, "role": role, "uid": process.uid, "memory_bytes": self.limits["process_bytes"]}
+        message = {
+            "start": process.key,
+            "role": role,
+            "uids": process.uids,
+            "memory_bytes": self.limits["process_bytes"],
+        }
         socket.send_fds(self._starter, [json.dumps(message).encode()], descriptors)
 
     def send_to_starter(self, message: Mapping[str, Any]) -> None:
         """Send a message without descriptors to the starter."""
         self._starter.send(json.dumps(message).encode())
 
-    def queue_check(self, start: Callable[[], None]) -> None:
-        """Start a check as soon as fewer than the limit run."""
+    def queue_checks(self, start: Callable[[], None]) -> None:
+        """Start the checks of a request as soon as those of fewer than the limit run."""
         self._queued_checks.append(start)
         self._start_checks()
 
-    def end_check(self) -> None:
-        """Count an ended check."""
+    def end_checks(self) -> None:
+        """Count the ended checks of a request."""
         self._running_checks -= 1
         self._start_checks()
 
@@ -366,7 +413,7 @@ class ContainerServer:
             raise SystemExit("the process starter has ended")
         message = json.loads(data)
         process = self._processes.pop(message["ended"])
-        self._free_uids.append(process.uid)
+        self._free_uids.extend(process.uids)
         process.finish(message["signal"])
 
     def _read_requests(self, _: int) -> None:
@@ -385,8 +432,11 @@ class ContainerServer:
     def _load(self, request: Mapping[str, Any]) -> None:
         if request["world"] not in self._worlds and len(self._worlds) >= self.limits["worlds"]:
             raise RequestError(f"there are {len(self._worlds)} worlds already")
-        self._worlds[request["world"]] = {name: request[name] for name in ("program", "class_name", "tools")}
-        self.answer(request["id"], {})
+        WorldLoading(self, request)
+
+    def add_world(self, name: str, world: dict[str, Any]) -> None:
+        """Keep what the first message to a process of a world has of it."""
+        self._worlds[name] = world
 
     def _unload(self, request: Mapping[str, Any]) -> None:
         self._worlds.pop(request["world"], None)
@@ -405,7 +455,8 @@ class ContainerServer:
 
     def _get_state(self, request: Mapping[str, Any]) -> None:
         state = self._find_episode(request).state
-        self.answer(request["id"], {"state": json.loads(state), "digest": compute_digest(state)})
+        head = json.dumps({"id": request["id"], "digest": compute_digest(state)}).encode()
+        self.write(b'%b,"state":%b}\n' % (head[:-1], state))
 
     def _check(self, request: Mapping[str, Any]) -> None:
         if "episode" in request:
@@ -414,9 +465,9 @@ class ContainerServer:
                 lost = {"outcome": CheckOutcome.CRASHED.value, "detail": "the episode has a fault"}
                 self.answer(request["id"], {"outcomes": [lost] * len(request["checks"])})
                 return
-            initial, final = json.loads(episode.initial), json.loads(episode.state)
+            initial, final = episode.initial, episode.state
         else:
-            initial, final = request["initial"], request["final"]
+            initial, final = (json.dumps(request[name]).encode() for name in ("initial", "final"))
         CheckRun(self, request, initial, final)
 
     def _close(self, request: Mapping[str, Any]) -> None:

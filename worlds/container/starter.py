@@ -15,23 +15,36 @@ import signal
 import socket
 from typing import Any, NoReturn
 
-from worlds.container.check_process import run_check
-from worlds.container.confinement import Confinement, confine
-from worlds.container.world_process import run_world
+from worlds.container.check_process import run_checks
+from worlds.container.confinement import (
+    CHANNEL,
+    Confinement,
+    enter_empty_folder,
+    give_up_rights,
+    keep_descriptors,
+    read_nothing,
+)
+from worlds.container.frozen import freeze_clock, replace_randomness
+from worlds.container.world_process import compile_program, run_world
 
-ROLES = {"world": run_world, "check": run_check}
+CONFINED_ROLES = {"world": run_world, "compiler": compile_program}
+CHECKS_ROLE = "checks"
+"""Role of a process of ours, which confines those that it starts."""
 DATAGRAM_BYTES = 4096
 
 
 def fork_starter() -> socket.socket:
     """Fork the starter and return the socket to it.
 
-    It takes `{"start": key, "role", "uid", "memory_bytes"}` with two descriptors and `{"kill": key}`, and sends
+    It takes `{"start": key, "role", "uids", "memory_bytes"}` with two descriptors and `{"kill": key}`, and sends
     `{"ended": key, "signal": number or null}` for every process that ended.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         ours.close()
+        read_nothing()
+        freeze_clock()
+        replace_randomness()
         gc.freeze()  # a collection in a copy would otherwise write to, and so copy, all memory
         _exit_after(ProcessStarter(theirs).run)
     theirs.close()
@@ -93,13 +106,15 @@ class ProcessStarter:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         channel, output = descriptors
-        nothing = os.open(os.devnull, os.O_RDONLY)
-        for source, target in ((nothing, 0), (output, 1), (output, 2), (channel, 3)):
-            os.dup2(source, target)
-        os.closerange(4, os.sysconf("SC_OPEN_MAX"))
-        confine(Confinement(request["uid"], request["memory_bytes"]))
-        with socket.socket(fileno=3) as opened:
-            ROLES[request["role"]](opened)
+        limits = [Confinement(uid, request["memory_bytes"]) for uid in request["uids"]]
+        keep_descriptors(output, channel)
+        enter_empty_folder()
+        with socket.socket(fileno=CHANNEL) as opened:
+            if request["role"] == CHECKS_ROLE:
+                run_checks(opened, limits)
+            else:
+                give_up_rights(limits[0])
+                CONFINED_ROLES[request["role"]](opened)
 
     def _reap(self) -> bool:
         with contextlib.suppress(BlockingIOError):

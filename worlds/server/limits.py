@@ -33,7 +33,10 @@ class ServerLimits:
     """Size of a result and a state together."""
     worlds: int = 50
     episodes: int = 256
-    checks_at_once: int = 4
+    checks_at_once: int = 2
+    """Requests whose checks run at the same time."""
+    checks_per_request: int = 4
+    """Checks of one request that run at the same time."""
 
     def build_container_limits(self) -> ResourceLimits:
         """Return the limits of the container."""
@@ -41,7 +44,7 @@ class ServerLimits:
             seconds=self.lifetime_seconds,
             memory_mb=self.memory_mb,
             disk_mb=64,
-            pids=self.episodes + self.checks_at_once + 64,
+            pids=self.episodes + self.checks_at_once * (1 + self.checks_per_request) + 64,
             cpus=self.cpus,
             output_bytes=MB,
         )
