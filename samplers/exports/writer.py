@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError, make_write_error
+from core.sharegpt import is_alternating
 from samplers.exports import atif, messages, sharegpt, token_rows
 from samplers.exports.card import render_card
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
@@ -86,9 +87,9 @@ def _make_rows(
         elif not (conversation.is_whole or options.per_request):
             left_out[NO_MASKS] += 1
         else:
-            turns = sharegpt.build_row(item, conversation, hermes=options.hermes)
-            if sharegpt.is_alternating(turns):
-                yield turns, length, conversation.n_trained
+            row = sharegpt.build_row(item, conversation, hermes=options.hermes)
+            if is_alternating(row["conversations"]):
+                yield row, length, conversation.n_trained
             else:
                 left_out[NOT_ALTERNATING] += 1
 
