@@ -1,0 +1,108 @@
+"""What a bundle is made of: worlds, their scenarios, and conversations that solve these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from worlds.definitions import Call, Check, ScenarioDefinition, WorldDefinition
+from worlds.program.analysis import ProgramAnalysis, analyse_program
+
+ENVIRONMENT = "synthetic"
+"""Mark of every row and card: a program stands for the world."""
+ORACLE = "oracle"
+"""Source of a conversation that is the known solution, played; others are of rollouts."""
+Message = Mapping[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certification:
+    """Gates that a world and its scenarios passed: name of a gate -> what it measured, empty where not known.
+
+    `by` is who ran them, for the card.
+    """
+
+    by: str
+    gates: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldMaterial:
+    """A world with its scenarios, as an export takes it."""
+
+    definition: WorldDefinition
+    scenarios: tuple[ScenarioDefinition, ...]
+    license: str
+    """SPDX expression, `NOASSERTION` where none is known."""
+    origin: str
+    """`written`, `synthesised` or `imported`."""
+    model: str = ""
+    """Model that wrote it; empty where none did."""
+    certification: Certification | None = None
+    """None where it is not certified."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldConversation:
+    """A conversation of an agent in a scenario: OpenAI's messages, the system's first, the agent's last.
+
+    `calls` have their arguments as they were sent.
+    """
+
+    messages: tuple[Message, ...]
+    calls: tuple[Call, ...]
+    source: str
+    model: str
+    """Model of the agent; empty where none wrote it."""
+    reward: float
+    """0..1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundledScenario:
+    """A scenario that was tried for a bundle. `kept` are the numbers of the checks that hold from the start."""
+
+    definition: ScenarioDefinition
+    kept: frozenset[int]
+    conversation: WorldConversation | None
+    """None where no solution is known."""
+
+    @property
+    def earning_checks(self) -> tuple[Check, ...]:
+        """The checks that earn something."""
+        return tuple(one for number, one in enumerate(self.definition.checks) if number not in self.kept)
+
+    @property
+    def kept_checks(self) -> tuple[Check, ...]:
+        """The checks that hold from the start and may not break."""
+        return tuple(one for number, one in enumerate(self.definition.checks) if number in self.kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundledWorld:
+    """A world whose scenarios were tried for a bundle."""
+
+    material: WorldMaterial
+    scenarios: tuple[BundledScenario, ...]
+
+    @property
+    def definition(self) -> WorldDefinition:
+        """The world."""
+        return self.material.definition
+
+    @property
+    def name(self) -> str:
+        """Name of the world."""
+        return self.definition.name
+
+    @property
+    def analysis(self) -> ProgramAnalysis:
+        """Analysis of the program."""
+        return analyse_program(self.definition.program)
+
+    @property
+    def function_tools(self) -> list[Row]:
+        """The tools in OpenAI's form."""
+        return [{"type": "function", "function": tool.to_json()} for tool in self.analysis.tools]
