@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -30,3 +31,9 @@ def open_lines(path: Path) -> Iterator[WriteRow]:
         lines.flush()
         os.fsync(lines.fileno())
     temporary.replace(path)
+
+
+def hash_files(folder: Path) -> dict[str, str]:
+    """Return path in a folder -> sha256 (hex) of all files below it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -71,6 +71,10 @@ COMMANDS: Mapping[str, CommandEntry] = {
 
 WORLD_COMMANDS: Mapping[str, CommandEntry] = {
     "list": CommandEntry("worlds.list_worlds", "List worlds by name.", QUERIES),
+    "import": CommandEntry(
+        "worlds.import_worlds", "Read worlds and scenarios of EnvScaler's files, and run all gates on them.", TASKS
+    ),
+    "export": CommandEntry("worlds.export", "Write worlds and their scenarios as a bundle for other programs.", TASKS),
 }
 """Commands of `mergemill worlds`, in the order of its help."""
 

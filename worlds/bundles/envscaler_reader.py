@@ -14,6 +14,7 @@ from typing import Any
 from core.errors import InputError
 from worlds.bundles.envscaler import join_documentation
 from worlds.bundles.envscaler_checks import FUNCTION, restore_checks
+from worlds.container.canonical import NotJsonError, check_json
 from worlds.definitions import Call, Check, ScenarioDefinition, State, WorldDefinition
 
 MAX_STATES = 5
@@ -22,7 +23,7 @@ MAX_STATES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class ReadWorld:
-    """An environment that was read. `definition` is None where it is malformed, as `problem` says."""
+    """An environment that was read. `definition` is None where it is malformed; `problem` is a sentence about that."""
 
     name: str
     definition: WorldDefinition | None = None
@@ -32,7 +33,7 @@ class ReadWorld:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadScenario:
-    """A scenario that was read. `definition` is None where it is malformed, as `problem` says."""
+    """A scenario that was read. `definition` is None where it is malformed; `problem` is a sentence about that."""
 
     name: str
     world: str
@@ -111,6 +112,7 @@ def _read_world(entry: object, key: str) -> ReadWorld:
     states = _parse(fields.get("initial_states")) or {}
     if not isinstance(states, dict) or not all(isinstance(one, dict) for one in states.values()):
         raise _MalformedError("initial_states is no object of objects")
+    _require_json(states, "initial_states")
     documentation = fields.get("documentation")
     if not isinstance(documentation, str):
         rules = _parse(fields.get("constraints_rules")) or []
@@ -130,6 +132,7 @@ def _read_scenario(entry: object) -> ReadScenario:
     state = _parse(fields.get("init_config"))
     if not isinstance(state, dict):
         raise _MalformedError("init_config is no object")
+    _require_json(state, "init_config")
     definition = ScenarioDefinition(
         name=name,
         world=world,
@@ -187,6 +190,14 @@ def _require_object(entry: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise _MalformedError("it is no object")
     return value
+
+
+def _require_json(value: object, name: str) -> None:
+    """Raise _MalformedError for what Python's reader accepts and JSON does not have, such as NaN."""
+    try:
+        check_json(value, name)
+    except NotJsonError as error:
+        raise _MalformedError(str(error)) from None
 
 
 def _require_text(fields: Mapping[str, Any], key: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +15,12 @@ from core.row_files import open_lines, replace_file
 from core.sharegpt import make_dataset_info
 from worlds.bundles import envscaler, harbor, rollout_rows, training_rows
 from worlds.bundles.material import BundledScenario, BundledWorld, Row, WorldConversation
-from worlds.bundles.training_rows import LeftOutError
+from worlds.bundles.training_rows import UnwritableScenarioError
 
 ROWS_NAME = "train.jsonl"
 UNSOLVED = "no solution is known"
+NO_FOLDER = "its name cannot be that of a folder"
+_FOLDER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
 @dataclass
@@ -27,6 +30,11 @@ class BundleCounts:
     rows: int = 0
     scenarios: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
+
+    def leave_out(self, reason: str) -> None:
+        """Count a scenario, which was counted as one that is held, as left out."""
+        self.scenarios -= 1
+        self.left_out[reason] += 1
 
 
 WriteBundle = Callable[[Sequence[BundledWorld], Path, BundleCounts], None]
@@ -75,6 +83,9 @@ def write_messages(worlds: Sequence[BundledWorld], folder: Path, counts: BundleC
 def write_harbor(worlds: Sequence[BundledWorld], folder: Path, counts: BundleCounts) -> None:
     """Write a folder for each scenario."""
     for world, scenario, found in _iterate_solved(worlds, counts):
+        if not _FOLDER.fullmatch(scenario.definition.name) or not _FOLDER.fullmatch(world.name):
+            counts.leave_out(NO_FOLDER)
+            continue
         for path, file in harbor.build_task(world, scenario, found.calls).items():
             target = folder / scenario.definition.name / path
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -126,9 +137,8 @@ def _write_rows(
         for world, scenario, found in _iterate_solved(worlds, counts):
             try:
                 rows = build(world, scenario, found)
-            except LeftOutError as error:
-                counts.scenarios -= 1
-                counts.left_out[str(error)] += 1
+            except UnwritableScenarioError as error:
+                counts.leave_out(str(error))
                 continue
             for row in rows:
                 write(row)

@@ -28,6 +28,8 @@ ORGANIZATION = "mergemill"
 IMAGE = "python:3.11-slim-bookworm"
 PROGRAMS = "/opt/mergemill-world"
 STATE = "/var/lib/mergemill-world"
+WORLD_MODULES = ("__init__", "canonical", "frames", "frozen", "reasons", "schema_check", "world_process")
+CHECK_MODULES = ("check_process",)
 LOG = "/logs/artifacts/calls.jsonl"
 AGENT_SECONDS = 1800
 VERIFIER_SECONDS = 120
@@ -38,7 +40,7 @@ FROM ${{BASE}}
 USER root
 RUN id mergemill > /dev/null 2>&1 || useradd --create-home --uid 1000 mergemill
 COPY programs {programs}
-COPY --chmod=755 world /usr/local/bin/world
+COPY world /usr/local/bin/world
 RUN install -d -o mergemill -g mergemill {state} && chmod 755 /usr/local/bin/world
 WORKDIR /home/mergemill
 """
@@ -79,7 +81,6 @@ def build_task(world: BundledWorld, scenario: BundledScenario, calls: tuple[Call
         scenario: a scenario of it.
         calls: calls that solve it, as they were sent.
     """
-    programs = collect_programs()
     content = build_world(world, scenario)
     hidden = {**content, "checks": build_checks(scenario), "verifier_seconds": VERIFIER_SECONDS // 2}
     dockerfile = DOCKERFILE.format(
@@ -97,10 +98,13 @@ def build_task(world: BundledWorld, scenario: BundledScenario, calls: tuple[Call
         "environment/world": TaskFile(
             _render_script(f'{_run("world_tool import run; run", PROGRAMS, PROGRAMS, STATE)} "$@"'), True
         ),
-        **{f"environment/programs/{path}": TaskFile(data) for path, data in programs.items()},
+        **{
+            f"environment/programs/{path}": TaskFile(data)
+            for path, data in collect_programs(for_verifier=False).items()
+        },
         f"environment/programs/{WORLD_FILE}": TaskFile(_dump(content)),
         "solution/solve.sh": TaskFile(_render_script(*map(_render_call, calls)), True),
-        **{f"tests/{path}": TaskFile(data) for path, data in programs.items()},
+        **{f"tests/{path}": TaskFile(data) for path, data in collect_programs(for_verifier=True).items()},
         f"tests/{WORLD_FILE}": TaskFile(_dump(hidden)),
         "tests/test.sh": TaskFile(
             _render_script(_run("verify import main; main", "/tests", "/tests", LOG, "/logs/verifier")), True
@@ -168,11 +172,12 @@ def build_checks(scenario: BundledScenario) -> list[dict[str, str]]:
     return [{"function": one.function, "source": one.source} for one in scenario.definition.checks]
 
 
-def collect_programs() -> Mapping[str, bytes]:
-    """Return path -> content of the modules that both containers need."""
+def collect_programs(*, for_verifier: bool) -> Mapping[str, bytes]:
+    """Return path -> content of the modules that the agent's container needs, or the verifier's."""
     root = Path(worlds.__file__).parent
     sources = [root / "__init__.py", PROGRAM_FOLDER.parent / "__init__.py"]
-    sources += [*sorted(CONTAINER_FOLDER.glob("*.py")), *sorted(PROGRAM_FOLDER.glob("*.py"))]
+    sources += [CONTAINER_FOLDER / f"{name}.py" for name in (*WORLD_MODULES, *(CHECK_MODULES if for_verifier else ()))]
+    sources += [PROGRAM_FOLDER / name for name in ("__init__.py", "world_tool.py", *(["verify.py"] * for_verifier))]
     return {f"worlds/{source.relative_to(root).as_posix()}": source.read_bytes() for source in sources}
 
 

@@ -47,7 +47,7 @@ bf16: true
 _THOUGHT = re.compile(r"\A<think>.*?</think>\s*", re.DOTALL)
 
 
-class LeftOutError(Exception):
+class UnwritableScenarioError(Exception):
     """A format cannot hold a scenario; the text is the reason."""
 
 
@@ -84,11 +84,11 @@ def build_sharegpt_row(world: BundledWorld, scenario: BundledScenario, found: Wo
     """Return a ShareGPT row with calls as turns of their own, and tools in a column.
 
     Raises:
-        LeftOutError: its turns do not alternate.
+        UnwritableScenarioError: its turns do not alternate.
     """
     turns = [{"from": speaker, "value": text} for speaker, text in make_turns(found.messages[1:], hermes=False)]
     if not is_alternating(turns):
-        raise LeftOutError(NOT_ALTERNATING)
+        raise UnwritableScenarioError(NOT_ALTERNATING)
     return {
         **build_identity(world, scenario, found),
         "conversations": turns,
@@ -103,12 +103,12 @@ def build_alpaca_rows(world: BundledWorld, scenario: BundledScenario, found: Wor
     Calls, results and tools are text as the chat template of Qwen 3 writes them (EnvScaler, sft/).
 
     Raises:
-        LeftOutError: its turns do not alternate.
+        UnwritableScenarioError: its turns do not alternate.
     """
     texts = [text for _, text in make_turns(found.messages[1:], hermes=True)]
     sides = [speaker == "gpt" for speaker, _ in make_turns(found.messages[1:], hermes=True)]
     if not sides or sides != [False, True] * (len(sides) // 2):
-        raise LeftOutError(NOT_ALTERNATING)
+        raise UnwritableScenarioError(NOT_ALTERNATING)
     tools = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in world.function_tools)
     system = f"{found.messages[0]['content'].rstrip()}{QWEN_TOOLS.format(tools=tools)}"
     identity = build_identity(world, scenario, found)

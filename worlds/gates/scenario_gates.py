@@ -102,6 +102,12 @@ def check_initial_state(trial: ScenarioTrial) -> GateResult:
     return GateResult(gate="initial-state", value=float(reason is None), limit=1, reason=reason, detail=detail)
 
 
+def check_presence(trial: ScenarioTrial) -> GateResult:
+    """Fail where there is no check, and so no reward."""
+    n_checks = len(trial.scenario.checks)
+    return GateResult(gate="presence", value=n_checks, limit=1, reason=None if n_checks else Reason.NO_CHECKS)
+
+
 def check_texts(trial: ScenarioTrial) -> GateResult:
     """Fail where the source of a check breaks a rule of programs."""
     found = [
@@ -174,7 +180,7 @@ def check_mutations(trial: ScenarioTrial) -> GateResult:
     limit = trial.settings.min_noticed
     reason = Reason.CHECKS_BLIND if share < limit else None
     detail = ", ".join(map(str, missed)) if tried else "the task names nothing that the solution changed"
-    return GateResult(gate="mutations", value=share, limit=limit, reason=reason, detail=detail[:500])
+    return GateResult(gate="mutations", value=share, limit=limit, reason=reason, detail=detail[:500], tried=len(tried))
 
 
 def check_other_ways(trial: ScenarioTrial) -> GateResult:
@@ -212,6 +218,7 @@ def check_orders(trial: ScenarioTrial) -> GateResult:
 
 SCENARIO_GATES: tuple[Gate, ...] = (
     check_initial_state,
+    check_presence,
     check_texts,
     check_outcomes,
     check_determinism,
