@@ -127,9 +127,9 @@ def _make_answer(message: Message) -> Turn:
 
 def _make_hermes_answer(message: Message) -> Turn:
     calls = [json.dumps(_read_call(call), ensure_ascii=False) for call in message.get("tool_calls") or ()]
-    before = render_thought(message.get("reasoning_content", "")) + message["content"]
-    parts = [before, *(f"<tool_call>\n{call}\n</tool_call>" for call in calls)]
-    return MODEL, "\n".join(part for part in parts if part)
+    parts = [message["content"], *(f"<tool_call>\n{call}\n</tool_call>" for call in calls)]
+    text = "\n".join(part for part in parts if part)
+    return MODEL, render_thought(message.get("reasoning_content", "")) + text
 
 
 def _read_call(call: Message) -> dict[str, Any]:

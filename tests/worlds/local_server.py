@@ -20,8 +20,8 @@ from worlds.server.service import CallResult, CheckResult, Fault, WorldServer
 
 
 class LocalEpisode(Closable):
-    def __init__(self, world: Mapping[str, Any], state: State, seed: int) -> None:
-        self._world, self._state, self._seed, self._step = world, state, seed, 0
+    def __init__(self, world: Mapping[str, Any], state: State, seed: int, step: int) -> None:
+        self._world, self._state, self._seed, self._step = world, state, seed, step
         self.fault: Fault | None = None
         found = run_apart({**world, "seed": seed}, state, 0, "no_such_tool", {})
         if "fault" in found:
@@ -63,7 +63,7 @@ class LocalWorld(Closable):
         }
 
     def open_episode(self, state: State, *, seed: int = 0, step: int = 0) -> LocalEpisode:
-        return LocalEpisode(self._world, state, seed)
+        return LocalEpisode(self._world, state, seed, step)
 
     def close(self) -> None:
         pass
