@@ -2,13 +2,15 @@
 
 Those of its alpaca and ShareGPT converters and of its function formatter (0.9.5, `data/converter.py`,
 `data/formatter.py`, `data/processor/supervised.py`), which drop a malformed row without a message that stops the
-training.
+training. As a program it prints how many rows of some folders are trained, and fails where one would be dropped:
+`python -m tests.llama_factory FOLDER...`
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +74,19 @@ def format_function(content: str) -> str:
     calls = json.loads(tagged[1] if tagged else content.replace(thought[0], "") if thought else content)
     listed = calls if isinstance(calls, list) else [calls]
     return before + "".join(f"<{call['name']} {json.dumps(call['arguments'])}>" for call in listed)
+
+
+def main(folders: list[str]) -> int:
+    n_dropped = 0
+    for folder in map(Path, folders):
+        info = next(iter(json.loads((folder / "dataset_info.json").read_text()).values()))
+        n_rows = len((folder / info["file_name"]).read_text().splitlines())
+        trained = read_as_llama_factory(folder, mask_history=(folder / "llamafactory.yaml").exists())
+        n_texts = sum(len(row["texts"]) for row in trained)
+        sys.stdout.write(f"LLaMA-Factory trains {len(trained)} of {n_rows} rows, {n_texts} answers, of {folder}\n")
+        n_dropped += n_rows - len(trained)
+    return int(n_dropped > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

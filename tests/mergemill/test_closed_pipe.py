@@ -72,6 +72,8 @@ READING_COMMANDS = [
     "difficulty --json",
     "worlds list",
     "worlds list --json",
+    "worlds export --help",
+    "worlds import --help",
     "db compact",
     "db compact --json",
     "doctor",
