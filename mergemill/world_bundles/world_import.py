@@ -24,10 +24,12 @@ from taskdb.store import Store
 from taskdb.world_queries import find_scenario_certificate, find_world_certificate, find_world_rejection
 from taskdb.worlds import Scenario, World, WorldCertificate, WorldOrigin, WorldRejection, WorldStep
 from worlds.bundles.envscaler_reader import ReadScenario, ReadWorld, add_states, read_environments, read_scenarios
+from worlds.container.schema_check import find_schema_error
 from worlds.definitions import ScenarioDefinition, State, WorldDefinition
 from worlds.gates.scenario_gates import assess_scenario
 from worlds.gates.world_gates import WorldGateSettings, assess_world
 from worlds.program.analysis import analyse_program
+from worlds.program.foreign_keys import find_dangling_key
 from worlds.reasons import Reason
 from worlds.server.service import ServedWorld, WorldServer
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from mergemill.progress import CountProgress
     from taskdb.records import Record
 
+_ADVICE: Mapping[Reason | None, str] = {Reason.NO_STATE: "initial states come from the file of scenarios"}
 N_SERVERS = 2
 """One runs the calls, the other replays some of them."""
 
@@ -168,13 +171,15 @@ class WorldImporter:
             verdict = ImportVerdict(kind="world", name=world.name, reason=Reason.MALFORMED.value, detail=world.problem)
             others = [_refuse_with_world(one, verdict) for one in scenarios]
             return ImportedWorld((verdict, *others), ())
-        read = [one.definition for one in scenarios if one.definition is not None]
-        definition = add_states(world.definition, read)
-        if analyse_program(definition.program).violations:
-            return self._judge(definition, world.license, scenarios, None)
-        with self._server.load(definition) as served:
-            states = {name: complete_state(served, state) for name, state in definition.states.items()}
-            return self._judge(replace(definition, states=states), world.license, scenarios, served)
+        if analyse_program(world.definition.program).violations:
+            return self._judge(world.definition, world.license, scenarios, None)
+        with self._server.load(world.definition) as served:
+            states = {name: complete_state(served, state) for name, state in world.definition.states.items()}
+            scenarios = [_complete(one, served) for one in scenarios]
+            read = [one.definition for one in scenarios if one.definition is not None]
+            usable = [one for one in read if _fits(one.state, served)]
+            definition = add_states(replace(world.definition, states=states), usable or read)
+            return self._judge(definition, world.license, scenarios, served)
 
     def _judge(
         self,
@@ -218,7 +223,7 @@ class WorldImporter:
             kind="world",
             name=record.name,
             reason=(report.reason or Reason.MALFORMED).value,
-            detail=report.failure.detail,
+            detail=report.failure.detail or _ADVICE.get(report.reason, ""),
             gates=report.values,
         )
         return verdict, [record, self._reject(record, record, WorldStep.ASSESS, verdict)]
@@ -226,7 +231,6 @@ class WorldImporter:
     def _judge_scenario(
         self, scenario: ScenarioDefinition, world: WorldDefinition, parent: World, served: ServedWorld
     ) -> tuple[ImportVerdict, list[Record]]:
-        scenario = replace(scenario, state=complete_state(served, scenario.state))
         record = make_scenario_record(scenario, parent, self._artifacts)
         if find_scenario_certificate(self._store, record) is not None:
             return ImportVerdict(kind="scenario", name=record.name), [record]
@@ -274,6 +278,19 @@ def complete_state(served: ServedWorld, state: State) -> State:
     """
     with served.open_episode(state) as episode:
         return state if episode.fault is not None else episode.get_state()
+
+
+def _complete(scenario: ReadScenario, served: ServedWorld) -> ReadScenario:
+    if scenario.definition is None:
+        return scenario
+    state = complete_state(served, scenario.definition.state)
+    return replace(scenario, definition=replace(scenario.definition, state=state))
+
+
+def _fits(state: State, served: ServedWorld) -> bool:
+    """Return whether a state is as the program declares it; one that is not costs its scenario, and not the world."""
+    analysis = served.analysis
+    return not find_schema_error(state, analysis.state_schema) and not find_dangling_key(state, analysis.foreign_keys)
 
 
 def _refuse_lost(scenario: ReadScenario, file_name: str) -> ImportVerdict:

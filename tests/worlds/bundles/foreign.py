@@ -92,7 +92,7 @@ class EcommerceOrderSystem:
 '''
 CONFIG: dict[str, Any] = {
     "products": {
-        "P-100": {"product_id": "P-100", "name": "Desk lamp", "price": 39.9, "stock_quantity": 12},
+        "P-100": {"product_id": "P-100", "name": "Floor lamp", "price": 39.9, "stock_quantity": 12},
         "P-200": {"product_id": "P-200", "name": "Vase", "price": 15, "stock_quantity": 3},
     },
     "orders": {
