@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 EXAMPLE_LICENSE = "Apache-2.0"
 WRITTEN = "written"
+ASSESSMENT = "assessment by tester and checker"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +124,8 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
     certificate = find_world_certificate(store, world)
     scenarios = list_scenarios(store, world, certified=not with_uncertified)
     gates = {finding.name: finding.value for finding in certificate.gates} if certificate else {}
+    if certificate is not None and certificate.score is not None:
+        gates[ASSESSMENT] = certificate.score
     by = f"the certificate {certificate.id[:12]}" if certificate else ""
     return WorldSource(
         material=WorldMaterial(
@@ -130,7 +133,7 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
             scenarios=tuple(_load_scenario(store, artifacts, one) for one in scenarios),
             license=world.license,
             origin=world.origin.value,
-            model=world.model,
+            models=tuple(sorted({one.model for one in (world, *scenarios)} - {""})),
             certification=Certification(by=by, gates=gates) if certificate else None,
         )
     )

@@ -28,7 +28,7 @@ these programs**, and their tasks are not tasks of repositories.
 
 ## Worlds
 
-| world | scenarios | tools | queries | initial states | origin | model | licence | certified |
+| world | scenarios | tools | queries | initial states | origin | models | licence | certified |
 | --- | ---: | ---: | ---: | ---: | --- | --- | --- | --- |
 {rows_of_worlds}
 
@@ -94,7 +94,7 @@ def _render_world(world: BundledWorld) -> str:
         len(world.analysis.list_tools(ToolKind.QUERY)),
         len(world.definition.states),
         material.origin,
-        material.model or "-",
+        ", ".join(material.models) or "-",
         material.license,
         certified,
     )

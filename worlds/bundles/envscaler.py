@@ -50,7 +50,7 @@ def build_environment(world: BundledWorld) -> Row:
         "environment": ENVIRONMENT,
         "license": material.license,
         "origin": material.origin,
-        "model": material.model,
+        "models": list(material.models),
         "certified_by": material.certification.by if material.certification else None,
         "gates": dict(material.certification.gates) if material.certification else None,
     }

@@ -116,7 +116,7 @@ def build_config(world: BundledWorld, scenario: BundledScenario) -> dict[str, An
     """Return the content of task.toml."""
     resources = {"cpus": 1, "memory_mb": 1024, "storage_mb": 2048, "build_timeout_sec": 600.0}
     log = f"{STATE}/calls.jsonl"
-    collect = f"if [ -f {log} ] && [ ! -L {log} ]; then head -c 16777216 {log} > {LOG}; else : > {LOG}; fi"
+    collect = f"if [ -f {log} ]; then head -c 16777216 {log} > {LOG}; else : > {LOG}; fi"
     definition, material = scenario.definition, world.material
     return {
         "schema_version": "1.4",
@@ -131,7 +131,7 @@ def build_config(world: BundledWorld, scenario: BundledScenario) -> dict[str, An
             "scenario": definition.name,
             "origin": material.origin,
             "license": material.license,
-            "model": material.model,
+            "models": list(material.models),
             "certified": material.certification is not None,
             "n_tools": len(world.analysis.tools),
             "n_checks": len(definition.checks),

@@ -38,8 +38,8 @@ class WorldMaterial:
     """SPDX expression, `NOASSERTION` where none is known."""
     origin: str
     """`written`, `synthesised` or `imported`."""
-    model: str = ""
-    """Model that wrote it; empty where none did."""
+    models: tuple[str, ...] = ()
+    """Models that wrote it and its scenarios; empty where none did."""
     certification: Certification | None = None
     """None where it is not certified."""
 

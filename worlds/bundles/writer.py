@@ -91,7 +91,7 @@ def _write_manifest(
                 "name": world.name,
                 "license": world.material.license,
                 "origin": world.material.origin,
-                "model": world.material.model,
+                "models": list(world.material.models),
                 "certified_by": world.material.certification.by if world.material.certification else None,
                 "program_sha256": hashlib.sha256(world.definition.program.encode()).hexdigest(),
                 "scenarios": [one.definition.name for one in world.scenarios],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -18,7 +19,7 @@ import pytest
 import exporters
 from tests.exporters.consumers import run_harbor
 from tests.worlds.bundles.making import bundle_world, write_examples
-from tests.worlds.programs import CHECKS, make_scenario, make_world
+from tests.worlds.programs import CHECKS, SOLUTION, make_scenario, make_world
 from worlds.bundles.formats import FORMATS
 from worlds.bundles.writer import write_bundle
 
@@ -186,6 +187,25 @@ def test_a_client_of_mcp_lists_and_calls_tools(trial: LocalTrial) -> None:
     assert answers[3]["result"]["isError"] is True
     assert [answer["error"]["code"] for answer in answers if "error" in answer] == [-32602, -32601, -32600, -32700]
     assert trial.verify()["reward"] == pytest.approx(1 / 3)
+
+
+def test_the_reference_client_of_mcp_solves_a_task(trial: LocalTrial) -> None:
+    mcp = pytest.importorskip("mcp")
+
+    async def solve() -> None:
+        command = mcp.StdioServerParameters(
+            command=str(trial.root / "bin" / "world"), args=["mcp"], env={"PATH": trial.path}
+        )
+        async with mcp.stdio_client(command) as streams, mcp.ClientSession(*streams) as session:
+            await session.initialize()
+            listed = await session.list_tools()
+            assert [tool.name for tool in listed.tools][:2] == ["get_item", "count_items"]
+            for call in SOLUTION:
+                done = await session.call_tool(call.tool, dict(call.arguments))
+                assert json.loads(done.content[0].text)["success"] is True
+
+    asyncio.run(solve())
+    assert trial.verify() == {"reward": 1.0, "solved": 1.0}
 
 
 def test_the_layout_is_that_of_a_sealed_task(examples: Path) -> None:
