@@ -133,7 +133,7 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
             scenarios=tuple(_load_scenario(store, artifacts, one) for one in scenarios),
             license=world.license,
             origin=world.origin.value,
-            models=tuple(sorted({one.model for one in (world, *scenarios)} - {""})),
+            models=tuple(sorted({world.model, *(one.model for one in scenarios)} - {""})),
             certification=Certification(by=by, gates=gates) if certificate else None,
         )
     )

@@ -5,15 +5,24 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.config import Settings
+from core.errors import InputError
 from mergemill.cli.worlds.export import FORMAT_NAMES
+from mergemill.world_bundles.sources import find_sources
+from mergemill.world_records import make_scenario_record, make_world_record
+from taskdb.artifacts import Artifacts
+from taskdb.store import Store
+from taskdb.worlds import WorldOrigin
 from tests.cli import CommandResult, run_mergemill
 from tests.exporters.consumers import install, run_command
 from tests.llama_factory import read_as_llama_factory
+from tests.taskdb.worlds import make_scenario_certificate, make_world_certificate
 from tests.worlds.bundles.foreign import (
     CONFIG,
     ITEMS,
@@ -27,7 +36,7 @@ from tests.worlds.local_server import make_local_server
 from worlds.bundles.envscaler_reader import read_environments
 from worlds.bundles.formats import FORMATS
 from worlds.definitions import Call
-from worlds.examples.loading import EXAMPLES_FOLDER
+from worlds.examples.loading import EXAMPLES_FOLDER, load_example_scenarios, load_example_world
 from worlds.gates.solutions import run_calls
 
 FAULTS: dict[str, tuple[str, str, str]] = {
@@ -123,6 +132,35 @@ def test_a_file_that_cannot_be_read_is_one_line(content: bytes | None, line: str
     assert (done.exit_code, done.stdout) == (3, "")
     assert line in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: Path) -> None:
+    settings = Settings(db=f"sqlite:///{folder / 'm.db'}", store=folder / "store")
+    artifacts = Artifacts(settings.artifact_dir)
+    definition, scenarios = load_example_world("library_loans"), load_example_scenarios("library_loans")
+    world = make_world_record(definition, artifacts, origin=WorldOrigin.SYNTHESISED, license_id="MIT", model="org/a")
+    other = make_world_record(
+        replace(definition, name="other"), artifacts, origin=WorldOrigin.IMPORTED, license_id="MIT"
+    )
+    first, second = (make_scenario_record(one, world, artifacts, model="org/b") for one in scenarios)
+    solution = artifacts.put(json.dumps([call.to_json() for call in scenarios[0].solution or ()]).encode())
+    certificates = (make_world_certificate(world), make_scenario_certificate(first, solution=solution))
+    with Store.open(settings.db) as store:
+        store.add(world, other, first, second, *certificates)
+    [source] = find_sources([], settings, with_uncertified=False)
+    assert source.material.definition == definition
+    assert source.material.scenarios == (scenarios[0],)
+    assert (source.material.license, source.material.models) == ("MIT", ("org/a", "org/b"))
+    certification = source.material.certification
+    assert certification is not None
+    assert certification.by == f"the certificate {certificates[0].id[:12]}"
+    assert certification.gates == {"queries": 0.0, "changes": 1.0, "assessment by tester and checker": 0.85}
+    [all_scenarios] = find_sources([world.id[:10]], settings, with_uncertified=True)
+    assert [one.solution is None for one in all_scenarios.material.scenarios] == [False, True]
+    [uncertified] = find_sources(["other"], settings, with_uncertified=False)
+    assert uncertified.material.certification is None
+    with pytest.raises(InputError, match="there is no world nothing"):
+        find_sources(["nothing"], settings, with_uncertified=False)
 
 
 @pytest.mark.docker

@@ -56,11 +56,12 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
         InputError: it is no JSON, or neither a list nor an object.
     """
     found: list[ReadWorld] = []
+    seen: set[str] = set()
     for number, (key, entry) in enumerate(_list_entries(content, name)):
         label = _find_name(entry, "env_id", key or f"{name}[{number}]")
         try:
             world = _read_world(entry, key)
-            _require_new(world.name, found, "env_id")
+            _require_new(world.name, seen, "env_id")
         except _MalformedError as error:
             world = ReadWorld(name=label, problem=str(error))
         found.append(world)
@@ -70,11 +71,12 @@ def read_environments(content: bytes, name: str) -> list[ReadWorld]:
 def read_scenarios(content: bytes, name: str) -> list[ReadScenario]:
     """Return the scenarios of a file, in its order; arguments and errors as for `read_environments`."""
     found: list[ReadScenario] = []
+    seen: set[str] = set()
     for number, (key, entry) in enumerate(_list_entries(content, name)):
         label = _find_name(entry, "task_id", key or f"{name}[{number}]")
         try:
             scenario = _read_scenario(entry)
-            _require_new(scenario.name, found, "task_id")
+            _require_new(scenario.name, seen, "task_id")
         except _MalformedError as error:
             scenario = ReadScenario(name=label, world=_find_name(entry, "env_id", ""), problem=str(error))
         found.append(scenario)
@@ -209,9 +211,10 @@ def _require_text(fields: Mapping[str, Any], key: str) -> str:
     return value
 
 
-def _require_new(name: str, found: Sequence[ReadWorld | ReadScenario], key: str) -> None:
-    if any(one.name == name for one in found):
+def _require_new(name: str, seen: set[str], key: str) -> None:
+    if name in seen:
         raise _MalformedError(f"an earlier entry has this {key}")
+    seen.add(name)
 
 
 def _find_name(entry: object, key: str, otherwise: str) -> str:
