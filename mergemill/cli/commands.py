@@ -19,7 +19,7 @@ class CommandEntry:
     @property
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
-        return self.panel == PIPELINE or self.module in ("sample", "simulate")
+        return self.panel == PIPELINE or self.module in ("sample", "simulate", "worlds.import_worlds")
 
     @property
     def members(self) -> Mapping[str, CommandEntry]:

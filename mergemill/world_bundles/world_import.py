@@ -131,16 +131,16 @@ def _run(
     importer: WorldImporter, entries: Sequence[tuple[ReadWorld, Sequence[ReadScenario]]], workers: int
 ) -> Iterator[ImportedWorld | MergemillError]:
     """Yield what each entry gave, as they finish; after Ctrl-C no further one is begun."""
-    with ThreadPoolExecutor(workers) as threads:
+    threads = ThreadPoolExecutor(workers)
+    try:
         futures: list[Future[ImportedWorld]] = [threads.submit(importer.import_world, *entry) for entry in entries]
-        try:
-            for future in as_completed(futures):
-                try:
-                    yield future.result()
-                except MergemillError as error:
-                    yield error
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        for future in as_completed(futures):
+            try:
+                yield future.result()
+            except MergemillError as error:
+                yield error
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)  # the end of their servers ends what they do
 
 
 class WorldImporter:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import exporters
-from tests.exporters.consumers import run_harbor
+from tests.exporters.consumers import install_harbor, run_command, run_harbor
 from tests.worlds.bundles.making import bundle_world, write_examples
 from tests.worlds.programs import CHECKS, SOLUTION, make_scenario, make_world
 from worlds.bundles.formats import FORMATS
@@ -238,6 +238,14 @@ def test_what_cannot_be_a_folder_is_left_out(tmp_path: Path) -> None:
     counts = write_bundle([world], tmp_path / "out", FORMATS["harbor"], left_out={}, files={})
     assert (counts.rows, counts.scenarios, dict(counts.left_out)) == (1, 1, {"its name cannot be that of a folder": 1})
     assert not (tmp_path.parent / "evil").exists()
+
+
+@pytest.mark.slow
+def test_harbor_lint_finds_nothing(examples: Path, tmp_path: Path) -> None:
+    tasks = sorted(path.parent for path in examples.glob("*/task.toml"))
+    variables = {"LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    output = run_command(install_harbor(), "harbor", "lint", "--json", *tasks, cwd=tmp_path, **variables)
+    assert json.loads(output) == []
 
 
 @pytest.mark.docker
