@@ -131,7 +131,8 @@ class _Exporter:
                 self._leave_out(scenario.name, f"{report.reason}: {report.failure.detail}", 1)
                 return None
         try:
-            return play_scenario(scenario, served, self._server)
+            played = play_scenario(scenario, served, self._server)
+            return replace(played, rollouts=source.material.rollouts.get(scenario.name, ()))
         except UnplayableScenarioError as error:
             self._leave_out(scenario.name, str(error), 1)
             return None

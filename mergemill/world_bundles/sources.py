@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from core.errors import InputError
 from core.version import read_version
+from mergemill.world_bundles.rollouts import read_rollouts
 from mergemill.world_records import NO_ASSERTION, load_scenario, load_world
 from taskdb.artifacts import Artifacts
-from worlds.bundles.material import Certification, WorldMaterial
+from worlds.bundles.material import Certification, WorldConversation, WorldMaterial
 from worlds.definitions import Call, ScenarioDefinition
 from worlds.examples.loading import (
     list_example_worlds,
@@ -127,10 +128,12 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
     if certificate is not None and certificate.score is not None:
         gates[ASSESSMENT] = certificate.score
     by = f"the certificate {certificate.id[:12]}" if certificate else ""
+    found = {one.name: _load_scenario(store, artifacts, one) for one in scenarios}
     return WorldSource(
         material=WorldMaterial(
             definition=load_world(world, artifacts),
-            scenarios=tuple(_load_scenario(store, artifacts, one) for one in scenarios),
+            scenarios=tuple(scenario for scenario, _ in found.values()),
+            rollouts={name: rollouts for name, (_, rollouts) in found.items()},
             license=world.license,
             origin=world.origin.value,
             models=tuple(sorted({world.model, *(one.model for one in scenarios)} - {""})),
@@ -139,12 +142,17 @@ def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncert
     )
 
 
-def _load_scenario(store: Store, artifacts: Artifacts, record: Scenario) -> ScenarioDefinition:
+def _load_scenario(
+    store: Store, artifacts: Artifacts, record: Scenario
+) -> tuple[ScenarioDefinition, tuple[WorldConversation, ...]]:
+    """Return a scenario with its solution, and the rollouts that solved it."""
     from taskdb.world_queries import find_scenario_certificate  # noqa: PLC0415 - as above
 
     scenario = load_scenario(record, artifacts)
     certificate = find_scenario_certificate(store, record)
     if certificate is None:
-        return scenario
+        return scenario, ()
     calls = json.loads(artifacts.get(certificate.solution))
-    return replace(scenario, solution=tuple(Call(**call) for call in calls))
+    model = certificate.pass_rates[0].model if certificate.pass_rates else ""
+    rollouts = read_rollouts(artifacts.get(certificate.log), model) if certificate.log else ()
+    return replace(scenario, solution=tuple(Call(**call) for call in calls)), rollouts

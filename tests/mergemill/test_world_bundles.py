@@ -14,6 +14,7 @@ import pytest
 from core.config import Settings
 from core.errors import InputError
 from mergemill.cli.worlds.export import FORMAT_NAMES
+from mergemill.world_bundles.rollouts import read_rollouts
 from mergemill.world_bundles.sources import find_sources
 from mergemill.world_records import make_scenario_record, make_world_record
 from taskdb.artifacts import Artifacts
@@ -32,9 +33,12 @@ from tests.worlds.bundles.foreign import (
     make_scenario,
     write_json,
 )
+from tests.worlds.bundles.making import bundle_examples
 from tests.worlds.local_server import make_local_server
+from worlds.bundles.card import render_card
 from worlds.bundles.envscaler_reader import read_environments
-from worlds.bundles.formats import FORMATS
+from worlds.bundles.formats import FORMATS, BundleCounts
+from worlds.bundles.training_rows import build_alpaca_rows
 from worlds.definitions import Call
 from worlds.examples.loading import EXAMPLES_FOLDER, load_example_scenarios, load_example_world
 from worlds.gates.solutions import run_calls
@@ -132,6 +136,36 @@ def test_a_file_that_cannot_be_read_is_one_line(content: bytes | None, line: str
     assert (done.exit_code, done.stdout) == (3, "")
     assert line in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_rollouts_that_earned_1_become_conversations() -> None:
+    call = {"name": "pay_fine", "arguments": {"member_id": "M-2", "cents": 300}}
+    start = [{"role": "system", "text": "Rules."}, {"role": "user", "text": "Do it."}]
+    both = {"role": "assistant", "text": "I pay.", "calls": [call, call]}
+    results = [{"role": "tool", "text": text, "tool": "pay_fine"} for text in ('{"success": true}', "no")]
+    end = {"role": "assistant", "text": "Task Completed"}
+    good = {"rollout": 2, "reward": 1.0, "ended": "completed", "messages": [*start, both, *results, end]}
+    torn = {**both, "calls": [{"name": "pay_fine", "arguments": None}]}
+    others = [
+        {**good, "reward": 0.5},
+        {**good, "ended": "truncated"},
+        {**good, "messages": [*start, torn, results[0], end]},
+    ]
+    log = b"".join(json.dumps(one).encode() + b"\n" for one in (*others, good))
+    [found] = read_rollouts(log, "org/m")
+    assert (found.label, found.model, found.reward, found.system) == ("rollout-2", "org/m", 1.0, "Rules.")
+    assert [one["role"] for one in found.turns] == ["user", "assistant", "tool", "tool", "assistant"]
+    assert [one["tool_call_id"] for one in found.turns if one["role"] == "tool"] == ["call_1", "call_2"]
+    [world] = [one for one in bundle_examples() if one.name == "library_loans"]
+    scenario = replace(world.scenarios[0], rollouts=(found,))
+    bundled = replace(world, scenarios=(scenario,))
+    rows = [row for one in scenario.conversations for row in build_alpaca_rows(bundled, scenario, one)]
+    assert len({row["id"] for row in rows}) == len(rows)
+    assert rows[-2]["output"].startswith("I pay.\n<tool_call>\n{")
+    assert rows[-1]["instruction"].count("<tool_response>") == 2
+    assert (rows[-1]["source"], rows[-1]["model"], rows[-1]["history"][0][0]) == ("rollout", "org/m", "Do it.")
+    card = render_card([bundled], FORMATS["alpaca"], BundleCounts(rows=len(rows), scenarios=1))
+    assert "| oracle | - | 1 |\n| rollout | org/m | 1 |" in card
 
 
 def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: Path) -> None:

@@ -42,7 +42,8 @@ these programs**, and their tasks are not tasks of repositories.
 {left_out}"""
 ORACLE = """\
 Conversations of the source `oracle` are no model's: each is the known solution of a scenario, played against the world,
-with the results that its tools gave. They hold no thoughts, and no mistakes and their repair."""
+with the results that its tools gave. They hold no thoughts, and no mistakes and their repair. Those of the source
+`rollout` are a model's, and earned 1."""
 REPLAYED = """\
 Each scenario here was played before it was written: its solution earned 1 and doing nothing 0."""
 
@@ -63,10 +64,7 @@ def render_card(worlds: Sequence[BundledWorld], bundle_format: BundleFormat, cou
         files = [{"split": "train", "path": bundle_format.data_files}]
         front["configs"] = [{"config_name": "default", "data_files": files}]
     sources = Counter(
-        (one.conversation.source, one.conversation.model)
-        for world in worlds
-        for one in world.scenarios
-        if one.conversation is not None
+        (found.source, found.model) for world in worlds for one in world.scenarios for found in one.conversations
     )
     body = TEXT.format(
         title=TITLE,

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from worlds.bundles.envscaler_checks import build_items
-from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Row
+from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Row, WorldConversation
 from worlds.program.analysis import ToolKind
 from worlds.program.tree import ProgramTree, parse_program
 
@@ -76,13 +76,10 @@ def build_scenario(world: BundledWorld, scenario: BundledScenario) -> Row:
     }
 
 
-def build_trajectory(world: BundledWorld, scenario: BundledScenario) -> Row | None:
-    """Return the item of a scenario's conversation; None where it has none."""
-    found = scenario.conversation
-    if found is None:
-        return None
+def build_trajectory(world: BundledWorld, scenario: BundledScenario, found: WorldConversation) -> Row:
+    """Return the item of a conversation."""
     messages = [
-        {**message, "reasoning_content": ""} if message["role"] == "assistant" else message
+        {"reasoning_content": "", **message} if message["role"] == "assistant" else message
         for message in found.messages
     ]
     return {
@@ -95,7 +92,7 @@ def build_trajectory(world: BundledWorld, scenario: BundledScenario) -> Row | No
         "tools": json.dumps(world.function_tools, ensure_ascii=False),
         "messages": json.dumps(messages, ensure_ascii=False),
         "user_messages": "[]",
-        "steps": len(found.calls) + 1,
+        "steps": sum(message["role"] == "assistant" for message in messages),
         "environment": ENVIRONMENT,
         "license": world.material.license,
         "source": found.source,

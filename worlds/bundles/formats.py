@@ -55,7 +55,9 @@ def write_envscaler(worlds: Sequence[BundledWorld], folder: Path, counts: Bundle
     environments = {world.name: envscaler.build_environment(world) for world in worlds}
     pairs = [(world, one) for world in worlds for one in world.scenarios]
     scenarios = [envscaler.build_scenario(*pair) for pair in pairs]
-    trajectories = [found for pair in pairs if (found := envscaler.build_trajectory(*pair)) is not None]
+    trajectories = [
+        envscaler.build_trajectory(world, one, found) for world, one in pairs for found in one.conversations
+    ]
     for name, content in (("environments", environments), ("scenarios", scenarios), ("trajectories", trajectories)):
         replace_file(folder / f"{name}.json", _dump(content))
     counts.scenarios = counts.rows = len(scenarios)
@@ -134,9 +136,9 @@ def _write_rows(
     build: Callable[[BundledWorld, BundledScenario, WorldConversation], list[Row]],
 ) -> None:
     with open_lines(folder / ROWS_NAME) as write:
-        for world, scenario, found in _iterate_solved(worlds, counts):
+        for world, scenario, _ in _iterate_solved(worlds, counts):
             try:
-                rows = build(world, scenario, found)
+                rows = [row for found in scenario.conversations for row in build(world, scenario, found)]
             except UnwritableScenarioError as error:
                 counts.leave_out(str(error))
                 continue

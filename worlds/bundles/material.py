@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from worlds.definitions import Call, Check, ScenarioDefinition, WorldDefinition
@@ -11,8 +11,8 @@ from worlds.program.analysis import ProgramAnalysis, analyse_program
 
 ENVIRONMENT = "synthetic"
 """Mark of every row and card: a program stands for the world."""
-ORACLE = "oracle"
-"""Source of a conversation that is the known solution, played; others are of rollouts."""
+ORACLE, ROLLOUT = "oracle", "rollout"
+"""Sources of conversations: the known solution, played; a model's rollout that earned 1."""
 Message = Mapping[str, Any]
 Row = dict[str, Any]
 
@@ -42,6 +42,8 @@ class WorldMaterial:
     """Models that wrote it and its scenarios; empty where none did."""
     certification: Certification | None = None
     """None where it is not certified."""
+    rollouts: Mapping[str, tuple[WorldConversation, ...]] = field(default_factory=dict)
+    """Name of a scenario -> rollouts that solved it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,10 +56,28 @@ class WorldConversation:
     messages: tuple[Message, ...]
     calls: tuple[Call, ...]
     source: str
+    """ORACLE or ROLLOUT."""
+    number: int = 0
+    """Number of the rollout among those of its scenario."""
     model: str
     """Model of the agent; empty where none wrote it."""
     reward: float
     """0..1."""
+
+    @property
+    def system(self) -> str:
+        """What the agent was given first."""
+        return "\n\n".join(one["content"] for one in self.messages if one["role"] == "system")
+
+    @property
+    def turns(self) -> list[Message]:
+        """The messages without the system's."""
+        return [one for one in self.messages if one["role"] != "system"]
+
+    @property
+    def label(self) -> str:
+        """Name of the conversation among those of its scenario."""
+        return self.source if self.source == ORACLE else f"{self.source}-{self.number}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +87,13 @@ class BundledScenario:
     definition: ScenarioDefinition
     kept: frozenset[int]
     conversation: WorldConversation | None
-    """None where no solution is known."""
+    """The known solution, played; None where there is none."""
+    rollouts: tuple[WorldConversation, ...] = ()
+
+    @property
+    def conversations(self) -> tuple[WorldConversation, ...]:
+        """All conversations that solve it."""
+        return (*([self.conversation] if self.conversation is not None else []), *self.rollouts)
 
     @property
     def earning_checks(self) -> tuple[Check, ...]:

@@ -54,7 +54,7 @@ class UnwritableScenarioError(Exception):
 def build_identity(world: BundledWorld, scenario: BundledScenario, found: WorldConversation) -> Row:
     """Return the columns that every row begins with."""
     return {
-        "id": f"{scenario.definition.name}/{found.source}",
+        "id": f"{scenario.definition.name}/{found.label}",
         "environment": ENVIRONMENT,
         "world": world.name,
         "scenario": scenario.definition.name,
@@ -86,13 +86,13 @@ def build_sharegpt_row(world: BundledWorld, scenario: BundledScenario, found: Wo
     Raises:
         UnwritableScenarioError: its turns do not alternate.
     """
-    turns = [{"from": speaker, "value": text} for speaker, text in make_turns(found.messages[1:], hermes=False)]
+    turns = [{"from": speaker, "value": text} for speaker, text in make_turns(found.turns, hermes=False)]
     if not is_alternating(turns):
         raise UnwritableScenarioError(NOT_ALTERNATING)
     return {
         **build_identity(world, scenario, found),
         "conversations": turns,
-        "system": found.messages[0]["content"],
+        "system": found.system,
         "tools": json.dumps([tool.to_json() for tool in world.analysis.tools], ensure_ascii=False),
     }
 
@@ -105,8 +105,8 @@ def build_alpaca_rows(world: BundledWorld, scenario: BundledScenario, found: Wor
     Raises:
         UnwritableScenarioError: its turns do not alternate.
     """
-    texts = [text for _, text in make_turns(found.messages[1:], hermes=True)]
-    sides = [speaker == "gpt" for speaker, _ in make_turns(found.messages[1:], hermes=True)]
+    texts = [text for _, text in make_turns(found.turns, hermes=True)]
+    sides = [speaker == "gpt" for speaker, _ in make_turns(found.turns, hermes=True)]
     if not sides or sides != [False, True] * (len(sides) // 2):
         raise UnwritableScenarioError(NOT_ALTERNATING)
     tools = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in world.function_tools)
