@@ -22,7 +22,7 @@ from mergemill.world_records import (
 from taskdb.artifacts import Artifacts
 from taskdb.store import Store
 from taskdb.world_queries import find_scenario_certificate, find_world_certificate, find_world_rejection
-from taskdb.worlds import Scenario, World, WorldCertificate, WorldOrigin, WorldRejection, WorldStep
+from taskdb.worlds import Scenario, ScenarioCertificate, World, WorldCertificate, WorldOrigin, WorldRejection, WorldStep
 from worlds.bundles.envscaler_reader import ReadScenario, ReadWorld, add_states, read_environments, read_scenarios
 from worlds.container.schema_check import find_schema_error
 from worlds.definitions import ScenarioDefinition, State, WorldDefinition
@@ -232,11 +232,10 @@ class WorldImporter:
         self, scenario: ScenarioDefinition, world: WorldDefinition, parent: World, served: ServedWorld
     ) -> tuple[ImportVerdict, list[Record]]:
         record = make_scenario_record(scenario, parent, self._artifacts)
-        if find_scenario_certificate(self._store, record) is not None:
-            return ImportVerdict(kind="scenario", name=record.name), [record]
+        if (certificate := find_scenario_certificate(self._store, record)) is not None:
+            return ImportVerdict(kind="scenario", name=record.name, gates=_list_gates(certificate)), [record]
         rejection = find_world_rejection(self._store, record)
-        # One that nobody could solve is tried again where the file has a solution now.
-        if rejection is not None and not (rejection.reason == Reason.UNSOLVED and scenario.solution):
+        if rejection is not None and rejection.reason != Reason.UNSOLVED:  # the file may have a solution now
             return _repeat(rejection, "scenario"), [record]
         report = assess_scenario(scenario, served, self._server)
         if report.failure is None:
@@ -316,7 +315,7 @@ def _repeat(rejection: WorldRejection, kind: str) -> ImportVerdict:
     return ImportVerdict(kind=kind, name=rejection.name, reason=rejection.reason, detail=rejection.detail)
 
 
-def _list_gates(certificate: WorldCertificate) -> dict[str, float]:
+def _list_gates(certificate: WorldCertificate | ScenarioCertificate) -> dict[str, float]:
     return {finding.name: finding.value for finding in certificate.gates}
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from core.config import Settings
+from core.text import escape_line
 from mergemill.cli import output
 from mergemill.cli.options import WORLD_SETTINGS, JsonOption, with_settings
 
@@ -52,7 +53,6 @@ def import_command(
 
 
 def _print_line(event: dict[str, Any]) -> None:
-    mark = output.choose_mark(ok=event["ok"])
-    why = "" if event["ok"] else f"  {event['reason']}"
-    detail = f": {event['detail']}" if event["detail"] else ""
-    output.print_text(f"{mark} {event['kind']} {event['name']}{why}{detail}")
+    verdict = "ok" if event["ok"] else event["reason"]
+    detail = f" ({event['detail']})" if event["detail"] else ""
+    output.print_text(escape_line(f"{event['kind']} {event['name']}: {verdict}{detail}"))
