@@ -17,6 +17,8 @@ from worlds.bundles.envscaler_checks import FUNCTION, restore_checks
 from worlds.container.canonical import NotJsonError, check_json
 from worlds.definitions import Call, Check, ScenarioDefinition, State, WorldDefinition
 
+IDS = ("env_id", "task_id")
+"""Fields that may be numbers."""
 MAX_STATES = 5
 """Initial states of a world that are taken from its scenarios, where the environment names none."""
 
@@ -204,7 +206,7 @@ def _require_json(value: object, name: str) -> None:
 
 def _require_text(fields: Mapping[str, Any], key: str) -> str:
     value = fields.get(key)
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and key in IDS:
         return str(value)
     if not isinstance(value, str) or not value.strip():
         raise _MalformedError(f"{key} is missing or no text")
