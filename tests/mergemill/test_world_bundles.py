@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -35,12 +34,16 @@ from tests.worlds.bundles.foreign import (
 )
 from tests.worlds.bundles.making import bundle_examples
 from tests.worlds.local_server import make_local_server
+from tests.worlds.programs import CHECKS as STORE_CHECKS
+from tests.worlds.programs import SOLUTION as STORE_SOLUTION
+from tests.worlds.programs import TASK as STORE_TASK
+from tests.worlds.programs import make_world as make_store
 from worlds.bundles.card import render_card
 from worlds.bundles.envscaler_reader import read_environments
 from worlds.bundles.formats import FORMATS, BundleCounts
 from worlds.bundles.training_rows import build_alpaca_rows
 from worlds.definitions import Call
-from worlds.examples.loading import EXAMPLES_FOLDER, load_example_scenarios, load_example_world
+from worlds.examples.loading import load_example_scenarios, load_example_world
 from worlds.gates.solutions import run_calls
 
 FAULTS: dict[str, tuple[str, str, str]] = {
@@ -210,55 +213,72 @@ def test_worlds_that_ship_are_exported_and_trained_row_for_row(folder: Path) -> 
     assert not (folder / "mergemill.db").exists()
 
 
+def write_store(folder: Path, **scenarios: str) -> Path:
+    """Write the small world of the tests as a folder; `scenarios`: name -> checks."""
+    world = make_store()
+    files = {
+        "program.py": world.program,
+        "documentation.md": "# Store\n\nA store.\n\n## Rules\n- Items lie on shelves.\n",
+        "states/first.json": json.dumps(world.states["first"]),
+    }
+    for name, checks in scenarios.items():
+        files[f"scenarios/{name}/task.md"] = STORE_TASK
+        files[f"scenarios/{name}/checks.py"] = checks
+        solution = [call.to_json() for call in STORE_SOLUTION]
+        files[f"scenarios/{name}/scenario.json"] = json.dumps({"state": "first", "solution": solution})
+    for path, content in files.items():
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content)
+    return folder
+
+
 @pytest.mark.docker
 def test_a_folder_must_pass_the_gates_unless_uncertified_worlds_are_wanted(folder: Path) -> None:
-    mine = folder / "my_library"
-    shutil.copytree(EXAMPLES_FOLDER / "library_loans", mine)
-    checks = mine / "scenarios" / "school_visit" / "checks.py"
-    checks.write_text("def anything(initial_state, final_state):\n    return final_state != initial_state\n")
-    done = export(folder, "my_library", "--format", "sharegpt", "--out", "rows")
+    blind = "def anything(initial_state, final_state):\n    return final_state != initial_state\n"
+    store = write_store(folder / "store", good=STORE_CHECKS, blind=blind)
+    done = export(folder, "store", "--format", "sharegpt", "--out", "rows")
     assert done.exit_code == 0, done.stderr
-    assert done.lines[0]["left_out"] == {"checks-blind": 1}
-    assert "my_library.school_visit is left out: checks-blind" in done.stderr
-    assert done.lines[0]["scenarios"] == 1
+    assert (done.lines[0]["scenarios"], done.lines[0]["left_out"]) == (1, {"checks-blind": 1})
+    assert "store.blind is left out: checks-blind" in done.stderr
     card = (folder / "rows" / "README.md").read_text()
-    assert "| `my_library` | 1 | 16 | 6 | 2 | written | - | NOASSERTION | this export |" in card
+    assert "| `store` | 1 | 6 | 2 | 1 | written | - | NOASSERTION | this export |" in card
     assert "dead-tools 0" in card
-    wanted = export(folder, "my_library", "--format", "sharegpt", "--out", "rows", "--uncertified")
+    wanted = export(folder, "store", "--format", "sharegpt", "--out", "rows", "--uncertified")
     assert (wanted.lines[0]["scenarios"], wanted.lines[0]["left_out"]) == (2, {})
     assert "**no**" in (folder / "rows" / "README.md").read_text()
-    program = mine / "program.py"
-    program.write_text(program.read_text().replace('return {"success": True, "data": found}', "raise ValueError", 1))
-    broken = export(folder, "my_library", "--format", "sharegpt", "--out", "rows2")
+    (store / "program.py").write_text(make_store("# get", "raise ValueError").program)
+    broken = export(folder, "store", "--format", "sharegpt", "--out", "rows2")
     assert broken.exit_code == 3
-    assert "my_library is left out: raises" in broken.stderr
+    assert "store is left out: raises" in broken.stderr
     assert not (folder / "rows2").exists()
 
 
 @pytest.mark.docker
 def test_an_export_is_imported_stored_and_exported_again(folder: Path) -> None:
-    assert export(folder, "library_loans", "--format", "envscaler", "--out", "first").exit_code == 0
+    write_store(folder / "store", good=STORE_CHECKS)
+    first = export(folder, "store", "--format", "envscaler", "--out", "first", "--uncertified")
+    assert first.exit_code == 0, first.stderr
     words = ("worlds", "import", "first/environments.json", "first/scenarios.json", "--json")
     done = run_mergemill(*words, cwd=folder)
     assert done.exit_code == 0, done.stderr
     assert [(line["kind"], line["name"], line["ok"], line["reason"]) for line in done.lines] == [
-        ("world", "library_loans", True, None),
-        ("scenario", "library_loans.busy_morning", True, None),
-        ("scenario", "library_loans.school_visit", True, None),
+        ("world", "store", True, None),
+        ("scenario", "store.good", True, None),
     ]
     assert done.lines[1]["gates"]["mutations"] >= 0.7
     [listed] = run_mergemill("worlds", "list", "--json", cwd=folder).lines
-    assert (listed["origin"], listed["status"], listed["certified_scenarios"]) == ("imported", "certified", 2)
+    assert (listed["origin"], listed["status"], listed["certified_scenarios"]) == ("imported", "certified", 1)
     again = run_mergemill(*words, cwd=folder)
     assert [(line["name"], line["ok"]) for line in again.lines] == [(line["name"], True) for line in done.lines]
     assert export(folder, "--format", "envscaler", "--out", "second").exit_code == 0
     for name in ("environments", "scenarios", "trajectories"):
-        first, second = (json.loads((folder / out / f"{name}.json").read_text()) for out in ("first", "second"))
+        one, other = (json.loads((folder / out / f"{name}.json").read_text()) for out in ("first", "second"))
         if name == "environments":
-            for item in (*first.values(), *second.values()):
+            for item in (*one.values(), *other.values()):
                 for key in ("origin", "certified_by", "gates"):
                     del item[key]
-        assert first == second
+        assert one == other
 
 
 @pytest.mark.docker

@@ -106,7 +106,7 @@ def call_tool(trial: LocalTrial, tool: str, **arguments: Any) -> Any:
 def test_the_oracle_earns_1_and_nothing_0(examples: Path, tmp_path: Path) -> None:
     tasks = sorted(path.parent for path in examples.glob("*/task.toml"))
     assert len(tasks) == 6
-    for task in tasks[::2]:  # one of each world; Harbor itself runs them all
+    for task in tasks[::2]:  # one of each world
         idle = start_trial(task, tmp_path / "idle" / task.name)
         assert idle.verify() == {"reward": 0.0, "solved": 0.0}
         solved = start_trial(task, tmp_path / "solved" / task.name)
@@ -253,7 +253,8 @@ def test_harbor_lint_finds_nothing(examples: Path, tmp_path: Path) -> None:
 def test_harbor_runs_the_tasks_in_containers(examples: Path, tmp_path: Path) -> None:
     """Its own program, with the oracle and with an agent that does nothing."""
     bundle = tmp_path / "bundle"
-    shutil.copytree(examples, bundle)
+    for task in sorted(path.parent for path in examples.glob("*/task.toml"))[::2]:  # one of each world
+        shutil.copytree(task, bundle / task.name)
     engine = Path(exporters.__file__).with_name("harbor_engine.py")
     (bundle / "harbor_engine.py").write_bytes(engine.read_bytes())
     names = {path.parent.name for path in bundle.glob("*/task.toml")}
