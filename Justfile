@@ -19,9 +19,9 @@ test-fast:
 test-slow:
     scripts/test slow
 
-# Make tasks from real packages
-demo:
-    scripts/demo
+# Make tasks from real packages; or `just demo simulate`, `just demo worlds`
+demo system="tasks":
+    scripts/demo {{system}}
 
 # Check lint, format, types, architecture and vocabulary
 check:

@@ -14,9 +14,9 @@ import pyarrow as pa
 import yaml
 
 from core import hub
+from core.parquet import ParquetShards
 from exporters import rows, task_files
 from exporters.bundle_writer import write_file
-from exporters.parquet import ParquetShards
 from exporters.task_folder import write_task_folder
 from taskdb.records import TestOrigin
 

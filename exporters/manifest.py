@@ -12,11 +12,11 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Self
 
 from core.errors import InputError
+from core.version import read_version
 from exporters.item import ExportItem
 
 MANIFEST_NAME = "manifest.json"
@@ -26,14 +26,6 @@ MAX_MANIFEST_BYTES = 2 << 30
 """Size of a manifest that is read."""
 _SCHEMA = 1
 _HASH = re.compile(r"[0-9a-f]{64}")
-
-
-def read_version() -> str:
-    """Return the installed version of mergemill."""
-    try:
-        return version("mergemill")
-    except PackageNotFoundError:  # mergemill is not installed
-        return "unknown"
 
 
 def list_files(folder: Path) -> Iterator[Path]:

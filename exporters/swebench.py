@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from core.errors import InputError
+from core.parquet import ParquetShards
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
 from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.item import ExportItem
-from exporters.parquet import ParquetShards
 from exporters.task_folder import write_task_folder
 
 if TYPE_CHECKING:

@@ -24,13 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, MergemillError, UsageError, make_write_error
+from core.row_files import open_lines, replace_file
 from mergemill import __version__
 from mergemill.services import make_model
 from mergemill.simulation_records import SimulationRecorder
 from simulators.domains.pack import load_pack
 from simulators.exports.card import DatasetFacts
 from simulators.exports.formats import FORMATS, RowFormat
-from simulators.exports.writer import FormatReport, open_lines, replace_file, write_exports
+from simulators.exports.writer import FormatReport, write_exports
 from simulators.jobs import SimulationJob, plan_jobs
 from simulators.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
 from simulators.options import SimulationOptions, apply_profile, resolve_options

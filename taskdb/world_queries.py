@@ -13,7 +13,16 @@ from core.errors import InputError
 from taskdb.record_tables import TABLE_NAMES
 from taskdb.records import Record
 from taskdb.store import Store
-from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldOrigin
+from taskdb.worlds import (
+    Scenario,
+    ScenarioCertificate,
+    Theme,
+    World,
+    WorldCertificate,
+    WorldOrigin,
+    WorldRejection,
+    WorldStep,
+)
 
 R = TypeVar("R", bound=Record)
 
@@ -166,6 +175,15 @@ def find_world_certificate(store: Store, world: World) -> WorldCertificate | Non
 def find_scenario_certificate(store: Store, scenario: Scenario) -> ScenarioCertificate | None:
     """Return the newest certificate of a scenario; None without one."""
     return _load_newest_child(store, ScenarioCertificate, scenario)
+
+
+def find_world_rejection(store: Store, record: World | Scenario) -> WorldRejection | None:
+    """Return the newest rejection of a world in its assessment, or of a scenario; None without one."""
+    step = WorldStep.ASSESS if isinstance(record, World) else WorldStep.SCENARIOS
+    query = text("SELECT id FROM world_rejection WHERE parent = :key AND step = :step ORDER BY seq DESC LIMIT 1")
+    with store.read_transaction() as connection:
+        key = connection.execute(query, {"key": record.id, "step": step.value}).scalar()
+    return None if key is None else store.get(WorldRejection, key)
 
 
 def _load_all(store: Store, kind: type[R], query: TextClause, **values: Any) -> list[R]:

@@ -8,6 +8,14 @@ from enum import StrEnum
 class Reason(StrEnum):
     """Reason of the stage `worlds`. Those of a running program have the values of `FaultReason`."""
 
+    # A file of worlds
+    MALFORMED = "malformed"
+    """An entry cannot be read."""
+    NO_WORLD = "no-world"
+    """The file of environments has no world of a scenario."""
+    WORLD_REJECTED = "world-rejected"
+    """The world of a scenario is rejected."""
+
     # The program's text
     SYNTAX_ERROR = "syntax-error"
     NO_WORLD_CLASS = "no-world-class"
@@ -54,6 +62,8 @@ class Reason(StrEnum):
     """Too few of the tools that change something ever did."""
 
     # The scenario
+    NO_CHECKS = "no-checks"
+    """It has no check, so it has no reward."""
     CHECKS_REFUSED = "checks-refused"
     """The text of a check breaks a rule of programs."""
     CHECKS_NOT_BOOLEAN = "checks-not-boolean"

@@ -19,7 +19,7 @@ class CommandEntry:
     @property
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
-        return self.panel == PIPELINE or self.module in ("sample", "simulate")
+        return self.panel == PIPELINE or self.module in ("sample", "simulate", "worlds.import_worlds")
 
     @property
     def members(self) -> Mapping[str, CommandEntry]:
@@ -78,6 +78,10 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "why": CommandEntry("worlds.why", "Show where a seed task, theme, world or scenario went, and why.", QUERIES),
     "serve": CommandEntry("worlds.serve", "Serve worlds over HTTP and MCP: reset, step, state, evaluate.", AGENTS),
+    "import": CommandEntry(
+        "worlds.import_worlds", "Read worlds and scenarios of EnvScaler's files, and run all gates on them.", TASKS
+    ),
+    "export": CommandEntry("worlds.export", "Write worlds and their scenarios as a bundle for other programs.", TASKS),
 }
 """Commands of `mergemill worlds`, in the order of its help."""
 

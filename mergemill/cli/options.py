@@ -55,6 +55,8 @@ IMAGE_SETTINGS = (
     "output_mb",
 )
 """Settings of a command that works on images."""
+WORLD_SETTINGS = (*READ_SETTINGS, "sandbox", "allow_untrusted_local", "base_source", "ca_bundle")
+"""Settings of a command that runs worlds in containers."""
 GRADING_SETTINGS = (*IMAGE_SETTINGS, "test_timeout")
 """Settings of a command that runs tests."""
 CERTIFY_SETTINGS = (*GRADING_SETTINGS, "certify_runs", "certify_exploits")

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError, make_write_error
+from core.row_files import hash_files
+from core.sharegpt import is_alternating
+from core.version import read_version
 from samplers.exports import atif, messages, sharegpt, token_rows
 from samplers.exports.card import render_card
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
@@ -92,9 +94,9 @@ def _make_rows(
         elif not (conversation.is_whole or options.per_request):
             left_out[NO_MASKS] += 1
         else:
-            turns = sharegpt.build_row(item, conversation, hermes=options.hermes)
-            if sharegpt.is_alternating(turns):
-                yield turns, length, conversation.n_trained
+            row = sharegpt.build_row(item, conversation, hermes=options.hermes)
+            if is_alternating(row["conversations"]):
+                yield row, length, conversation.n_trained
             else:
                 left_out[NOT_ALTERNATING] += 1
 
@@ -147,14 +149,13 @@ def _write_document(folder: Path, document: dict[str, Any]) -> None:
 
 def _write_manifest(out: Path, options: TrainingOptions, report: TrainingReport) -> str:
     """Write the manifest of the files that are there now; return its sha256."""
-    files = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
     manifest = {
         "kind": MANIFEST_KIND,
         "schema": SCHEMA,
-        "mergemill": _read_version(),
+        "mergemill": read_version(),
         "format": options.format.value,
         "options": {"per_request": options.per_request, "hermes": options.hermes, "system": options.system},
-        "files": {name: hashlib.sha256((out / name).read_bytes()).hexdigest() for name in files},
+        "files": hash_files(out),
         "rows": report.rows,
         "answers": report.answers,
         "left_out": dict(report.left_out),
@@ -164,10 +165,3 @@ def _write_manifest(out: Path, options: TrainingOptions, report: TrainingReport)
     content = json.dumps(manifest, indent=1, sort_keys=True) + "\n"
     (out / MANIFEST_NAME).write_text(content)
     return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _read_version() -> str:
-    try:
-        return version("mergemill")
-    except PackageNotFoundError:  # mergemill is not installed
-        return "unknown"

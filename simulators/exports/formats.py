@@ -7,6 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from core.sharegpt import (
+    CALL,
+    HUMAN,
+    MODEL,
+    OBSERVATION,
+    is_alternating,
+    make_dataset_info,
+    render_calls,
+    render_thought,
+)
 from simulators.conversation import DialogueTurn, TurnRole
 from simulators.domains.pack import DomainPack
 from simulators.options import SimulationOptions
@@ -14,7 +24,6 @@ from simulators.post_processing.calls import render_hermes
 from simulators.post_processing.system_prompt import LLAMA, render_system
 from simulators.trajectory import SimulatedTrajectory
 
-HUMAN, MODEL, CALL, OBSERVATION = "human", "gpt", "function_call", "observation"
 NOT_ALTERNATING = "turns of user and model do not alternate"
 """Rows that LLaMA-Factory would drop without a message."""
 SHAREGPT_SPEAKERS: Mapping[TurnRole, str] = {
@@ -30,15 +39,6 @@ HERMES_SPEAKERS: Mapping[TurnRole, str] = {
     TurnRole.OBSERVATION: HUMAN,
 }
 DATASET_NAME = "simulated"
-TAGS = {
-    "role_tag": "from",
-    "content_tag": "value",
-    "user_tag": HUMAN,
-    "assistant_tag": MODEL,
-    "observation_tag": OBSERVATION,
-    "function_tag": CALL,
-}
-
 Row = dict[str, Any]
 
 
@@ -174,20 +174,16 @@ def render_call_turn(turn: DialogueTurn) -> str:
 
     A call is a JSON object or a list of them, within `<tool_call>` where reasoning or text goes before it.
     """
-    before = f"<think>\n{turn.reasoning}\n</think>\n\n" if turn.reasoning else ""
-    before += turn.text if not turn.calls else turn.text.strip()
-    if not turn.calls:
-        return before
+    before = render_thought(turn.reasoning) + (turn.text.strip() if turn.calls else turn.text)
     calls = [{"name": call.name, "arguments": dict(call.arguments)} for call in turn.calls]
-    listed = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
-    return f"{before}<tool_call>{listed}</tool_call>" if before else listed
+    return render_calls(calls, before) if calls else before
 
 
 def render_hermes_turn(turn: DialogueTurn, options: SimulationOptions) -> str:
     """Return the value of a turn in Hermes form; in profile `simia` byte for byte as the released code writes it."""
     if turn.calls:
         return render_hermes(turn, released=options.released_rules, llama=options.target == LLAMA)
-    return f"<think>\n{turn.reasoning}\n</think>\n\n{turn.text}" if turn.reasoning else turn.text
+    return render_thought(turn.reasoning) + turn.text
 
 
 def require_alternation(turns: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -196,27 +192,14 @@ def require_alternation(turns: list[dict[str, str]]) -> list[dict[str, str]]:
     Raises:
         LeftOutError: they do not.
     """
-    sides = [turn["from"] in (MODEL, CALL) for turn in turns]
-    if not sides or len(sides) % 2 or sides != [False, True] * (len(sides) // 2):
+    if not is_alternating(turns):
         raise LeftOutError(NOT_ALTERNATING)
     return turns
 
 
-def make_dataset_info(*, hermes: bool) -> Row:
-    """Return the content of LLaMA-Factory's `dataset_info.json`."""
-    columns = {"messages": "conversations", "system": "system"}
-    entry = {
-        "file_name": "train.jsonl",
-        "formatting": "sharegpt",
-        "columns": columns if hermes else {**columns, "tools": "tools"},
-        "tags": {**TAGS},
-    }
-    return {DATASET_NAME: entry}
-
-
 FORMATS: tuple[RowFormat, ...] = (
-    RowFormat("sharegpt", build_sharegpt, make_dataset_info(hermes=False)),
-    RowFormat("sharegpt-hermes", build_hermes, make_dataset_info(hermes=True)),
+    RowFormat("sharegpt", build_sharegpt, make_dataset_info(DATASET_NAME, has_tools=True)),
+    RowFormat("sharegpt-hermes", build_hermes, make_dataset_info(DATASET_NAME, has_tools=False)),
     RowFormat("messages", build_messages),
     RowFormat("parquet", build_table_row, is_table=True),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import make_write_error
+from core.row_files import open_lines, replace_file
 from simulators.domains.pack import DomainPack
 from simulators.exports.card import DatasetFacts, render_card
 from simulators.exports.formats import LeftOutError, Row, RowFormat
@@ -90,26 +90,6 @@ def write_exports(
     except OSError as error:
         raise make_write_error(f"cannot write to {out}", error, advice="free some space, then run it again") from error
     return reports
-
-
-def replace_file(path: Path, content: str) -> None:
-    """Write a file whole; until it is complete, an earlier one stays."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(content, encoding="utf-8", errors="replace")
-    temporary.replace(path)
-
-
-@contextmanager
-def open_lines(path: Path) -> Iterator[Any]:
-    """Yield a function that writes an object as a line; the file has its name once all are written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("w", encoding="utf-8", errors="replace") as lines:
-        yield lambda row: lines.write(json.dumps(row, ensure_ascii=False) + "\n")
-        lines.flush()
-        os.fsync(lines.fileno())
-    temporary.replace(path)
 
 
 @contextmanager

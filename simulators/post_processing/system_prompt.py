@@ -10,26 +10,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
+from core.sharegpt import QWEN_TOOLS
 from simulators.domains.pack import DomainPack
 from simulators.post_processing.context import StepContext
 from simulators.post_processing.draft import Draft
 
-QWEN_TOOLS = """\
-
-
-# Tools
-
-You may call one or more functions to assist with the user query.
-
-You are provided with function signatures within <tools></tools> XML tags:
-<tools>
-{tools}
-</tools>
-
-For each function call, return a json object with function name and arguments within <tool_call></tool_call> XML tags:
-<tool_call>
-{{"name": <function-name>, "arguments": <args-json-object>}}
-</tool_call>"""
 LLAMA_TOOLS = """\
 
 

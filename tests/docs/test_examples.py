@@ -23,7 +23,14 @@ from tests.sample import make_sample
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 NEEDS_DOCKER = "<!-- needs: docker -->"
-SLOW_PAGES = ("docs/bundle.md", "docs/export.md", "docs/rollouts.md", "docs/how-to/grade.md", "docs/how-to/disk.md")
+SLOW_PAGES = (
+    "docs/bundle.md",
+    "docs/export.md",
+    "docs/rollouts.md",
+    "docs/world-bundles.md",
+    "docs/how-to/grade.md",
+    "docs/how-to/disk.md",
+)
 """Pages whose commands the tests of the commands and the other pages run in every run of the tests, too."""
 WITHOUT_COMMANDS = ("docs/adr/", "CONTRIBUTING.md")
 """Decisions have no commands; CONTRIBUTING's walk-through is run by tests/languages/test_one_more.py."""

@@ -18,7 +18,7 @@ import yaml
 
 import exporters
 from core.errors import InputError
-from exporters.parquet import build_table, measure_text
+from core.parquet import build_table, measure_text
 from exporters.task_files import compute_timeout
 from taskdb.records import FailureKind, Task
 from tests.containers import make_services

@@ -25,7 +25,7 @@ import pytest
 import yaml
 
 import exporters
-from exporters.parquet import ParquetShards
+from core.parquet import ParquetShards
 from exporters.rows import TRAINING_TYPES
 from taskdb.oracles import Defect, ReviewOracle
 from taskdb.records import Task
@@ -257,8 +257,8 @@ def test_the_verifier_of_a_row_is_the_folder_that_grades_in_harbor(tmp_path: Pat
 
 
 def test_numbered_shards_and_row_groups_have_bounded_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("exporters.parquet.GROUP_BYTES", 1000)
-    monkeypatch.setattr("exporters.parquet.SHARD_BYTES", 2000)
+    monkeypatch.setattr("core.parquet.GROUP_BYTES", 1000)
+    monkeypatch.setattr("core.parquet.SHARD_BYTES", 2000)
     import pyarrow as pa  # noqa: PLC0415 - only here
 
     with ParquetShards(tmp_path / "data" / "train", pa.schema([("text", pa.string())]), numbered=True) as shards:

@@ -87,6 +87,8 @@ READING_COMMANDS = [
     "simulate list --json",
     "simulate show aa-1",
     "simulate export --out rows --json",
+    "worlds export --help",
+    "worlds import --help",
     "db compact",
     "db compact --json",
     "doctor",

@@ -1,17 +1,11 @@
-"""Rows of every format: what trainers read of them, and `environment: simulated` on each row and card.
-
-`read_as_llama_factory` follows the rules of LLaMA-Factory's ShareGPT converter and of its function formatter (0.9.5,
-`data/converter.py`, `data/formatter.py`), which drop a malformed row without a message that stops the training.
-"""
+"""Rows of every format: what trainers read of them, and `environment: simulated` on each row and card."""
 
 from __future__ import annotations
 
 import json
 import random
-import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +14,7 @@ import yaml
 from simulators.exports.formats import FORMATS
 from simulators.seeds.reading import read_seeds
 from tests.exporters.consumers import install, run_command
+from tests.llama_factory import read_as_llama_factory
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import (
     PLAIN,
@@ -49,46 +44,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             done = simulate(folder, model, *words, "--seeds-license", "MIT")
             assert (done.exit_code, done.lines[-1]["kept"]) == (0, N_SEEDS * N_SAMPLES), done.stderr
     return folder
-
-
-def read_as_llama_factory(folder: Path) -> list[dict[str, Any]]:
-    """Return the rows that are trained, each with the texts that have a loss."""
-    info = next(iter(json.loads((folder / "dataset_info.json").read_text()).values()))
-    assert info["formatting"] == "sharegpt"
-    tags, columns = info["tags"], info["columns"]
-    odd, even = (tags["user_tag"], tags["observation_tag"]), (tags["assistant_tag"], tags["function_tag"])
-    trained = []
-    for row in read_lines(folder / info["file_name"]):
-        messages = row[columns["messages"]]
-        speakers = [message[tags["role_tag"]] for message in messages]
-        accepted = all(speaker in (odd, even)[at % 2] for at, speaker in enumerate(speakers))
-        if not accepted or not messages or len(messages) % 2:
-            continue  # the converter empties it, and the processor drops it
-        texts = []
-        for message in messages[1::2]:
-            content = message[tags["content_tag"]]
-            if message[tags["role_tag"]] == tags["function_tag"]:
-                texts.append(format_function(content))
-            else:
-                texts.append(content)
-        tools = row[columns["tools"]] if "tools" in columns else ""
-        if tools:
-            for tool in json.loads(tools):  # the tool formatter reads these keys
-                assert tool["name"]
-                assert tool["description"]
-                assert tool["parameters"]["properties"] is not None
-        trained.append({"texts": texts, "system": row[columns["system"]]})
-    return trained
-
-
-def format_function(content: str) -> str:
-    """Return the text of a turn of calls; one that is no JSON raises, as in the function formatter."""
-    tagged = re.search(r"<tool_call>(.*?)</tool_call>", content, re.DOTALL)
-    thought = re.search(r"<think>(.*?)</think>", content, re.DOTALL)
-    before = content.replace(tagged[0], "") if tagged else thought[0] if thought else ""
-    calls = json.loads(tagged[1] if tagged else content.replace(thought[0], "") if thought else content)
-    listed = calls if isinstance(calls, list) else [calls]
-    return before + "".join(f"<{call['name']} {json.dumps(call['arguments'])}>" for call in listed)
 
 
 @pytest.mark.parametrize("profile", ["default", "simia"])

@@ -102,6 +102,12 @@ def check_initial_state(trial: ScenarioTrial) -> GateResult:
     return GateResult(gate="initial-state", value=float(reason is None), limit=1, reason=reason, detail=detail)
 
 
+def check_presence(trial: ScenarioTrial) -> GateResult:
+    """Fail where there is no check, and so no reward."""
+    n_checks = len(trial.scenario.checks)
+    return GateResult(gate="presence", value=n_checks, limit=1, reason=None if n_checks else Reason.NO_CHECKS)
+
+
 def check_texts(trial: ScenarioTrial) -> GateResult:
     """Fail where the source of a check breaks a rule of programs."""
     found = [
@@ -212,6 +218,7 @@ def check_orders(trial: ScenarioTrial) -> GateResult:
 
 SCENARIO_GATES: tuple[Gate, ...] = (
     check_initial_state,
+    check_presence,
     check_texts,
     check_outcomes,
     check_determinism,

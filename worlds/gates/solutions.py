@@ -20,8 +20,12 @@ N_SHUFFLES = 6
 
 @dataclass(frozen=True, kw_only=True)
 class SolutionRun:
-    """A run of a call list. `results` has one result per call, up to a fault; `final` is the last state."""
+    """A run of a call list. `results` has one result per call, up to a fault; `final` is the last state.
 
+    `calls` are those calls, with the arguments that were sent.
+    """
+
+    calls: tuple[Call, ...]
     results: tuple[CallResult, ...]
     final: State
     fault: Fault | None
@@ -52,13 +56,16 @@ def run_calls(
         detour: a query that is made before each call.
     """
     results: dict[int, CallResult] = {}
+    sent: dict[int, Call] = {}
     with world.open_episode(state, seed=seed) as episode:
         for position in order if order is not None else range(len(calls)):
             if detour is not None:
                 episode.call(detour.tool, detour.arguments)
             arguments = {name: _resolve(value, results) for name, value in calls[position].arguments.items()}
-            results[position] = episode.call(calls[position].tool, arguments)
+            sent[position] = Call(tool=calls[position].tool, arguments=arguments)
+            results[position] = episode.call(sent[position].tool, arguments)
         return SolutionRun(
+            calls=tuple(sent[position] for position in sorted(sent)),
             results=tuple(results[position] for position in sorted(results)),
             final=episode.get_state(),
             fault=episode.fault,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from samplers.exports import sharegpt
+from core.sharegpt import Turn, make_turns
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
 from samplers.exports.lengths import count_lengths
 from samplers.exports.messages import flatten_message
@@ -91,9 +91,9 @@ def test_contents_and_arguments_of_a_row_are_strings() -> None:
     assert flatten_message(call(0))["tool_calls"][0]["function"]["arguments"] == '{"command": "ls"}'
 
 
-def turn(messages: list[dict[str, Any]], *, hermes: bool = False) -> list[sharegpt.Turn]:
+def turn(messages: list[dict[str, Any]], *, hermes: bool = False) -> list[Turn]:
     flat = [flatten_message(message) for message in messages]
-    return sharegpt.merge_turns(sharegpt._make_turns(flat, hermes=hermes))
+    return make_turns(flat, hermes=hermes)
 
 
 def test_turns_alternate_although_calls_are_parallel_and_users_interrupt() -> None:

@@ -1,4 +1,4 @@
-"""Parquet files of a bundle, written in row groups of bounded size; equal rows give equal bytes."""
+"""Parquet files written in row groups of bounded size; equal rows give equal bytes."""
 
 from __future__ import annotations
 

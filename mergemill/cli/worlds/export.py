@@ -1,0 +1,72 @@
+"""`mergemill worlds export`: worlds as a bundle for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from core.config import Settings
+from mergemill.cli import output
+from mergemill.cli.options import WORLD_SETTINGS, JsonOption, complete_words, with_settings
+
+FORMAT_NAMES = ("envscaler", "alpaca", "sharegpt", "messages", "harbor", "verl", "ragen", "nemo-gym")
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("export")
+@with_settings(*WORLD_SETTINGS)
+def export_command(
+    worlds: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORLD]...",
+            show_default=False,
+            help="Worlds that ship, folders of that form, names or ids. Default: all certified worlds of the database.",
+        ),
+    ] = None,
+    *,
+    format_name: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            autocompletion=complete_words(FORMAT_NAMES),
+            help=f"Format of the bundle: {' or '.join(FORMAT_NAMES)}.",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write the bundle to this folder.")],
+    with_uncertified: Annotated[
+        bool,
+        typer.Option("--uncertified", help="Export worlds and scenarios without a certificate, too; run no gates."),
+    ] = False,
+    as_json: JsonOption = False,
+    settings: Settings,
+) -> None:
+    """Write worlds and their scenarios as a bundle for other programs.
+
+    Every scenario is played first: its solution must earn 1. Folders must pass all gates of worlds.
+
+    Example: mergemill worlds export library_loans --format sharegpt --out rows
+    """
+    from mergemill.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.world_bundles.export import (  # noqa: PLC0415
+        WorldExportReporter,
+        WorldExportRequest,
+        describe_export,
+        export_worlds,
+    )
+
+    request = WorldExportRequest(
+        words=tuple(worlds or ()), format_name=format_name, out=out, with_uncertified=with_uncertified
+    )
+    reporter = WorldExportReporter(message=output.print_message, open_progress=make_count_progress)
+    summary = export_worlds(request, settings, reporter)
+    if as_json:
+        output.print_json(summary)
+        return
+    for reason, number in summary["left_out"].items():
+        output.print_message(f"left out: {number} ({reason})")
+    output.print_text(describe_export(summary))

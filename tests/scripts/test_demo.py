@@ -1,0 +1,80 @@
+"""`scripts/demo simulate` and `scripts/demo worlds`: from seeds or worlds to rows that LLaMA-Factory takes, in time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MOST_SECONDS = 120.0
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder like a clone whose environment is set up: the one that runs this test."""
+    root = tmp_path / "clone"
+    root.mkdir()
+    for path in ROOT.iterdir():
+        if path.name not in ("scripts", "demo", ".venv", ".git"):
+            (root / path.name).symlink_to(path)
+    shutil.copytree(ROOT / "scripts", root / "scripts")
+    (root / ".venv").mkdir()
+    (root / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    content = (ROOT / "pyproject.toml").read_bytes() + (ROOT / "requirements.lock").read_bytes()
+    (root / ".venv" / "mergemill-fingerprint").write_text(hashlib.sha256(content).hexdigest())
+    return root
+
+
+def run_demo(clone: Path, system: str) -> str:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MERGEMILL_")}
+    started = time.monotonic()
+    done = subprocess.run(
+        [clone / "scripts" / "demo", system],
+        env=kept | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        cwd=clone,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert time.monotonic() - started < MOST_SECONDS
+    return done.stdout
+
+
+def count_trained(output: str) -> dict[str, tuple[int, int]]:
+    """Return folder -> (rows that are trained, rows)."""
+    found = re.findall(r"LLaMA-Factory trains (\d+) of (\d+) rows, \d+ answers, of (\S+)", output)
+    return {folder: (int(trained), int(rows)) for trained, rows, folder in found}
+
+
+def test_simulated_conversations_are_trained_row_for_row(clone: Path) -> None:
+    output = run_demo(clone, "simulate")
+    counts = count_trained(output)
+    assert set(counts) == {"demo/simulate/sft/sharegpt", "demo/simulate/sft/sharegpt-hermes"}
+    assert all(trained == rows > 0 for trained, rows in counts.values())
+    assert "unknown-tool" in output, "the scripted server makes mistakes, which a step drops"
+    assert count_trained(run_demo(clone, "simulate")) == counts, "a repetition continues"
+
+
+@pytest.mark.docker
+def test_worlds_are_trained_row_for_row(clone: Path) -> None:
+    counts = count_trained(run_demo(clone, "worlds"))
+    assert set(counts) == {"demo/worlds/alpaca", "demo/worlds/sharegpt"}
+    assert all(trained == rows > 0 for trained, rows in counts.values())
+    scenarios = json.loads((clone / "demo" / "worlds" / "envscaler" / "scenarios.json").read_text())
+    assert len(scenarios) == counts["demo/worlds/sharegpt"][1] == 6
+    assert len(list((clone / "demo" / "worlds" / "harbor").glob("*/task.toml"))) == 6
+
+
+def test_an_unknown_system_is_a_usage_error(clone: Path) -> None:
+    done = subprocess.run([clone / "scripts" / "demo", "poems"], capture_output=True, text=True, check=False)
+    assert (done.returncode, "scripts/demo [tasks|simulate|worlds]" in done.stderr) == (2, True)
