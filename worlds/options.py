@@ -5,20 +5,21 @@ The defaults in `core.config` are the published ones of EnvScaler (arXiv 2601.05
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from core.config import Settings
 
 SETTING_PREFIX = "worlds_"
-GENERAL = {"llm_answer_tokens": 16_384, "llm_context": 128_000}
+GENERAL: Mapping[str, Any] = {"workers": 8, "llm_answer_tokens": 16_384, "llm_context": 128_000}
 """Settings of other commands that have values of their own here, where the user sets none."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MakingOptions:
-    """Options of a run; `core.config` describes each under its name with `worlds_`. Models are "" for --model."""
+    """Options of a run; `core.config` describes each under its name with `worlds_`. Models are None for --model."""
 
     attempts: int
     temperature: float | None
@@ -34,15 +35,15 @@ class MakingOptions:
     rounds: int
     calls_per_tool: int
     min_score: float
-    tester_model: str
-    checker_model: str
+    tester_model: str | None
+    checker_model: str | None
     checker_temperature: float
     verdict_attempts: int
     states: int
     state_temperature: float
     min_task_words: int
     check_attempts: int
-    solver_model: str
+    solver_model: str | None
     solver_temperature: float | None
     rollouts: int
     max_steps: int
@@ -51,8 +52,10 @@ class MakingOptions:
 
 def read_options(settings: Settings) -> MakingOptions:
     """Return the options of the settings."""
-    found = {one.name: getattr(settings, f"{SETTING_PREFIX}{one.name}") for one in fields(MakingOptions)}
-    return MakingOptions(**{name: "" if value is None and "model" in name else value for name, value in found.items()})
+    found: dict[str, Any] = {
+        one.name: getattr(settings, f"{SETTING_PREFIX}{one.name}") for one in fields(MakingOptions)
+    }
+    return MakingOptions(**found)
 
 
 def apply_defaults(settings: Settings) -> Settings:

@@ -60,7 +60,7 @@ class CallLedger:
         Transient: the disk is full.
     """
 
-    def __init__(self, folder: Path, command: str = "mergemill simulate sft") -> None:
+    def __init__(self, folder: Path, command: str = "mergemill simulate") -> None:
         self._command = command
         self._path = folder / CALLS_NAME
         self._prompts = Artifacts(folder / PROMPTS_NAME)

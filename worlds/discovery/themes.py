@@ -112,7 +112,7 @@ def find_nearest(vectors: Sequence[Sequence[float]], n_clusters: int, seed: int)
     n_distinct = len(np.unique(points, axis=0))
     model = KMeans(n_clusters=min(n_clusters, n_distinct), random_state=seed, n_init=10).fit(points)
     distances = np.linalg.norm(points - model.cluster_centers_[model.labels_], axis=1)
-    first = {}
+    first: dict[int, int] = {}
     for number in np.argsort(distances, kind="stable").tolist():
         first.setdefault(int(model.labels_[number]), number)
     return [first[int(label)] for label in model.labels_]

@@ -91,7 +91,7 @@ class ClassSkeleton:
             return "", body
         end = self.module.body[0].end_lineno or 0
         lines = body.splitlines()
-        return "\n".join(lines[:end]), "\n".join(lines[end:])
+        return "\n".join(lines[:end]).strip("\n"), "\n".join(lines[end:])
 
 
 def read_class(source: str) -> ClassSkeleton:
@@ -117,7 +117,13 @@ def read_class(source: str) -> ClassSkeleton:
 
 
 def read_method(
-    source: str, name: str, kind: ToolKind, skeleton: ClassSkeleton, operations: Collection[str], taken: Collection[str]
+    source: str,
+    name: str,
+    kind: ToolKind,
+    skeleton: ClassSkeleton,
+    *,
+    operations: Collection[str],
+    taken: Collection[str],
 ) -> Method:
     """Return the method of an answer.
 

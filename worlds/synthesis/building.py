@@ -168,7 +168,9 @@ class WorldBuilder:
         operations, taken = names
 
         def read(text: str) -> Method:
-            method = read_method(read_code(text), operation.name, operation.tool_kind, skeleton, operations, taken)
+            method = read_method(
+                read_code(text), operation.name, operation.tool_kind, skeleton, operations=operations, taken=taken
+            )
             tool = analyse_program(skeleton.assemble([method])).tools[0]
             if problem := find_language_problem(tool.description):
                 raise RefusedAnswerError(Reason.NOT_ENGLISH, f"the docstring: {problem}; write it in English")

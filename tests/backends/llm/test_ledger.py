@@ -101,7 +101,7 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_open_once(tmp_path: Path) -> None:
-    with CallLedger(tmp_path), pytest.raises(InputError, match="another `mergemill simulate sft` writes to"):
+    with CallLedger(tmp_path), pytest.raises(InputError, match="another `mergemill simulate` writes to"):
         CallLedger(tmp_path).__enter__()
     with CallLedger(tmp_path) as ledger:
         assert len(ledger) == 0
