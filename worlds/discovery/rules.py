@@ -55,6 +55,11 @@ RULES: Sequence[tuple[Reason, Rule]] = (
 """Reason -> function that returns what speaks against a text, empty where nothing does."""
 
 
+def find_broken_rule(text: str) -> tuple[Reason, str] | None:
+    """Return reason and detail of the first rule that rejects a text; None where none does."""
+    return next(((reason, detail) for reason, rule in RULES if (detail := rule(text))), None)
+
+
 def apply_rules(tasks: Sequence[SeedTask]) -> list[tuple[SeedTask, Reason | None, str]]:
     """Return each task with the reason and detail of the rule that rejects it; None where all are kept.
 
@@ -64,7 +69,7 @@ def apply_rules(tasks: Sequence[SeedTask]) -> list[tuple[SeedTask, Reason | None
     outcomes: list[tuple[SeedTask, Reason | None, str]] = []
     for task in tasks:
         words = " ".join(re.findall(r"\w+", task.text.lower()))
-        broken = next(((reason, detail) for reason, rule in RULES if (detail := rule(task.text))), None)
+        broken = find_broken_rule(task.text)
         if broken is None and words in seen:
             broken = (Reason.DUPLICATE, "its words are those of an earlier task")
         seen.add(words)

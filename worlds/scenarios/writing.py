@@ -33,12 +33,15 @@ from worlds.program.rules import find_violations
 from worlds.program.tree import ProgramError, parse_module
 from worlds.reasons import Reason
 from worlds.server.service import CheckResult
+from worlds.states import PROMPT as STATE_PROMPT
 from worlds.states import compute_world_id
 
 M = TypeVar("M", bound=BaseModel)
 TASK_PROMPT = "task-1"
 CHECKLIST_PROMPT = "checklist-1"
 CHECK_PROMPT = "check-1"
+PROMPTS_OF_SCENARIOS = f"{STATE_PROMPT} {TASK_PROMPT} {CHECKLIST_PROMPT} {CHECK_PROMPT}"
+"""Names and versions, for the records."""
 MAX_ITEMS = 30
 PARAMETERS = ("initial_state", "final_state")
 _MODULES = ", ".join(name for name in ALLOWED_MODULES if name not in ("__future__", "random", "uuid"))

@@ -47,6 +47,8 @@ RULES_PROMPT = "world-rules-1"
 CLASS_PROMPT = "world-class-1"
 OPERATIONS_PROMPT = "world-operations-1"
 METHOD_PROMPT = "world-method-1"
+PROMPTS_OF_WORLDS = f"{STATE_PROMPT} {RULES_PROMPT} {CLASS_PROMPT} {OPERATIONS_PROMPT} {METHOD_PROMPT}"
+"""Names and versions, for the records."""
 _MODULES = ", ".join(name for name in ALLOWED_MODULES if name not in ("__future__", "random", "uuid"))
 
 
