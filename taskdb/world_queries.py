@@ -13,7 +13,7 @@ from core.errors import InputError
 from taskdb.record_tables import TABLE_NAMES
 from taskdb.records import Record
 from taskdb.store import Store
-from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldOrigin
+from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldOrigin, WorldStep
 
 R = TypeVar("R", bound=Record)
 
@@ -134,6 +134,13 @@ def find_certified_worlds(store: Store) -> list[World]:
     return _load_all(store, World, _CERTIFIED_WORLDS)
 
 
+def list_rejected_names(store: Store, parent: str, step: WorldStep, *, retry: Sequence[str] = ()) -> list[str]:
+    """Return the names under which a step rejected something of a parent; `retry` as for pending ones."""
+    with store.read_transaction() as connection:
+        values = {"parent": parent, "step": step.value, "retry": list(retry)}
+        return list(connection.execute(_REJECTED_NAMES, values).scalars())
+
+
 def list_scenarios(store: Store, world: World, *, certified: bool = False) -> list[Scenario]:
     """Return the current scenarios of a world, oldest first; only the certified ones, if `certified`."""
     with store.read_transaction() as connection:
@@ -180,6 +187,11 @@ def _build_pending_query(view: str, rejected: str) -> TextClause:
 _PENDING_THEMES = _build_pending_query("themes", "r.step IN ('discover', 'build')")
 _PENDING_WORLDS = _build_pending_query("worlds", "r.step = 'assess'")
 _PENDING_SCENARIOS = _build_pending_query("scenarios", "r.step = 'scenarios'")
+_REJECTED_NAMES = text("""
+    SELECT name FROM world_rejection
+    WHERE parent = :parent AND step = :step AND reason NOT IN :retry ORDER BY name""").bindparams(
+    bindparam("retry", type_=String(), expanding=True)
+)
 _CERTIFIED_WORLDS = text("SELECT id FROM worlds WHERE status = 'certified' ORDER BY added_at, id")
 _SCENARIOS_OF = text("SELECT id, status FROM scenarios WHERE world = :world ORDER BY added_at, id")
 

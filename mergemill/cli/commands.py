@@ -70,6 +70,15 @@ COMMANDS: Mapping[str, CommandEntry] = {
 }
 
 WORLD_COMMANDS: Mapping[str, CommandEntry] = {
+    "discover": CommandEntry(
+        "worlds.discover", "Infer themes for worlds from seed tasks, and choose among them.", PIPELINE
+    ),
+    "build": CommandEntry("worlds.build", "Let a model write a world for each theme that has none.", PIPELINE),
+    "assess": CommandEntry("worlds.assess", "Assess each world by gates, and by a tester and a checker.", PIPELINE),
+    "scenarios": CommandEntry(
+        "worlds.scenarios", "Write scenarios of certified worlds and prove that each can be solved.", PIPELINE
+    ),
+    "run": CommandEntry("worlds.run", "Run every step that has something to do: discover to scenarios.", PIPELINE),
     "list": CommandEntry("worlds.list_worlds", "List worlds by name.", QUERIES),
 }
 """Commands of `mergemill worlds`, in the order of its help."""

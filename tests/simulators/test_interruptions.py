@@ -253,7 +253,7 @@ def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
                 time.sleep(0.05)
             second = simulate(tmp_path, model, "--per-seed", "1")
             assert second.exit_code == 3
-            assert "another `mergemill simulate sft` writes to out" in second.stderr
+            assert "another `mergemill simulate` writes to out" in second.stderr
             driver.kill()
 
 

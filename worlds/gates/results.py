@@ -17,6 +17,8 @@ class GateResult:
     reason: Reason | None = None
     """None where the gate is passed."""
     detail: str = ""
+    tried: int = 0
+    """What a share is of: mutations of the gate `mutations`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -174,7 +174,7 @@ def check_mutations(trial: ScenarioTrial) -> GateResult:
     limit = trial.settings.min_noticed
     reason = Reason.CHECKS_BLIND if share < limit else None
     detail = ", ".join(map(str, missed)) if tried else "the task names nothing that the solution changed"
-    return GateResult(gate="mutations", value=share, limit=limit, reason=reason, detail=detail[:500])
+    return GateResult(gate="mutations", value=share, limit=limit, reason=reason, detail=detail[:500], tried=len(tried))
 
 
 def check_other_ways(trial: ScenarioTrial) -> GateResult:

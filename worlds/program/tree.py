@@ -64,7 +64,7 @@ def parse_program(source: str) -> ProgramTree:
         ProgramError: it is no Python, or has no or several classes with tools.
     """
     module = parse_module(source)
-    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not _is_data_class(node)]
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not is_data_class(node)]
     if len(classes) != 1:
         names = ", ".join(node.name for node in classes) or "none"
         raise ProgramError(Reason.NO_WORLD_CLASS, f"one class of the program has tools; found: {names}")
@@ -90,7 +90,8 @@ def get_own_attribute(node: ast.AST | None) -> str | None:
     return None
 
 
-def _is_data_class(node: ast.ClassDef) -> bool:
+def is_data_class(node: ast.ClassDef) -> bool:
+    """Return whether a class is a mere data type, and no world."""
     bases = {base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases}
     decorators = {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list}
     return bool(bases & DATA_BASES) or "dataclass" in decorators
