@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from taskdb.base import MEASURED, ArtifactHash, Part, Record, Seconds
+from taskdb.base import LATER, MEASURED, ArtifactHash, Part, Record, Seconds
 from taskdb.records import Score
 
 
@@ -47,9 +47,9 @@ class RolloutPlan(Part):
     """What a rollout is before it runs. Equal plans are the same rollout."""
 
     task: str
-    """Id of the Task."""
+    """Id of the Task or Scenario."""
     name: str
-    """Name of the task."""
+    """Name of the task or scenario."""
     scaffold: str
     scaffold_version: str
     model: str
@@ -68,12 +68,14 @@ class RolloutPlan(Part):
 
 
 class Rollout(Record):
-    """One attempt of an agent at a task. Its identity is its plan and the number of its retry."""
+    """One attempt of an agent at a task or scenario. Its identity is its plan and the number of its retry."""
 
     parent: str
-    """Id of the Task."""
+    """Id of the Task, or of the Scenario where `environment` is `synthetic`."""
     name: str
-    """Name of the task."""
+    """Name of the task or scenario."""
+    environment: Annotated[Literal["", "synthetic"], LATER] = ""
+    """`synthetic` for a scenario of a world; empty for a task, which has an environment of its own."""
     plan: str
     """Key of the `RolloutPlan`."""
     scaffold: str
@@ -92,7 +94,9 @@ class Rollout(Record):
     detail: Annotated[str, MEASURED] = ""
     """One line for people."""
     submission: Annotated[ArtifactHash | None, MEASURED] = None
-    """What was graded: a patch, or findings as JSON; null where nothing could be collected."""
+    """What was graded: a patch, or findings as JSON; null where nothing could be collected. Of a scenario the calls
+    that were made, a JSON list of `{"tool", "arguments"}`; they and the initial state determine the state that the
+    checks looked at."""
     score: Annotated[Score | None, MEASURED] = None
     value: Annotated[float | None, MEASURED] = None
     """Reward 0..1; null without a score, never 0 for an infrastructure failure."""

@@ -6,10 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Float, Integer, String, TableClause, TextClause, bindparam, column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Integer,
+    Row,
+    String,
+    TableClause,
+    TextClause,
+    bindparam,
+    column,
+    select,
+    text,
+)
 from sqlalchemy import table as make_table
 
 from core.errors import InputError
+from taskdb.batches import execute_in_batches
 from taskdb.record_tables import TABLE_NAMES
 from taskdb.records import Record
 from taskdb.store import Store
@@ -150,6 +164,50 @@ def list_scenarios(store: Store, world: World, *, certified: bool = False) -> li
     return [found[key] for key in keys]
 
 
+def find_current_scenarios(store: Store, *, certified: bool) -> list[Scenario]:
+    """Return the current scenarios of all worlds, oldest first; only the certified ones, if `certified`."""
+    return _load_all(store, Scenario, _CERTIFIED_SCENARIOS if certified else _CURRENT_SCENARIOS)
+
+
+def find_scenario_ids(store: Store, worlds: Sequence[str]) -> set[str]:
+    """Return the ids of all scenarios of some worlds, given by name or id, earlier versions of both among them.
+
+    Raises:
+        InputError: there is no world of a name or id.
+    """
+    with store.read_transaction() as connection:
+        found = [row.id for word in worlds for row in _find_world_rows(connection, word)]
+        rows = connection.execute(_SCENARIOS_OF_ALL, {"worlds": found}).scalars()
+        return set(rows)
+
+
+def _find_world_rows(connection: Connection, word: str) -> Sequence[Row[Any]]:
+    whole = _make_clause("world")
+    rows = connection.execute(select(whole.c.id).where((whole.c.name == word) | (whole.c.id == word))).all()
+    if not rows:
+        raise InputError(f"there is no world {word}", advice="`mergemill worlds list` lists the worlds")
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolutionFacts:
+    """Solution of a certified scenario: its calls, the different tools among them, and its calls of queries."""
+
+    n_calls: int
+    n_tools: int
+    n_queries: int
+
+
+def find_solution_facts(store: Store, scenarios: Sequence[str]) -> dict[str, SolutionFacts]:
+    """Return scenario (id) -> the facts of its solution, from its newest certificate, for those that have one."""
+    with store.read_transaction() as connection:
+        rows = list(execute_in_batches(connection, _SOLUTIONS, list(scenarios)))
+    return {
+        row.parent: SolutionFacts(n_calls=row.n_calls, n_tools=row.n_tools, n_queries=row.n_queries)
+        for row in sorted(rows, key=lambda row: row.seq)
+    }
+
+
 def find_world_certificate(store: Store, world: World) -> WorldCertificate | None:
     """Return the newest certificate of a world; None without one."""
     return _load_newest_child(store, WorldCertificate, world)
@@ -193,6 +251,14 @@ _REJECTED_NAMES = text("""
     bindparam("retry", type_=String(), expanding=True)
 )
 _CERTIFIED_WORLDS = text("SELECT id FROM worlds WHERE status = 'certified' ORDER BY added_at, id")
+_CURRENT_SCENARIOS = text("SELECT id FROM scenarios ORDER BY added_at, id")
+_CERTIFIED_SCENARIOS = text("SELECT id FROM scenarios WHERE status = 'certified' ORDER BY added_at, id")
+_SCENARIOS_OF_ALL = text("SELECT id FROM scenario WHERE parent IN :worlds").bindparams(
+    bindparam("worlds", expanding=True)
+)
+_SOLUTIONS = text(
+    "SELECT parent, seq, n_calls, n_tools, n_queries FROM scenario_certificate WHERE parent IN :keys"
+).bindparams(bindparam("keys", expanding=True))
 _SCENARIOS_OF = text("SELECT id, status FROM scenarios WHERE world = :world ORDER BY added_at, id")
 
 
