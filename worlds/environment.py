@@ -1,47 +1,22 @@
 """A world as an environment of reinforcement learning, with the methods of Gymnasium's `Env`.
 
-`reset` starts a scenario; an action is a tool call or the end. The reward comes with the end, from the checks of the
-final state (EnvScaler, arXiv 2601.05808, section 3.2).
+`reset` starts a scenario; an action is a tool call, a model's text, words for the user or the end. The reward comes
+with the end, from the checks of the final state (EnvScaler, arXiv 2601.05808, section 3.2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from core.closable import Closable
 from core.errors import InputError
-from worlds.definitions import ScenarioDefinition, WorldDefinition
-from worlds.rewards import RewardMode, compute_reward, find_kept_checks
-from worlds.server.service import CheckResult, Episode, WorldServer
-
-STOP = "stop"
-"""Key of the action that ends an episode: `{"stop": true}`."""
-MAX_STEPS = 40
-"""Calls after which an episode is truncated (EnvScaler, section 4.1)."""
-Observation = dict[str, Any]
-Info = dict[str, Any]
-
-
-@dataclass(frozen=True, kw_only=True)
-class EpisodeScore:
-    """Reward of an episode, 0..1, and what each check gave, in the order of the scenario's checks."""
-
-    reward: float
-    checks: tuple[CheckResult, ...]
-    kept: frozenset[int]
-    """Numbers of the checks that held from the start."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return `{"reward", "checks": [{"function", "outcome", "kept"}]}`."""
-        return {
-            "reward": self.reward,
-            "checks": [
-                {"function": one.function, "outcome": one.outcome.value, "kept": number in self.kept}
-                for number, one in enumerate(self.checks)
-            ],
-        }
+from worlds.actions import CHAT_SCHEMA
+from worlds.definitions import ScenarioDefinition, State, WorldDefinition
+from worlds.rewards import EpisodeScore, RewardMode, Scorer
+from worlds.scenario_run import MAX_STEPS, Info, Observation, ScenarioRun
+from worlds.server.service import WorldServer
+from worlds.users import UserFactory
 
 
 class WorldEnvironment(Closable):
@@ -52,7 +27,8 @@ class WorldEnvironment(Closable):
         world: the world; its program is loaded once.
         scenarios: scenarios of this world.
         reward_mode: how passed checks become a reward.
-        max_steps: calls after which an episode is truncated.
+        max_steps: actions after which an episode is truncated.
+        make_user: makes the user of each episode, for conversations; without one the agent is given the task.
 
     Raises:
         InputError: the program breaks a rule, the server has too many worlds, or there are no scenarios.
@@ -66,6 +42,7 @@ class WorldEnvironment(Closable):
         *,
         reward_mode: RewardMode = RewardMode.SHARE,
         max_steps: int = MAX_STEPS,
+        make_user: UserFactory | None = None,
     ) -> None:
         if not scenarios:
             raise InputError(f"{world.name} has no scenarios")
@@ -74,15 +51,15 @@ class WorldEnvironment(Closable):
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
         self._reward_mode = reward_mode
         self._max_steps = max_steps
-        self._kept: dict[str, frozenset[int]] = {}
-        self._scenario = scenarios[0]
-        self._episode: Episode | None = None
-        self._steps = 0
+        self._make_user = make_user
+        self._scorer = Scorer()
+        self._run: ScenarioRun | None = None
 
     @property
     def tools(self) -> list[dict[str, Any]]:
         """The tools as models take them: name, description, JSON schema of the parameters."""
-        return [tool.to_json() for tool in self._world.analysis.tools]
+        chat = [dict(CHAT_SCHEMA)] if self._make_user is not None else []
+        return [tool.to_json() for tool in self._world.analysis.tools] + chat
 
     def reset(self, *, seed: int | None = None, options: Mapping[str, Any] | None = None) -> tuple[Observation, Info]:
         """Start an episode and return (observation, info).
@@ -92,62 +69,51 @@ class WorldEnvironment(Closable):
             options: `scenario` is the name of one.
 
         Returns:
-            `{"task", "documentation", "tools"}` and `{"scenario", "digest"}`.
+            `{"task", "documentation", "tools"}`, with `user` (the greeting) in place of `task` in a conversation; and
+            `{"scenario", "digest"}`.
 
         Raises:
             InputError: there is no such scenario, or it cannot be loaded.
-            Transient: the container has ended, or the engine cannot be reached.
+            Transient: the container has ended, the engine or the user's model cannot be reached.
         """
         number = seed or 0
-        names = sorted(self._scenarios)
-        name = (options or {}).get("scenario", names[number % len(names)])
-        if name not in self._scenarios:
-            raise InputError(f"there is no scenario {name}")
-        self._end_episode()
-        self._scenario, self._steps = self._scenarios[name], 0
-        self._episode = self._world.open_episode(self._scenario.state, seed=number)
-        if (fault := self._episode.fault) is not None:
-            raise InputError(f"{name}: {fault.reason.value}: {fault.detail}")
-        documentation = self._world.definition.documentation
-        observation = {"task": self._scenario.task, "documentation": documentation, "tools": self.tools}
-        return observation, {"scenario": name, "digest": self._episode.digest}
+        name = choose_scenario(self._scenarios, (options or {}).get("scenario"), number)
+        self._end_run()
+        scenario = self._scenarios[name]
+        self._run = ScenarioRun(
+            self._server,
+            self._world,
+            scenario,
+            self._scorer,
+            seed=number,
+            user=self._make_user(scenario) if self._make_user is not None else None,
+            reward_mode=self._reward_mode,
+            max_steps=self._max_steps,
+        )
+        return self._run.observation, {"scenario": name, "digest": self._run.digest}
 
-    def step(self, action: Mapping[str, Any]) -> tuple[Observation, float, bool, bool, Info]:
+    def step(self, action: Mapping[str, Any] | str) -> tuple[Observation, float, bool, bool, Info]:
         """Take an action and return (observation, reward, terminated, truncated, info).
 
         Args:
-            action: `{"tool": NAME, "arguments": {...}}` or `{"stop": true}`. Another one is answered by an error, as
-                a call with wrong arguments is.
+            action: `{"tool": NAME, "arguments": {...}}`, `{"stop": true}`, or what a model wrote: see
+                `worlds.actions.read_action`. Another one is answered by an error, as a call with wrong arguments is.
 
         Returns:
-            The result of the tool (empty at the end); the reward, 0 before the end; whether the episode was ended by
-            the action or by a fault of the world (`info["fault"]`, reward 0); whether it reached the most calls; and
-            `{"digest"}`, at the end with `checks` of `EpisodeScore.to_json`.
+            The result of the tool or the user's answer (empty at the end); the reward, 0 before the end; whether the
+            episode was ended by the action, by the user or by a fault of the world (`info["fault"]`, reward 0); whether
+            it reached the most actions; and `{"digest"}`, at the end with `checks` of `EpisodeScore.to_json`.
 
         Raises:
             InputError: there is no episode: `reset` comes first.
             Transient: as `reset`.
         """
-        episode = self._require_episode()
-        if action.get(STOP) is True:
-            return self._finish({}, terminated=True)
-        self._steps += 1
-        match action:
-            case {"tool": str(tool), "arguments": dict(arguments)}:
-                result = episode.call(tool, arguments)
-                if result.fault is not None:
-                    self._end_episode()
-                    return {}, 0.0, True, False, {"digest": result.digest, "fault": result.fault.reason.value}
-                observation = dict(result.value)
-            case _:
-                observation = {"success": False, "error": 'an action is {"tool", "arguments"} or {"stop": true}'}
-        if self._steps >= self._max_steps:
-            return self._finish(observation, terminated=False)
-        return observation, 0.0, False, False, {"digest": episode.digest}
+        outcome = self._require_run().step(action)
+        return outcome.observation, outcome.reward, outcome.terminated, outcome.truncated, outcome.info
 
-    def get_state(self) -> dict[str, Any]:
+    def get_state(self) -> State:
         """Return the state of the episode; raise InputError where there is none."""
-        return self._require_episode().get_state()
+        return self._require_run().get_state()
 
     def evaluate(self) -> EpisodeScore:
         """Return the score of the present state; the episode goes on.
@@ -155,30 +121,33 @@ class WorldEnvironment(Closable):
         Raises:
             InputError, Transient: as `step`.
         """
-        scenario, results = self._scenario, self._require_episode().run_checks(self._scenario.checks)
-        if scenario.name not in self._kept:
-            at_start = self._server.run_checks(scenario.checks, scenario.state, scenario.state)
-            self._kept[scenario.name] = find_kept_checks(at_start)
-        kept = self._kept[scenario.name]
-        return EpisodeScore(reward=compute_reward(results, kept, self._reward_mode), checks=tuple(results), kept=kept)
+        return self._require_run().evaluate()
 
     def close(self) -> None:
         """End the episode and forget the world."""
-        self._end_episode()
+        self._end_run()
         self._world.close()
 
-    def _finish(self, observation: Observation, *, terminated: bool) -> tuple[Observation, float, bool, bool, Info]:
-        score, digest = self.evaluate(), self._require_episode().digest
-        self._end_episode()
-        info = {"digest": digest, "checks": score.to_json()["checks"]}
-        return observation, score.reward, terminated, not terminated, info
-
-    def _require_episode(self) -> Episode:
-        if self._episode is None:
+    def _require_run(self) -> ScenarioRun:
+        if self._run is None or self._run.has_ended:
             raise InputError("there is no episode", advice="call reset first")
-        return self._episode
+        return self._run
 
-    def _end_episode(self) -> None:
-        if self._episode is not None:
-            self._episode.close()
-            self._episode = None
+    def _end_run(self) -> None:
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+
+def choose_scenario(names: Mapping[str, object], name: str | None, seed: int) -> str:
+    """Return the name of the scenario that a reset starts: the named one, or one that the seed chooses.
+
+    Raises:
+        InputError: there is no such scenario.
+    """
+    if name is None:
+        ordered = sorted(names)
+        return ordered[seed % len(ordered)]
+    if name not in names:
+        raise InputError(f"there is no scenario {name}", advice=f"one of {', '.join(sorted(names))}")
+    return name

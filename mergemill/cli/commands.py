@@ -80,6 +80,7 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "run": CommandEntry("worlds.run", "Run every step that has something to do: discover to scenarios.", PIPELINE),
     "list": CommandEntry("worlds.list_worlds", "List worlds by name.", QUERIES),
+    "serve": CommandEntry("worlds.serve", "Serve worlds over HTTP and MCP: reset, step, state, evaluate.", AGENTS),
 }
 """Commands of `mergemill worlds`, in the order of its help."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from core.config import Settings
 from core.sockets import bind_socket
@@ -50,19 +52,25 @@ def serve(
     with Store.open(settings.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):
             announce(f"anyone who can reach {host} can read this database; --token protects it")
-        announce(f"http://{_format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
+        announce(f"http://{format_host(host)}:{listener.getsockname()[1]}/ (Ctrl-C ends it)")
         application = make_application(store, settings, rules, queue_limit=queue_limit)
-        config = uvicorn.Config(
-            application,
-            log_config=None,
-            access_log=logging.getLogger().isEnabledFor(logging.INFO),
-            server_header=False,
-            lifespan="off",
-            ws="none",
-            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        )
-        with _ends_with_interrupt(), closing(application.state.grading):
-            uvicorn.Server(config).run(sockets=[listener])
+        with closing(application.state.grading):
+            run_application(application, listener)
+
+
+def run_application(application: ASGIApp, listener: socket.socket, *, has_lifespan: bool = False) -> None:
+    """Serve an application at a listening socket until Ctrl-C; `has_lifespan`: whether it starts and ends anything."""
+    config = uvicorn.Config(
+        application,
+        log_config=None,
+        access_log=logging.getLogger().isEnabledFor(logging.INFO),
+        server_header=False,
+        lifespan="on" if has_lifespan else "off",
+        ws="none",
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+    )
+    with _ends_with_interrupt():
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _load_deferred() -> None:
@@ -81,5 +89,6 @@ def _ends_with_interrupt() -> Iterator[None]:
         return
 
 
-def _format_host(host: str) -> str:
+def format_host(host: str) -> str:
+    """Return a host as it stands in a URL."""
     return f"[{host}]" if ":" in host else host

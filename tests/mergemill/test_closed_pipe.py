@@ -67,6 +67,7 @@ READING_COMMANDS = [
     "sample --help",
     "gateway --help",
     "simulate sft --help",
+    "worlds serve --help",
     "trajectories list --json",
     "trajectories select --json",
     "difficulty --json",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from worlds.environment import WorldEnvironment
 from worlds.examples.loading import load_example_scenarios, load_example_world
 from worlds.rewards import RewardMode
 from worlds.server.service import ServedWorld, WorldServer
+from worlds.users import make_scripted_user
 
 pytestmark = pytest.mark.docker
 PAGE = Path(__file__).parents[2] / "docs" / "worlds.md"
@@ -111,3 +113,39 @@ def test_initial_states_come_back_unchanged(server: WorldServer, name: str) -> N
             with world.open_episode(state) as episode:
                 assert episode.fault is None
                 assert episode.get_state() == state
+
+
+def test_texts_of_a_model_are_actions(store: WorldEnvironment) -> None:
+    store.reset()
+    for call in SOLUTION:
+        text = json.dumps({"name": call.tool, "arguments": call.arguments})
+        assert store.step(f"<think>Now.</think><tool_call>{text}</tool_call>")[0]["success"] is True
+    assert store.step("Everything is done. Task Completed")[1:4] == (1.0, True, False)
+
+
+def test_a_conversation_is_ended_by_the_user(server: WorldServer) -> None:
+    with WorldEnvironment(server, make_world(), [make_scenario()], make_user=make_scripted_user) as environment:
+        observation, _ = environment.reset()
+        assert observation["user"] == "Hello, can you help me?"
+        assert "task" not in observation
+        assert observation["tools"][-1]["name"] == environment.tools[-1]["name"] == "chat_with_user"
+        replies = [environment.step("What can I do?")[0]["data"], environment.step("And then?")[0]["data"]]
+        assert " ".join(replies) == make_scenario().task
+        for call in SOLUTION:
+            environment.step(act(call.tool, **call.arguments))
+        observation, reward, terminated, truncated, _ = environment.step(act("chat_with_user", message="Done."))
+        assert (observation, reward, terminated, truncated) == ({}, 1.0, True, False)
+
+
+def test_a_tool_must_not_have_the_name_of_the_conversations(server: WorldServer) -> None:
+    world = make_world("def count_items", "def chat_with_user")
+    options = {"make_user": make_scripted_user}
+    with (
+        WorldEnvironment(server, world, [make_scenario()], **options) as environment,
+        pytest.raises(InputError) as raised,
+    ):
+        environment.reset()
+    assert str(raised.value) == "a tool of store is named chat_with_user"
+    with WorldEnvironment(server, world, [make_scenario()]) as environment:
+        environment.reset()
+        assert environment.step(act("chat_with_user"))[0]["data"] == 43

@@ -39,6 +39,11 @@ class ServerConnection(Closable):
         self._reader = threading.Thread(target=self._read_answers, name="mergemill-worlds", daemon=True)
         self._reader.start()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the server answers, as far as is known."""
+        return self._failure is None
+
     def request(self, message: Mapping[str, Any]) -> Answer:
         """Return the answer to a request.
 

@@ -166,6 +166,11 @@ class WorldServer:
         self._connection = connection
         self._numbers = itertools.count()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether the container runs, as far as is known."""
+        return self._connection.is_open
+
     def load(self, definition: WorldDefinition) -> ServedWorld:
         """Load a world.
 

@@ -1,0 +1,1 @@
+"""Worlds over HTTP and MCP: `mergemill worlds serve`."""
