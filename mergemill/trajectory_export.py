@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from core.errors import InputError, UsageError
 from core.files import read_input
-from samplers.exports.facts import ExportedTrajectory
+from samplers.exports.facts import ExportedTrajectory, RolloutSubject
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
-from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
+from taskdb.trajectory_queries import SYNTHETIC, TrajectoryFilters, list_trajectories
+from taskdb.worlds import Scenario, World
 
 if TYPE_CHECKING:
     from core.config import Settings
@@ -64,7 +65,14 @@ def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[Exporte
     for key in keys:
         trajectory = store.get(Trajectory, key)
         rollout = store.get(Rollout, trajectory.parent)
-        yield ExportedTrajectory.load(trajectory, rollout, store.get(Task, rollout.parent), artifacts)
+        yield ExportedTrajectory.load(trajectory, rollout, _load_subject(store, rollout), artifacts)
+
+
+def _load_subject(store: Store, rollout: Rollout) -> RolloutSubject:
+    if rollout.environment != SYNTHETIC:
+        return RolloutSubject.from_task(store.get(Task, rollout.parent))
+    scenario = store.get(Scenario, rollout.parent)
+    return RolloutSubject.from_scenario(scenario, store.get(World, scenario.parent))
 
 
 def _read_text(path: Path) -> str:

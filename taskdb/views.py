@@ -99,8 +99,8 @@ LEFT JOIN scenario s ON s.id = r.parent
 TRAJECTORIES = """
 SELECT y.id, y.parent AS rollout, r.parent AS task, y.name,
        CASE WHEN r.environment = '' THEN t.environment ELSE r.environment END AS environment, y.root, y.role,
-       y.scaffold, y.model, r.checkpoint, y.attempt, y.value, r.resolved, y.n_requests, y.n_branches, y.prompt_tokens, y.completion_tokens,
-       y.has_token_ids, s.selected, s.reason AS refused_by, y.added_at
+       y.scaffold, y.model, r.checkpoint, y.attempt, y.value, r.resolved, y.n_requests, y.n_branches, y.prompt_tokens,
+       y.completion_tokens, y.has_token_ids, s.selected, s.reason AS refused_by, y.added_at
 FROM trajectory y
 JOIN rollout r ON r.id = y.parent
 LEFT JOIN task t ON t.id = r.parent

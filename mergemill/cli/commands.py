@@ -51,11 +51,13 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "sql": CommandEntry("sql", "Run one read-only SQL query.", QUERIES),
     "export": CommandEntry("export", "Write tasks as a bundle in another tool's format.", TASKS),
     "bundle": CommandEntry("bundle", "Verify, certify and import bundles.", TASKS),
-    "sample": CommandEntry("sample", "Run agents on tasks and store each rollout with its reward.", AGENTS),
+    "sample": CommandEntry(
+        "sample", "Run agents on tasks or scenarios and store each rollout with its reward.", AGENTS
+    ),
     "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
     "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
     "gateway": CommandEntry("gateway", "Record the requests of agents to a model, in front of its server.", AGENTS),
-    "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did on tasks.", AGENTS),
+    "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did.", AGENTS),
     "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
     "simulate": CommandEntry("simulate", "Let a model play users and tools, and write training data.", AGENTS),
     "worlds": CommandEntry(

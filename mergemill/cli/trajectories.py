@@ -15,6 +15,13 @@ from core.files import read_input
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
+from mergemill.cli.environments import (
+    EnvironmentChoice,
+    EnvironmentOption,
+    WorldOption,
+    parse_environment,
+    select_subjects,
+)
 from mergemill.cli.options import (
     GRADING_SETTINGS,
     READ_SETTINGS,
@@ -22,12 +29,10 @@ from mergemill.cli.options import (
     JsonOption,
     NewFolderOption,
     complete_words,
-    resolve_filters,
     split_words,
     with_filters,
     with_settings,
 )
-from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.rollouts import Rollout, TrajectoryRole
 from taskdb.selection import TaskFilters
@@ -67,6 +72,7 @@ RoleOption = Annotated[
 def make_trajectory_filters(
     settings: Settings,
     filters: TaskFilters,
+    choice: EnvironmentChoice,
     *,
     scaffold: list[str] | None = None,
     model: str | None = None,
@@ -77,27 +83,21 @@ def make_trajectory_filters(
     """Return the filters of a command's options.
 
     Raises:
-        UsageError: there is no such role.
+        InputError: there is no such world.
+        UsageError: there is no such role, or filters of tasks are to select scenarios.
     """
     if role is not None and role not in tuple(TrajectoryRole):
         raise UsageError(f"--role: {role} is unknown", advice=f"one of {', '.join(TrajectoryRole)}")
+    subjects = select_subjects(settings, filters, choice)
     return TrajectoryFilters(
         scaffold=tuple(split_words(scaffold)),
         model=model,
         min_value=min_value,
         role=None if role is None else TrajectoryRole(role),
         selected=selected,
-        tasks=find_task_ids(settings, filters),
+        environments=subjects.environments,
+        tasks=subjects.ids,
     )
-
-
-def find_task_ids(settings: Settings, filters: TaskFilters) -> frozenset[str] | None:
-    """Return the ids of the tasks that filters select; None where they select all."""
-    if filters == TaskFilters():
-        return None
-    with Store.open(settings.db, create=False) as store:
-        found = queries.list_tasks(store, resolve_filters(filters, settings), columns=("id",))
-    return frozenset(row["id"] for row in found)
 
 
 @app.command("list")
@@ -114,6 +114,8 @@ def list_all(
         typer.Option("--selected/--not-selected", show_default=False, help="Select by the newest selection."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N.")] = None,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -122,8 +124,9 @@ def list_all(
 
     Example: mergemill trajectories list --scaffold react --min-value 1 --selected
     """
+    choice = parse_environment(environment, world)
     wanted = make_trajectory_filters(
-        settings, filters, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
+        settings, filters, choice, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
     )
     with Store.open(settings.db, create=False) as store:
         rows = list_trajectories(store, wanted, limit)
@@ -181,6 +184,8 @@ def select(
             help="Let the model of MERGEMILL_LLM and MERGEMILL_MODEL check these items, one a line.",
         ),
     ] = None,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -194,7 +199,8 @@ def select(
 
     items, check_rubric = _open_rubric(rubric, settings) if rubric else ("", None)
     limits = SelectionLimits(per_task=per_task, mix=parse_mix(mix), rubric=items)
-    wanted = make_trajectory_filters(settings, filters, scaffold=scaffold, model=model)
+    choice = parse_environment(environment, world)
+    wanted = make_trajectory_filters(settings, filters, choice, scaffold=scaffold, model=model)
     with Store.open(settings.db, create=False, writes=True) as store:
         summary = run_selection(store, settings, wanted, limits, check_rubric=check_rubric)
     if as_json:
@@ -239,6 +245,8 @@ def export(
     unselected: Annotated[
         bool, typer.Option("--unselected", help="Export trajectories that are not selected, too.")
     ] = False,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -253,6 +261,7 @@ def export(
     wanted = make_trajectory_filters(
         settings,
         filters,
+        parse_environment(environment, world),
         scaffold=scaffold,
         model=model,
         min_value=min_value,

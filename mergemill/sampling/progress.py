@@ -230,6 +230,7 @@ def describe_rollout(rollout: Rollout) -> dict[str, Any]:
         "event": "rollout",
         "id": rollout.id,
         "task": rollout.name,
+        **({"environment": rollout.environment} if rollout.environment else {}),
         "scaffold": rollout.scaffold,
         "model": rollout.model,
         "attempt": rollout.attempt,

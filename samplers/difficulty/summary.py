@@ -8,14 +8,24 @@ from typing import Any
 
 from taskdb.difficulty import DifficultyBand, compute_difficulty
 from taskdb.trajectory_queries import TaskPassRate
+from taskdb.world_queries import SolutionFacts
 
 KS = (1, 2, 4, 8, 16)
 """Numbers of attempts for which pass@k and pass^k are given, as far as there are that many."""
 
 
-def describe_rate(rate: TaskPassRate) -> dict[str, Any]:
-    """Return the row of one task."""
+def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> dict[str, Any]:
+    """Return the row of one task or scenario.
+
+    Args:
+        rate: its pass rate.
+        solution: of a certified scenario: its length, number of tools and share of queries are null for others.
+    """
     found = rate.difficulty
+    facts: dict[str, Any] = dict.fromkeys(("n_calls", "n_tools", "query_share"))
+    if solution is not None:
+        share = solution.n_queries / solution.n_calls if solution.n_calls else 0.0
+        facts = {"n_calls": solution.n_calls, "n_tools": solution.n_tools, "query_share": round(share, 6)}
     return {
         **{name: getattr(rate, name) for name in ("task", "name", "environment", "model", "checkpoint", "scaffold")},
         **{name: getattr(found, name) for name in ("n", "c", "low", "high")},
@@ -23,14 +33,16 @@ def describe_rate(rate: TaskPassRate) -> dict[str, Any]:
         "band": found.band.value,
         "pass_at": {str(k): value for k in KS if (value := found.estimate_pass_at(k)) is not None},
         "pass_all": {str(k): value for k in KS if (value := found.estimate_pass_all(k)) is not None},
+        **facts,
     }
 
 
 def summarise_rates(rates: Iterable[TaskPassRate]) -> list[dict[str, Any]]:
     """Return a row for each model, checkpoint and scaffold, with the averages over tasks of pass@k and pass^k.
 
-    `mean_value` is the mean reward of all attempts, `environments` the number of tasks by environment. Only tasks with at least k attempts count; `tasks_at` is their number. The interval is that of all attempts
-    together, as if they were independent.
+    `mean_value` is the mean reward of all attempts, `environments` the number of tasks by environment. Only tasks with
+    at least k attempts count for k; `tasks_at` is their number. The interval is that of all attempts together, as if
+    they were independent.
     """
     groups: dict[tuple[str, str, str], list[TaskPassRate]] = {}
     for rate in rates:

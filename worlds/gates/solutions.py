@@ -56,13 +56,18 @@ def run_calls(
         for position in order if order is not None else range(len(calls)):
             if detour is not None:
                 episode.call(detour.tool, detour.arguments)
-            arguments = {name: _resolve(value, results) for name, value in calls[position].arguments.items()}
+            arguments = resolve_arguments(calls[position], results)
             results[position] = episode.call(calls[position].tool, arguments)
         return SolutionRun(
             results=tuple(results[position] for position in sorted(results)),
             final=episode.get_state(),
             fault=episode.fault,
         )
+
+
+def resolve_arguments(call: Call, results: Mapping[int, CallResult]) -> dict[str, Any]:
+    """Return the arguments of a call with what they take from earlier results (by position in the call list)."""
+    return {name: _resolve(value, results) for name, value in call.arguments.items()}
 
 
 def list_orders(calls: Sequence[Call], seed: int = 0) -> list[tuple[int, ...]]:

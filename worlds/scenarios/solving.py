@@ -7,36 +7,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from backends.llm.base import ContextLengthError, Message, ModelReply, Tool
-from backends.llm.ledger import RecordedModel
+from backends.llm.base import Message
 from backends.llm.meter import UsageMeter
-from worlds.asking import PROMPTS, ModelDesk, ModelRole
+from worlds.asking import ModelDesk, ModelRole
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
-from worlds.environment import STOP, WorldEnvironment
 from worlds.options import MakingOptions
+from worlds.rewards import Scorer
+from worlds.scenario_agent import PROMPT_VERSIONS, MadeCall, ScenarioAgent
+from worlds.scenario_run import InteractionMode, ScenarioRun
 from worlds.server.service import WorldServer
 from worlds.states import compute_world_id
 
-PROMPT = "solver-1"
-COMPLETED = "Task Completed"
-"""Text with which the model ends an episode."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MadeCall:
-    """A call of a rollout, what it returned, and whether it changed the state."""
-
-    call: Call
-    result: Mapping[str, Any]
-    is_changed: bool
+PROMPT = PROMPT_VERSIONS[InteractionMode.NON_CONVERSATIONAL]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rollout:
-    """One rollout. `ended` is `completed`, `truncated` (at the most steps), `fault` or `too-long`."""
+    """One rollout. `ended` is a value of `EpisodeEnd`."""
 
     number: int
     calls: tuple[MadeCall, ...]
@@ -69,6 +59,7 @@ class ScenarioSolver:
     desk: ModelDesk
     options: MakingOptions
     meter: UsageMeter
+    scorer: Scorer = field(default_factory=Scorer)
 
     def run(self) -> list[Rollout]:
         """Return all rollouts: their rewards are the pass rate of the model.
@@ -87,71 +78,19 @@ class ScenarioSolver:
             sample=number,
         )
         model = self.desk.open(ModelRole.SOLVER, identity, self.options.solver_temperature)
-        with WorldEnvironment(
-            self.server, self.world, [self.scenario], max_steps=self.options.max_steps
-        ) as environment:
-            return _RolloutRun(environment, model, self.meter).run(number)
-
-
-class _RolloutRun:
-    """One rollout on its way."""
-
-    def __init__(self, environment: WorldEnvironment, model: RecordedModel, meter: UsageMeter) -> None:
-        observation, info = environment.reset(seed=0)
-        self._environment, self._model, self._meter = environment, model, meter
-        self._tools = [Tool(**tool) for tool in observation["tools"]]
-        self._messages = list(
-            PROMPTS.render_conversation(PROMPT, documentation=observation["documentation"], task=observation["task"])
-        )
-        self._digest = info["digest"]
-        self._calls: list[MadeCall] = []
-        self._ended, self._reward = "", 0.0
-
-    def run(self, number: int) -> Rollout:
-        """Return the rollout once it has ended."""
-        while not self._ended:
-            try:
-                reply = self._model.complete(self._messages, self._tools, meter=self._meter)
-            except ContextLengthError:
-                self._ended = "too-long"
-                break
-            self._take_turn(reply)
-        return Rollout(
-            number=number,
-            calls=tuple(self._calls),
-            reward=self._reward,
-            ended=self._ended,
-            messages=tuple(self._messages),
-        )
-
-    def _take_turn(self, reply: ModelReply) -> None:
-        self._messages.append(reply.message)
-        if not reply.tool_calls:
-            if COMPLETED.lower() in reply.text.lower():
-                _, self._reward, _, _, _ = self._environment.step({STOP: True})
-                self._ended = "completed"
-                return
-            answer = self._step({"text": reply.text})
-            if not self._ended:
-                self._messages.append(Message(role="user", text=f"{answer}\nCall a tool, or answer {COMPLETED}."))
-            return
-        for call in reply.tool_calls:
-            arguments = dict(call.arguments) if call.arguments is not None else None
-            answer = self._step({"tool": call.name, "arguments": arguments})
-            self._messages.append(Message(role="tool", text=answer, tool_call_id=call.id, tool_name=call.name))
-            if self._ended:
-                return
-
-    def _step(self, action: dict[str, Any]) -> str:
-        """Take an action and return what the model reads about it."""
-        observation, reward, terminated, truncated, info = self._environment.step(action)
-        if isinstance(action.get("arguments"), dict):
-            call = Call(tool=action["tool"], arguments=action["arguments"])
-            self._calls.append(MadeCall(call=call, result=observation, is_changed=info["digest"] != self._digest))
-        self._digest = info["digest"]
-        if terminated or truncated:
-            self._ended, self._reward = "fault" if "fault" in info else "truncated", reward
-        return json.dumps(observation, ensure_ascii=False)
+        with (
+            self.server.load(self.world) as served,
+            ScenarioRun(self.server, served, self.scenario, self.scorer, max_steps=self.options.max_steps) as run,
+        ):
+            agent = ScenarioAgent(run)
+            end = agent.work(model, self.meter)
+            return Rollout(
+                number=number,
+                calls=tuple(agent.calls),
+                reward=agent.reward,
+                ended=end.value,
+                messages=tuple(agent.messages),
+            )
 
 
 def list_solutions(rollouts: Sequence[Rollout], scenario: ScenarioDefinition) -> list[tuple[Call, ...]]:

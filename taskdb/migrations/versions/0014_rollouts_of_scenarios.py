@@ -28,7 +28,7 @@ def upgrade() -> None:
     edited, n_edits = FOREIGN_KEY.subn("", definition)
     if n_edits != 1:
         raise RuntimeError(f"the table rollout has {n_edits} foreign keys to task")
-    version = connection.execute(sa.text("PRAGMA schema_version")).scalar()
+    version = int(connection.execute(sa.text("PRAGMA schema_version")).scalar_one())
     op.execute("PRAGMA writable_schema = ON")
     statement = sa.text("UPDATE sqlite_master SET sql = :edited WHERE type = 'table' AND name = 'rollout'")
     connection.execute(statement, {"edited": edited})
