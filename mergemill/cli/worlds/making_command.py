@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from mergemill.cli import output
 from mergemill.cli.commands import WORLD_COMMANDS
 from mergemill.cli.options import (
     WORLDS_SETTINGS,
+    WORLDS_STEP_SETTINGS,
     CommandFunction,
     JsonOption,
     split_words,
