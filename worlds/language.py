@@ -21,13 +21,19 @@ FREQUENT_WORDS = frozenset(_FREQUENT.split())
 _WORD = re.compile(r"[^\W\d_]+")
 
 
+def find_script_problem(text: str) -> str:
+    """Return that a text is written in other letters than English ones, empty where it is not."""
+    letters = [letter for letter in text if letter.isalpha()]
+    if len(letters) < MIN_LETTERS:
+        return ""
+    share = sum(not letter.isascii() for letter in letters) / len(letters)
+    return f"{share:.0%} of its letters are not English" if share > MAX_FOREIGN else ""
+
+
 def find_language_problem(text: str) -> str:
     """Return why a text is not English, empty where nothing speaks against it."""
-    letters = [letter for letter in text if letter.isalpha()]
-    if len(letters) >= MIN_LETTERS:
-        share = sum(not letter.isascii() for letter in letters) / len(letters)
-        if share > MAX_FOREIGN:
-            return f"{share:.0%} of its letters are not English"
+    if problem := find_script_problem(text):
+        return problem
     words = [word.lower() for word in _WORD.findall(text)]
     if len(words) >= MIN_WORDS and sum(word in FREQUENT_WORDS for word in words) / len(words) < MIN_FREQUENT:
         return "it has hardly any of the most frequent English words"

@@ -9,7 +9,8 @@ from backends.llm.structured import UnusableAnswerError, find_json_object
 from worlds.asking import PROMPTS, ModelRole, Question, RefusedAnswerError, iterate_prose
 from worlds.container.schema_check import find_schema_error
 from worlds.definitions import State, WorldDefinition
-from worlds.language import find_language_problem
+from worlds.documentation import split_documentation
+from worlds.language import find_script_problem
 from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.program.foreign_keys import find_dangling_key
@@ -52,11 +53,11 @@ def make_state_question(
             raise RefusedAnswerError(Reason.WRONG_STATE_TYPE, error)
         if error := find_dangling_key(state, analysis.foreign_keys):
             raise RefusedAnswerError(Reason.DANGLING_KEY, error)
-        if problem := find_language_problem(" ".join(iterate_prose(state))):
+        if problem := find_script_problem(" ".join(iterate_prose(state))):
             raise RefusedAnswerError(Reason.NOT_ENGLISH, f"{problem}; write names and texts in English")
         return state
 
-    introduction, _, rules = world.documentation.partition("\n\n")
+    introduction, rules = split_documentation(world.documentation)
     messages = PROMPTS.render_conversation(
         PROMPT, introduction=introduction, rules=rules, program=world.program, number=number, total=total
     )

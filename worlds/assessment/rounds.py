@@ -16,6 +16,7 @@ from backends.llm.structured import build_response_schema
 from worlds.asking import PROMPTS, ModelDesk, ModelRole, Question, make_reader, write_json
 from worlds.assessment.differences import describe_difference
 from worlds.definitions import State, WorldDefinition, WorldTool
+from worlds.documentation import split_documentation
 from worlds.options import MakingOptions
 from worlds.program.excerpts import get_class_source, get_tool_source
 from worlds.reasons import Reason
@@ -234,7 +235,7 @@ class WorldAssessor:
         )
 
     def _make_tester_question(self, number: int, table: TestTable, state: State) -> Question[TestedCall]:
-        introduction, _, _ = self._definition.documentation.partition("\n\n")
+        introduction, _ = split_documentation(self._definition.documentation)
         open_tools = set(table.open_tools)
         tools = [tool for tool in self.world.analysis.tools if tool.name in open_tools]
         messages = PROMPTS.render_conversation(
@@ -262,7 +263,7 @@ class WorldAssessor:
         self, number: int, call: TestedCall, states: tuple[State, State], result: CallResult, difference: str
     ) -> Question[CheckerOpinion]:
         program = self._definition.program
-        _, _, rules = self._definition.documentation.partition("\n\n")
+        _, rules = split_documentation(self._definition.documentation)
         messages = PROMPTS.render_conversation(
             CHECKER_PROMPT,
             rules=rules,

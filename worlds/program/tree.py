@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from worlds.reasons import Reason
 DATA_BASES = frozenset(("TypedDict", "Enum", "StrEnum", "IntEnum", "NamedTuple", "Exception", "ValueError", "Protocol"))
 """Bases of classes that are no world."""
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+_PARSING = threading.Lock()
+"""Until Python 3.11.4, two threads that parse at once get a SystemError (python/cpython#106905)."""
 
 
 class ProgramError(Exception):
@@ -77,7 +80,17 @@ def parse_program(source: str) -> ProgramTree:
 def parse_module(source: str) -> ast.Module:
     """Return the syntax tree of Python; raise ProgramError where it is none."""
     try:
-        return ast.parse(source)
+        with _PARSING:
+            return ast.parse(source)
+    except _UNPARSABLE as error:
+        raise ProgramError(Reason.SYNTAX_ERROR, f"{type(error).__name__}: {error}") from None
+
+
+def parse_expression(source: str) -> ast.expr:
+    """Return the syntax tree of an expression; raise ProgramError where it is none."""
+    try:
+        with _PARSING:
+            return ast.parse(source, mode="eval").body
     except _UNPARSABLE as error:
         raise ProgramError(Reason.SYNTAX_ERROR, f"{type(error).__name__}: {error}") from None
 

@@ -26,6 +26,7 @@ from worlds.assessment.rounds import render_tools
 from worlds.container.modules import ALLOWED_MODULES
 from worlds.container.reasons import CheckOutcome
 from worlds.definitions import Check, ScenarioDefinition, State, WorldDefinition
+from worlds.documentation import split_documentation
 from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
 from worlds.program.excerpts import get_class_source
@@ -86,7 +87,7 @@ class ScenarioWriter:
             StepFailedError: no answer to one of the questions is usable.
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`, or the container has ended.
         """
-        introduction, _, rules = self.world.documentation.partition("\n\n")
+        introduction, rules = split_documentation(self.world.documentation)
         state = write_json(self.state)
         tools = render_tools(analyse_program(self.world.program).tools)
         written = self._require(

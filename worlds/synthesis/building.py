@@ -24,6 +24,7 @@ from worlds.asking import (
 from worlds.container.modules import ALLOWED_MODULES
 from worlds.definitions import State, WorldDefinition
 from worlds.discovery.themes import Theme
+from worlds.documentation import render_documentation
 from worlds.language import find_language_problem
 from worlds.options import MakingOptions
 from worlds.program.analysis import analyse_program
@@ -38,7 +39,6 @@ from worlds.synthesis.plan import (
     RulesPlan,
     StatePlan,
     check_operations,
-    render_documentation,
 )
 
 M = TypeVar("M", bound=BaseModel)
@@ -78,7 +78,12 @@ class WorldBuilder:
         program = skeleton.assemble(self._write_methods(operations, skeleton, listed))
         if violations := analyse_program(program).violations:
             raise StepFailedError(violations[0].reason, f"assembly: {violations[0]}")
-        world = WorldDefinition(name=self.name, program=program, documentation=render_documentation(rules), states={})
+        world = WorldDefinition(
+            name=self.name,
+            program=program,
+            documentation=render_documentation(self.theme.label, rules.introduction, rules.rules),
+            states={},
+        )
         return replace(world, states=self._write_states(world))
 
     def _write_states(self, world: WorldDefinition) -> dict[str, State]:

@@ -77,9 +77,3 @@ def check_operations(plan: OperationsPlan) -> str:
     if missing := {"query", "change"} - {one.kind for one in plan.operations}:
         return f"there is no operation of the kind {missing.pop()}"
     return ""
-
-
-def render_documentation(plan: RulesPlan) -> str:
-    """Return what an agent reads: the introduction, then the rules as a list."""
-    rules = "\n".join(f"- {' '.join(rule.split())}" for rule in plan.rules)
-    return f"{plan.introduction.strip()}\n\nRules:\n{rules}\n"

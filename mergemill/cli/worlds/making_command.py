@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from mergemill.cli import output
 from mergemill.cli.commands import WORLD_COMMANDS
 from mergemill.cli.options import (
     WORLDS_SETTINGS,
+    WORLDS_STEP_SETTINGS,
     CommandFunction,
     JsonOption,
     split_words,
@@ -68,15 +70,14 @@ def make_run_app() -> typer.Typer:
     ) -> None:
         _run(tuple(WorldStep), settings, as_json=as_json, tasks=tasks, retry=retry)
 
-    settings_names = (*WORLDS_SETTINGS, "licenses", "clones")
-    return _make_app(
-        "run", with_settings(*settings_names)(command), "mergemill worlds run --tasks swe --llm URL --model M"
-    )
+    return _make_app(command, tuple(WorldStep), "run", "mergemill worlds run --tasks swe --llm URL --model M")
 
 
-def _make_app(name: str, command: CommandFunction, example: str) -> typer.Typer:
+def _make_app(command: CommandFunction, steps: Sequence[WorldStep], name: str, example: str) -> typer.Typer:
     app = typer.Typer(add_completion=False)
-    app.command(name, help=f"{WORLD_COMMANDS[name].summary}\n\nExample: {example}")(command)
+    own = [setting for step in steps for setting in WORLDS_STEP_SETTINGS[step.value]]
+    with_options = with_settings(*dict.fromkeys([*WORLDS_SETTINGS, *own]))
+    app.command(name, help=f"{WORLD_COMMANDS[name].summary}\n\nExample: {example}")(with_options(command))
     return app
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import textwrap
 from dataclasses import dataclass
 from functools import cache
 
 from worlds.definitions import ScenarioDefinition, WorldDefinition
+from worlds.documentation import split_documentation
 from worlds.examples.loading import load_example_scenarios, load_example_world
 from worlds.program.analysis import analyse_program
 from worlds.program.tree import parse_program
@@ -25,11 +25,13 @@ class CutWorld:
 
     @property
     def introduction(self) -> str:
-        return self.world.documentation.partition("\n\n")[0]
+        return split_documentation(self.world.documentation)[0]
 
     @property
     def rules(self) -> list[str]:
-        return [line[2:] for line in self.world.documentation.splitlines() if line.startswith("- ")]
+        return [
+            " ".join(rule.split()) for rule in f"\n{split_documentation(self.world.documentation)[1]}".split("\n- ")[1:]
+        ]
 
 
 @cache
@@ -43,7 +45,6 @@ def cut_world(name: str) -> CutWorld:
         methods[tool] = textwrap.dedent("\n".join(world.program.splitlines()[start:end])) + "\n"
         lines[start:end] = [""] * (end - start)
     class_source = "\n".join(lines) + "\n"
-    ast.parse(class_source)
     analysis = analyse_program(world.program)
     return CutWorld(
         world=world,
