@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from taskdb.base import LATER, MEASURED, ArtifactHash, Part, Record, Seconds
+from taskdb.base import MEASURED, ArtifactHash, Part, Record, Seconds
 from taskdb.records import Score
 
 
@@ -74,8 +74,6 @@ class Rollout(Record):
     """Id of the Task, or of the Scenario where `environment` is `synthetic`."""
     name: str
     """Name of the task or scenario."""
-    environment: Annotated[Literal["", "synthetic"], LATER] = ""
-    """`synthetic` for a scenario of a world; empty for a task, which has an environment of its own."""
     plan: str
     """Key of the `RolloutPlan`."""
     scaffold: str
@@ -88,6 +86,9 @@ class Rollout(Record):
     """Number of earlier rollouts of this plan that ended by an infrastructure failure."""
     origin: str = ""
     """Where an imported rollout comes from; empty for one of our own."""
+    environment: Annotated[str, MEASURED] = ""
+    """That of its task, `verified`, `simulated` or `none`, or `synthetic` for a scenario of a world; empty for rollouts
+    of tasks by earlier versions."""
     status: Annotated[RolloutStatus, MEASURED]
     reason: Annotated[str | None, MEASURED] = None
     """Why it did not end by itself, such as `time-limit`."""
@@ -142,6 +143,8 @@ class Trajectory(Record):
     """Name of the task."""
     root: int
     """Number of the root in its rollout, from 0, in the order of first requests."""
+    environment: Annotated[str, MEASURED] = ""
+    """As in Rollout."""
     builder: int
     """Version of the rules that make trajectories of requests."""
     role: Annotated[TrajectoryRole, MEASURED]

@@ -58,6 +58,7 @@ _TRAJECTORIES = table(
 _ROLLOUTS = table(
     "rollouts",
     *(column(name, String()) for name in ("id", "task", "name", "scaffold", "model", "checkpoint", "status", "at")),
+    column("environment", String()),
     column("attempt", Integer()),
     column("value", Float()),
 )
@@ -183,6 +184,13 @@ def list_rollouts(store: Store, task: str) -> list[dict[str, Any]]:
     query = select(*view).where(view.task == task).order_by(view.scaffold, view.model, view.attempt, view.at, view.id)
     with store.read_transaction() as connection:
         return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def find_environment(store: Store, rollout: Rollout) -> str:
+    """Return the environment of a rollout, one of ENVIRONMENTS."""
+    query = select(_ROLLOUTS.c.environment).where(_ROLLOUTS.c.id == rollout.id)
+    with store.read_transaction() as connection:
+        return str(connection.execute(query).scalar_one())
 
 
 def list_trajectories_of(store: Store, rollout: str) -> list[str]:

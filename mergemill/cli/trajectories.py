@@ -37,7 +37,7 @@ from taskdb.artifacts import Artifacts
 from taskdb.rollouts import Rollout, TrajectoryRole
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
-from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories, resolve_trajectory
+from taskdb.trajectory_queries import TrajectoryFilters, find_environment, list_trajectories, resolve_trajectory
 
 if TYPE_CHECKING:
     from mergemill.trajectory_import import ImportedRollout
@@ -153,7 +153,8 @@ def show(
     with Store.open(settings.db, create=False) as store:
         record = resolve_trajectory(store, trajectory)
         rollout = store.get(Rollout, record.parent)
-    details = describe_trajectory(record, rollout, artifacts)
+        environment = find_environment(store, rollout)
+    details = describe_trajectory(record, rollout, artifacts, environment)
     if as_json:
         output.print_json(details)
         return

@@ -36,7 +36,6 @@ from taskdb.world_queries import (
 )
 from taskdb.worlds import Scenario, World
 from worlds.definitions import Call
-from worlds.scenario_run import MAX_STEPS
 from worlds.server.host import WorldHost
 from worlds.server.limits import ServerLimits
 from worlds.server.service import WorldServer, open_world_server
@@ -228,7 +227,9 @@ def _open_shared(
                 requests=settings.rollout_requests, tokens=settings.rollout_tokens, cost=settings.rollout_cost
             ),
             seconds=settings.rollout_seconds,
-            max_steps=settings.rollout_turns if "rollout_turns" in settings.model_fields_set else MAX_STEPS,
+            max_steps=(
+                settings.rollout_turns if "rollout_turns" in settings.model_fields_set else settings.worlds_max_steps
+            ),
             credit=request.credit,
         )
 

@@ -106,6 +106,7 @@ class RolloutRun:
             at=at,
             leaks=traffic.find_leaks(self.task, self.shared.services.artifacts),
             states=tuple(self.states),
+            environment=self.task.environment,
         )
 
     def _run_agent(self, endpoint: GatewayEndpoint) -> None:
