@@ -93,7 +93,7 @@ class TrajectoryFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPassRate:
-    """Pass rate of one model and scaffold at one task or scenario. `mean_value`: mean reward, 0..1."""
+    """Pass rate of one model and scaffold at one task or scenario. `mean_value`: average reward, 0..1."""
 
     task: str
     name: str

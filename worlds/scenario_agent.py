@@ -42,7 +42,7 @@ class EpisodeEnd(StrEnum):
     """Why a model's work on a scenario ended."""
 
     COMPLETED = "completed"
-    """The model said that it is done."""
+    """The model ended the episode."""
     USER = "user"
     """The user ended the conversation."""
     TRUNCATED = "truncated"
@@ -176,7 +176,7 @@ class ScenarioAgent:
         return json.dumps(outcome.observation, ensure_ascii=False)
 
     def _note(self, outcome: StepOutcome, terminated: EpisodeEnd) -> None:
-        """Note whether an action ended the episode; `terminated`: what that means where no limit or fault did."""
+        """Note whether an action ended the episode; `terminated`: the end of one that was not truncated and has no fault."""
         if "fault" in outcome.info:
             self._finish(EpisodeEnd.FAULT, str(outcome.info["fault"]))
         elif outcome.terminated:

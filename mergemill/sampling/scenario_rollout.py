@@ -81,7 +81,7 @@ class WorldServices:
 
 
 def make_user_plan(plan: RolloutPlan, scaffold: WorldScaffold) -> RolloutPlan:
-    """Return the plan under whose key the gateway keeps what the user of a rollout said."""
+    """Return the plan under whose key the gateway keeps the answers of a rollout's user."""
     return plan.model_copy(update={"scaffold": "user", "model": scaffold.user_model, "sampling": {}})
 
 

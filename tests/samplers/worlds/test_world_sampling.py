@@ -244,7 +244,7 @@ def test_the_time_is_limited(settings: Settings) -> None:
 
 
 def test_a_conversation_with_a_script_as_user(settings: Settings) -> None:
-    """The script gives one sentence after each answer; the agent acts once it has heard all of them."""
+    """The script gives one sentence after each answer; the agent acts once it has all of them."""
 
     def answer(request: ModelRequest) -> Turn:
         text = " ".join(str(one.get("content") or "") for one in request.body["messages"])
