@@ -176,7 +176,7 @@ class ScenarioAgent:
         return json.dumps(outcome.observation, ensure_ascii=False)
 
     def _note(self, outcome: StepOutcome, terminated: EpisodeEnd) -> None:
-        """Note whether an action ended the episode; `terminated`: the end of one that was not truncated and has no fault."""
+        """Note whether an action ended the episode; `terminated`: why, where neither limit nor fault did."""
         if "fault" in outcome.info:
             self._finish(EpisodeEnd.FAULT, str(outcome.info["fault"]))
         elif outcome.terminated:
