@@ -40,9 +40,9 @@ def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> 
 def summarise_rates(rates: Iterable[TaskPassRate]) -> list[dict[str, Any]]:
     """Return a row for each model, checkpoint and scaffold, with the averages over tasks of pass@k and pass^k.
 
-    `mean_value` is the average reward of all attempts, `environments` the number of tasks by environment. Only tasks with
-    at least k attempts count for k; `tasks_at` is their number. The interval is that of all attempts together, as if
-    they were independent.
+    `mean_value` is the average reward of all attempts, `environments` the number of tasks by environment. Only tasks
+    with at least k attempts count for k; `tasks_at` is their number. The interval is that of all attempts together, as
+    if they were independent.
     """
     groups: dict[tuple[str, str, str], list[TaskPassRate]] = {}
     for rate in rates:
