@@ -65,11 +65,11 @@ def measure_queue(settings: Settings, size: int) -> QueueFigures:
     with Store.open(settings.db, create=False, writes=True) as store:
         tasks = select_tasks(store, _make_request(NoopScaffold(), 1))
         request = _make_request(ReactScaffold(), -(-size // len(tasks)))
-        plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request))
+        plan, (n_planned, pending) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
         done = [_make_record(one.plan) for one in pending[: len(pending) * 9 // 10]]
         batches = [done[start : start + BATCH] for start in range(0, len(done), BATCH)]
         stored, _ = _time(lambda: [store.add(*batch) for batch in batches])
-        go_on, (_, left) = _time(lambda: list_pending(store, tasks, request))
+        go_on, (_, left) = _time(lambda: list_pending(store, tasks, request.scaffolds, request))
     if len(left) != len(pending) - len(done):
         raise SystemExit(f"{len(left)} rollouts are left of {len(pending)}, {len(done)} of them stored")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

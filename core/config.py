@@ -307,6 +307,63 @@ class Settings(BaseSettings):
     max_false_pass: float = Field(default=0.1, gt=0, le=1)
     """Refuse exports for reinforcement learning whose simulator may pay a larger share of wrong submissions (bound)."""
 
+    worlds_attempts: int = Field(default=3, ge=1, le=20)
+    """Answers to one question about a theme, a program or a task, until one is usable."""
+    worlds_temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature for themes, programs, tasks, checks and tests. Default: the endpoint's own."""
+    worlds_themes: int = Field(default=191, ge=1)
+    """Clusters of themes, of each of which one is kept."""
+    worlds_min_usefulness: int = Field(default=7, ge=1, le=10)
+    """Reject themes that the model rates as less useful, 1..10."""
+    worlds_min_modelability: int = Field(default=7, ge=1, le=10)
+    """Reject themes that the model rates as harder to write as one class, 1..10."""
+    worlds_embedding_model: str = Field(default="text-embedding-3-large", min_length=1)
+    """Model of the embeddings by which themes are clustered."""
+    worlds_embedding_url: str | None = None
+    """URL of the API of the embedding model. Default: --llm."""
+    worlds_draw: int = Field(default=42, ge=0)
+    """Seed of KMeans; another one also gives other answers to the same questions."""
+    worlds_test_states: int = Field(default=1, ge=1, le=20)
+    """States that are written for the assessment of a world."""
+    worlds_test_state_temperature: float = Field(default=0.5, ge=0, le=2)
+    """Sampling temperature for those states."""
+    worlds_gate_calls: int = Field(default=200, ge=1)
+    """Calls of each tool that the gates of a world make."""
+    worlds_min_changes: float = Field(default=0.6, ge=0, le=1)
+    """Least share of the tools that change something which changed something in these calls, 0..1."""
+    worlds_rounds: int = Field(default=100, ge=1)
+    """Rounds of tester and checker for one world."""
+    worlds_calls_per_tool: int = Field(default=10, ge=1)
+    """Most rounds for one tool."""
+    worlds_min_score: float = Field(default=0.85, ge=0, le=1)
+    """Reject worlds of which a smaller share of the rounds passed or was warned of, 0..1."""
+    worlds_tester_model: str | None = None
+    """Model that chooses the calls of the rounds. Default: --model."""
+    worlds_checker_model: str | None = None
+    """Model that judges their results. Default: --model."""
+    worlds_checker_temperature: float = Field(default=0.0, ge=0, le=2)
+    """Sampling temperature of the checker."""
+    worlds_verdict_attempts: int = Field(default=5, ge=1, le=20)
+    """Answers of the checker on one call, until one is usable."""
+    worlds_states: int = Field(default=50, ge=1)
+    """Initial states of a world, each with one scenario."""
+    worlds_state_temperature: float = Field(default=0.7, ge=0, le=2)
+    """Sampling temperature for initial states."""
+    worlds_min_task_words: int = Field(default=50, ge=1)
+    """Least words of a scenario's task."""
+    worlds_check_attempts: int = Field(default=5, ge=1, le=20)
+    """Answers for one check function, until one is usable."""
+    worlds_solver_model: str | None = None
+    """Model whose rollouts are to solve the scenarios. Default: --model."""
+    worlds_solver_temperature: float | None = Field(default=None, ge=0, le=2)
+    """Sampling temperature of these rollouts. Default: the endpoint's own."""
+    worlds_rollouts: int = Field(default=4, ge=1, le=100)
+    """Rollouts of each scenario."""
+    worlds_max_steps: int = Field(default=40, ge=1)
+    """Steps after which a rollout ends."""
+    worlds_min_noticed: float = Field(default=0.7, ge=0, le=1)
+    """Least share of the mutations in fields that a task names which the checks notice, 0..1."""
+
     @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", "simulate_benchmarks", mode="before")
     @classmethod
     def _split_list(cls, value: object) -> object:
@@ -328,6 +385,11 @@ class Settings(BaseSettings):
     @classmethod
     def _check_upstream(cls, value: str | None) -> str | None:
         return None if value is None else _check_url(value, "keys belong in MERGEMILL_UPSTREAM_KEY")
+
+    @field_validator("worlds_embedding_url")
+    @classmethod
+    def _check_embedding_url(cls, value: str | None) -> str | None:
+        return None if value is None else _check_url(value, "keys belong in MERGEMILL_LLM_KEY")
 
     @field_validator("llm")
     @classmethod

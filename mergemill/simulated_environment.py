@@ -2,7 +2,7 @@
 
 =====================  ==============================================================================
 `run.json`             what the server was given: domain, options, models, hashes of the seeds
-`calls.jsonl`          ledger of answers; `prompts/` their prompts (`simulators.ledger`)
+`calls.jsonl`          ledger of answers; `prompts/` their prompts (`backends.llm.ledger`)
 `episodes/ID.json`     the record of each episode; `index.jsonl` a line for each reset
 =====================  ==============================================================================
 
@@ -29,7 +29,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from backends.llm.ledger import CallLedger
 from core.errors import CancelledRunError, InputError, MergemillError, Transient, UsageError, make_write_error
+from core.row_files import replace_file
 from core.sockets import bind_socket
 from mergemill import __version__
 from mergemill.services import make_model
@@ -43,8 +45,6 @@ from simulators.environment.options import apply_profile, resolve_options
 from simulators.environment.player import JUDGE_PROMPT, OPENING_PROMPT, STEP_PROMPT, ConversationPlayer
 from simulators.environment.rows import find_first_message
 from simulators.environment.service import ConflictError, EpisodeService, ResetRequest
-from simulators.exports.writer import replace_file
-from simulators.ledger import CallLedger
 from simulators.seeds.reading import read_seeds
 from simulators.trajectory import ENVIRONMENT
 

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError, make_write_error
+from core.row_files import replace_file
 from mergemill import __version__
 from mergemill.simulator_measurement import require_measured_simulator
 from simulators.domains.pack import DomainPack, load_pack
@@ -36,7 +37,6 @@ from simulators.environment.rows import (
     find_first_message,
     render_rows,
 )
-from simulators.exports.writer import replace_file
 from simulators.seeds.reading import read_seeds
 from simulators.seeds.seed import Seed
 from simulators.trajectory import ENVIRONMENT

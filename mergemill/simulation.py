@@ -2,7 +2,7 @@
 
 =====================  ==============================================================================
 `run.json`             what the run was given: domain, profile, options, model, hashes of the seeds
-`calls.jsonl`          ledger of answers; `prompts/` their prompts (`simulators.ledger`)
+`calls.jsonl`          ledger of answers; `prompts/` their prompts (`backends.llm.ledger`)
 `seeds.jsonl`          the pre-filter's verdict on each seed
 `trajectories.jsonl`   the conversations that passed, of which all rows are made; `pack.json` their domain
 `dropped.jsonl`        the others, each with step, reason and detail
@@ -23,6 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from backends.llm.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
+from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from core.row_files import open_lines, replace_file
 from mergemill import __version__
@@ -33,7 +35,6 @@ from simulators.exports.card import DatasetFacts
 from simulators.exports.formats import FORMATS, RowFormat
 from simulators.exports.writer import FormatReport, write_exports
 from simulators.jobs import SimulationJob, plan_jobs
-from simulators.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
 from simulators.options import SimulationOptions, apply_profile, resolve_options
 from simulators.post_processing.context import StepContext
 from simulators.post_processing.draft import Draft, DroppedConversation
@@ -43,7 +44,7 @@ from simulators.prefilter import SeedVerdict, judge_by_rules
 from simulators.prompting import ConversationPrompts
 from simulators.seeds.reading import read_seeds
 from simulators.seeds.seed import Seed
-from simulators.simulation import JobAnswer, ParallelCalls, Simulator, UsageTotals
+from simulators.simulation import JobAnswer, Simulator
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory, make_trajectory
 from taskdb.artifacts import Artifacts, require_writable_folder
 from taskdb.store import Store

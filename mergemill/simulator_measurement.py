@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import verifiers
 from backends.git import GitError, list_patch_paths
 from backends.index import ScratchIndex
+from backends.llm.parallel import ParallelCalls
 from core.errors import InputError, MergemillError, Transient, UsageError
 from evaluation.edits.drafts import EditDraft, draft_line_mutants, draft_omissions
 from evaluation.edits.fixed_files import FixedFile, read_fixed_files
@@ -23,7 +24,6 @@ from evaluation.runner.run import run_tests
 from evaluation.simulation.simulated_run import PROMPT, SimulationError
 from mergemill.grading import Submission, TaskGrader
 from mergemill.services import make_services
-from simulators.simulation import ParallelCalls
 from taskdb import queries
 from taskdb.records import Score, Task, TestId
 from taskdb.simulator_agreement import (

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.errors import InputError, UsageError
 from core.files import read_input
-from samplers.exports.facts import ExportedTrajectory
+from samplers.exports.facts import ExportedTrajectory, RolloutSubject
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
-from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
-from taskdb.selection import TaskFilters
-from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
+from taskdb.trajectory_queries import (
+    SYNTHETIC,
+    TRUSTED_ENVIRONMENTS,
+    TrajectoryFilters,
+    list_trajectories,
+)
+from taskdb.worlds import Scenario, World
 
 if TYPE_CHECKING:
     from core.config import Settings
@@ -75,12 +79,14 @@ def export_trajectories(
         UsageError: simulated ones are for reinforcement learning, and their simulator is not named.
         Transient: the disk is full.
     """
+    if filters.environments == TRUSTED_ENVIRONMENTS and not simulated.included:
+        filters = replace(filters, environments=(*TRUSTED_ENVIRONMENTS, SIMULATED))  # to count what is left out
     rows = [row for row in list_trajectories(store, filters) if row["value"] is not None]
-    n_simulated = count_simulated(store, rows)
+    n_simulated = sum(row["environment"] == SIMULATED for row in rows)
     left_out = {}
     if n_simulated and not simulated.included:
         left_out[f"{SIMULATED_LEFT_OUT}; --with-simulated exports them, too"] = n_simulated
-        rows = [row for row in rows if not row["simulated"]]
+        rows = [row for row in rows if row["environment"] != SIMULATED]
     if not rows:
         advice = "`mergemill trajectories select` selects them; --unselected exports others, too"
         if left_out:
@@ -89,14 +95,6 @@ def export_trajectories(
     if n_simulated and simulated.included and options.format is TrainingFormat.PARQUET:
         _check_simulator(store, settings, simulated)
     return write_training_data(_load(store, settings, [row["id"] for row in rows]), out, options, left_out)
-
-
-def count_simulated(store: Store, rows: list[dict[str, Any]]) -> int:
-    """Mark each row of a trajectory by whether its task is simulated; return how many are."""
-    simulated = {row["id"] for row in queries.list_tasks(store, TaskFilters(environment=SIMULATED), columns=("id",))}
-    for row in rows:
-        row["simulated"] = row["task"] in simulated
-    return sum(row["simulated"] for row in rows)
 
 
 def _check_simulator(store: Store, settings: Settings, simulated: SimulatedRows) -> None:
@@ -116,7 +114,14 @@ def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[Exporte
     for key in keys:
         trajectory = store.get(Trajectory, key)
         rollout = store.get(Rollout, trajectory.parent)
-        yield ExportedTrajectory.load(trajectory, rollout, store.get(Task, rollout.parent), artifacts)
+        yield ExportedTrajectory.load(trajectory, rollout, _load_subject(store, rollout), artifacts)
+
+
+def _load_subject(store: Store, rollout: Rollout) -> RolloutSubject:
+    if rollout.environment != SYNTHETIC:
+        return RolloutSubject.from_task(store.get(Task, rollout.parent))
+    scenario = store.get(Scenario, rollout.parent)
+    return RolloutSubject.from_scenario(scenario, store.get(World, scenario.parent))
 
 
 def _read_text(path: Path) -> str:

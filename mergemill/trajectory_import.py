@@ -134,6 +134,7 @@ def _make_rollout(task: Task, found: ForeignRollout, origin: str, n_requests: in
         model=found.model,
         attempt=1,
         origin=origin,
+        environment=task.environment,
         status=RolloutStatus.DONE,
         requests=n_requests,
     )

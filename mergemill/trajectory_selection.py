@@ -85,7 +85,7 @@ def load_candidates(store: Store, artifacts: Artifacts, filters: TrajectoryFilte
         SelectionCandidate(
             trajectory=trajectories[row["id"]],
             task=row["task"],
-            kind=kinds[row["task"]],
+            kind=kinds.get(row["task"]),
             submission=submissions[row["rollout"]],
         )
         for row in rows

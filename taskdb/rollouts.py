@@ -47,9 +47,9 @@ class RolloutPlan(Part):
     """What a rollout is before it runs. Equal plans are the same rollout."""
 
     task: str
-    """Id of the Task."""
+    """Id of the Task or Scenario."""
     name: str
-    """Name of the task."""
+    """Name of the task or scenario."""
     scaffold: str
     scaffold_version: str
     model: str
@@ -68,12 +68,12 @@ class RolloutPlan(Part):
 
 
 class Rollout(Record):
-    """One attempt of an agent at a task. Its identity is its plan and the number of its retry."""
+    """One attempt of an agent at a task or scenario. Its identity is its plan and the number of its retry."""
 
     parent: str
-    """Id of the Task."""
+    """Id of the Task, or of the Scenario where `environment` is `synthetic`."""
     name: str
-    """Name of the task."""
+    """Name of the task or scenario."""
     plan: str
     """Key of the `RolloutPlan`."""
     scaffold: str
@@ -86,13 +86,18 @@ class Rollout(Record):
     """Number of earlier rollouts of this plan that ended by an infrastructure failure."""
     origin: str = ""
     """Where an imported rollout comes from; empty for one of our own."""
+    environment: Annotated[str, MEASURED] = ""
+    """That of its task, `verified`, `simulated` or `none`, or `synthetic` for a scenario of a world; empty for rollouts
+    of tasks by earlier versions."""
     status: Annotated[RolloutStatus, MEASURED]
     reason: Annotated[str | None, MEASURED] = None
     """Why it did not end by itself, such as `time-limit`."""
     detail: Annotated[str, MEASURED] = ""
     """One line for people."""
     submission: Annotated[ArtifactHash | None, MEASURED] = None
-    """What was graded: a patch, or findings as JSON; null where nothing could be collected."""
+    """What was graded: a patch, or findings as JSON; null where nothing could be collected. Of a scenario the calls
+    that were made, a JSON list of `{"tool", "arguments"}`; they and the initial state determine the state that the
+    checks looked at."""
     score: Annotated[Score | None, MEASURED] = None
     value: Annotated[float | None, MEASURED] = None
     """Reward 0..1; null without a score, never 0 for an infrastructure failure."""
@@ -138,6 +143,8 @@ class Trajectory(Record):
     """Name of the task."""
     root: int
     """Number of the root in its rollout, from 0, in the order of first requests."""
+    environment: Annotated[str, MEASURED] = ""
+    """As in Rollout."""
     builder: int
     """Version of the rules that make trajectories of requests."""
     role: Annotated[TrajectoryRole, MEASURED]

@@ -7,11 +7,27 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
+from taskdb.records import Candidate
+
 if TYPE_CHECKING:
     from taskdb.store import Store
 
 _KNOWN = text("SELECT 1 FROM change WHERE source = :source LIMIT 1")
 _COMMITS = text("SELECT DISTINCT repo, base_commit FROM task WHERE source = :source ORDER BY repo, base_commit")
+
+
+_NEWEST_CANDIDATES = text("""
+    SELECT id FROM (SELECT id, repo, row_number() OVER (PARTITION BY repo ORDER BY created_at DESC, id) AS place
+                    FROM candidate) ranked
+    WHERE place <= :most ORDER BY repo, place""")
+
+
+def find_newest_candidates(store: Store, most: int) -> list[Candidate]:
+    """Return the newest candidates of each repository, at most so many of one, by repository and then newest first."""
+    with store.read_transaction() as connection:
+        keys = list(connection.execute(_NEWEST_CANDIDATES, {"most": most}).scalars())
+    found = store.get_many(Candidate, keys)
+    return [found[key] for key in keys]
 
 
 def has_source(store: Store, source: str) -> bool:

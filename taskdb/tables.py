@@ -216,11 +216,12 @@ class AuditRow(RecordRow, table=True):
 
 
 class RolloutRow(RecordRow, table=True):
-    """`Rollout`. `n_leaks`: number of attempts to get at what the task hides."""
+    """`Rollout`. `parent` is a task or a scenario; `n_leaks`: number of attempts to get at what the task hides."""
 
     __tablename__ = "rollout"
-    parent: str = Field(foreign_key="task.id", index=True)
+    parent: str = Field(index=True)
     name: str = Field(index=True)
+    environment: str = Field(default="", sa_column_kwargs={"server_default": ""})
     plan: str = Field(index=True)
     scaffold: str
     scaffold_version: str

@@ -19,6 +19,7 @@ LIST_KEYS = (
     "rollout",
     "task",
     "name",
+    "environment",
     "scaffold",
     "model",
     "checkpoint",
@@ -36,10 +37,17 @@ LIST_KEYS = (
 )
 """Keys of a listed trajectory."""
 ID_DIGITS = 64
+SYNTHETIC = "synthetic"
+"""Environment of the rollouts of scenarios."""
+ENVIRONMENTS = ("verified", "simulated", "none", SYNTHETIC)
+"""Environments of rollouts."""
+TRUSTED_ENVIRONMENTS = ("verified", "none")
+"""Those that are selected unless others are named: what happened in them happened."""
 
 _TRAJECTORIES = table(
     "trajectories",
-    *(column(name, String()) for name in ("id", "rollout", "task", "name", "role", "scaffold", "model", "checkpoint")),
+    *(column(name, String()) for name in ("id", "rollout", "task", "name", "environment", "role", "scaffold", "model")),
+    column("checkpoint", String()),
     *(column(name, Integer()) for name in ("attempt", "root", "n_requests", "n_branches")),
     *(column(name, Integer()) for name in ("prompt_tokens", "completion_tokens")),
     column("value", Float()),
@@ -50,14 +58,16 @@ _TRAJECTORIES = table(
 _ROLLOUTS = table(
     "rollouts",
     *(column(name, String()) for name in ("id", "task", "name", "scaffold", "model", "checkpoint", "status", "at")),
+    column("environment", String()),
     column("attempt", Integer()),
     column("value", Float()),
 )
 _DIFFICULTY = table(
     "difficulty",
-    *(column(name, String()) for name in ("task", "name", "model", "checkpoint", "scaffold")),
+    *(column(name, String()) for name in ("task", "name", "environment", "model", "checkpoint", "scaffold")),
     column("n", Integer()),
     column("c", Integer()),
+    column("mean_value", Float()),
 )
 
 
@@ -71,8 +81,10 @@ class TrajectoryFilters:
     role: TrajectoryRole | None = None
     selected: bool | None = None
     """True: selected; False: refused, or not selected yet."""
+    environments: Sequence[str] | None = None
+    """Some of ENVIRONMENTS."""
     tasks: Collection[str] | None = None
-    """Ids of tasks."""
+    """Ids of tasks and scenarios."""
 
     def includes(self, row: Mapping[str, Any]) -> bool:
         """Return whether a row is one of the tasks."""
@@ -81,14 +93,16 @@ class TrajectoryFilters:
 
 @dataclass(frozen=True, kw_only=True)
 class TaskPassRate:
-    """Pass rate of one model and scaffold at one task."""
+    """Pass rate of one model and scaffold at one task or scenario. `mean_value`: average reward, 0..1."""
 
     task: str
     name: str
+    environment: str
     model: str
     checkpoint: str
     scaffold: str
     difficulty: Difficulty
+    mean_value: float
 
 
 def list_trajectories(store: Store, filters: TrajectoryFilters, limit: int | None = None) -> list[dict[str, Any]]:
@@ -113,6 +127,8 @@ def _build_conditions(filters: TrajectoryFilters) -> list[ColumnElement[bool]]:
         conditions.append(view.value >= filters.min_value)
     if filters.role is not None:
         conditions.append(view.role == filters.role.value)
+    if filters.environments is not None:
+        conditions.append(view.environment.in_(filters.environments))
     if filters.selected is not None:
         is_selected = view.selected.is_(True)
         conditions.append(is_selected if filters.selected else or_(view.selected.is_(None), ~view.selected))
@@ -170,6 +186,13 @@ def list_rollouts(store: Store, task: str) -> list[dict[str, Any]]:
         return [dict(row) for row in connection.execute(query).mappings()]
 
 
+def find_environment(store: Store, rollout: Rollout) -> str:
+    """Return the environment of a rollout, one of ENVIRONMENTS."""
+    query = select(_ROLLOUTS.c.environment).where(_ROLLOUTS.c.id == rollout.id)
+    with store.read_transaction() as connection:
+        return str(connection.execute(query).scalar_one())
+
+
 def list_trajectories_of(store: Store, rollout: str) -> list[str]:
     """Return the ids of a rollout's trajectories in the order of their roots."""
     query = select(_TRAJECTORIES.c.id).where(_TRAJECTORIES.c.rollout == rollout).order_by(_TRAJECTORIES.c.root)
@@ -182,20 +205,33 @@ def list_pass_rates(
     *,
     scaffold: Sequence[str] = (),
     model: str | None = None,
+    environments: Sequence[str] | None = None,
     tasks: Collection[str] | None = None,
 ) -> list[TaskPassRate]:
-    """Return the pass rates of tasks, by task, model and scaffold; rollouts without a value do not count."""
+    """Return the pass rates of tasks and scenarios, by name, model and scaffold.
+
+    Rollouts without a value do not count.
+
+    Args:
+        store: the database.
+        scaffold: names of scaffolds; empty for all.
+        model: name of the model; None for all.
+        environments: some of ENVIRONMENTS; None for all.
+        tasks: ids of tasks and scenarios; None for all.
+    """
     view = _DIFFICULTY.c
     query = select(*view).order_by(view.name, view.model, view.checkpoint, view.scaffold)
     if scaffold:
         query = query.where(view.scaffold.in_(scaffold))
     if model is not None:
         query = query.where(view.model == model)
+    if environments is not None:
+        query = query.where(view.environment.in_(environments))
     with store.read_transaction() as connection:
         rows = [dict(row) for row in connection.execute(query).mappings()]
     return [_make_rate(row) for row in rows if tasks is None or row["task"] in tasks]
 
 
 def _make_rate(row: Mapping[str, Any]) -> TaskPassRate:
-    names = ("task", "name", "model", "checkpoint", "scaffold")
+    names = ("task", "name", "environment", "model", "checkpoint", "scaffold", "mean_value")
     return TaskPassRate(**{name: row[name] for name in names}, difficulty=compute_difficulty(row["n"], row["c"]))

@@ -87,10 +87,13 @@ FROM audit a
 """
 
 ROLLOUTS = """
-SELECT r.id, r.parent AS task, r.name, t.kind, t.repo, r.scaffold, r.scaffold_version, r.model, r.checkpoint, r.attempt,
-       r.retry, r.origin, r.status, r.reason, r.value, r.resolved, r.n_leaks, r.requests, r.prompt_tokens,
-       r.completion_tokens, r.cost, r.seconds, r.at, r.plan
-FROM rollout r JOIN task t ON t.id = r.parent
+SELECT r.id, r.parent AS task, r.name, coalesce(t.kind, 'scenario') AS kind, coalesce(t.repo, s.world) AS repo,
+       CASE WHEN r.environment = '' THEN t.environment ELSE r.environment END AS environment, r.scaffold,
+       r.scaffold_version, r.model, r.checkpoint, r.attempt, r.retry, r.origin, r.status, r.reason, r.value, r.resolved,
+       r.n_leaks, r.requests, r.prompt_tokens, r.completion_tokens, r.cost, r.seconds, r.at, r.plan
+FROM rollout r
+LEFT JOIN task t ON t.id = r.parent
+LEFT JOIN scenario s ON s.id = r.parent
 """
 
 SIMULATOR_MEASUREMENTS = """
@@ -100,19 +103,23 @@ FROM simulator_measurement m JOIN task t ON t.id = m.parent
 """
 
 TRAJECTORIES = """
-SELECT y.id, y.parent AS rollout, r.parent AS task, y.name, y.root, y.role, y.scaffold, y.model, r.checkpoint,
-       y.attempt, y.value, r.resolved, y.n_requests, y.n_branches, y.prompt_tokens, y.completion_tokens,
-       y.has_token_ids, s.selected, s.reason AS refused_by, y.added_at
+SELECT y.id, y.parent AS rollout, r.parent AS task, y.name,
+       CASE WHEN r.environment = '' THEN t.environment ELSE r.environment END AS environment, y.root, y.role,
+       y.scaffold, y.model, r.checkpoint, y.attempt, y.value, r.resolved, y.n_requests, y.n_branches, y.prompt_tokens,
+       y.completion_tokens, y.has_token_ids, s.selected, s.reason AS refused_by, y.added_at
 FROM trajectory y
 JOIN rollout r ON r.id = y.parent
+LEFT JOIN task t ON t.id = r.parent
 LEFT JOIN trajectory_selection s ON s.seq = (SELECT max(x.seq) FROM trajectory_selection x WHERE x.parent = y.id)
 """
 
 DIFFICULTY = """
-SELECT r.parent AS task, r.name, r.model, r.checkpoint, r.scaffold, CAST(count(r.value) AS BIGINT) AS n,
-       CAST(sum(CASE WHEN r.resolved THEN 1 ELSE 0 END) AS BIGINT) AS c
-FROM rollout r WHERE r.value IS NOT NULL
-GROUP BY r.parent, r.name, r.model, r.checkpoint, r.scaffold
+SELECT r.parent AS task, r.name, CASE WHEN r.environment = '' THEN t.environment ELSE r.environment END AS environment,
+       r.model, r.checkpoint, r.scaffold, CAST(count(r.value) AS BIGINT) AS n,
+       CAST(sum(CASE WHEN r.resolved THEN 1 ELSE 0 END) AS BIGINT) AS c, avg(r.value) AS mean_value
+FROM rollout r LEFT JOIN task t ON t.id = r.parent
+WHERE r.value IS NOT NULL
+GROUP BY r.parent, r.name, r.environment, t.environment, r.model, r.checkpoint, r.scaffold
 """
 
 BUNDLES = """

@@ -6,10 +6,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Float, Integer, String, TableClause, TextClause, bindparam, column, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Float,
+    Integer,
+    Row,
+    String,
+    TableClause,
+    TextClause,
+    bindparam,
+    column,
+    select,
+    text,
+)
 from sqlalchemy import table as make_table
 
 from core.errors import InputError
+from taskdb.batches import execute_in_batches
 from taskdb.record_tables import TABLE_NAMES
 from taskdb.records import Record
 from taskdb.store import Store
@@ -143,6 +157,13 @@ def find_certified_worlds(store: Store) -> list[World]:
     return _load_all(store, World, _CERTIFIED_WORLDS)
 
 
+def list_rejected_names(store: Store, parent: str, step: WorldStep, *, retry: Sequence[str] = ()) -> list[str]:
+    """Return the names under which a step rejected something of a parent; `retry` as for pending ones."""
+    with store.read_transaction() as connection:
+        values = {"parent": parent, "step": step.value, "retry": list(retry)}
+        return list(connection.execute(_REJECTED_NAMES, values).scalars())
+
+
 def list_scenarios(store: Store, world: World, *, certified: bool = False) -> list[Scenario]:
     """Return the current scenarios of a world, oldest first; only the certified ones, if `certified`."""
     with store.read_transaction() as connection:
@@ -165,6 +186,50 @@ def find_state(store: Store, record: World | Scenario) -> dict[str, Any]:
     with store.read_transaction() as connection:
         row = connection.execute(query, {"id": record.id}).mappings().first()
     return dict(row) if row else {"status": "superseded", "reason": None}
+
+
+def find_current_scenarios(store: Store, *, certified: bool) -> list[Scenario]:
+    """Return the current scenarios of all worlds, oldest first; only the certified ones, if `certified`."""
+    return _load_all(store, Scenario, _CERTIFIED_SCENARIOS if certified else _CURRENT_SCENARIOS)
+
+
+def find_scenario_ids(store: Store, worlds: Sequence[str]) -> set[str]:
+    """Return the ids of all scenarios of some worlds, given by name or id, earlier versions of both among them.
+
+    Raises:
+        InputError: there is no world of a name or id.
+    """
+    with store.read_transaction() as connection:
+        found = [row.id for word in worlds for row in _find_world_rows(connection, word)]
+        rows = connection.execute(_SCENARIOS_OF_ALL, {"worlds": found}).scalars()
+        return set(rows)
+
+
+def _find_world_rows(connection: Connection, word: str) -> Sequence[Row[Any]]:
+    whole = _make_clause("world")
+    rows = connection.execute(select(whole.c.id).where((whole.c.name == word) | (whole.c.id == word))).all()
+    if not rows:
+        raise InputError(f"there is no world {word}", advice="`mergemill worlds list` lists the worlds")
+    return rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolutionFacts:
+    """Solution of a certified scenario: its calls, the different tools among them, and its calls of queries."""
+
+    n_calls: int
+    n_tools: int
+    n_queries: int
+
+
+def find_solution_facts(store: Store, scenarios: Sequence[str]) -> dict[str, SolutionFacts]:
+    """Return scenario (id) -> the facts of its solution, from its newest certificate, for those that have one."""
+    with store.read_transaction() as connection:
+        rows = list(execute_in_batches(connection, _SOLUTIONS, list(scenarios)))
+    return {
+        row.parent: SolutionFacts(n_calls=row.n_calls, n_tools=row.n_tools, n_queries=row.n_queries)
+        for row in sorted(rows, key=lambda row: row.seq)
+    }
 
 
 def find_world_certificate(store: Store, world: World) -> WorldCertificate | None:
@@ -213,8 +278,21 @@ def _build_pending_query(view: str, rejected: str) -> TextClause:
 _PENDING_THEMES = _build_pending_query("themes", "r.step IN ('discover', 'build')")
 _PENDING_WORLDS = _build_pending_query("worlds", "r.step = 'assess'")
 _PENDING_SCENARIOS = _build_pending_query("scenarios", "r.step = 'scenarios'")
+_REJECTED_NAMES = text("""
+    SELECT name FROM world_rejection
+    WHERE parent = :parent AND step = :step AND reason NOT IN :retry ORDER BY name""").bindparams(
+    bindparam("retry", type_=String(), expanding=True)
+)
 _CERTIFIED_WORLDS = text("SELECT id FROM worlds WHERE status = 'certified' ORDER BY added_at, id")
 _SCENARIO_ROWS = text("SELECT id, name, status, reason, n_checks FROM scenarios WHERE world = :world ORDER BY name, id")
+_CURRENT_SCENARIOS = text("SELECT id FROM scenarios ORDER BY added_at, id")
+_CERTIFIED_SCENARIOS = text("SELECT id FROM scenarios WHERE status = 'certified' ORDER BY added_at, id")
+_SCENARIOS_OF_ALL = text("SELECT id FROM scenario WHERE parent IN :worlds").bindparams(
+    bindparam("worlds", expanding=True)
+)
+_SOLUTIONS = text(
+    "SELECT parent, seq, n_calls, n_tools, n_queries FROM scenario_certificate WHERE parent IN :keys"
+).bindparams(bindparam("keys", expanding=True))
 _SCENARIOS_OF = text("SELECT id, status FROM scenarios WHERE world = :world ORDER BY added_at, id")
 
 

@@ -1,4 +1,4 @@
-"""Why a world or a scenario is rejected."""
+"""Why a seed task, a theme, a world or a scenario is rejected."""
 
 from __future__ import annotations
 
@@ -75,3 +75,47 @@ class Reason(StrEnum):
     CHECKS_BLIND = "checks-blind"
     CHECKS_TOO_NARROW = "checks-too-narrow"
     UNSOLVED = "unsolved"
+
+    # Answers of models, after all attempts
+    UNUSABLE_ANSWER = "unusable-answer"
+    EMPTY_ANSWER = "empty-answer"
+    TRUNCATED_ANSWER = "truncated-answer"
+    TOO_LONG = "too-long"
+    """The request exceeds the context length of the model."""
+    NOT_ENGLISH = "not-english"
+
+    # Seed tasks and themes
+    MEDIA = "media"
+    """The text is about pictures, sound or video."""
+    ROLE_TEXT = "role-text"
+    """It is a role for a model and no task."""
+    ADDRESS = "address"
+    """It has an address of the network."""
+    CURRENCY = "currency"
+    DUPLICATE = "duplicate"
+    LICENSE = "license"
+    """The licence of its repository is not among those to accept."""
+    NO_DOMAIN = "no-domain"
+    """Nothing says what the software of a repository is for."""
+    NO_ENVIRONMENT = "no-environment"
+    """It does not live in a persistent environment of one domain."""
+    LOW_USEFULNESS = "low-usefulness"
+    LOW_MODELABILITY = "low-modelability"
+    SAME_LABEL = "same-label"
+    """Another theme of the same label is better."""
+    SIMILAR_THEME = "similar-theme"
+    """Another theme of the cluster is nearer to its centre."""
+
+    # The assessment by tester and checker
+    LOW_SCORE = "low-score"
+    UNJUDGED = "unjudged"
+    """The checker judged fewer than half of the rounds."""
+
+    # Writing programs and scenarios
+    WRONG_METHOD = "wrong-method"
+    """An answer is not the one method that it was to be."""
+    OTHER_KIND = "other-kind"
+    """A tool is a query and was planned as a change, or the other way round."""
+    SHORT_TASK = "short-task"
+    SAME_STATE = "same-state"
+    """Another initial state of the world is the same."""

@@ -131,6 +131,31 @@ class LanguageModel(Protocol):
         ...
 
 
+class EmbeddingModel(Protocol):
+    """A model that turns texts into vectors. Threads may share one."""
+
+    name: str
+
+    def embed(self, texts: Sequence[str], *, meter: UsageMeter, request_key: str = "") -> list[list[float]]:
+        """Return the vector of each text, in their order, all of one length.
+
+        Args:
+            texts: at least one.
+            meter: counts usage and cost.
+            request_key: as in `LanguageModel.complete`.
+
+        Raises:
+            Transient: all attempts failed.
+            InputError: the endpoint rejects key, model or request, or has no embeddings.
+            CancelledRunError: `stop` was called.
+        """
+        ...
+
+    def stop(self) -> None:
+        """Cancel all current and future requests."""
+        ...
+
+
 def estimate_tokens(messages: Sequence[Message]) -> int:
     """Return about how many tokens a conversation has."""
     return sum(_count_characters(message) // CHARS_PER_TOKEN + MESSAGE_TOKENS for message in messages)

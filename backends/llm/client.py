@@ -23,7 +23,7 @@ from backends.llm.api_messages import build_api_message, build_api_tool, build_r
 from backends.llm.base import ContextLengthError, Message, ModelReply, ResponseSchema, Tool, estimate_tokens
 from backends.llm.error_responses import ErrorKind, ErrorResponse, RetryableError
 from backends.llm.meter import BudgetExceededError, TokenPrices, TokenUsage, UsageMeter
-from backends.llm.response import FINISH_LENGTH, ResponseAccumulator
+from backends.llm.response import FINISH_LENGTH, EmbeddingResponse, ResponseAccumulator
 from core.config import Settings
 from core.errors import CancelledRunError, InputError, MachineError
 
@@ -127,6 +127,18 @@ class ChatModel:
         reply: ModelReply = retrying(self._complete_without_unsupported, messages, tools, more, meter, until)
         return _replace_seconds(reply, time.monotonic() - started)
 
+    def embed(self, texts: Sequence[str], *, meter: UsageMeter, request_key: str = "") -> list[list[float]]:
+        """See `backends.llm.base.EmbeddingModel`."""
+        retrying = Retrying(
+            stop=stop_after_attempt(MAX_ATTEMPTS),
+            wait=self._compute_retry_delay,
+            retry=retry_if_exception(_is_retryable),
+            sleep=lambda seconds: self._sleep(seconds, float("inf")),
+            reraise=True,
+        )
+        vectors: list[list[float]] = retrying(self._request_embeddings, texts, meter, request_key)
+        return vectors
+
     def list_models(self) -> list[str]:
         """Return the names of the endpoint's models; empty where it does not list them.
 
@@ -194,8 +206,12 @@ class ChatModel:
         request = {**self._build_request(messages, tools, without), **more}
         if ErrorKind.SCHEMA_UNSUPPORTED in without:
             request.pop("response_format", None)
+
+        def read(answer: ResponseAccumulator, is_abandoned: Callable[[], bool]) -> None:
+            self._read_response(request, answer, is_abandoned)
+
         try:
-            self._read_with_timeout(min(self._timeout, until - started), answer, self._make_reader(request, without))
+            self._read_with_timeout(min(self._timeout, until - started), answer, self._make_reader(read, without))
         except Exception as error:
             usage = (
                 answer.count_usage(prompt_tokens)
@@ -225,10 +241,12 @@ class ChatModel:
             request["tools"] = [build_api_tool(tool) for tool in tools]
         return request | {"messages": [build_api_message(message) for message in messages]}
 
-    def _make_reader(self, request: Mapping[str, Any], without: frozenset[ErrorKind]) -> ResponseReader:
+    def _make_reader(self, read: ResponseReader, without: frozenset[ErrorKind] = OPTIONAL_FEATURES) -> ResponseReader:
+        """Return a reader that raises the errors of this package in place of the SDK's."""
+
         def read_response(answer: ResponseAccumulator, is_abandoned: Callable[[], bool]) -> None:
             try:
-                self._read_response(request, answer, is_abandoned)
+                read(answer, is_abandoned)
                 self._check_finished(answer)
             except openai.APIStatusError as error:
                 raise self._translate_error(_parse_error_response(error), without) from error
@@ -262,6 +280,29 @@ class ChatModel:
                 answer.add_chunk(chunk.to_dict(mode="python", warnings=False) if hasattr(chunk, "to_dict") else chunk)
                 if is_abandoned():
                     return
+
+    def _request_embeddings(self, texts: Sequence[str], meter: UsageMeter, request_key: str) -> list[list[float]]:
+        """Send one request for embeddings; its usage is counted whether it succeeds or not."""
+        meter.check()
+        started, found = time.monotonic(), EmbeddingResponse()
+        headers = {"Idempotency-Key": request_key} if request_key else {}
+
+        def request(answer: ResponseAccumulator, is_abandoned: Callable[[], bool]) -> None:
+            del is_abandoned
+            raw = self._client.embeddings.with_raw_response.create(
+                model=self.name, input=list(texts), encoding_format="float", extra_headers=headers
+            )
+            found.read(json.loads(raw.http_response.content), len(texts))
+            answer.finish_reason = "stop"
+
+        try:
+            self._read_with_timeout(self._timeout, ResponseAccumulator(), self._make_reader(request))
+        except Exception:
+            meter.add(TokenUsage(), 0.0, time.monotonic() - started, failed=True)
+            raise
+        usage = TokenUsage(prompt_tokens=found.prompt_tokens)
+        meter.add(usage, self._prices.compute_cost(usage), time.monotonic() - started)
+        return found.vectors
 
     def _check_finished(self, answer: ResponseAccumulator) -> None:
         if answer.finish_reason is None:

@@ -96,6 +96,32 @@ class ResponseAccumulator:
         return TokenUsage(prompt_tokens=prompt_tokens, completion_tokens=-(-written // CHARS_PER_TOKEN), estimated=True)
 
 
+@dataclass
+class EmbeddingResponse:
+    """Vectors of a response of the embeddings API."""
+
+    vectors: list[list[float]] = field(default_factory=list)
+    prompt_tokens: int = 0
+
+    def read(self, data: Any, expected: int) -> None:
+        """Read a response to a request for so many vectors.
+
+        Raises:
+            ValueError: it has another number of them, or they are no vectors of one length.
+        """
+        listed = data.get("data") if isinstance(data, Mapping) else None
+        entries = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+        entries.sort(key=lambda one: _parse_count(one.get("index")))
+        vectors = [one.get("embedding") for one in entries]
+        if len(vectors) != expected or not all(_is_vector(one) for one in vectors):
+            raise ValueError(f"{len(vectors)} vectors where {expected} are expected, or something else")
+        self.vectors = [[float(number) for number in vector] for vector in vectors if vector is not None]
+        if len({len(vector) for vector in self.vectors}) != 1:
+            raise ValueError("vectors of several lengths")
+        usage = data.get("usage")
+        self.prompt_tokens = _parse_count(usage.get("prompt_tokens")) if isinstance(usage, Mapping) else 0
+
+
 def parse_tool_call(call_id: str, name: str, arguments: str, *, cut: bool = False) -> ToolCall:
     """Parse a call from its JSON text, which is repaired if need be.
 
@@ -132,3 +158,7 @@ def _extract_text(value: Any) -> str:
 
 def _parse_count(value: Any) -> int:
     return value if isinstance(value, int) and value > 0 else 0
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(number) in (int, float) for number in value)

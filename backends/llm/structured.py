@@ -115,13 +115,18 @@ def parse_answer(text: str, answer_type: type[T]) -> T:
     Raises:
         UnusableAnswerError: there is none, or it is not valid.
     """
-    data = _find_object(_THINKING_BLOCK.sub("", text)) if len(text) <= MAX_ANSWER_CHARS else None
+    data = find_json_object(text)
     if data is None:
         raise UnusableAnswerError("there is no JSON object in it")
     try:
         return answer_type.model_validate(data)
     except ValidationError as error:
         raise UnusableAnswerError(_describe_errors(error)) from error
+
+
+def find_json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in an answer, repaired if possible; None where there is none."""
+    return _find_object(_THINKING_BLOCK.sub("", text)) if len(text) <= MAX_ANSWER_CHARS else None
 
 
 def _parse_cached(text: str | None, answer_type: type[T], check: Callable[[T], str]) -> tuple[T, str] | None:

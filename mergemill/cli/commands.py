@@ -51,11 +51,13 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "sql": CommandEntry("sql", "Run one read-only SQL query.", QUERIES),
     "export": CommandEntry("export", "Write tasks as a bundle in another tool's format.", TASKS),
     "bundle": CommandEntry("bundle", "Verify, certify and import bundles.", TASKS),
-    "sample": CommandEntry("sample", "Run agents on tasks and store each rollout with its reward.", AGENTS),
+    "sample": CommandEntry(
+        "sample", "Run agents on tasks or scenarios and store each rollout with its reward.", AGENTS
+    ),
     "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
     "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
     "gateway": CommandEntry("gateway", "Record the requests of agents to a model, in front of its server.", AGENTS),
-    "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did on tasks.", AGENTS),
+    "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did.", AGENTS),
     "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
     "simulate": CommandEntry("simulate", "Let a model play users and tools, and write training data.", AGENTS),
     "worlds": CommandEntry(
@@ -70,6 +72,15 @@ COMMANDS: Mapping[str, CommandEntry] = {
 }
 
 WORLD_COMMANDS: Mapping[str, CommandEntry] = {
+    "discover": CommandEntry(
+        "worlds.discover", "Infer themes for worlds from seed tasks, and choose among them.", PIPELINE
+    ),
+    "build": CommandEntry("worlds.build", "Let a model write a world for each theme that has none.", PIPELINE),
+    "assess": CommandEntry("worlds.assess", "Assess each world by gates, and by a tester and a checker.", PIPELINE),
+    "scenarios": CommandEntry(
+        "worlds.scenarios", "Write scenarios of certified worlds and prove that each can be solved.", PIPELINE
+    ),
+    "run": CommandEntry("worlds.run", "Run every step that has something to do: discover to scenarios.", PIPELINE),
     "list": CommandEntry("worlds.list_worlds", "List worlds by name.", QUERIES),
     "show": CommandEntry(
         "worlds.show",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,13 @@ from core.errors import InputError, UsageError
 from core.files import read_input
 from core.text import format_count
 from mergemill.cli import output
+from mergemill.cli.environments import (
+    EnvironmentChoice,
+    EnvironmentOption,
+    WorldOption,
+    parse_environment,
+    select_subjects,
+)
 from mergemill.cli.options import (
     READ_SETTINGS,
     JsonOption,
@@ -23,15 +30,17 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
-from mergemill.cli.trajectories import ModelOption, ScaffoldOption, find_task_ids
+from mergemill.cli.trajectories import ModelOption, ScaffoldOption
 from taskdb import queries
 from taskdb.difficulty import DifficultyBand
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
-from taskdb.trajectory_queries import list_pass_rates
+from taskdb.trajectory_queries import SYNTHETIC, list_pass_rates
+from taskdb.world_queries import find_solution_facts
 
-TASK_COLUMNS = ("name", "model", "scaffold", "n", "c", "low", "high", "band", "pass_at", "pass_all")
-TOTAL_COLUMNS = ("model", "scaffold", "tasks", "n", "c", "low", "high", "bands", "pass_at", "pass_all")
+TASK_COLUMNS = ("name", "model", "scaffold", "n", "c", "low", "high", "mean_value", "band", "pass_at", "pass_all")
+TOTAL_COLUMNS = ("model", "scaffold", "tasks", "n", "c", "low", "high", "mean_value", "bands", "pass_at", "pass_all")
+SOLUTION_COLUMNS = ("n_calls", "n_tools", "query_share")
 MAX_SCORE = 1e6
 """Of whatever scale; NaN and infinity are beyond it."""
 NO_RATES = "no rollout has a value; `mergemill sample` makes rollouts"
@@ -72,6 +81,8 @@ def difficulty(
             help='Fit saturating curves to these scores instead: {"group": .., "tasks": n, "score": ..}, one a line.',
         ),
     ] = None,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -82,24 +93,35 @@ def difficulty(
 
     Example: mergemill difficulty --scaffold react --band edge
     """
+    choice = parse_environment(environment, world)
     if scores is not None:
         _print_curves(scores, as_json=as_json)
         return
     if saturation is not None:
-        _write_subsets(saturation, settings, filters, as_json=as_json)
+        _write_subsets(saturation, settings, _restrict(filters, choice), as_json=as_json)
         return
     if band is not None and band not in tuple(DifficultyBand):
         raise UsageError(f"--band: {band} is unknown", advice=f"one of {', '.join(DifficultyBand)}")
     from samplers.difficulty.summary import describe_rate, summarise_rates  # noqa: PLC0415 - queries need no samplers
 
     names = tuple(split_words(scaffold))
-    tasks = find_task_ids(settings, filters)
+    subjects = select_subjects(settings, filters, choice)
     with Store.open(settings.db, create=False) as store:
-        rates = list_pass_rates(store, scaffold=names, model=model, tasks=tasks)
-    kept = [rate for rate in rates if band is None or rate.difficulty.band == band]
-    rows = summarise_rates(kept) if total else [describe_rate(rate) for rate in kept]
-    columns = TOTAL_COLUMNS if total else TASK_COLUMNS
+        rates = list_pass_rates(
+            store, scaffold=names, model=model, environments=subjects.environments, tasks=subjects.ids
+        )
+        kept = [rate for rate in rates if band is None or rate.difficulty.band == band]
+        solutions = find_solution_facts(store, [rate.task for rate in kept if rate.environment == SYNTHETIC])
+    rows = summarise_rates(kept) if total else [describe_rate(rate, solutions.get(rate.task)) for rate in kept]
+    columns = TOTAL_COLUMNS if total else (*TASK_COLUMNS, *(SOLUTION_COLUMNS if choice.has_scenarios else ()))
     output.print_rows(rows, columns, as_lines=as_json, nothing=NO_RATES)
+
+
+def _restrict(filters: TaskFilters, choice: EnvironmentChoice) -> TaskFilters:
+    """Return the filters with the environments; raise UsageError for those of scenarios, which have no subsets."""
+    if choice.has_scenarios:
+        raise UsageError("--saturation has subsets of tasks alone", advice="leave synthetic environments out")
+    return filters if choice.words is None else replace(filters, environment=choice.words)
 
 
 def _write_subsets(folder: Path, settings: Settings, filters: TaskFilters, *, as_json: bool) -> None:

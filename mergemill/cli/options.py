@@ -107,10 +107,62 @@ MEASURE_SETTINGS = (
 )
 """Settings of a command that grades submissions and lets a simulator predict the scores."""
 
+WORLDS_SETTINGS = (
+    *READ_SETTINGS,
+    *MODEL_SETTINGS,
+    "workers",
+    "ca_bundle",
+    *(name for name in Settings.model_fields if name.startswith("llm_") and name not in SECRETS),
+    "worlds_attempts",
+    "worlds_temperature",
+    "worlds_draw",
+)
+"""Settings of each command that makes worlds."""
+WORLDS_SERVER_SETTINGS = ("sandbox", "allow_untrusted_local", "base_source")
+"""Settings of a step that runs worlds in a container."""
+WORLDS_STEP_SETTINGS: Mapping[str, Sequence[str]] = {
+    "discover": (
+        "licenses",
+        "clones",
+        "worlds_themes",
+        "worlds_min_usefulness",
+        "worlds_min_modelability",
+        "worlds_embedding_model",
+        "worlds_embedding_url",
+    ),
+    "build": ("worlds_test_states", "worlds_test_state_temperature"),
+    "assess": (
+        *WORLDS_SERVER_SETTINGS,
+        "worlds_gate_calls",
+        "worlds_min_changes",
+        "worlds_rounds",
+        "worlds_calls_per_tool",
+        "worlds_min_score",
+        "worlds_tester_model",
+        "worlds_checker_model",
+        "worlds_checker_temperature",
+        "worlds_verdict_attempts",
+    ),
+    "scenarios": (
+        *WORLDS_SERVER_SETTINGS,
+        "worlds_states",
+        "worlds_state_temperature",
+        "worlds_min_task_words",
+        "worlds_check_attempts",
+        "worlds_solver_model",
+        "worlds_solver_temperature",
+        "worlds_rollouts",
+        "worlds_max_steps",
+        "worlds_min_noticed",
+    ),
+}
+"""Step of making worlds -> settings that it alone reads."""
+
 COMMON = "Settings"
 AGENTS = "Agents"
 SELECTION = "Rejection sampling"
 SIMULATION = "Simulation"
+WORLDS = "Worlds"
 PANELS: Mapping[str, Sequence[str]] = {
     COMMON: (
         "db",
@@ -182,6 +234,7 @@ PREFIX_PANELS = {
     "select": SELECTION,
     "simulate": SIMULATION,
     "episode": SIMULATION,
+    "worlds": WORLDS,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 
@@ -204,6 +257,11 @@ SETTING_METAVARS = {
     "github_app_key": "FILE",
     "github_app_installation": "ID",
     "upstream": "URL",
+    "worlds_embedding_model": "NAME",
+    "worlds_embedding_url": "URL",
+    "worlds_tester_model": "NAME",
+    "worlds_checker_model": "NAME",
+    "worlds_solver_model": "NAME",
 }
 """Metavars that are more specific than the type of the setting."""
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from core.config import Settings
 from core.errors import UsageError
+from mergemill.cli.environments import (
+    EnvironmentChoice,
+    EnvironmentOption,
+    WorldOption,
+    parse_environment,
+    refuse_task_filters,
+)
 from mergemill.cli.options import (
     GRADING_SETTINGS,
     UPSTREAM_SETTINGS,
@@ -23,6 +31,12 @@ from mergemill.cli.options import (
     with_settings,
 )
 from taskdb.selection import TaskFilters
+from taskdb.trajectory_queries import SYNTHETIC
+
+if TYPE_CHECKING:
+    from mergemill.sampling.progress import SamplingProgress
+    from mergemill.sampling.request import SampledScaffold
+    from mergemill.sampling.world_scaffolds import WorldScaffold
 
 SAMPLE_SETTINGS = (
     *GRADING_SETTINGS,
@@ -34,6 +48,7 @@ SAMPLE_SETTINGS = (
     "rollout_tokens",
     "rollout_cost",
     "rollout_retries",
+    "llm",
 )
 
 STAGED = "staged"
@@ -82,50 +97,118 @@ def sample(
             help="Divide the reward of a rollout among its trajectories by this function.",
         ),
     ] = None,
-    uncertified: Annotated[
-        bool, typer.Option("--uncertified", help="Sample tasks that are not certified, too.")
-    ] = False,
+    uncertified: Annotated[bool, typer.Option("--uncertified", help="Sample what is not certified, too.")] = False,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME|scripted",
+            show_default=False,
+            help="Model that plays the user of a dialogue, at --llm or else at --upstream, or a script.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
     filters: TaskFilters,
     settings: Settings,
 ) -> None:
-    """Run agents on tasks and store each rollout with its reward.
+    """Run agents on tasks or scenarios and store each rollout with its reward.
 
     Example: mergemill sample --scaffold react --model M --upstream http://localhost:8000/v1 --attempts 4
     """
-    from mergemill.sampling.progress import (  # noqa: PLC0415 - a wrong option needs no samplers
+    from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415 - a wrong option needs none
+
+    words = list(dict.fromkeys(split_words(scaffold)))
+    if not words:
+        raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
+    choice = parse_environment(environment, world)
+    attempted: dict[str, Any] = {
+        "model": model or "",
+        "attempts": parse_attempts(attempts),
+        "checkpoint": checkpoint,
+        "sampling": parse_sampling(sampling or ()),
+        "uncertified": uncertified,
+        "credit": load_credit(credit) if credit else share_reward,
+    }
+    if choice.has_scenarios:
+        from mergemill.sampling.world_scaffolds import make_world_scaffolds  # noqa: PLC0415 - as above
+
+        _check_scenario_options(choice, filters)
+        scaffolds = make_world_scaffolds(words, user or "")
+        code = _sample_scenarios(scaffolds, choice, only, attempted, settings, as_json=as_json)
+    else:
+        if user is not None:
+            raise UsageError("--user is for scenarios", advice=f"add --environment {SYNTHETIC}")
+        if choice.words is not None:
+            filters = replace(filters, environment=choice.words)
+        code = _sample_tasks(words, filters, only, attempted, settings, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _sample_tasks(
+    words: Sequence[str],
+    filters: TaskFilters,
+    only: str | None,
+    attempted: Mapping[str, Any],
+    settings: Settings,
+    *,
+    as_json: bool,
+) -> int:
+    from mergemill.sampling.request import SampleRequest  # noqa: PLC0415 - a wrong option needs no samplers
+    from mergemill.sampling.run import run_sampling  # noqa: PLC0415
+    from mergemill.sampling.world_scaffolds import MODES  # noqa: PLC0415
+    from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold  # noqa: PLC0415
+
+    if of_scenarios := [word for word in words if word in MODES and word not in SCAFFOLDS]:
+        raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
+    scaffolds = tuple(load_scaffold(word) for word in words)
+    _require_model(attempted["model"], scaffolds)
+    selected = _select_tasks(filters, only, settings, uncertified=attempted["uncertified"])
+    request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
+    return run_sampling(request, settings, _make_progress(as_json=as_json))
+
+
+def _sample_scenarios(
+    scaffolds: tuple[WorldScaffold, ...],
+    choice: EnvironmentChoice,
+    only: str | None,
+    attempted: Mapping[str, Any],
+    settings: Settings,
+    *,
+    as_json: bool,
+) -> int:
+    from mergemill.sampling.worlds import WorldSampleRequest, run_world_sampling  # noqa: PLC0415 - as above
+
+    _require_model(attempted["model"], scaffolds)
+    request = WorldSampleRequest(scaffolds=scaffolds, worlds=choice.worlds, only=tuple(split_words(only)), **attempted)
+    return run_world_sampling(request, settings, _make_progress(as_json=as_json))
+
+
+def _check_scenario_options(choice: EnvironmentChoice, filters: TaskFilters) -> None:
+    """Raise UsageError where tasks and scenarios are to be sampled at once: no scaffold is for both."""
+    refuse_task_filters(choice, filters)
+    if choice.words != (SYNTHETIC,):
+        raise UsageError("tasks and scenarios are sampled by commands of their own", advice="name one environment")
+
+
+def _require_model(model: str, scaffolds: Sequence[SampledScaffold]) -> None:
+    if not model and any(one.uses_model for one in scaffolds):
+        raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
+
+
+def _make_progress(*, as_json: bool) -> SamplingProgress:
+    from mergemill.sampling.progress import (  # noqa: PLC0415 - as above
         JsonSamplingProgress,
         LiveSamplingProgress,
         SamplingProgress,
     )
-    from mergemill.sampling.request import SampleRequest  # noqa: PLC0415
-    from mergemill.sampling.run import run_sampling  # noqa: PLC0415
-    from samplers.scaffolds.registry import load_scaffold  # noqa: PLC0415
-    from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415
 
-    scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(scaffold)))
-    if not scaffolds:
-        raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
-    if not model and any(one.uses_model for one in scaffolds):
-        raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
-    request = SampleRequest(
-        filters=_select_tasks(filters, only, settings, uncertified=uncertified),
-        scaffolds=scaffolds,
-        model=model or "",
-        attempts=parse_attempts(attempts),
-        checkpoint=checkpoint,
-        sampling=parse_sampling(sampling or ()),
-        uncertified=uncertified,
-        credit=load_credit(credit) if credit else share_reward,
-    )
-    progress: SamplingProgress
     if as_json:
-        progress = JsonSamplingProgress(out=sys.stdout)
-    elif not logging.getLogger().isEnabledFor(logging.WARNING):
-        progress = SamplingProgress()
-    else:
-        progress = LiveSamplingProgress() if sys.stderr.isatty() else JsonSamplingProgress()
-    raise typer.Exit(run_sampling(request, settings, progress))
+        return JsonSamplingProgress(out=sys.stdout)
+    if not logging.getLogger().isEnabledFor(logging.WARNING):
+        return SamplingProgress()
+    return LiveSamplingProgress() if sys.stderr.isatty() else JsonSamplingProgress()
 
 
 def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:

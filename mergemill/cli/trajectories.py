@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,6 +15,13 @@ from core.files import read_input
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
+from mergemill.cli.environments import (
+    EnvironmentChoice,
+    EnvironmentOption,
+    WorldOption,
+    parse_environment,
+    select_subjects,
+)
 from mergemill.cli.options import (
     GRADING_SETTINGS,
     READ_SETTINGS,
@@ -22,17 +29,21 @@ from mergemill.cli.options import (
     JsonOption,
     NewFolderOption,
     complete_words,
-    resolve_filters,
     split_words,
     with_filters,
     with_settings,
 )
-from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.rollouts import Rollout, TrajectoryRole
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
-from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories, resolve_trajectory
+from taskdb.trajectory_queries import (
+    TRUSTED_ENVIRONMENTS,
+    TrajectoryFilters,
+    find_environment,
+    list_trajectories,
+    resolve_trajectory,
+)
 
 if TYPE_CHECKING:
     from mergemill.trajectory_import import ImportedRollout
@@ -67,6 +78,7 @@ RoleOption = Annotated[
 def make_trajectory_filters(
     settings: Settings,
     filters: TaskFilters,
+    choice: EnvironmentChoice,
     *,
     scaffold: list[str] | None = None,
     model: str | None = None,
@@ -77,27 +89,21 @@ def make_trajectory_filters(
     """Return the filters of a command's options.
 
     Raises:
-        UsageError: there is no such role.
+        InputError: there is no such world.
+        UsageError: there is no such role, or filters of tasks are to select scenarios.
     """
     if role is not None and role not in tuple(TrajectoryRole):
         raise UsageError(f"--role: {role} is unknown", advice=f"one of {', '.join(TrajectoryRole)}")
+    subjects = select_subjects(settings, filters, choice)
     return TrajectoryFilters(
         scaffold=tuple(split_words(scaffold)),
         model=model,
         min_value=min_value,
         role=None if role is None else TrajectoryRole(role),
         selected=selected,
-        tasks=find_task_ids(settings, filters),
+        environments=subjects.environments,
+        tasks=subjects.ids,
     )
-
-
-def find_task_ids(settings: Settings, filters: TaskFilters) -> frozenset[str] | None:
-    """Return the ids of the tasks that filters select; None where they select all."""
-    if filters == TaskFilters():
-        return None
-    with Store.open(settings.db, create=False) as store:
-        found = queries.list_tasks(store, resolve_filters(filters, settings), columns=("id",))
-    return frozenset(row["id"] for row in found)
 
 
 @app.command("list")
@@ -114,6 +120,8 @@ def list_all(
         typer.Option("--selected/--not-selected", show_default=False, help="Select by the newest selection."),
     ] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="Print at most N.")] = None,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -122,8 +130,9 @@ def list_all(
 
     Example: mergemill trajectories list --scaffold react --min-value 1 --selected
     """
+    choice = parse_environment(environment, world)
     wanted = make_trajectory_filters(
-        settings, filters, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
+        settings, filters, choice, scaffold=scaffold, model=model, min_value=min_value, role=role, selected=selected
     )
     with Store.open(settings.db, create=False) as store:
         rows = list_trajectories(store, wanted, limit)
@@ -150,7 +159,8 @@ def show(
     with Store.open(settings.db, create=False) as store:
         record = resolve_trajectory(store, trajectory)
         rollout = store.get(Rollout, record.parent)
-    details = describe_trajectory(record, rollout, artifacts)
+        environment = find_environment(store, rollout)
+    details = describe_trajectory(record, rollout, artifacts, environment)
     if as_json:
         output.print_json(details)
         return
@@ -181,6 +191,8 @@ def select(
             help="Let the model of MERGEMILL_LLM and MERGEMILL_MODEL check these items, one a line.",
         ),
     ] = None,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -194,7 +206,8 @@ def select(
 
     items, check_rubric = _open_rubric(rubric, settings) if rubric else ("", None)
     limits = SelectionLimits(per_task=per_task, mix=parse_mix(mix), rubric=items)
-    wanted = make_trajectory_filters(settings, filters, scaffold=scaffold, model=model)
+    choice = parse_environment(environment, world)
+    wanted = make_trajectory_filters(settings, filters, choice, scaffold=scaffold, model=model)
     with Store.open(settings.db, create=False, writes=True) as store:
         summary = run_selection(store, settings, wanted, limits, check_rubric=check_rubric)
     if as_json:
@@ -250,6 +263,8 @@ def export(
             help="Model that graded those of simulated tasks; for parquet it must have been measured.",
         ),
     ] = None,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -259,15 +274,20 @@ def export(
     Example: mergemill trajectories export --format sharegpt --out sft --system drop
     """
     from mergemill.trajectory_export import (  # noqa: PLC0415 - only this command
+        SIMULATED,
         SimulatedRows,
         export_trajectories,
         make_options,
     )
 
     options = make_options(format_name, per_request=per_request, hermes=hermes, system=system)
+    choice = parse_environment(environment, world)
+    if with_simulated:
+        choice = replace(choice, words=(*(choice.words or TRUSTED_ENVIRONMENTS), SIMULATED))
     wanted = make_trajectory_filters(
         settings,
         filters,
+        choice,
         scaffold=scaffold,
         model=model,
         min_value=min_value,
@@ -275,7 +295,7 @@ def export(
         selected=None if unselected else True,
     )
     with Store.open(settings.db, create=False) as store:
-        simulated = SimulatedRows(included=with_simulated, simulator=simulator)
+        simulated = SimulatedRows(included=SIMULATED in (choice.words or ()), simulator=simulator)
         report = export_trajectories(store, settings, wanted, out, options, simulated=simulated)
     for reason, number in report.left_out.items():
         output.print_message(f"{format_count(number, 'row')} left out: {reason}")

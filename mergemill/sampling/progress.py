@@ -233,6 +233,7 @@ def describe_rollout(rollout: Rollout) -> dict[str, Any]:
         "scaffold": rollout.scaffold,
         "model": rollout.model,
         "attempt": rollout.attempt,
+        "environment": rollout.environment,
         "status": rollout.status.value,
         "reason": rollout.reason,
         "detail": rollout.detail,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from core.errors import InputError
 from samplers.difficulty.staging import STAGES, plan_attempts
@@ -23,21 +23,60 @@ NO_ROLLOUTS = queries.RolloutCounts()
 MAX_STAGED_ATTEMPTS = STAGES[-1]
 
 
+class SampledScaffold(Protocol):
+    """What a plan has of a scaffold."""
+
+    @property
+    def name(self) -> str:
+        """Name."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Of its program or loop."""
+        ...
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether it uses a model."""
+        ...
+
+
+class SampledSubject(Protocol):
+    """What a plan has of a task or scenario."""
+
+    @property
+    def id(self) -> str:
+        """Id of the record."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Name for people."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
-class SampleRequest:
+class AttemptRequest:
+    """What is attempted at each task or scenario."""
+
+    model: str
+    attempts: int | None
+    """By each scaffold; None for staged sampling."""
+    checkpoint: str = ""
+    sampling: Mapping[str, Any] = field(default_factory=dict)
+    uncertified: bool = False
+    """Whether what is not certified may be sampled."""
+    credit: Credit = share_reward
+    """Divides a rollout's reward among its trajectories."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleRequest(AttemptRequest):
     """What is sampled: tasks by scaffolds by attempts."""
 
     filters: TaskFilters
     scaffolds: tuple[Scaffold, ...]
-    model: str
-    attempts: int | None
-    """At each task; None for staged sampling."""
-    checkpoint: str = ""
-    sampling: Mapping[str, Any] = field(default_factory=dict)
-    uncertified: bool = False
-    """Whether tasks that are not certified may be sampled."""
-    credit: Credit = share_reward
-    """Divides a rollout's reward among its trajectories."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +84,6 @@ class PendingRollout:
     """A plan that has no result yet. `retry`: number of its infrastructure failures so far."""
 
     plan: RolloutPlan
-    task: Task
-    scaffold: Scaffold
     retry: int
 
 
@@ -71,19 +108,24 @@ def select_tasks(store: Store, request: SampleRequest) -> list[Task]:
     return [tasks[row["id"]] for row in sorted(rows, key=lambda row: (row["name"], row["id"]))]
 
 
-def list_pending(store: Store, tasks: Sequence[Task], request: SampleRequest) -> tuple[int, list[PendingRollout]]:
+def list_pending(
+    store: Store,
+    subjects: Sequence[SampledSubject],
+    scaffolds: Sequence[SampledScaffold],
+    request: AttemptRequest,
+) -> tuple[int, list[PendingRollout]]:
     """Return how many rollouts are planned, and those without a result, with their infrastructure failures.
 
-    First attempts of all tasks come first, so that an early stop leaves breadth. In staged sampling the plan grows with
-    the results: it ends when a call returns nothing.
+    First attempts of all subjects come first, so that an early stop leaves breadth. In staged sampling the plan grows
+    with the results: it ends when a call returns nothing.
     """
     groups = [
         [
-            PendingRollout(plan=_make_plan(task, scaffold, attempt, request), task=task, scaffold=scaffold, retry=0)
+            PendingRollout(plan=_make_plan(subject, scaffold, attempt, request), retry=0)
             for attempt in range(1, (request.attempts or MAX_STAGED_ATTEMPTS) + 1)
         ]
-        for task in tasks
-        for scaffold in request.scaffolds
+        for subject in subjects
+        for scaffold in scaffolds
     ]
     counts = queries.count_rollouts(store, [one.plan.key for group in groups for one in group])
     if request.attempts is None:
@@ -99,18 +141,20 @@ def list_pending(store: Store, tasks: Sequence[Task], request: SampleRequest) ->
 
 
 def _cut_to_stage(group: Sequence[PendingRollout], counts: Mapping[str, queries.RolloutCounts]) -> list[PendingRollout]:
-    """Return the attempts of one task and scaffold that its results so far call for."""
+    """Return the attempts of one subject and scaffold that its results so far call for."""
     found = [counts.get(one.plan.key, NO_ROLLOUTS) for one in group]
     done, resolved = sum(one.results for one in found), sum(one.resolved for one in found)
     missing = plan_attempts({"": (done, resolved)})[""]
     return list(group[: done + missing])
 
 
-def _make_plan(task: Task, scaffold: Scaffold, attempt: int, request: SampleRequest) -> RolloutPlan:
+def _make_plan(
+    subject: SampledSubject, scaffold: SampledScaffold, attempt: int, request: AttemptRequest
+) -> RolloutPlan:
     model = request.model if scaffold.uses_model else ""
     return RolloutPlan(
-        task=task.id,
-        name=task.name,
+        task=subject.id,
+        name=subject.name,
         scaffold=scaffold.name,
         scaffold_version=scaffold.version,
         model=model,

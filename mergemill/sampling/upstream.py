@@ -11,6 +11,7 @@ from pathlib import Path
 
 import requests
 
+from backends.llm.meter import TokenPrices
 from backends.sandbox.locks import hold_machine_lock
 from core.config import Settings
 from core.errors import InputError, MergemillError, Transient
@@ -25,11 +26,31 @@ SOCKET = "gateway.sock"
 WAITS = "another `mergemill sample` works with this store; this one begins when it ends"
 LOG_FOLDER = "gateway"
 """Folder of the store with the logs of rollouts that are not stored yet."""
+USER_LOG_FOLDER = "gateway-users"
+"""The same, of users whose endpoint is not that of the agents."""
+
+
+def make_user_upstream(settings: Settings) -> Upstream:
+    """Return the endpoint of --llm as an upstream, without token ids."""
+    return Upstream(
+        url=settings.llm,
+        key=key.get_secret_value() if (key := settings.find_llm_key()) else "",
+        request_timeout=settings.request_timeout,
+        concurrency=settings.upstream_concurrency,
+        prices=TokenPrices.from_settings(settings),
+    )
 
 
 @contextlib.contextmanager
-def open_gateway(settings: Settings, progress: SamplingProgress) -> Iterator[tuple[GatewayProcess, Path]]:
-    """Open the gateway of the settings; yield it and its socket for containers.
+def open_gateway(
+    settings: Settings, progress: SamplingProgress, upstream: Upstream | None = None
+) -> Iterator[tuple[GatewayProcess, Path]]:
+    """Open a gateway; yield it and its socket for containers.
+
+    Args:
+        settings: limits and store.
+        progress: shows the usage of the agents' gateway.
+        upstream: what plays users; None for that of the agents, which the settings name.
 
     Raises:
         UsageError: no upstream is named.
@@ -37,16 +58,18 @@ def open_gateway(settings: Settings, progress: SamplingProgress) -> Iterator[tup
         Transient: it does not answer.
         MachineError: the gateway does not start.
     """
-    upstream = Upstream.from_settings(settings)
+    is_agents = upstream is None
+    upstream = upstream or Upstream.from_settings(settings)
     check_upstream(upstream)
-    logs = settings.store_dir / LOG_FOLDER
+    logs = settings.store_dir / (LOG_FOLDER if is_agents else USER_LOG_FOLDER)
     folder = Path(tempfile.mkdtemp(prefix="mergemill-agents-"))  # the path of a socket must be short
     try:
         with (
             hold_machine_lock("sample", str(logs.resolve()), on_wait=lambda: progress.print_message(WAITS)),
             GatewayProcess(upstream, logs, agent_socket=folder / SOCKET, port=0) as gateway,
         ):
-            progress.read_usage = gateway.get_usage
+            if is_agents:
+                progress.read_usage = gateway.get_usage
             try:
                 with _watch_gateway(gateway, progress):
                     yield gateway, folder / SOCKET

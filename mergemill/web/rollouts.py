@@ -12,7 +12,7 @@ from samplers.trajectories.showing import describe_trajectory
 from taskdb.artifacts import Artifacts
 from taskdb.rollouts import Rollout, Trajectory
 from taskdb.store import Store
-from taskdb.trajectory_queries import list_trajectories_of, resolve_rollout, resolve_trajectory
+from taskdb.trajectory_queries import find_environment, list_trajectories_of, resolve_rollout, resolve_trajectory
 
 FACTS = (
     "status",
@@ -54,17 +54,19 @@ def find_stored_rollout(store: Store, artifacts: Artifacts, word: str) -> Stored
             rollout = resolve_rollout(store, word)
         except InputError:
             return None
-        return StoredRollout(rollout, make_conversation(rollout.id, [], _list_facts(rollout)), (), None)
-    details = describe_trajectory(trajectory, rollout, artifacts)
-    facts = _list_facts(rollout) | {"role": trajectory.role, "branches": str(trajectory.n_branches)}
+        facts = _list_facts(rollout, find_environment(store, rollout))
+        return StoredRollout(rollout, make_conversation(rollout.id, [], facts), (), None)
+    environment = find_environment(store, rollout)
+    details = describe_trajectory(trajectory, rollout, artifacts, environment)
+    facts = _list_facts(rollout, environment) | {"role": trajectory.role, "branches": str(trajectory.n_branches)}
     longest = max(details["conversations"], key=len)
     found = store.get_many(Trajectory, list_trajectories_of(store, rollout.id))
     others = tuple(sorted(found.values(), key=lambda one: one.root))
     return StoredRollout(rollout, make_conversation(rollout.id, longest, facts), others, trajectory.id)
 
 
-def _list_facts(rollout: Rollout) -> dict[str, str]:
+def _list_facts(rollout: Rollout, environment: str) -> dict[str, str]:
     facts: Mapping[str, Any] = {name: getattr(rollout, name) for name in FACTS}
     known = {name: str(value) for name, value in facts.items() if value not in (None, "")}
     leaks = {"leaks": ", ".join(leak.name for leak in rollout.leaks)} if rollout.leaks else {}
-    return {"task": rollout.name, **known, **leaks}
+    return {"task": rollout.name, "environment": environment, **known, **leaks}

@@ -6,38 +6,52 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from taskdb.difficulty import Difficulty, DifficultyBand, compute_difficulty
+from taskdb.difficulty import DifficultyBand, compute_difficulty
 from taskdb.trajectory_queries import TaskPassRate
+from taskdb.world_queries import SolutionFacts
 
 KS = (1, 2, 4, 8, 16)
 """Numbers of attempts for which pass@k and pass^k are given, as far as there are that many."""
 
 
-def describe_rate(rate: TaskPassRate) -> dict[str, Any]:
-    """Return the row of one task."""
+def describe_rate(rate: TaskPassRate, solution: SolutionFacts | None = None) -> dict[str, Any]:
+    """Return the row of one task or scenario.
+
+    Args:
+        rate: its pass rate.
+        solution: of a certified scenario: its length, number of tools and share of queries are null for others.
+    """
     found = rate.difficulty
+    facts: dict[str, Any] = dict.fromkeys(("n_calls", "n_tools", "query_share"))
+    if solution is not None:
+        share = solution.n_queries / solution.n_calls if solution.n_calls else 0.0
+        facts = {"n_calls": solution.n_calls, "n_tools": solution.n_tools, "query_share": round(share, 6)}
     return {
-        **{name: getattr(rate, name) for name in ("task", "name", "model", "checkpoint", "scaffold")},
+        **{name: getattr(rate, name) for name in ("task", "name", "environment", "model", "checkpoint", "scaffold")},
         **{name: getattr(found, name) for name in ("n", "c", "low", "high")},
+        "mean_value": round(rate.mean_value, 6),
         "band": found.band.value,
         "pass_at": {str(k): value for k in KS if (value := found.estimate_pass_at(k)) is not None},
         "pass_all": {str(k): value for k in KS if (value := found.estimate_pass_all(k)) is not None},
+        **facts,
     }
 
 
 def summarise_rates(rates: Iterable[TaskPassRate]) -> list[dict[str, Any]]:
     """Return a row for each model, checkpoint and scaffold, with the averages over tasks of pass@k and pass^k.
 
-    Only tasks with at least k attempts count; `tasks_at` is their number. The interval is that of all attempts
-    together, as if they were independent.
+    `mean_value` is the average reward of all attempts, `environments` the number of tasks by environment. Only tasks
+    with at least k attempts count for k; `tasks_at` is their number. The interval is that of all attempts together, as
+    if they were independent.
     """
-    groups: dict[tuple[str, str, str], list[Difficulty]] = {}
+    groups: dict[tuple[str, str, str], list[TaskPassRate]] = {}
     for rate in rates:
-        groups.setdefault((rate.model, rate.checkpoint, rate.scaffold), []).append(rate.difficulty)
+        groups.setdefault((rate.model, rate.checkpoint, rate.scaffold), []).append(rate)
     return [_summarise(*key, found) for key, found in sorted(groups.items())]
 
 
-def _summarise(model: str, checkpoint: str, scaffold: str, found: Sequence[Difficulty]) -> dict[str, Any]:
+def _summarise(model: str, checkpoint: str, scaffold: str, rates: Sequence[TaskPassRate]) -> dict[str, Any]:
+    found = [rate.difficulty for rate in rates]
     whole = compute_difficulty(sum(one.n for one in found), sum(one.c for one in found))
     bands = Counter(one.band for one in found)
     enough = {k: [one for one in found if one.n >= k] for k in KS}
@@ -47,6 +61,8 @@ def _summarise(model: str, checkpoint: str, scaffold: str, found: Sequence[Diffi
         "scaffold": scaffold,
         "tasks": len(found),
         **{name: getattr(whole, name) for name in ("n", "c", "low", "high")},
+        "mean_value": round(sum(rate.mean_value * rate.difficulty.n for rate in rates) / whole.n, 6),
+        "environments": dict(sorted(Counter(rate.environment for rate in rates).items())),
         "bands": {band.value: bands[band] for band in DifficultyBand},
         "pass_at": {str(k): _average([one.estimate_pass_at(k) for one in some]) for k, some in enough.items() if some},
         "pass_all": {

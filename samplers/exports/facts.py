@@ -10,45 +10,89 @@ from samplers.trajectories.content import TrajectoryContent, read_content
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
+from taskdb.worlds import Scenario, World
+
+SCENARIO_KIND = "scenario"
+"""Kind of a scenario, as tasks have kinds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutSubject:
+    """What was worked on: a task, or a scenario, whose `repo` is the name of its world and which has no `language`."""
+
+    id: str
+    name: str
+    environment: str
+    """`verified`, `simulated` or `none` for a task, `synthetic` for a scenario."""
+    kind: str
+    repo: str
+    license: str
+    language: str
+    source: str
+    base_commit: str
+
+    @classmethod
+    def from_task(cls, task: Task) -> RolloutSubject:
+        """Return the facts of a task."""
+        names = ("id", "name", "environment", "repo", "license", "language", "source", "base_commit")
+        return cls(kind=task.kind.value, **{name: getattr(task, name) for name in names})
+
+    @classmethod
+    def from_scenario(cls, scenario: Scenario, world: World) -> RolloutSubject:
+        """Return the facts of a scenario of a world."""
+        return cls(
+            id=scenario.id,
+            name=scenario.name,
+            environment=scenario.environment,
+            kind=SCENARIO_KIND,
+            repo=scenario.world,
+            license=scenario.license,
+            language="",
+            source=world.source,
+            base_commit="",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedTrajectory:
-    """A trajectory with its content, rollout and task."""
+    """A trajectory with its content, rollout and subject."""
 
     trajectory: Trajectory
     rollout: Rollout
-    task: Task
+    subject: RolloutSubject
     content: TrajectoryContent
 
     @classmethod
-    def load(cls, trajectory: Trajectory, rollout: Rollout, task: Task, artifacts: Artifacts) -> ExportedTrajectory:
+    def load(
+        cls, trajectory: Trajectory, rollout: Rollout, subject: RolloutSubject, artifacts: Artifacts
+    ) -> ExportedTrajectory:
         """Read the content of a trajectory.
 
         Raises:
             InputError: it is missing or damaged.
         """
         content = read_content(artifacts.get(trajectory.content))
-        return cls(trajectory=trajectory, rollout=rollout, task=task, content=content)
+        return cls(trajectory=trajectory, rollout=rollout, subject=subject, content=content)
 
 
 def build_identity(item: ExportedTrajectory) -> dict[str, Any]:
     """Return the columns that every row begins with."""
     return {
-        "instance_id": item.task.name,
-        "repo": item.task.repo,
-        "license": item.task.license,
-        "language": item.task.language,
+        "instance_id": item.subject.name,
+        "environment": item.subject.environment,
+        "repo": item.subject.repo,
+        "license": item.subject.license,
+        "language": item.subject.language,
         "trajectory_id": item.trajectory.id,
     }
 
 
 def build_metadata(item: ExportedTrajectory, exchanges: Iterator[int] | list[int]) -> dict[str, Any]:
     """Return the provenance of a row; `exchanges`: those whose answers it trains. All keys are always there."""
-    rollout, trajectory, task = item.rollout, item.trajectory, item.task
+    rollout, trajectory, task = item.rollout, item.trajectory, item.subject
     return {
         "task": task.id,
-        "kind": task.kind.value,
+        "kind": task.kind,
         "environment": task.environment,
         "source": task.source,
         "base_commit": task.base_commit,

@@ -18,6 +18,7 @@ class TrainingReport:
     answers: int = 0
     """Answers that are trained."""
     trajectories: list[dict[str, Any]] = field(default_factory=list)
+    """Environment -> trajectories, as the next three."""
     licenses: Counter[str] = field(default_factory=Counter)
     scaffolds: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
@@ -41,14 +42,15 @@ class TrainingReport:
             {
                 "id": item.trajectory.id,
                 "rollout": item.rollout.id,
-                "task": item.task.id,
-                "instance_id": item.task.name,
-                "license": item.task.license,
+                "task": item.subject.id,
+                "instance_id": item.subject.name,
+                "environment": item.subject.environment,
+                "license": item.subject.license,
                 "content": item.trajectory.content,
             }
         )
-        self.licenses[item.task.license or "unknown"] += 1
+        self.environments[item.subject.environment] += 1
+        self.licenses[item.subject.license or "unknown"] += 1
         self.scaffolds[item.rollout.scaffold] += 1
         self.models[item.rollout.model] += 1
-        self.environments[item.task.environment] += 1
         self.requests.append(item.trajectory.n_requests)

@@ -11,9 +11,10 @@ import pyarrow as pa
 from samplers.exports.facts import ExportedTrajectory, build_identity, build_metadata
 from samplers.trajectories.layouts import NO_REQUEST, TokenRow, make_request_rows, merge_requests
 
+_IDENTITY = ("instance_id", "environment", "repo", "license", "language", "trajectory_id")
 SCHEMA = pa.schema(
     [
-        *((name, pa.string()) for name in ("instance_id", "repo", "license", "language", "trajectory_id")),
+        *((name, pa.string()) for name in _IDENTITY),
         ("resolved", pa.bool_()),
         ("value", pa.float64()),
         ("input_ids", pa.list_(pa.int64())),

@@ -6,30 +6,23 @@ of engine, gateway, upstream, disk or grading is none (`infrastructure`): it has
 
 from __future__ import annotations
 
-import contextlib
-import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from backends.services import Services
 from core.errors import InputError, Transient
-from samplers.gateway.process import Budget, GatewayProcess, GatewayUsage, RolloutAccess
+from samplers.gateway.process import Budget, GatewayProcess
 from samplers.instructions.instruction import make_instruction
 from samplers.programs.store import ProgramStore
-from samplers.rollouts.container import GATEWAY_URL, LostContainerError, RolloutContainer, open_rollout_container
+from samplers.rollouts.container import LostContainerError, RolloutContainer, open_rollout_container
 from samplers.rollouts.observer import StateObserver
-from samplers.rollouts.recorded import RecordedTraffic, read_traffic
+from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold
-from samplers.trajectories.build import build_trajectories
 from samplers.trajectories.credit import Credit, share_reward
 from taskdb.records import Score, Task
-from taskdb.rollouts import ObservedState, Rollout, RolloutPlan, RolloutStatus, Trajectory
-
-MAX_DETAIL = 500
-TURNS = "turns"
-"""Name of the gateway for the budget that is the limit of turns."""
+from taskdb.rollouts import ObservedState, RolloutPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,19 +51,6 @@ class RolloutServices:
     """Divides a rollout's reward among its trajectories."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FinishedRollout:
-    """Records of one rollout."""
-
-    rollout: Rollout
-    trajectories: tuple[Trajectory, ...]
-
-
-def get_log_path(gateway_logs: Path, plan: RolloutPlan) -> Path:
-    """Return the gateway's log of a plan; it exists from the first request until the rollout is stored."""
-    return gateway_logs / f"{plan.key}.jsonl"
-
-
 @dataclass(kw_only=True)
 class RolloutRun:
     """One rollout while it runs. `retry`: number of earlier infrastructure failures of its plan."""
@@ -87,9 +67,15 @@ class RolloutRun:
         self.end = AgentEnd()
         self.submission: bytes | None = None
         self.score: Score | None = None
-        self.usage = GatewayUsage()
         self.states: list[ObservedState] = []
-        self.seconds: dict[str, float] = {}
+        self.recorder = RolloutRecorder(
+            plan=self.plan,
+            retry=self.retry,
+            gateway=self.shared.gateway if self.scaffold.uses_model else None,
+            artifacts=self.shared.services.artifacts,
+            statement=self.task.problem_statement,
+            credit=self.shared.credit,
+        )
 
     def run(self) -> FinishedRollout:
         """Run it and return its records.
@@ -98,51 +84,34 @@ class RolloutRun:
             CancelledRunError: Ctrl-C; nothing is recorded, and the gateway's log is kept for the next run.
         """
         started, at = time.perf_counter(), self.shared.services.clock()
-        failure: tuple[str, str] | None = None
+        recorder, failure = self.recorder, None
         try:
-            with self._open_access() as endpoint:
+            with recorder.open_access(
+                self.shared.budget.model_copy(update={"turns": self.shared.limits.turns})
+            ) as endpoint:
                 self._run_agent(endpoint)
         except Transient as error:
             failure = ("engine-failed", error.format_line())
         except InputError as error:
             failure = ("no-image", error.format_line())
-        traffic = self._read_traffic()
-        failure = failure or traffic.find_upstream_failure(self.usage) or self._grade()
-        self.seconds["all"] = time.perf_counter() - started
-        rollout = self._make_record(failure, traffic, at)
-        return FinishedRollout(rollout=rollout, trajectories=self._build_trajectories(rollout, traffic))
-
-    @property
-    def _gateway(self) -> GatewayProcess | None:
-        return self.shared.gateway if self.scaffold.uses_model else None
-
-    @contextlib.contextmanager
-    def _open_access(self) -> Iterator[GatewayEndpoint]:
-        """Give the rollout access to the gateway; its usage is read at the end."""
-        secret, gateway = secrets.token_urlsafe(24), self._gateway
-        if gateway is None:
-            yield GatewayEndpoint(container_url="", host_url="", secret=secret)
-            return
-        access = RolloutAccess(
-            secret=secret,
-            model=self.plan.model,
-            sampling=self.plan.sampling,
-            budget=self.shared.budget.model_copy(update={"turns": self.shared.limits.turns}),
-            replay=True,
+        traffic = recorder.read_traffic()
+        failure = failure or traffic.find_upstream_failure(recorder.usage) or self._grade()
+        recorder.seconds["all"] = time.perf_counter() - started
+        return recorder.make_records(
+            self.end,
+            traffic,
+            failure=failure,
+            score=self.score,
+            submission=self.submission,
+            at=at,
+            leaks=traffic.find_leaks(self.task, self.shared.services.artifacts),
+            states=tuple(self.states),
+            environment=self.task.environment,
         )
-        gateway.open_rollout(self.plan.key, access)
-        try:
-            yield GatewayEndpoint(
-                container_url=f"{GATEWAY_URL}/r/{secret}",
-                host_url=f"http://{gateway.host}:{gateway.port}/r/{secret}",
-                secret=secret,
-            )
-        finally:
-            self.usage = gateway.close_rollout(self.plan.key)
 
     def _run_agent(self, endpoint: GatewayEndpoint) -> None:
         """Run the first three hooks in the container."""
-        socket = self.shared.agent_socket if self._gateway else None
+        socket = self.shared.agent_socket if self.recorder.gateway else None
         with open_rollout_container(
             self.task.image or self.shared.programs.get_image(),
             self.instruction,
@@ -151,21 +120,18 @@ class RolloutRun:
             programs=self.shared.programs.ensure(self.scaffold.program),
             gateway_folder=socket.parent if socket else None,
         ) as container:
-            self.seconds["start"] = container.start_seconds
+            self.recorder.seconds["start"] = container.start_seconds
             began = time.perf_counter()
-            with StateObserver(container, self._read_usage, self.states) as observer:
+            with StateObserver(container, self.recorder.read_usage, self.states) as observer:
                 session = self._make_session(container, endpoint, observer)
                 self.scaffold.agent_preprocess(session)
                 self.end = self.scaffold.agent_run(session)
-            self.seconds["agent"] = time.perf_counter() - began
+            self.recorder.seconds["agent"] = time.perf_counter() - began
             try:
                 self.submission = self.scaffold.agent_postprocess(session)
             except LostContainerError as error:
                 reason = self.end.reason or "container-lost"
                 self.end = AgentEnd(reason=reason, detail=str(error), output=self.end.output)
-
-    def _read_usage(self) -> GatewayUsage:
-        return self._gateway.get_usage(self.plan.key) if self._gateway else GatewayUsage()
 
     def _make_session(
         self, container: RolloutContainer, endpoint: GatewayEndpoint, observer: StateObserver
@@ -191,75 +157,6 @@ class RolloutRun:
         except (Transient, InputError) as error:
             return "not-graded", error.format_line()
         finally:
-            self.seconds["grade"] = time.perf_counter() - began
+            self.recorder.seconds["grade"] = time.perf_counter() - began
         error_detail = self.score.infrastructure_error
         return ("not-graded", error_detail) if error_detail else None
-
-    def _read_traffic(self) -> RecordedTraffic:
-        gateway = self._gateway
-        return read_traffic(get_log_path(gateway.log_dir, self.plan) if gateway else None)
-
-    def _make_record(self, failure: tuple[str, str] | None, traffic: RecordedTraffic, at: str) -> Rollout:
-        reason, detail = failure or self._describe_end(traffic)
-        status = RolloutStatus.DONE if reason is None else RolloutStatus.FAILED
-        score = self.score if failure is None else None
-        plan, put = self.plan, self.shared.services.artifacts.put
-        return Rollout(
-            parent=self.task.id,
-            name=self.task.name,
-            plan=plan.key,
-            scaffold=plan.scaffold,
-            scaffold_version=plan.scaffold_version,
-            model=plan.model,
-            checkpoint=plan.checkpoint,
-            sampling=plan.sampling,
-            attempt=plan.attempt,
-            retry=self.retry,
-            status=RolloutStatus.INFRASTRUCTURE if failure else status,
-            reason=reason,
-            detail=detail[:MAX_DETAIL],
-            submission=put(self.submission) if self.submission is not None else None,
-            score=self.score,
-            value=score.value if score else None,
-            resolved=score.resolved if score else False,
-            leaks=traffic.find_leaks(self.task, self.shared.services.artifacts),
-            exchanges=put(traffic.raw) if traffic.raw else None,
-            requests=self.usage.requests,
-            prompt_tokens=self.usage.prompt_tokens,
-            completion_tokens=self.usage.completion_tokens,
-            cost=self.usage.cost,
-            in_doubt=traffic.n_doubtful,
-            states=tuple(self.states),
-            latencies=tuple(round(exchange.seconds, 3) for exchange in traffic.exchanges),
-            log=put(self.end.output.encode()) if self.end.output else None,
-            at=at,
-            start_seconds=self._read_clock("start"),
-            agent_seconds=self._read_clock("agent"),
-            grade_seconds=self._read_clock("grade"),
-            seconds=self._read_clock("all"),
-        )
-
-    def _build_trajectories(self, rollout: Rollout, traffic: RecordedTraffic) -> tuple[Trajectory, ...]:
-        """Return the conversations of the rollout; none after a failure that is not the agent's."""
-        if rollout.status is RolloutStatus.INFRASTRUCTURE:
-            return ()
-        artifacts, statement = self.shared.services.artifacts, self.task.problem_statement
-        made = build_trajectories(rollout, traffic.exchanges, artifacts, statement=statement, credit=self.shared.credit)
-        return tuple(made)
-
-    def _read_clock(self, part: str) -> float:
-        return round(self.seconds.get(part, 0.0), 3)
-
-    def _describe_end(self, traffic: RecordedTraffic) -> tuple[str | None, str]:
-        """Return why the agent did not end by itself, and a detail.
-
-        A budget that is used up is the reason of what follows. A program that fails once its last request failed fails
-        for that, whatever it prints.
-        """
-        stopped_by, reason = self.usage.stopped_by, self.end.reason
-        if stopped_by:
-            return "turn-limit" if stopped_by == TURNS else f"budget-{stopped_by}", self.end.detail
-        last = traffic.exchanges[-1].error if traffic.exchanges else None
-        if last is not None and reason in ("agent-failed", "model-failed"):
-            return "model-failed", last.detail
-        return reason, self.end.detail

@@ -24,8 +24,8 @@ class SelectionRule:
     """Key in `Trajectory.metrics`; `samplers.trajectories.measures.MEASURES` computes it."""
     setting: str
     """Setting with the limit."""
-    kinds: frozenset[Kind] = frozenset(Kind)
-    """Kinds of tasks it applies to."""
+    kinds: frozenset[Kind] | None = None
+    """Kinds of tasks it applies to; None for all and for scenarios."""
 
     def get_limit(self, settings: Settings) -> float:
         """Return the limit."""
@@ -49,6 +49,7 @@ RULES: tuple[SelectionRule, ...] = (
 )
 
 
-def list_broken_rules(metrics: Mapping[str, float], kind: Kind, settings: Settings) -> list[SelectionRule]:
-    """Return the rules that refuse a trajectory of a task of `kind`, in their order."""
-    return [rule for rule in RULES if kind in rule.kinds and metrics.get(rule.metric, 0.0) > rule.get_limit(settings)]
+def list_broken_rules(metrics: Mapping[str, float], kind: Kind | None, settings: Settings) -> list[SelectionRule]:
+    """Return the rules that refuse a trajectory of a task of `kind`, None for a scenario, in their order."""
+    rules = [rule for rule in RULES if rule.kinds is None or kind in rule.kinds]
+    return [rule for rule in rules if metrics.get(rule.metric, 0.0) > rule.get_limit(settings)]

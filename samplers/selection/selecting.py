@@ -33,8 +33,9 @@ class SelectionCandidate:
 
     trajectory: Trajectory
     task: str
-    """Id of the task."""
-    kind: Kind
+    """Id of the task or scenario."""
+    kind: Kind | None
+    """Of the task; None for a scenario."""
     submission: bytes
 
 

@@ -14,6 +14,7 @@ from taskdb.rollouts import Rollout
 
 FAILURES = re.compile(
     r"""\A\s*(?:<tool_use_error>|\[?(?:tool\s)?error\b)      # the result is an error
+    |\A\s*\{\s*"success"\s*:\s*false\b                   # or an answer of a world's tool
     |^\s*(?:process\ exited\ with\ code|exit(?:ed|\ )?\s?(?:code|status)|return\ ?code)\s*:?\s*[1-9-]  # or a status
     |<(?:returncode|exit_code|exit-code)>\s*[1-9-]
     |"(?:exit_code|exitCode|returncode)"\s*:\s*[1-9-]

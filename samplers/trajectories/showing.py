@@ -15,8 +15,12 @@ ROLLOUT_KEYS = ("status", "reason", "resolved", "checkpoint", "scaffold_version"
 """Facts of the rollout that are shown with its trajectory."""
 
 
-def describe_trajectory(trajectory: Trajectory, rollout: Rollout, artifacts: Artifacts) -> dict[str, Any]:
+def describe_trajectory(
+    trajectory: Trajectory, rollout: Rollout, artifacts: Artifacts, environment: str
+) -> dict[str, Any]:
     """Return the facts of a trajectory, its tools and its conversations: one for each leaf.
+
+    `environment` is that of its task or scenario, which records of earlier versions do not have.
 
     Raises:
         InputError: its content is missing or damaged.
@@ -25,6 +29,7 @@ def describe_trajectory(trajectory: Trajectory, rollout: Rollout, artifacts: Art
     facts = {name: value for name, value in to_json(trajectory).items() if name not in ("parent", "content")}
     return {
         **facts,
+        "environment": environment,
         "rollout": rollout.id,
         **{name: getattr(rollout, name) for name in ROLLOUT_KEYS},
         "leaks": [leak.name for leak in rollout.leaks],

@@ -16,11 +16,11 @@ from backends.llm.base import (
     ResponseSchema,
     estimate_tokens,
 )
+from backends.llm.ledger import CallIdentity, CallLedger, Pacer, RecordedModel
 from backends.llm.meter import UsageMeter
 from backends.llm.response import FINISH_LENGTH
 from core.errors import CancelledRunError, InputError, Transient
 from simulators.environment.episode import CallNote
-from simulators.ledger import CallIdentity, CallLedger, Pacer, RecordedModel
 
 
 class PlayerError(Exception):

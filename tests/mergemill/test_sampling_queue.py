@@ -8,12 +8,10 @@ import pytest
 
 from mergemill.sampling.queue import MIN_STREAK, RolloutQueue
 from mergemill.sampling.request import PendingRollout
-from samplers.scaffolds.noop import NoopScaffold
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store
 from tests.taskdb.chains import add_chain, make_url
-from tests.taskdb.test_rollouts import make_rollout
 
 
 @pytest.fixture
@@ -28,8 +26,6 @@ def make_pending(task: Task, number: int) -> list[PendingRollout]:
             plan=RolloutPlan(
                 task=task.id, name=task.name, scaffold="noop", scaffold_version="1", model="", attempt=attempt
             ),
-            task=task,
-            scaffold=NoopScaffold(),
             retry=0,
         )
         for attempt in range(1, number + 1)
@@ -37,8 +33,17 @@ def make_pending(task: Task, number: int) -> list[PendingRollout]:
 
 
 def end(one: PendingRollout, status: RolloutStatus) -> Rollout:
-    value = None if status is RolloutStatus.INFRASTRUCTURE else 0.0
-    return make_rollout(one.task, one.plan.attempt, value, status=status)
+    plan = one.plan
+    return Rollout(
+        parent=plan.task,
+        name=plan.name,
+        plan=plan.key,
+        scaffold=plan.scaffold,
+        scaffold_version=plan.scaffold_version,
+        model=plan.model,
+        attempt=plan.attempt,
+        status=status,
+    )
 
 
 def take_all(queue: RolloutQueue, *failing: int) -> list[tuple[int, int]]:

@@ -160,7 +160,7 @@ def test_simulated_rows_are_among_real_ones_only_where_that_is_wanted(mixed: Pat
     assert done.json["left_out"] == {"their tasks are simulated; --with-simulated exports them, too": 1}
     assert read_environments(mixed) == ["verified"]
     card = (mixed / "out" / "README.md").read_text()
-    assert "The tasks are verified" in card
+    assert "the task is of a merged change" in card
     assert "- simulated" not in card
     assert "1 row left out: their tasks are simulated" in card
 
@@ -171,7 +171,7 @@ def test_simulated_rows_and_the_card_say_that_they_are(mixed: Path) -> None:
     assert read_environments(mixed) == ["simulated", "verified"]
     card = (mixed / "out" / "README.md").read_text()
     assert "- simulated" in card
-    assert "nothing was run, and their reward is an estimate" in card
+    assert "nothing was run, and the reward is an estimate" in card
     assert "| `simulated` | 1 |" in card
 
 

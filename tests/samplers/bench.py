@@ -20,7 +20,8 @@ from samplers.gateway.exchanges import Exchange
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore
 from samplers.rollouts.recorded import read_traffic
-from samplers.rollouts.run import RolloutRun, RolloutServices, get_log_path
+from samplers.rollouts.recording import get_log_path
+from samplers.rollouts.run import RolloutRun, RolloutServices
 from samplers.scaffolds.base import AgentLimits, Scaffold
 from taskdb import queries
 from taskdb.records import Rejection, Task, Verification

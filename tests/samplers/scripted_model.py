@@ -132,6 +132,7 @@ class ModelRequest:
 
 
 Answer = Callable[[ModelRequest], Turn]
+Embed = Callable[[str], Sequence[float]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +153,7 @@ class ScriptedModel:
         paid_log: file to which a line is appended for each paid request.
         port: 0 for a free one.
         host: address to listen at.
+        embed: text -> vector, for the embeddings API; texts with the same words have near vectors without one.
     """
 
     def __init__(
@@ -163,7 +165,9 @@ class ScriptedModel:
         paid_log: Path | None = None,
         port: int = 0,
         host: str = "127.0.0.1",
+        embed: Embed | None = None,
     ) -> None:
+        self.embed = embed or embed_words
         self.answer = answer if callable(answer) else _choose_turn(answer)
         self.key = key
         self.token_ids = token_ids
@@ -297,6 +301,10 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_json(200, {"input_tokens": len(tokenize_prompt(request.body))})
             return
         earlier = self.model.admit(request)
+        if request.path.endswith("/embeddings"):
+            self.model.charge(request)
+            self.send_json(200, build_embeddings(request, self.model.embed))
+            return
         turn = self.model.find_turn(request)
         if turn.fault and earlier < turn.times and turn.fault not in ("cut", "unfinished", "huge", "enormous"):
             self.send_fault(request, turn.fault)
@@ -437,6 +445,23 @@ def stream_chat(request: ModelRequest, turn: Turn, token_ids: bool) -> Iterator[
     if (request.body.get("stream_options") or {}).get("include_usage"):
         yield _format_event(start | {"choices": [], "usage": plain["usage"]})
     yield b"data: [DONE]\n\n"
+
+
+def build_embeddings(request: ModelRequest, embed: Embed) -> dict[str, Any]:
+    """Return a response of the embeddings API."""
+    texts = request.body["input"]
+    entries = [{"object": "embedding", "index": at, "embedding": list(embed(text))} for at, text in enumerate(texts)]
+    n_tokens = sum(len(_split(text)) for text in texts)
+    usage = {"prompt_tokens": n_tokens, "total_tokens": n_tokens}
+    return {"object": "list", "model": request.body["model"], "data": entries, "usage": usage}
+
+
+def embed_words(text: str) -> list[float]:
+    """Return a vector of 32 numbers: how often words of each hash are in a text."""
+    vector = [0.0] * 32
+    for word in re.findall(r"\w+", text.lower()):
+        vector[zlib.crc32(word.encode()) % 32] += 1.0
+    return vector
 
 
 def build_messages(request: ModelRequest, turn: Turn, _token_ids: bool) -> dict[str, Any]:

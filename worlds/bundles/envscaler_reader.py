@@ -199,9 +199,9 @@ def _require_object(entry: object) -> Mapping[str, Any]:
 def _require_json(value: object, name: str) -> None:
     """Raise _MalformedError for what Python's reader accepts and JSON does not have, such as NaN."""
     try:
-        check_json(value, name)
+        check_json(value)
     except NotJsonError as error:
-        raise _MalformedError(str(error)) from None
+        raise _MalformedError(str(error).replace("$", name, 1)) from None
 
 
 def _require_text(fields: Mapping[str, Any], key: str) -> str:

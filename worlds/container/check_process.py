@@ -188,6 +188,15 @@ def _read_answer(data: bytearray) -> Outcome | None:
     return {"outcome": outcome, "detail": detail[:500]} if outcome in _OUTCOMES else None
 
 
+def run_check(check: Mapping[str, str], initial: Any, final: Any) -> tuple[CheckOutcome, str]:
+    """Return the outcome of a check and a detail. It is run in this process, which should have no rights.
+
+    `check` has `source` and `function`.
+    """
+    states = {"initial_state": initial, "final_state": final}
+    return _run(check, states, marshal.dumps(states, MARSHAL_VERSION))
+
+
 def _run(check: Mapping[str, str], states: dict[str, Any], packed: bytes) -> tuple[CheckOutcome, str]:
     """Run a check in this process, which has no rights; `packed` holds the states as they were."""
     try:

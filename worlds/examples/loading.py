@@ -9,6 +9,7 @@ from typing import Any
 
 from core.errors import InputError
 from worlds.definitions import Call, Check, ScenarioDefinition, WorldDefinition
+from worlds.program.tree import ProgramError, parse_module
 
 EXAMPLES_FOLDER = Path(__file__).parent
 
@@ -76,8 +77,8 @@ def split_checks(source: str) -> tuple[Check, ...]:
         InputError: the source is no Python.
     """
     try:
-        module = ast.parse(source)
-    except SyntaxError as error:
+        module = parse_module(source)
+    except ProgramError as error:
         raise InputError(f"checks: {error}") from None
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
     documentation = ast.get_docstring(module, clean=False)

@@ -61,7 +61,7 @@ def run_calls(
         for position in order if order is not None else range(len(calls)):
             if detour is not None:
                 episode.call(detour.tool, detour.arguments)
-            arguments = {name: _resolve(value, results) for name, value in calls[position].arguments.items()}
+            arguments = resolve_arguments(calls[position], results)
             sent[position] = Call(tool=calls[position].tool, arguments=arguments)
             results[position] = episode.call(sent[position].tool, arguments)
         return SolutionRun(
@@ -70,6 +70,11 @@ def run_calls(
             final=episode.get_state(),
             fault=episode.fault,
         )
+
+
+def resolve_arguments(call: Call, results: Mapping[int, CallResult]) -> dict[str, Any]:
+    """Return the arguments of a call with what they take from earlier results (by position in the call list)."""
+    return {name: _resolve(value, results) for name, value in call.arguments.items()}
 
 
 def list_orders(calls: Sequence[Call], seed: int = 0) -> list[tuple[int, ...]]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from worlds.definitions import WorldTool
-from worlds.program.tree import ProgramTree
+from worlds.program.tree import ProgramError, ProgramTree, parse_expression
 
 Schema = dict[str, Any]
 _SIMPLE = {"str": "string", "int": "integer", "float": "number", "bool": "boolean", "dict": "object", "list": "array"}
@@ -214,8 +214,8 @@ def _read_default(node: ast.expr, tool: str) -> Any:
 
 def _parse_expression(text: str) -> ast.expr:
     try:
-        return ast.parse(text, mode="eval").body
-    except SyntaxError:
+        return parse_expression(text)
+    except ProgramError:
         raise SchemaError(f"{text!r} is no type") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from worlds.reasons import Reason
 DATA_BASES = frozenset(("TypedDict", "Enum", "StrEnum", "IntEnum", "NamedTuple", "Exception", "ValueError", "Protocol"))
 """Bases of classes that are no world."""
 _UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
+_PARSING = threading.Lock()
+"""Until Python 3.11.4, two threads that parse at once get a SystemError (python/cpython#106905)."""
 
 
 class ProgramError(Exception):
@@ -64,7 +67,7 @@ def parse_program(source: str) -> ProgramTree:
         ProgramError: it is no Python, or has no or several classes with tools.
     """
     module = parse_module(source)
-    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not _is_data_class(node)]
+    classes = [node for node in module.body if isinstance(node, ast.ClassDef) and not is_data_class(node)]
     if len(classes) != 1:
         names = ", ".join(node.name for node in classes) or "none"
         raise ProgramError(Reason.NO_WORLD_CLASS, f"one class of the program has tools; found: {names}")
@@ -77,7 +80,17 @@ def parse_program(source: str) -> ProgramTree:
 def parse_module(source: str) -> ast.Module:
     """Return the syntax tree of Python; raise ProgramError where it is none."""
     try:
-        return ast.parse(source)
+        with _PARSING:
+            return ast.parse(source)
+    except _UNPARSABLE as error:
+        raise ProgramError(Reason.SYNTAX_ERROR, f"{type(error).__name__}: {error}") from None
+
+
+def parse_expression(source: str) -> ast.expr:
+    """Return the syntax tree of an expression; raise ProgramError where it is none."""
+    try:
+        with _PARSING:
+            return ast.parse(source, mode="eval").body
     except _UNPARSABLE as error:
         raise ProgramError(Reason.SYNTAX_ERROR, f"{type(error).__name__}: {error}") from None
 
@@ -90,7 +103,8 @@ def get_own_attribute(node: ast.AST | None) -> str | None:
     return None
 
 
-def _is_data_class(node: ast.ClassDef) -> bool:
+def is_data_class(node: ast.ClassDef) -> bool:
+    """Return whether a class is a mere data type, and no world."""
     bases = {base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "") for base in node.bases}
     decorators = {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list}
     return bool(bases & DATA_BASES) or "dataclass" in decorators

@@ -9,16 +9,14 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from worlds.bundles.container.world_tool import WORLD_FILE, run_apart
+from worlds.bundles.container.world_tool import WORLD_FILE, freeze_process, run_apart
 from worlds.container.check_process import run_check
-from worlds.container.frames import pack_frame, read_frame
 
 MAX_LOG_BYTES = 16 * 1024 * 1024
 MAX_CALLS = 500
@@ -71,20 +69,20 @@ def compute_reward(at_start: Sequence[bool], at_end: Sequence[bool]) -> float:
 
 
 def _run_check(check: Check, initial: Any, final: Any) -> str:
-    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        ours.close()
+        os.close(reading)
         signal.alarm(CHECK_SECONDS)
-        run_check(theirs)
+        freeze_process(0)
+        outcome, _ = run_check(check, initial, final)
+        os.write(writing, outcome.value.encode())
         os._exit(0)
-    theirs.close()
-    message = {**check, "initial": initial, "final": final, "seed": 0}
-    ours.sendall(pack_frame(json.dumps(message).encode()))
-    answer = read_frame(ours)
-    ours.close()
+    os.close(writing)
+    with os.fdopen(reading, "rb") as channel:
+        outcome_text = channel.read().decode()
     os.waitpid(child, 0)
-    return str(answer["outcome"]) if answer else "crashed"
+    return outcome_text or "crashed"
 
 
 def main(folder: str, log: str, out: str) -> None:

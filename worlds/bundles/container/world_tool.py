@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from worlds.container.canonical import decode_json
+from worlds.container.frozen import freeze_clock, replace_randomness, seed_step, set_clock
 from worlds.container.world_process import RunningWorld, WorldFaultError
 
 WORLD_FILE = "world.json"
@@ -86,6 +87,7 @@ def run_apart(
     if child == 0:
         os.close(reading)
         signal.alarm(CALL_SECONDS)
+        freeze_process(world["seed"])
         with os.fdopen(writing, "wb") as channel:
             channel.write(run_call(world, state, step, tool, arguments))
         os._exit(0)
@@ -95,6 +97,14 @@ def run_apart(
     os.waitpid(child, 0)
     answer: dict[str, Any] = json.loads(data) if data else {"fault": "crashed"}
     return answer
+
+
+def freeze_process(seed: int) -> None:
+    """Let this process see the clock and the random numbers of a seed."""
+    freeze_clock()
+    replace_randomness()
+    set_clock(seed)
+    seed_step(seed, 0)
 
 
 def run_call(world: Mapping[str, Any], state: Any, step: int, tool: str, arguments: Mapping[str, Any]) -> bytes:

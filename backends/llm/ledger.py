@@ -7,12 +7,14 @@ that knows such keys does not charge it again. Prompts lie in `prompts/`, each o
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import hashlib
 import json
 import os
 import threading
 import time
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from backends.llm.base import LanguageModel, Message, ModelReply, ResponseSchema, Tool
+from backends.llm.base import EmbeddingModel, LanguageModel, Message, ModelReply, ResponseSchema, Tool, ToolCall
 from backends.llm.meter import TokenUsage, UsageMeter
 from core.errors import CancelledRunError, InputError, make_write_error
 from taskdb.artifacts import Artifacts
@@ -28,6 +30,8 @@ from taskdb.artifacts import Artifacts
 CALLS_NAME = "calls.jsonl"
 PROMPTS_NAME = "prompts"
 LOCK_NAME = ".lock"
+EMBEDDING_BATCH = 64
+"""Texts of one request for embeddings."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,9 +39,9 @@ class CallIdentity:
     """What determines a call besides its messages. `sample` and `attempt` are from 1."""
 
     purpose: str
-    """`conversation` or `seed`; of episodes `step`, `judge` or `opening`."""
+    """What the answer is for, such as `conversation`."""
     seed: str
-    """Id of the seed."""
+    """Id of what it is about: a seed, a theme, a world."""
     sample: int = 1
     attempt: int = 1
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -45,14 +49,19 @@ class CallIdentity:
 
 
 class CallLedger:
-    """The ledger of an output folder, open for one process. Threads may share it.
+    """The ledger of a folder, open for one process. Threads may share it.
+
+    Args:
+        folder: where it lies; made if need be.
+        command: what writes to it, for the error of a second process.
 
     Raises:
         InputError: another process has it open, or the folder cannot be written.
         Transient: the disk is full.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, command: str = "mergemill simulate") -> None:
+        self._command = command
         self._path = folder / CALLS_NAME
         self._prompts = Artifacts(folder / PROMPTS_NAME)
         self._lock = threading.Lock()
@@ -83,7 +92,7 @@ class CallLedger:
             self._index()
         except BlockingIOError as error:
             raise InputError(
-                f"another `mergemill simulate` writes to {self._folder}",
+                f"another `{self._command}` writes to {self._folder}",
                 advice="wait for its end, or name another folder",
             ) from error
         except OSError as error:
@@ -113,17 +122,13 @@ class CallLedger:
         Raises:
             InputError, Transient: it cannot be written.
         """
-        prompt = self._prompts.put(json.dumps([[one.role, one.text] for one in messages]).encode())
+        prompt = self._prompts.put(json.dumps(_list_content(messages)).encode())
+        calls = {"tool_calls": [asdict(call) for call in reply.tool_calls]} if reply.tool_calls else {}
         line = {
-            "key": key,
-            "purpose": identity.purpose,
-            "seed": identity.seed,
-            "sample": identity.sample,
-            "attempt": identity.attempt,
-            "model": model,
-            "settings": dict(identity.settings),
+            **_describe_call(key, identity, model),
             "prompt": prompt,
             "text": reply.text,
+            **calls,
             "reasoning": reply.reasoning,
             "finish_reason": reply.finish_reason,
             "usage": asdict(reply.usage),
@@ -131,7 +136,20 @@ class CallLedger:
             "seconds": round(reply.seconds, 3),
             "answered_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        content = json.dumps(line).encode() + b"\n"
+        self._append(line)
+
+    def add_vector(self, key: str, identity: CallIdentity, text: str, vector: Sequence[float], model: str) -> None:
+        """Keep the embedding of a text, in single precision; it is on the disk when this returns.
+
+        Raises:
+            InputError, Transient: it cannot be written.
+        """
+        packed = base64.b64encode(array("f", vector).tobytes()).decode()
+        line = {**_describe_call(key, identity, model), "prompt": self._prompts.put(text.encode()), "vector": packed}
+        self._append({**line, "answered_at": datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def _append(self, line: Mapping[str, Any]) -> None:
+        key, content = line["key"], json.dumps(line).encode() + b"\n"
         with self._lock:
             if self._file is None or key in self._places:
                 return
@@ -221,7 +239,7 @@ class RecordedModel:
         request_key: str = "",
     ) -> ModelReply:
         """Return the model's next turn; see `backends.llm.base.LanguageModel`. `meter` counts new calls alone."""
-        key = request_key or compute_call_key(self.name, self._identity, messages, response_schema)
+        key = request_key or compute_call_key(self.name, self._identity, messages, response_schema, tools)
         known = self._ledger.find(key)
         if known is None:
             self._pacer.wait()
@@ -245,12 +263,55 @@ class RecordedModel:
         self._model.stop()
 
 
+class RecordedEmbeddings:
+    """Embeddings of texts, those of the ledger where it has them. For one thread.
+
+    `fresh` counts the texts that were sent to the endpoint.
+    """
+
+    def __init__(self, model: EmbeddingModel, ledger: CallLedger, identity: CallIdentity, pacer: Pacer) -> None:
+        self.fresh = 0
+        self._model, self._ledger, self._identity, self._pacer = model, ledger, identity, pacer
+
+    def embed(self, texts: Sequence[str], *, meter: UsageMeter) -> list[list[float]]:
+        """Return the vector of each text, in their order, in single precision.
+
+        Raises:
+            Transient, InputError, CancelledRunError: as `EmbeddingModel.embed`.
+        """
+        keys = {text: self._compute_key(text) for text in texts}
+        missing = [text for text, key in keys.items() if self._ledger.find(key) is None]
+        for start in range(0, len(missing), EMBEDDING_BATCH):
+            batch = missing[start : start + EMBEDDING_BATCH]
+            self._pacer.wait()
+            request_key = hashlib.sha256("".join(keys[text] for text in batch).encode()).hexdigest()
+            vectors = self._model.embed(batch, meter=meter, request_key=request_key)
+            for text, vector in zip(batch, vectors, strict=True):
+                self._ledger.add_vector(keys[text], self._identity, text, vector, self._model.name)
+            self.fresh += len(batch)
+        return [self._read(keys[text]) for text in texts]
+
+    def _compute_key(self, text: str) -> str:
+        content = [self._model.name, asdict(self._identity), text]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode(errors="replace")).hexdigest()
+
+    def _read(self, key: str) -> list[float]:
+        line = self._ledger.find(key) or {"vector": ""}
+        return array("f", base64.b64decode(line["vector"])).tolist()
+
+
 def compute_call_key(
-    model: str, identity: CallIdentity, messages: Sequence[Message], response_schema: ResponseSchema | None
+    model: str,
+    identity: CallIdentity,
+    messages: Sequence[Message],
+    response_schema: ResponseSchema | None,
+    tools: Sequence[Tool] = (),
 ) -> str:
     """Return the hash of all that determines an answer but chance: what is sent, and which draw of it this is."""
     schema = dict(response_schema.schema) if response_schema else None
-    content = [model, asdict(identity), [[one.role, one.text] for one in messages], schema]
+    content: list[Any] = [model, asdict(identity), _list_content(messages), schema]
+    if tools:
+        content.append([asdict(tool) for tool in tools])
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode(errors="replace")).hexdigest()
 
 
@@ -258,9 +319,35 @@ def read_reply(line: Mapping[str, Any]) -> ModelReply:
     """Return the reply of a line of the ledger."""
     return ModelReply(
         text=line["text"],
+        tool_calls=tuple(ToolCall(**call) for call in line.get("tool_calls", ())),
         reasoning=line["reasoning"],
         finish_reason=line["finish_reason"],
         usage=TokenUsage(**line["usage"]),
         cost=line["cost"],
         seconds=line["seconds"],
     )
+
+
+def _describe_call(key: str, identity: CallIdentity, model: str) -> dict[str, Any]:
+    return {
+        "key": key,
+        "purpose": identity.purpose,
+        "seed": identity.seed,
+        "sample": identity.sample,
+        "attempt": identity.attempt,
+        "model": model,
+        "settings": dict(identity.settings),
+    }
+
+
+def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
+    """Return role and text of each message, and what it has of tool calls."""
+    return [
+        [
+            one.role,
+            one.text,
+            *([[asdict(call) for call in one.tool_calls]] if one.tool_calls else []),
+            *([one.tool_call_id] if one.tool_call_id else []),
+        ]
+        for one in messages
+    ]

@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from backends.llm.base import Message, ModelReply
+from backends.llm.base import Message, ModelReply, Tool, ToolCall
+from backends.llm.ledger import (
+    CALLS_NAME,
+    CallIdentity,
+    CallLedger,
+    Pacer,
+    RecordedEmbeddings,
+    RecordedModel,
+    compute_call_key,
+)
 from backends.llm.meter import UsageMeter
 from core.errors import CancelledRunError, InputError
-from simulators.ledger import CALLS_NAME, CallIdentity, CallLedger, Pacer, RecordedModel, compute_call_key
 
 PROMPT = (Message(role="system", text="Write."), Message(role="user", text="Now."))
 IDENTITY = CallIdentity(purpose="conversation", seed="s1")
@@ -93,7 +101,7 @@ def test_threads_share_a_ledger(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_open_once(tmp_path: Path) -> None:
-    with CallLedger(tmp_path), pytest.raises(InputError, match="another `mergemill simulate sft` writes to"):
+    with CallLedger(tmp_path), pytest.raises(InputError, match="another `mergemill simulate` writes to"):
         CallLedger(tmp_path).__enter__()
     with CallLedger(tmp_path) as ledger:
         assert len(ledger) == 0
@@ -114,3 +122,61 @@ def test_calls_keep_a_distance_and_end_when_stopped() -> None:
     with pytest.raises(CancelledRunError):
         slow.wait()
     assert time.monotonic() - started < 5
+
+
+class CallingModel(CountingModel):
+    """A model that calls a tool with its number."""
+
+    def complete(self, messages: Sequence[Message], tools: object = (), **more: Any) -> ModelReply:
+        reply = super().complete(messages, tools, **more)
+        call = ToolCall(id=f"c{len(self.keys)}", name="look", arguments={"number": len(self.keys)})
+        return ModelReply(text=reply.text, tool_calls=(call,))
+
+
+def test_tool_calls_are_kept_and_what_is_called_and_offered_is_part_of_the_key(tmp_path: Path) -> None:
+    model, tool = CallingModel(), Tool(name="look", description="Look.", parameters={"type": "object"})
+
+    def call(ledger: CallLedger, messages: Sequence[Message], *tools: Tool) -> ModelReply:
+        return RecordedModel(model, ledger, IDENTITY, Pacer(0)).complete(messages, tools, meter=UsageMeter())
+
+    with CallLedger(tmp_path) as ledger:
+        first = call(ledger, PROMPT, tool)
+        result = Message(role="tool", text="blue", tool_call_id="c1", tool_name="look")
+        second = call(ledger, (*PROMPT, first.message, result), tool)
+        other = Message(role="assistant", text=first.text, tool_calls=(ToolCall(id="c1", name="look", arguments={}),))
+        call(ledger, (*PROMPT, other, result), tool)
+        call(ledger, PROMPT)
+    with CallLedger(tmp_path) as ledger:
+        assert call(ledger, PROMPT, tool) == first
+        assert call(ledger, (*PROMPT, first.message, result), tool) == second
+    assert (len(model.keys), second.tool_calls[0].arguments) == (4, {"number": 2})
+
+
+class CountingEmbeddings:
+    """Embeddings that are the length of a text, and a third."""
+
+    name = "lengths"
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str], *, meter: UsageMeter, request_key: str = "") -> list[list[float]]:
+        self.texts += texts
+        return [[len(text), 1 / 3] for text in texts]
+
+    def stop(self) -> None:
+        """Nothing runs."""
+
+
+def test_a_text_is_embedded_once_and_its_vector_is_the_same_in_another_process(tmp_path: Path) -> None:
+    model, identity = CountingEmbeddings(), CallIdentity(purpose="embedding", seed="themes")
+
+    def embed(ledger: CallLedger, *texts: str) -> list[list[float]]:
+        return RecordedEmbeddings(model, ledger, identity, Pacer(0)).embed(texts, meter=UsageMeter())
+
+    with CallLedger(tmp_path) as ledger:
+        first = embed(ledger, "a", "bb")
+        assert embed(ledger, "bb", "ccc", "a") == [first[1], [3.0, first[0][1]], first[0]]
+    with CallLedger(tmp_path) as ledger:
+        assert embed(ledger, "a", "bb") == first
+    assert model.texts == ["a", "bb", "ccc"]

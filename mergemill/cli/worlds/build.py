@@ -1,0 +1,8 @@
+"""`mergemill worlds build`."""
+
+from __future__ import annotations
+
+from mergemill.cli.worlds.making_command import make_step_app
+from taskdb.worlds import WorldStep
+
+app = make_step_app(WorldStep.BUILD, example="mergemill worlds build --llm URL --model M")

@@ -1,0 +1,1 @@
+"""`mergemill worlds discover|build|assess|scenarios|run`: worlds and scenarios that models make."""
