@@ -171,7 +171,10 @@ class WorkBench:
                 if keep(item, outcome.value):
                     self.report(step, name(item), outcome.value, outcome.seconds)
 
-            calls = ParallelCalls(work=run, workers=self.workers, report=report, stop=self.stop)
+            ledger = self.desk.ledger
+            calls = ParallelCalls(
+                work=run, workers=self.workers, report=report, stop=self.stop, is_known=lambda: len(ledger) > 0
+            )
             outcomes = calls.run(items)
         return [outcome.value if isinstance(outcome, _Timed) else None for outcome in outcomes]
 
