@@ -13,12 +13,12 @@ MAX_FOREIGN = 0.15
 MIN_FREQUENT = 0.05
 """Least share of words that are frequent ones, 0..1; English prose has about 0.3, lists of names less."""
 _FREQUENT = (
-    "about all and any are been but by can could each every find for from get give has have help her his how if into "
-    "is it its let like make must my need new not of only or our out please set she should show that the their them "
+    "a about all and any are at be been but by can could each every find for from get give has have help how if into "
+    "is it its let like make must my need new not of on only or our out please set she should show that the their them "
     "then there they this to up update us want what when where which who will with would you your"
 )
 FREQUENT_WORDS = frozenset(_FREQUENT.split())
-"""Those that are no frequent words of German, Dutch, French, Spanish, Italian or Portuguese."""
+"""Without those that are as frequent in German or Dutch."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from backends.llm.base import ContextLengthError, Message, ModelReply, Tool
 from backends.llm.ledger import RecordedModel
 from backends.llm.meter import UsageMeter
-from worlds.asking import PROMPTS, ModelDesk, ModelRole
+from worlds.asking import PROMPTS, ModelRole, RoleModels
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.environment import STOP, WorldEnvironment
 from worlds.options import MakingOptions
@@ -35,7 +35,7 @@ class MadeCall:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rollout:
+class SolverRollout:
     """One rollout. `ended` is `completed`, `truncated` (at the most steps), `fault` or `too-long`."""
 
     number: int
@@ -66,11 +66,11 @@ class ScenarioSolver:
     scenario: ScenarioDefinition
     world: WorldDefinition
     server: WorldServer
-    desk: ModelDesk
+    models: RoleModels
     options: MakingOptions
     meter: UsageMeter
 
-    def run(self) -> list[Rollout]:
+    def run(self) -> list[SolverRollout]:
         """Return all rollouts: their rewards are the pass rate of the model.
 
         Raises:
@@ -78,15 +78,15 @@ class ScenarioSolver:
         """
         return [self._run_one(number) for number in range(1, self.options.rollouts + 1)]
 
-    def _run_one(self, number: int) -> Rollout:
-        identity = self.desk.make_identity(
+    def _run_one(self, number: int) -> SolverRollout:
+        identity = self.models.make_identity(
             "solver",
             f"{compute_world_id(self.world)} {self.scenario.name}",
             PROMPT,
             temperature=self.options.solver_temperature,
             sample=number,
         )
-        model = self.desk.open(ModelRole.SOLVER, identity, self.options.solver_temperature)
+        model = self.models.open(ModelRole.SOLVER, identity, self.options.solver_temperature)
         with WorldEnvironment(
             self.server, self.world, [self.scenario], max_steps=self.options.max_steps
         ) as environment:
@@ -107,7 +107,7 @@ class _RolloutRun:
         self._calls: list[MadeCall] = []
         self._ended, self._reward = "", 0.0
 
-    def run(self, number: int) -> Rollout:
+    def run(self, number: int) -> SolverRollout:
         """Return the rollout once it has ended."""
         while not self._ended:
             try:
@@ -116,7 +116,7 @@ class _RolloutRun:
                 self._ended = "too-long"
                 break
             self._take_turn(reply)
-        return Rollout(
+        return SolverRollout(
             number=number,
             calls=tuple(self._calls),
             reward=self._reward,
@@ -154,7 +154,7 @@ class _RolloutRun:
         return json.dumps(observation, ensure_ascii=False)
 
 
-def list_solutions(rollouts: Sequence[Rollout], scenario: ScenarioDefinition) -> list[tuple[Call, ...]]:
+def list_solutions(rollouts: Sequence[SolverRollout], scenario: ScenarioDefinition) -> list[tuple[Call, ...]]:
     """Return call lists that may solve a scenario, the most likely first: from solved rollouts, shorter ones first.
 
     Of each, first the calls that changed the state, then all of them. An argument that is an id which an earlier call

@@ -13,9 +13,9 @@ import pytest
 from tests.samplers.scripted_model import ModelRequest, Turn
 from tests.worlds.gates.test_world_gates import get_world
 from tests.worlds.making.answers import answer, find_kind, open_scripted_model, read_prompt
-from tests.worlds.making.desk import open_desk
+from tests.worlds.making.models import open_models
 from worlds.assessment.differences import describe_difference
-from worlds.assessment.rounds import Assessment, Verdict, WorldAssessor
+from worlds.assessment.rounds import CallVerdict, WorldAssessment, WorldAssessor
 from worlds.definitions import WorldDefinition
 from worlds.examples.loading import load_example_world
 from worlds.reasons import Reason
@@ -42,10 +42,10 @@ def judge_in_turn(verdicts: Sequence[str]) -> Reply:
 
 def assess(
     server: WorldServer, folder: Path, reply: Reply, world: WorldDefinition = LIBRARY, **changes: Any
-) -> tuple[Assessment, list[ModelRequest]]:
-    with open_scripted_model(reply) as model, open_desk(model, folder, **changes) as (desk, options, meter):
+) -> tuple[WorldAssessment, list[ModelRequest]]:
+    with open_scripted_model(reply) as model, open_models(model, folder, **changes) as (models, options, meter):
         with server.load(world) as served:
-            done = WorldAssessor(world=served, desk=desk, options=options, meter=meter).assess()
+            done = WorldAssessor(world=served, models=models, options=options, meter=meter).assess()
         assert set(model.paid_keys.values()) == {1}
         return done, list(model.requests)
 
@@ -142,7 +142,7 @@ def test_a_fault_fails_without_the_checker_and_the_rounds_go_on(server: WorldSer
         return Turn(text=json.dumps({"analysis": "x", "verdict": "Pass", "reason": "y"}))
 
     done, requests = assess(server, tmp_path, reply, get_world("raises"), worlds_rounds=3)
-    assert [one.verdict for one in done.rounds] == [Verdict.FAIL] * 3
+    assert [one.verdict for one in done.rounds] == [CallVerdict.FAIL] * 3
     assert done.rounds[0].reason.startswith("raises: KeyError")
     assert {find_kind(one) for one in requests} == {"tester"}
 

@@ -9,14 +9,14 @@ import pytest
 
 from core.config import Settings
 from worlds.discovery.seed_tasks import SeedTask
-from worlds.discovery.themes import Theme, choose_themes, find_nearest
+from worlds.discovery.themes import ThemeDraft, choose_themes, find_nearest
 from worlds.options import MakingOptions, read_options
 from worlds.reasons import Reason
 
 
-def make_theme(label: str, usefulness: int = 8, modelability: int = 8) -> Theme:
+def make_theme(label: str, usefulness: int = 8, modelability: int = 8) -> ThemeDraft:
     seed = SeedTask(text=f"Do something with {label} {usefulness} {modelability}.", source="x")
-    return Theme(label=label, description="It.", usefulness=usefulness, modelability=modelability, seed=seed)
+    return ThemeDraft(label=label, description="It.", usefulness=usefulness, modelability=modelability, seed=seed)
 
 
 def make_options(**changes: Any) -> MakingOptions:

@@ -11,13 +11,13 @@ import pytest
 from tests.samplers.scripted_model import Call as ToolCall
 from tests.samplers.scripted_model import ModelRequest, Turn
 from tests.worlds.making.answers import find_kind, open_scripted_model, read_prompt
-from tests.worlds.making.desk import open_desk
+from tests.worlds.making.models import open_models
 from tests.worlds.programs import CHECKS, SOLUTION, STATE, TASK, make_scenario, make_world
 from worlds.asking import RefusedAnswerError, StepFailedError
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.gates.scenario_gates import assess_scenario
 from worlds.reasons import Reason
-from worlds.scenarios.solving import MadeCall, Rollout, ScenarioSolver, insert_references, list_solutions
+from worlds.scenarios.solving import MadeCall, ScenarioSolver, SolverRollout, insert_references, list_solutions
 from worlds.scenarios.writing import Checklist, ScenarioWriter, check_items, read_check
 from worlds.server.service import WorldServer
 
@@ -40,13 +40,13 @@ def answer(request: ModelRequest) -> Turn:
 
 
 def write(server: WorldServer, folder: Path, reply: Reply) -> tuple[ScenarioDefinition, list[ModelRequest]]:
-    with open_scripted_model(reply) as model, open_desk(model, folder) as (desk, options, meter):
+    with open_scripted_model(reply) as model, open_models(model, folder) as (models, options, meter):
         writer = ScenarioWriter(
             name="store.s01",
             number=1,
             world=STORE,
             state=STATE,
-            desk=desk,
+            models=models,
             options=options,
             meter=meter,
             run_check=lambda check, state: server.run_checks([check], state, state)[0],
@@ -146,9 +146,11 @@ def solve(
     scenario: ScenarioDefinition,
     world: WorldDefinition = STORE,
     **more: int,
-) -> list[Rollout]:
-    with open_scripted_model(reply) as model, open_desk(model, folder, **more) as (desk, options, meter):
-        solver = ScenarioSolver(scenario=scenario, world=STORE, server=server, desk=desk, options=options, meter=meter)
+) -> list[SolverRollout]:
+    with open_scripted_model(reply) as model, open_models(model, folder, **more) as (models, options, meter):
+        solver = ScenarioSolver(
+            scenario=scenario, world=STORE, server=server, models=models, options=options, meter=meter
+        )
         found = solver.run()
         paid = model.paid
         assert solver.run() == found  # from the ledger

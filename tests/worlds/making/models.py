@@ -1,4 +1,4 @@
-"""A desk of scripted models for tests of single steps."""
+"""Scripted models in all roles, for tests of single steps."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from backends.llm.meter import UsageMeter
 from core.config import Settings
 from mergemill.world_making.models import ModelPool
 from tests.samplers.scripted_model import ScriptedModel
-from worlds.asking import ModelDesk
+from worlds.asking import RoleModels
 from worlds.options import MakingOptions, read_options
 
 
 @contextlib.contextmanager
-def open_desk(
+def open_models(
     model: ScriptedModel, folder: Path, **changes: Any
-) -> Iterator[tuple[ModelDesk, MakingOptions, UsageMeter]]:
-    """Yield desk, options and a meter; `changes` are settings."""
+) -> Iterator[tuple[RoleModels, MakingOptions, UsageMeter]]:
+    """Yield the models, options and a meter; `changes` are settings."""
     settings = Settings(llm=model.url, model="scripted", **changes)
     options = read_options(settings)
     with CallLedger(folder, "mergemill worlds") as ledger, ModelPool(settings, options) as pool:
-        desk = ModelDesk(
+        models = RoleModels(
             open_model=pool.open,
             names=pool.names,
             ledger=ledger,
@@ -32,4 +32,4 @@ def open_desk(
             answer_tokens=settings.llm_answer_tokens,
             draw=options.draw,
         )
-        yield desk, options, UsageMeter()
+        yield models, options, UsageMeter()
