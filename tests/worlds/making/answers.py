@@ -152,8 +152,9 @@ def _answer_theme(text: str) -> dict[str, Any]:
 
 
 def _answer_repository(text: str) -> dict[str, Any]:
+    about = text.partition("\nProject ")[2].lower()
     for name, tasks in TASKS.items():
-        if name.partition("_")[0] in text.lower():
+        if name.partition("_")[0] in about:
             return {"analysis": "It is for such a place.", "has_domain": True, "task": tasks[0]}
     return {"analysis": "It is a tool for programmers.", "has_domain": False, "task": ""}
 
