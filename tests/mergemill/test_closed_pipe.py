@@ -76,6 +76,7 @@ READING_COMMANDS = [
     "trajectories list --json",
     "trajectories select --json",
     "difficulty --json",
+    "worlds discover --help",
     "worlds list",
     "worlds list --json",
     "worlds show library_loans",
