@@ -39,9 +39,15 @@ class WorldExportRequest:
     """
 
     words: Sequence[str]
-    format_name: str
+    formats: Sequence[str]
     out: Path
+    """Folder of the bundle; of several formats, the folder of their folders."""
     with_uncertified: bool = False
+
+    @property
+    def folders(self) -> dict[str, Path]:
+        """Format -> folder of its bundle."""
+        return {name: self.out if len(self.formats) == 1 else self.out / name for name in self.formats}
 
 
 @dataclass(frozen=True)
@@ -52,33 +58,41 @@ class WorldExportReporter:
     open_progress: Callable[[str, int], CountProgress]
 
 
-def export_worlds(request: WorldExportRequest, settings: Settings, reporter: WorldExportReporter) -> dict[str, Any]:
-    """Write a bundle and return its summary.
+def export_worlds(
+    request: WorldExportRequest, settings: Settings, reporter: WorldExportReporter
+) -> list[dict[str, Any]]:
+    """Write a bundle in each format and return their summaries.
 
     Raises:
-        UsageError: the format is unknown.
+        UsageError: a format is unknown, or none is given.
         InputError: there is no such world, or nothing that may be exported; the folder has other files.
         MachineError: no engine answers.
         Transient: the engine cannot be reached, or the disk is full.
     """
-    if request.format_name not in FORMATS:
-        advice = f"one of {', '.join(FORMATS)}"
-        raise UsageError(f"--format: {request.format_name} is unknown", advice=advice)
-    check_folder(request.out.resolve())
+    advice = f"one of {', '.join(FORMATS)}"
+    if not request.formats:
+        raise UsageError("--format names no format", advice=advice)
+    for name, folder in request.folders.items():
+        if name not in FORMATS:
+            raise UsageError(f"--format: {name} is unknown", advice=advice)
+        check_folder(folder.resolve())
     sources = find_sources(request.words, settings, with_uncertified=request.with_uncertified)
     with open_servers(settings, 1) as [server]:
         exporter = _Exporter(request, server, reporter)
         worlds = exporter.prepare(sources)
     if not any(world.scenarios for world in worlds):
         raise InputError("no scenario of these worlds can be exported", advice="the lines before this one say why")
-    chosen = FORMATS[request.format_name]
-    files = _read_harbor_engine() if request.format_name == HARBOR else {}
-    counts = write_bundle(worlds, request.out, chosen, left_out=exporter.left_out, files=files)
+    return [_write(name, folder, worlds, exporter.left_out) for name, folder in request.folders.items()]
+
+
+def _write(name: str, folder: Path, worlds: Sequence[BundledWorld], left_out: Counter[str]) -> dict[str, Any]:
+    files = _read_harbor_engine() if name == HARBOR else {}
+    counts = write_bundle(worlds, folder, FORMATS[name], left_out=left_out, files=files)
     return {
         "event": "summary",
         "environment": ENVIRONMENT,
-        "format": request.format_name,
-        "out": str(request.out),
+        "format": name,
+        "out": str(folder),
         "worlds": len(worlds),
         "scenarios": counts.scenarios,
         "rows": counts.rows,

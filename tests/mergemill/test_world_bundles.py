@@ -113,6 +113,8 @@ def test_the_formats_of_the_help_are_those_there_are() -> None:
     ("words", "code", "line"),
     [
         (["--format", "poems", "--out", "out"], 2, "--format: poems is unknown (one of envscaler, alpaca"),
+        (["--format", "alpaca,poems", "--out", "out"], 2, "--format: poems is unknown (one of envscaler, alpaca"),
+        (["--format", ",", "--out", "out"], 2, "--format names no format"),
         (["library", "--format", "alpaca", "--out", "out"], 3, "there is no world library"),
         (["--format", "alpaca", "--out", "out"], 3, "name a folder with program.py, or one of clinic_rota"),
         (["library_loans", "--format", "alpaca", "--out", "."], 3, "is not empty and holds no bundle of worlds"),

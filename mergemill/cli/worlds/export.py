@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from core.config import Settings
+from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import WORLD_SETTINGS, JsonOption, complete_words, with_settings
+from mergemill.cli.options import WORLD_SETTINGS, JsonOption, complete_words, split_words, with_settings
 
 FORMAT_NAMES = ("envscaler", "alpaca", "sharegpt", "messages", "harbor", "verl", "ragen", "nemo-gym")
 
@@ -29,12 +30,12 @@ def export_command(
     ] = None,
     *,
     format_name: Annotated[
-        str,
+        list[str],
         typer.Option(
             "--format",
-            metavar="FORMAT",
+            metavar="FORMAT[,FORMAT]",
             autocompletion=complete_words(FORMAT_NAMES),
-            help=f"Format of the bundle: {' or '.join(FORMAT_NAMES)}.",
+            help=f"Format of the bundle: {' or '.join(FORMAT_NAMES)}. Several are written to DIR/FORMAT.",
         ),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Write the bundle to this folder.")],
@@ -60,13 +61,16 @@ def export_command(
     )
 
     request = WorldExportRequest(
-        words=tuple(worlds or ()), format_name=format_name, out=out, with_uncertified=with_uncertified
+        words=tuple(worlds or ()),
+        formats=tuple(dict.fromkeys(split_words(format_name))),
+        out=out,
+        with_uncertified=with_uncertified,
     )
     reporter = WorldExportReporter(message=output.print_message, open_progress=make_count_progress)
-    summary = export_worlds(request, settings, reporter)
-    if as_json:
-        output.print_json(summary)
-        return
-    for reason, number in summary["left_out"].items():
-        output.print_message(f"left out: {number} ({reason})")
-    output.print_text(describe_export(summary))
+    for summary in export_worlds(request, settings, reporter):
+        if as_json:
+            output.print_json(summary)
+        else:
+            for reason, number in summary["left_out"].items():
+                output.print_message(f"{format_count(number, 'scenario')} left out of {summary['format']}: {reason}")
+            output.print_text(describe_export(summary))
