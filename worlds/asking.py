@@ -81,7 +81,7 @@ class Answer(Generic[T]):
 
 
 class StepFailedError(Exception):
-    """No answer to a question was usable: the record is rejected. `reason` says why, the text is the detail."""
+    """No answer to a question was usable: the record is rejected. `reason` is why, the text the detail."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -89,7 +89,7 @@ class StepFailedError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelDesk:
+class RoleModels:
     """The models of a run, with the ledger of their answers. Threads may share it.
 
     `open_model` returns the model of a name at a temperature, None for the endpoint's own; `names` has the model of

@@ -10,14 +10,15 @@ MIN_WORDS = 8
 """Fewer words need not have one of `FREQUENT_WORDS`."""
 MAX_FOREIGN = 0.15
 """Largest share of letters that are not of the Latin alphabet's 26, 0..1; names may have some."""
-MIN_FREQUENT = 0.04
-"""Least share of words that are frequent ones, 0..1; English prose has about 0.4, lists of names less."""
+MIN_FREQUENT = 0.05
+"""Least share of words that are frequent ones, 0..1; English prose has about 0.3, lists of names less."""
 _FREQUENT = (
-    "a about all an and any are as at be been but by can could do each every find for from get give has have he help "
-    "how i if in into is it its let like make me must my need new no not of on one only or our out please set she show "
-    "that the their them there they this to up update us want was we what when where which who will with would you your"
+    "a about all and any are at be been but by can could each every find for from get give has have help how if into "
+    "is it its let like make must my need new not of on only or our out please set she should show that the their them "
+    "then there they this to up update us want what when where which who will with would you your"
 )
 FREQUENT_WORDS = frozenset(_FREQUENT.split())
+"""Without those that are as frequent in German or Dutch."""
 _WORD = re.compile(r"[^\W\d_]+")
 
 

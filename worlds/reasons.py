@@ -86,7 +86,7 @@ class Reason(StrEnum):
     LICENSE = "license"
     """The licence of its repository is not among those to accept."""
     NO_DOMAIN = "no-domain"
-    """Nothing says what the software of a repository is for."""
+    """What the software of a repository is for cannot be inferred."""
     NO_ENVIRONMENT = "no-environment"
     """It does not live in a persistent environment of one domain."""
     LOW_USEFULNESS = "low-usefulness"

@@ -46,13 +46,15 @@ class UsageTotals:
 class ParallelCalls(Generic[T, R]):
     """Runs work on threads and returns the results in the order of the items.
 
-    `report` is called in the driver's thread with each result or failure; `stop` cancels what runs.
+    `report` is called in the driver's thread with each result or failure; `stop` cancels what runs. `is_known` returns
+    whether the endpoint answered before: then a refusal of the first call is no wrong key or name.
     """
 
     work: Callable[[T], R]
     workers: int
     report: Callable[[T, R | MergemillError], None]
     stop: Callable[[], None]
+    is_known: Callable[[], bool] = lambda: False
 
     def run(self, items: Sequence[T]) -> list[R | MergemillError | None]:
         """Return the result or failure of each item; None for those that an outage left.
@@ -77,7 +79,7 @@ class ParallelCalls(Generic[T, R]):
                 for future in done:
                     at = running.pop(future)
                     results[at] = outcome = _get_outcome(future)
-                    _raise_if_refused(outcome, is_first=not n_ended)
+                    _raise_if_refused(outcome, is_first=not n_ended and not self.is_known())
                     n_ended += 1
                     n_failed_in_row = n_failed_in_row + 1 if isinstance(outcome, MergemillError) else 0
                     self.report(items[at], outcome)

@@ -7,12 +7,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from backends.llm.meter import UsageMeter
-from mergemill.world_making.work import Rejected, StepCount, WorkBench
+from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import encode_lines, load_world, make_world_certificate
 from taskdb.world_queries import find_pending_worlds
 from taskdb.worlds import World, WorldCertificate, WorldStep
 from worlds.asking import ModelRole
-from worlds.assessment.rounds import CHECKER_PROMPT, TESTER_PROMPT, Verdict, WorldAssessor
+from worlds.assessment.rounds import CHECKER_PROMPT, TESTER_PROMPT, CallVerdict, WorldAssessor
 from worlds.gates.world_gates import WorldGateSettings, assess_world
 from worlds.server.service import WorldServer
 
@@ -26,9 +26,9 @@ class AssessStep:
     bench: WorkBench
     open_server: OpenServer
 
-    def run(self) -> StepCount:
+    def run(self) -> MakingCount:
         """Store certificates and rejections."""
-        bench, count = self.bench, StepCount(step=WorldStep.ASSESS)
+        bench, count = self.bench, MakingCount(step=WorldStep.ASSESS)
         pending = find_pending_worlds(bench.store, retry=bench.request.retry)
         worlds = [world for world in pending if bench.request.includes(world.name, world.id)]
         count.found = len(worlds)
@@ -63,21 +63,21 @@ class AssessStep:
         if (failure := report.failure) is not None and failure.reason is not None:
             return Rejected(reason=failure.reason, detail=f"{failure.gate}: {failure.detail}")
         with servers[0].load(world) as served:
-            assessment = WorldAssessor(world=served, desk=bench.desk, options=options, meter=meter).assess()
+            assessment = WorldAssessor(world=served, models=bench.models, options=options, meter=meter).assess()
         log = bench.artifacts.put(encode_lines(one.to_json() for one in assessment.rounds))
         reason, detail = assessment.decide(options.min_score)
         if reason is not None:
             return Rejected(reason=reason, detail=detail, log=log)
-        names = bench.desk.names
+        names = bench.models.names
         return make_world_certificate(
             record,
             report,
             n_calls=options.gate_calls,
             rounds={
                 "rounds": assessment.n_judged,
-                "passed": assessment.count(Verdict.PASS),
-                "warned": assessment.count(Verdict.WARNING),
-                "failed": assessment.count(Verdict.FAIL),
+                "passed": assessment.count(CallVerdict.PASS),
+                "warned": assessment.count(CallVerdict.WARNING),
+                "failed": assessment.count(CallVerdict.FAIL),
                 "tester": names[ModelRole.TESTER],
                 "checker": names[ModelRole.CHECKER],
                 "prompt": f"{TESTER_PROMPT} {CHECKER_PROMPT}",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from backends.llm.meter import UsageMeter
-from mergemill.world_making.work import Rejected, StepCount, WorkBench
+from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import make_world_record
 from taskdb.world_queries import find_pending_themes
 from taskdb.worlds import Theme as ThemeRecord
 from taskdb.worlds import World, WorldOrigin, WorldStep
 from worlds.asking import ModelRole
 from worlds.discovery.seed_tasks import SeedTask
-from worlds.discovery.themes import Theme
+from worlds.discovery.themes import ThemeDraft
 from worlds.synthesis.building import PROMPTS_OF_WORLDS, WorldBuilder
 
 
@@ -22,9 +22,9 @@ class BuildStep:
 
     bench: WorkBench
 
-    def run(self) -> StepCount:
+    def run(self) -> MakingCount:
         """Store worlds and rejections."""
-        bench, count = self.bench, StepCount(step=WorldStep.BUILD)
+        bench, count = self.bench, MakingCount(step=WorldStep.BUILD)
         pending = find_pending_themes(bench.store, retry=bench.request.retry)
         themes = [theme for theme in pending if bench.request.includes(theme.name, theme.id)]
         count.found = len(themes)
@@ -43,21 +43,21 @@ class BuildStep:
 
     def _build(self, record: ThemeRecord, meter: UsageMeter) -> World:
         bench = self.bench
-        theme = Theme(
+        theme = ThemeDraft(
             label=record.label,
             description=record.description,
             usefulness=record.usefulness,
             modelability=record.modelability,
             seed=SeedTask(text=record.task, source=record.source, license=record.license),
         )
-        builder = WorldBuilder(name=record.name, theme=theme, desk=bench.desk, options=bench.options, meter=meter)
+        builder = WorldBuilder(name=record.name, theme=theme, models=bench.models, options=bench.options, meter=meter)
         return make_world_record(
             builder.build(),
             bench.artifacts,
             origin=WorldOrigin.SYNTHESISED,
             license_id=record.license,
             parent=record.id,
-            model=bench.desk.names[ModelRole.WRITER],
+            model=bench.models.names[ModelRole.WRITER],
             prompt=PROMPTS_OF_WORLDS,
             source=record.source,
         )

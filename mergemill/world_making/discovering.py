@@ -12,7 +12,7 @@ from backends.llm.ledger import RecordedEmbeddings
 from backends.llm.meter import UsageMeter
 from core.errors import InputError
 from mergemill.world_making.repositories import read_repositories
-from mergemill.world_making.work import Rejected, StepCount, WorkBench
+from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import NO_ASSERTION
 from taskdb.worlds import Theme as ThemeRecord
 from taskdb.worlds import WorldStep, compute_seed_task_id
@@ -21,7 +21,7 @@ from worlds.discovery.inference import THEME_PROMPT, infer_theme
 from worlds.discovery.repositories import infer_seed_task
 from worlds.discovery.rules import apply_rules
 from worlds.discovery.seed_tasks import SeedTask, SeedTasks, read_seed_tasks
-from worlds.discovery.themes import Theme, choose_themes
+from worlds.discovery.themes import ThemeDraft, choose_themes
 from worlds.reasons import Reason
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ class DiscoverStep:
     settings: Settings
     tasks: SeedTasks
 
-    def run(self) -> StepCount:
+    def run(self) -> MakingCount:
         """Store themes and rejections.
 
         Raises:
             MergemillError: calls failed, so that there is no choice yet; what was answered is in the ledger.
         """
-        count = StepCount(step=WorldStep.DISCOVER)
+        count = MakingCount(step=WorldStep.DISCOVER)
         seeds: Sequence[SeedTask] = self.tasks.tasks
         if self.bench.request.tasks == SWE:
             seeds = self._infer_seeds(count)
@@ -79,7 +79,7 @@ class DiscoverStep:
             count.kept += 1
         return count
 
-    def _infer_seeds(self, count: StepCount) -> list[SeedTask]:
+    def _infer_seeds(self, count: MakingCount) -> list[SeedTask]:
         """Return a seed task for each repository whose software has a domain; the others are rejected."""
         from miner.licenses import is_allowed  # noqa: PLC0415 - a file needs no miner
 
@@ -98,7 +98,7 @@ class DiscoverStep:
             "repository",
             repositories,
             name=lambda about: about.repo,
-            work=lambda about, meter: infer_seed_task(about, self.bench.desk, self.bench.options, meter),
+            work=lambda about, meter: infer_seed_task(about, self.bench.models, self.bench.options, meter),
             keep=lambda _about, _value: False,
         )
         self._raise_failure()
@@ -110,8 +110,8 @@ class DiscoverStep:
                 self._reject(SeedTask(text=about.repo, source=about.repo, license=about.license), outcome, count)
         return seeds
 
-    def _infer_themes(self, seeds: Sequence[SeedTask], count: StepCount) -> list[Theme]:
-        def keep(seed: SeedTask, value: Theme | Rejected) -> bool:
+    def _infer_themes(self, seeds: Sequence[SeedTask], count: MakingCount) -> list[ThemeDraft]:
+        def keep(seed: SeedTask, value: ThemeDraft | Rejected) -> bool:
             if isinstance(value, Rejected):
                 self._reject(seed, value, count)
             return False
@@ -121,11 +121,11 @@ class DiscoverStep:
             "seed task",
             seeds,
             name=lambda seed: seed.source,
-            work=lambda seed, meter: infer_theme(seed, self.bench.desk, self.bench.options, meter),
+            work=lambda seed, meter: infer_theme(seed, self.bench.models, self.bench.options, meter),
             keep=keep,
         )
         self._raise_failure()
-        return [outcome for outcome in outcomes if isinstance(outcome, Theme)]
+        return [outcome for outcome in outcomes if isinstance(outcome, ThemeDraft)]
 
     def _raise_failure(self) -> None:
         if self.bench.failures:
@@ -133,8 +133,8 @@ class DiscoverStep:
 
     def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         bench, meter = self.bench, UsageMeter()
-        identity = bench.desk.make_identity(EMBEDDING_PURPOSE, "themes", "")
-        embeddings = RecordedEmbeddings(bench.pool.embeddings, bench.desk.ledger, identity, bench.desk.pacer)
+        identity = bench.models.make_identity(EMBEDDING_PURPOSE, "themes", "")
+        embeddings = RecordedEmbeddings(bench.pool.embeddings, bench.models.ledger, identity, bench.models.pacer)
         try:
             return embeddings.embed(texts, meter=meter)
         except InputError as error:
@@ -144,18 +144,18 @@ class DiscoverStep:
         finally:
             bench.totals.add(meter)
 
-    def _reject(self, seed: SeedTask, rejected: Rejected, count: StepCount) -> None:
+    def _reject(self, seed: SeedTask, rejected: Rejected, count: MakingCount) -> None:
         parent, source = compute_seed_task_id(seed.text), self.bench.request.tasks
         self.bench.reject(WorldStep.DISCOVER, parent, seed.source, source, rejected)
         self.bench.report(WorldStep.DISCOVER, seed.source, rejected)
         count.rejected[rejected.reason.value] += 1
 
-    def _make_record(self, theme: Theme, names: dict[str, str]) -> ThemeRecord:
+    def _make_record(self, theme: ThemeDraft, names: dict[str, str]) -> ThemeRecord:
         slug = make_slug(theme.label)
         record = self._name_record(theme, slug)
         return record if names.get(slug, record.id) == record.id else self._name_record(theme, f"{slug}_{theme.id[:6]}")
 
-    def _name_record(self, theme: Theme, name: str) -> ThemeRecord:
+    def _name_record(self, theme: ThemeDraft, name: str) -> ThemeRecord:
         return ThemeRecord(
             source=self.bench.request.tasks,
             name=name,
@@ -165,7 +165,7 @@ class DiscoverStep:
             license=theme.seed.license or NO_ASSERTION,
             usefulness=theme.usefulness,
             modelability=theme.modelability,
-            model=self.bench.desk.names[ModelRole.WRITER],
+            model=self.bench.models.names[ModelRole.WRITER],
             prompt=THEME_PROMPT,
         )
 

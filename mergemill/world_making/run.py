@@ -23,10 +23,10 @@ from mergemill.world_making.building import BuildStep
 from mergemill.world_making.discovering import DiscoverStep, read_tasks
 from mergemill.world_making.models import ModelPool
 from mergemill.world_making.scenarios import ScenarioStep
-from mergemill.world_making.work import MakingReporter, MakingRequest, StepCount, WorkBench
+from mergemill.world_making.work import MakingCount, MakingReporter, MakingRequest, WorkBench
 from taskdb.store import Store
 from taskdb.worlds import WorldStep
-from worlds.asking import ModelDesk
+from worlds.asking import RoleModels
 from worlds.discovery.seed_tasks import SeedTasks
 from worlds.options import apply_defaults, read_options
 from worlds.server.service import WorldServer, open_world_server
@@ -65,7 +65,7 @@ def run_making(request: MakingRequest, settings: Settings, reporter: MakingRepor
         CallLedger(settings.store_dir / LEDGER_FOLDER, "mergemill worlds") as ledger,
         ModelPool(settings, options) as pool,
     ):
-        desk = ModelDesk(
+        models = RoleModels(
             open_model=pool.open,
             names=pool.names,
             ledger=ledger,
@@ -79,7 +79,7 @@ def run_making(request: MakingRequest, settings: Settings, reporter: MakingRepor
             workers=settings.workers,
             store=store,
             services=services,
-            desk=desk,
+            models=models,
             pool=pool,
             reporter=reporter,
         )
@@ -94,7 +94,7 @@ def _run_steps(bench: WorkBench, settings: Settings, tasks: SeedTasks) -> tuple[
         with open_world_server(bench.services.sandbox, find_image(bench.services)) as server:
             yield server
 
-    steps: dict[WorldStep, Callable[[], StepCount]] = {
+    steps: dict[WorldStep, Callable[[], MakingCount]] = {
         WorldStep.DISCOVER: DiscoverStep(bench=bench, settings=settings, tasks=tasks).run,
         WorldStep.BUILD: BuildStep(bench=bench).run,
         WorldStep.ASSESS: AssessStep(bench=bench, open_server=open_server).run,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from backends.llm.meter import UsageMeter
 from mergemill.world_making.assessing import OpenServer
-from mergemill.world_making.work import Rejected, StepCount, WorkBench
+from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import (
     encode_lines,
     load_scenario,
@@ -26,7 +26,7 @@ from worlds.asking import ModelRole
 from worlds.definitions import Call, ScenarioDefinition, State, WorldDefinition
 from worlds.gates.scenario_gates import ScenarioGateSettings, ScenarioReport, assess_scenario
 from worlds.reasons import Reason
-from worlds.scenarios.solving import Rollout, ScenarioSolver, list_solutions
+from worlds.scenarios.solving import ScenarioSolver, SolverRollout, list_solutions
 from worlds.scenarios.writing import PROMPTS_OF_SCENARIOS, ScenarioWriter
 from worlds.server.service import ServedWorld, WorldServer
 from worlds.states import digest_state, make_state_question
@@ -58,9 +58,9 @@ class ScenarioStep:
     bench: WorkBench
     open_server: OpenServer
 
-    def run(self) -> StepCount:
+    def run(self) -> MakingCount:
         """Store scenarios, certificates and rejections; what is counted are places for scenarios."""
-        bench, count = self.bench, StepCount(step=WorldStep.SCENARIOS)
+        bench, count = self.bench, MakingCount(step=WorldStep.SCENARIOS)
         certified = find_certified_worlds(bench.store)
         worlds = [world for world in certified if bench.request.includes(world.name, world.id)]
         slots = [slot for world in worlds for slot in self._list_slots(world)]
@@ -95,7 +95,7 @@ class ScenarioStep:
         return [scenario for scenario in found if scenario.parent in ids]
 
     def _write_states(
-        self, slots: Sequence[Slot], missing: set[tuple[str, str]], count: StepCount
+        self, slots: Sequence[Slot], missing: set[tuple[str, str]], count: MakingCount
     ) -> list[tuple[Slot, State]]:
         """Return the states of the places that have no scenario yet; unusable and repeated ones are rejected."""
         bench = self.bench
@@ -109,7 +109,7 @@ class ScenarioStep:
                 total=bench.options.states,
                 temperature=bench.options.state_temperature,
             )
-            return bench.desk.require(question, meter)
+            return bench.models.require(question, meter)
 
         outcomes = bench.process(
             WorldStep.SCENARIOS,
@@ -136,7 +136,7 @@ class ScenarioStep:
                 found.append((slot, outcome))
         return found
 
-    def _write_scenarios(self, states: Sequence[tuple[Slot, State]], server: WorldServer, count: StepCount) -> None:
+    def _write_scenarios(self, states: Sequence[tuple[Slot, State]], server: WorldServer, count: MakingCount) -> None:
         bench = self.bench
 
         def work(item: tuple[Slot, State], meter: UsageMeter) -> Scenario:
@@ -146,12 +146,12 @@ class ScenarioStep:
                 number=slot.number,
                 world=slot.world,
                 state=state,
-                desk=bench.desk,
+                models=bench.models,
                 options=bench.options,
                 meter=meter,
                 run_check=lambda check, one: server.run_checks([check], one, one)[0],
             )
-            model = bench.desk.names[ModelRole.WRITER]
+            model = bench.models.names[ModelRole.WRITER]
             return make_scenario_record(
                 writer.write(), slot.record, bench.artifacts, model=model, prompt=PROMPTS_OF_SCENARIOS
             )
@@ -167,13 +167,13 @@ class ScenarioStep:
             WorldStep.SCENARIOS, "scenario to write", states, name=lambda item: item[0].name, work=work, keep=keep
         )
 
-    def _reject_slot(self, slot: Slot, rejected: Rejected, count: StepCount) -> None:
+    def _reject_slot(self, slot: Slot, rejected: Rejected, count: MakingCount) -> None:
         record = slot.record
         self.bench.reject(WorldStep.SCENARIOS, record.id, slot.name, record.source, rejected)
         count.rejected[rejected.reason.value] += 1
 
     def _certify(
-        self, scenarios: Sequence[Scenario], worlds: dict[str, World], server: WorldServer, count: StepCount
+        self, scenarios: Sequence[Scenario], worlds: dict[str, World], server: WorldServer, count: MakingCount
     ) -> None:
         bench = self.bench
 
@@ -209,7 +209,7 @@ class ScenarioStep:
             if report.reason is not Reason.UNSOLVED:
                 return _make_rejected(report, None)
             solver = ScenarioSolver(
-                scenario=scenario, world=world, server=server, desk=bench.desk, options=options, meter=meter
+                scenario=scenario, world=world, server=server, models=bench.models, options=options, meter=meter
             )
             rollouts = solver.run()
             log = bench.artifacts.put(encode_lines(one.to_json() for one in rollouts))
@@ -226,7 +226,7 @@ class ScenarioStep:
             report,
             bench.artifacts,
             origin="rollout",
-            pass_rates=[_compute_pass_rate(bench.desk.names[ModelRole.SOLVER], rollouts)],
+            pass_rates=[_compute_pass_rate(bench.models.names[ModelRole.SOLVER], rollouts)],
             log=log,
         )
 
@@ -253,12 +253,12 @@ def _make_rejected(report: ScenarioReport, log: str | None) -> Rejected:
     return Rejected(reason=reason, detail=f"{failure.gate}: {failure.detail}" if failure else "", log=log)
 
 
-def _describe_rewards(rollouts: Sequence[Rollout]) -> str:
+def _describe_rewards(rollouts: Sequence[SolverRollout]) -> str:
     rewards = ", ".join(f"{one.reward:.2f} ({one.ended})" for one in rollouts)
     return f"none of {len(rollouts)} rollouts earned 1: {rewards}"
 
 
-def _compute_pass_rate(model: str, rollouts: Sequence[Rollout]) -> ModelPassRate:
+def _compute_pass_rate(model: str, rollouts: Sequence[SolverRollout]) -> ModelPassRate:
     mean = sum(one.reward for one in rollouts) / len(rollouts)
     return ModelPassRate(
         model=model, attempts=len(rollouts), solved=sum(one.is_solved for one in rollouts), mean_reward=mean

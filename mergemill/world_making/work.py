@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from taskdb.artifacts import Artifacts
     from taskdb.records import Record
     from taskdb.store import Store
-    from worlds.asking import ModelDesk
+    from worlds.asking import RoleModels
     from worlds.options import MakingOptions
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class MakingReporter:
 
 
 @dataclass
-class StepCount:
+class MakingCount:
     """What one step did: `found` = `kept` + all of `rejected` + `left`."""
 
     step: WorldStep
@@ -111,7 +111,7 @@ class WorkBench:
     workers: int
     store: Store
     services: Services
-    desk: ModelDesk
+    models: RoleModels
     pool: ModelPool
     reporter: MakingReporter
     totals: UsageTotals = field(default_factory=UsageTotals)
@@ -171,7 +171,10 @@ class WorkBench:
                 if keep(item, outcome.value):
                     self.report(step, name(item), outcome.value, outcome.seconds)
 
-            calls = ParallelCalls(work=run, workers=self.workers, report=report, stop=self.stop)
+            ledger = self.models.ledger
+            calls = ParallelCalls(
+                work=run, workers=self.workers, report=report, stop=self.stop, is_known=lambda: len(ledger) > 0
+            )
             outcomes = calls.run(items)
         return [outcome.value if isinstance(outcome, _Timed) else None for outcome in outcomes]
 
@@ -206,5 +209,5 @@ class WorkBench:
 
     def stop(self) -> None:
         """Cancel all current and future calls."""
-        self.desk.pacer.stop()
+        self.models.pacer.stop()
         self.pool.stop()

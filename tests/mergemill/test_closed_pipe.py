@@ -71,6 +71,7 @@ READING_COMMANDS = [
     "trajectories list --json",
     "trajectories select --json",
     "difficulty --json",
+    "worlds discover --help",
     "worlds list",
     "worlds list --json",
     "db compact",

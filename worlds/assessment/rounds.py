@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
-from worlds.asking import PROMPTS, ModelDesk, ModelRole, Question, make_reader, write_json
+from worlds.asking import PROMPTS, ModelRole, Question, RoleModels, make_reader, write_json
 from worlds.assessment.differences import describe_difference
 from worlds.definitions import State, WorldDefinition, WorldTool
 from worlds.documentation import split_documentation
@@ -31,7 +31,7 @@ _ROUNDING = 1e-9
 """So that 85 of 100 reach 0.85."""
 
 
-class Verdict(StrEnum):
+class CallVerdict(StrEnum):
     """The checker's verdict on one call."""
 
     PASS = "Pass"  # noqa: S105 - no password
@@ -65,7 +65,7 @@ class AssessmentRound:
     call: TestedCall
     result: Mapping[str, Any]
     difference: str
-    verdict: Verdict | None
+    verdict: CallVerdict | None
     reason: str
     keys: tuple[str, ...] = ()
 
@@ -86,13 +86,13 @@ class AssessmentRound:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Assessment:
+class WorldAssessment:
     """All rounds of a world. `untested`: rounds in which the tester named no call that could be made."""
 
     rounds: tuple[AssessmentRound, ...]
     untested: int = 0
 
-    def count(self, verdict: Verdict | None) -> int:
+    def count(self, verdict: CallVerdict | None) -> int:
         """Return how many rounds have a verdict; None for those that were not judged."""
         return sum(one.verdict is verdict for one in self.rounds)
 
@@ -104,12 +104,14 @@ class Assessment:
     @property
     def score(self) -> float:
         """Share of the judged rounds that passed or were warned of, 0..1 (the threshold of EnvScaler's code)."""
-        return (self.count(Verdict.PASS) + self.count(Verdict.WARNING)) / self.n_judged if self.n_judged else 0.0
+        return (
+            (self.count(CallVerdict.PASS) + self.count(CallVerdict.WARNING)) / self.n_judged if self.n_judged else 0.0
+        )
 
     @property
     def pass_rate(self) -> float:
         """Share of the judged rounds that passed, 0..1 (what the paper reports)."""
-        return self.count(Verdict.PASS) / self.n_judged if self.n_judged else 0.0
+        return self.count(CallVerdict.PASS) / self.n_judged if self.n_judged else 0.0
 
     def decide(self, min_score: float) -> tuple[Reason | None, str]:
         """Return why the world is not kept, and a line about it; None where it is."""
@@ -117,14 +119,14 @@ class Assessment:
         if self.n_judged < MIN_JUDGED * n_all or not self.n_judged:
             return Reason.UNJUDGED, f"{self.n_judged} of {n_all} rounds were judged"
         if self.score + _ROUNDING < min_score:
-            failed = Counter(one.call.function for one in self.rounds if one.verdict is Verdict.FAIL)
+            failed = Counter(one.call.function for one in self.rounds if one.verdict is CallVerdict.FAIL)
             worst = ", ".join(f"{name} {number}" for name, number in failed.most_common(5))
             return Reason.LOW_SCORE, f"{self.score:.3f} of at least {min_score}; failed: {worst}"
         return None, ""
 
 
 @dataclass
-class TestTable:
+class CallTable:
     """How often each tool was tested, by case."""
 
     tools: Sequence[str]
@@ -165,17 +167,17 @@ class WorldAssessor:
     """Assesses one loaded world."""
 
     world: ServedWorld
-    desk: ModelDesk
+    models: RoleModels
     options: MakingOptions
     meter: UsageMeter
 
-    def assess(self) -> Assessment:
-        """Run the rounds, from the first of the world's states. A call with a fault fails, and begins an episode anew.
+    def assess(self) -> WorldAssessment:
+        """Run the rounds, from the first of the world's states. A call with a fault fails, and begins another episode.
 
         Raises:
             Transient, InputError, CancelledRunError: as `LanguageModel.complete`, or the container has ended.
         """
-        table = TestTable(tools=[tool.name for tool in self.world.analysis.tools], most=self.options.calls_per_tool)
+        table = CallTable(tools=[tool.name for tool in self.world.analysis.tools], most=self.options.calls_per_tool)
         state = next(iter(self._definition.states.values()))
         rounds: list[AssessmentRound] = []
         untested = 0
@@ -194,15 +196,15 @@ class WorldAssessor:
                     episode = self.world.open_episode(state)
         finally:
             episode.close()
-        return Assessment(rounds=tuple(rounds), untested=untested)
+        return WorldAssessment(rounds=tuple(rounds), untested=untested)
 
     @property
     def _definition(self) -> WorldDefinition:
         return self.world.definition
 
-    def _run_round(self, number: int, table: TestTable, episode: Episode) -> AssessmentRound | None:
+    def _run_round(self, number: int, table: CallTable, episode: Episode) -> AssessmentRound | None:
         before = episode.get_state()
-        tested = self.desk.ask(self._make_tester_question(number, table, before), self.meter)
+        tested = self.models.ask(self._make_tester_question(number, table, before), self.meter)
         if tested.value is None:
             return None
         call = tested.value
@@ -217,11 +219,11 @@ class WorldAssessor:
                 call=call,
                 result={},
                 difference=difference,
-                verdict=Verdict.FAIL,
+                verdict=CallVerdict.FAIL,
                 reason=reason,
                 keys=tested.keys,
             )
-        judged = self.desk.ask(
+        judged = self.models.ask(
             self._make_checker_question(number, call, (before, after), result, difference), self.meter
         )
         return AssessmentRound(
@@ -229,12 +231,12 @@ class WorldAssessor:
             call=call,
             result=result.value,
             difference=difference,
-            verdict=Verdict(judged.value.verdict) if judged.value else None,
+            verdict=CallVerdict(judged.value.verdict) if judged.value else None,
             reason=judged.value.reason if judged.value else judged.detail,
             keys=(*tested.keys, *judged.keys),
         )
 
-    def _make_tester_question(self, number: int, table: TestTable, state: State) -> Question[TestedCall]:
+    def _make_tester_question(self, number: int, table: CallTable, state: State) -> Question[TestedCall]:
         introduction, _ = split_documentation(self._definition.documentation)
         open_tools = set(table.open_tools)
         tools = [tool for tool in self.world.analysis.tools if tool.name in open_tools]

@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
-from worlds.asking import PROMPTS, ModelDesk, ModelRole, Question, StepFailedError, make_reader
+from worlds.asking import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
 from worlds.discovery.seed_tasks import SeedTask
-from worlds.discovery.themes import Theme
+from worlds.discovery.themes import ThemeDraft
 from worlds.options import MakingOptions
 from worlds.reasons import Reason
 
@@ -36,7 +36,7 @@ class InferredTheme(BaseModel):
     modelability: int = Field(ge=1, le=10)
 
 
-def infer_theme(task: SeedTask, desk: ModelDesk, options: MakingOptions, meter: UsageMeter) -> Theme:
+def infer_theme(task: SeedTask, models: RoleModels, options: MakingOptions, meter: UsageMeter) -> ThemeDraft:
     """Return the environment that a task lives in.
 
     Raises:
@@ -44,7 +44,7 @@ def infer_theme(task: SeedTask, desk: ModelDesk, options: MakingOptions, meter: 
         Transient, InputError, CancelledRunError: as `LanguageModel.complete`.
     """
     schema = json.dumps(build_response_schema(FilterOpinion).schema)
-    opinion = desk.require(
+    opinion = models.require(
         Question(
             role=ModelRole.WRITER,
             purpose="seed-filter",
@@ -61,7 +61,7 @@ def infer_theme(task: SeedTask, desk: ModelDesk, options: MakingOptions, meter: 
     if not opinion.answer:
         raise StepFailedError(Reason.NO_ENVIRONMENT, opinion.analysis[:500])
     schema = json.dumps(build_response_schema(InferredTheme).schema)
-    inferred = desk.require(
+    inferred = models.require(
         Question(
             role=ModelRole.WRITER,
             purpose="theme",
@@ -75,7 +75,7 @@ def infer_theme(task: SeedTask, desk: ModelDesk, options: MakingOptions, meter: 
         ),
         meter,
     )
-    return Theme(
+    return ThemeDraft(
         label=" ".join(inferred.label.split()),
         description=" ".join(inferred.description.split()),
         usefulness=inferred.usefulness,

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
-from worlds.asking import PROMPTS, ModelDesk, ModelRole, Question, StepFailedError, make_reader
+from worlds.asking import PROMPTS, ModelRole, Question, RoleModels, StepFailedError, make_reader
 from worlds.discovery.rules import find_broken_rule
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.options import MakingOptions
@@ -46,7 +46,7 @@ class RepositoryTask(BaseModel):
     task: str
 
 
-def infer_seed_task(about: RepositoryText, desk: ModelDesk, options: MakingOptions, meter: UsageMeter) -> SeedTask:
+def infer_seed_task(about: RepositoryText, models: RoleModels, options: MakingOptions, meter: UsageMeter) -> SeedTask:
     """Return a seed task in the domain of a repository's software, under the repository's licence.
 
     Raises:
@@ -56,7 +56,7 @@ def infer_seed_task(about: RepositoryText, desk: ModelDesk, options: MakingOptio
     if not about.excerpt:
         raise StepFailedError(Reason.NO_DOMAIN, "neither its README nor its issues have a text")
     schema = json.dumps(build_response_schema(RepositoryTask).schema)
-    answer = desk.require(
+    answer = models.require(
         Question(
             role=ModelRole.WRITER,
             purpose="repository-task",

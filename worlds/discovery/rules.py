@@ -24,7 +24,7 @@ def find_foreign_text(text: str) -> str:
 
 
 def find_media(text: str) -> str:
-    """Return the word that shows that pictures, sound or video are meant."""
+    """Return the word that shows that a text is about pictures, sound or video."""
     found = _MEDIA.search(text)
     return found[0] if found else ""
 

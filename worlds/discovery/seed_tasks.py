@@ -20,7 +20,7 @@ _USER_LINE = re.compile(r"^User:\s*(.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class SeedTask:
-    """A task as somebody asked for it. `source` is where it stands; `license` an SPDX expression, or empty."""
+    """A task in the words of a user. `source` is where it stands; `license` an SPDX expression, or empty."""
 
     text: str
     source: str

@@ -13,7 +13,7 @@ from worlds.reasons import Reason
 
 
 @dataclass(frozen=True, kw_only=True)
-class Theme:
+class ThemeDraft:
     """An environment inferred from a seed task. `usefulness` and `modelability` (as one class) are 1..10."""
 
     label: str
@@ -38,7 +38,7 @@ class Theme:
 class RejectedTheme:
     """A theme that was not chosen."""
 
-    theme: Theme
+    theme: ThemeDraft
     reason: Reason
     detail: str
 
@@ -48,12 +48,12 @@ Embed = Callable[[Sequence[str]], Sequence[Sequence[float]]]
 
 
 def choose_themes(
-    themes: Sequence[Theme], options: MakingOptions, embed: Embed
-) -> tuple[list[Theme], list[RejectedTheme]]:
+    themes: Sequence[ThemeDraft], options: MakingOptions, embed: Embed
+) -> tuple[list[ThemeDraft], list[RejectedTheme]]:
     """Return the chosen themes and the others, each with the reason.
 
     Of those with the same label the best stays, by modelability and then usefulness. Both must reach their least
-    values. The rest is clustered by KMeans on the vectors of `Theme.text`; of each cluster the one nearest to the
+    values. The rest is clustered by KMeans on the vectors of `ThemeDraft.text`; of each cluster the one nearest to the
     centre stays. Where there are no more themes than clusters, all stay.
 
     Args:
@@ -62,7 +62,7 @@ def choose_themes(
         embed: returns the vectors; not called where all stay.
     """
     rejected: list[RejectedTheme] = []
-    best: dict[str, Theme] = {}
+    best: dict[str, ThemeDraft] = {}
     for theme in themes:
         label = theme.label.casefold()
         other = best.setdefault(label, theme)
@@ -72,7 +72,7 @@ def choose_themes(
                 worse, better = theme, other
             best[label] = better
             rejected.append(RejectedTheme(theme=worse, reason=Reason.SAME_LABEL, detail=better.label))
-    kept: list[Theme] = []
+    kept: list[ThemeDraft] = []
     for theme in best.values():
         if theme.modelability < options.min_modelability:
             detail = f"{theme.modelability} of at least {options.min_modelability}"
@@ -118,5 +118,5 @@ def find_nearest(vectors: Sequence[Sequence[float]], n_clusters: int, seed: int)
     return [first[int(label)] for label in model.labels_]
 
 
-def _rank(theme: Theme) -> tuple[int, int]:
+def _rank(theme: ThemeDraft) -> tuple[int, int]:
     return theme.modelability, theme.usefulness

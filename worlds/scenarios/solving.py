@@ -12,7 +12,7 @@ from typing import Any
 
 from backends.llm.base import Message
 from backends.llm.meter import UsageMeter
-from worlds.asking import ModelDesk, ModelRole
+from worlds.asking import ModelRole, RoleModels
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.options import MakingOptions
 from worlds.rewards import Scorer
@@ -25,7 +25,7 @@ PROMPT = PROMPT_VERSIONS[InteractionMode.NON_CONVERSATIONAL]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rollout:
+class SolverRollout:
     """One rollout. `ended` is a value of `EpisodeEnd`."""
 
     number: int
@@ -56,12 +56,12 @@ class ScenarioSolver:
     scenario: ScenarioDefinition
     world: WorldDefinition
     server: WorldServer
-    desk: ModelDesk
+    models: RoleModels
     options: MakingOptions
     meter: UsageMeter
     scorer: Scorer = field(default_factory=Scorer)
 
-    def run(self) -> list[Rollout]:
+    def run(self) -> list[SolverRollout]:
         """Return all rollouts: their rewards are the pass rate of the model.
 
         Raises:
@@ -69,22 +69,22 @@ class ScenarioSolver:
         """
         return [self._run_one(number) for number in range(1, self.options.rollouts + 1)]
 
-    def _run_one(self, number: int) -> Rollout:
-        identity = self.desk.make_identity(
+    def _run_one(self, number: int) -> SolverRollout:
+        identity = self.models.make_identity(
             "solver",
             f"{compute_world_id(self.world)} {self.scenario.name}",
             PROMPT,
             temperature=self.options.solver_temperature,
             sample=number,
         )
-        model = self.desk.open(ModelRole.SOLVER, identity, self.options.solver_temperature)
+        model = self.models.open(ModelRole.SOLVER, identity, self.options.solver_temperature)
         with (
             self.server.load(self.world) as served,
             ScenarioRun(self.server, served, self.scenario, self.scorer, max_steps=self.options.max_steps) as run,
         ):
             agent = ScenarioAgent(run)
             end = agent.work(model, self.meter)
-            return Rollout(
+            return SolverRollout(
                 number=number,
                 calls=tuple(agent.calls),
                 reward=agent.reward,
@@ -93,7 +93,7 @@ class ScenarioSolver:
             )
 
 
-def list_solutions(rollouts: Sequence[Rollout], scenario: ScenarioDefinition) -> list[tuple[Call, ...]]:
+def list_solutions(rollouts: Sequence[SolverRollout], scenario: ScenarioDefinition) -> list[tuple[Call, ...]]:
     """Return call lists that may solve a scenario, the most likely first: from solved rollouts, shorter ones first.
 
     Of each, first the calls that changed the state, then all of them. An argument that is an id which an earlier call

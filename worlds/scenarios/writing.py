@@ -14,10 +14,10 @@ from backends.llm.meter import UsageMeter
 from backends.llm.structured import UnusableAnswerError, build_response_schema
 from worlds.asking import (
     PROMPTS,
-    ModelDesk,
     ModelRole,
     Question,
     RefusedAnswerError,
+    RoleModels,
     make_reader,
     read_code,
     write_json,
@@ -75,7 +75,7 @@ class ScenarioWriter:
     number: int
     world: WorldDefinition
     state: State
-    desk: ModelDesk
+    models: RoleModels
     options: MakingOptions
     meter: UsageMeter
     run_check: RunCheck
@@ -124,7 +124,7 @@ class ScenarioWriter:
             sample=self.number,
             answer_type=answer_type,
         )
-        return self.desk.require(question, self.meter)
+        return self.models.require(question, self.meter)
 
     def _check_task(self, written: WrittenTask) -> str:
         n_words = len(written.task.split())
@@ -168,7 +168,7 @@ class ScenarioWriter:
             temperature=self.options.temperature,
             sample=self.number,
         )
-        return self.desk.require(question, self.meter)
+        return self.models.require(question, self.meter)
 
 
 _PROBLEMS = {

@@ -12,10 +12,10 @@ from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
 from worlds.asking import (
     PROMPTS,
-    ModelDesk,
     ModelRole,
     Question,
     RefusedAnswerError,
+    RoleModels,
     StepFailedError,
     make_reader,
     read_code,
@@ -23,7 +23,7 @@ from worlds.asking import (
 )
 from worlds.container.modules import ALLOWED_MODULES
 from worlds.definitions import State, WorldDefinition
-from worlds.discovery.themes import Theme
+from worlds.discovery.themes import ThemeDraft
 from worlds.documentation import render_documentation
 from worlds.language import find_language_problem
 from worlds.options import MakingOptions
@@ -57,8 +57,8 @@ class WorldBuilder:
     """Writes the world of one theme. `name` is that of the world."""
 
     name: str
-    theme: Theme
-    desk: ModelDesk
+    theme: ThemeDraft
+    models: RoleModels
     options: MakingOptions
     meter: UsageMeter
 
@@ -98,11 +98,13 @@ class WorldBuilder:
                 total=self.options.test_states,
                 temperature=self.options.test_state_temperature,
             )
-            states[f"test-{number}"] = self.desk.require(question, self.meter)
+            states[f"test-{number}"] = self.models.require(question, self.meter)
         return states
 
     def _plan(self, purpose: str, prompt: str, answer_type: type[M], **values: Any) -> M:
-        return self.desk.require(self._make_question(purpose, prompt, answer_type, lambda _: "", **values), self.meter)
+        return self.models.require(
+            self._make_question(purpose, prompt, answer_type, lambda _: "", **values), self.meter
+        )
 
     def _make_question(self, purpose: str, prompt: str, answer_type: type[M], check: Any, **values: Any) -> Question[M]:
         schema = json.dumps(build_response_schema(answer_type).schema)
@@ -138,7 +140,7 @@ class WorldBuilder:
             attempts=self.options.attempts,
             temperature=self.options.temperature,
         )
-        return self.desk.require(question, self.meter)
+        return self.models.require(question, self.meter)
 
     def _plan_operations(self, skeleton: ClassSkeleton, rules: str) -> list[PlannedOperation]:
         question = self._make_question(
@@ -152,7 +154,7 @@ class WorldBuilder:
             least=MIN_OPERATIONS,
             most=MAX_OPERATIONS,
         )
-        return self.desk.require(question, self.meter).operations
+        return self.models.require(question, self.meter).operations
 
     def _write_methods(self, operations: list[PlannedOperation], skeleton: ClassSkeleton, rules: str) -> list[Method]:
         names = [one.name for one in operations]
@@ -203,4 +205,4 @@ class WorldBuilder:
             temperature=self.options.temperature,
             sample=number,
         )
-        return self.desk.require(question, self.meter)
+        return self.models.require(question, self.meter)

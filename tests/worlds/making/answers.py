@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.samplers.scripted_model import Call, ModelRequest, ScriptedModel, Turn
 from tests.worlds.making.golden import CutWorld, cut_world
+from tests.worlds.making.states import ease
 from worlds.definitions import Check, ScenarioDefinition
 from worlds.program.analysis import analyse_program
 
@@ -151,8 +152,9 @@ def _answer_theme(text: str) -> dict[str, Any]:
 
 
 def _answer_repository(text: str) -> dict[str, Any]:
+    about = text.partition("\nProject ")[2].lower()
     for name, tasks in TASKS.items():
-        if name.partition("_")[0] in text.lower():
+        if name.partition("_")[0] in about:
             return {"analysis": "It is for such a place.", "has_domain": True, "task": tasks[0]}
     return {"analysis": "It is a tool for programmers.", "has_domain": False, "task": ""}
 
@@ -194,10 +196,11 @@ def _answer_method(text: str) -> str:
 
 
 def _answer_state(text: str) -> dict[str, Any]:
-    found = re.search(r"This is state (\d+) of", text)
+    found = re.search(r"This is state (\d+) of (\d+)", text)
     assert found
-    scenarios = find_world(text).scenarios
-    return scenarios[(int(found[1]) - 1) % len(scenarios)].state
+    cut = find_world(text)
+    state = cut.scenarios[(int(found[1]) - 1) % len(cut.scenarios)].state
+    return ease(cut.world.name, state) if found[2] == "1" else state
 
 
 def _answer_test(text: str) -> dict[str, Any]:
@@ -276,7 +279,7 @@ def solve(request: ModelRequest, scenario: ScenarioDefinition) -> Turn:
             for key in keys:
                 found = found[key]
             return found
-        return value
+        return [resolve(one) for one in value] if isinstance(value, list) else value
 
     arguments = {name: resolve(value) for name, value in calls[place].arguments.items()}
     return Turn(calls=(Call(calls[place].tool, arguments),))

@@ -13,7 +13,7 @@ from tests.samplers.scripted_model import ScriptedModel
 
 FAST = (
     *("--worlds-themes", "3", "--worlds-states", "2", "--worlds-rollouts", "2"),
-    *("--worlds-gate-calls", "60", "--worlds-rounds", "32"),
+    *("--worlds-gate-calls", "80", "--worlds-rounds", "32"),
 )
 """Options of a run over the golden worlds that takes little time."""
 RECORDS = (Theme, World, WorldCertificate, Scenario, ScenarioCertificate, WorldRejection)

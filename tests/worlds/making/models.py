@@ -1,0 +1,35 @@
+"""Scripted models in all roles, for tests of single steps."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from backends.llm.ledger import CallLedger, Pacer
+from backends.llm.meter import UsageMeter
+from core.config import Settings
+from mergemill.world_making.models import ModelPool
+from tests.samplers.scripted_model import ScriptedModel
+from worlds.asking import RoleModels
+from worlds.options import MakingOptions, read_options
+
+
+@contextlib.contextmanager
+def open_models(
+    model: ScriptedModel, folder: Path, **changes: Any
+) -> Iterator[tuple[RoleModels, MakingOptions, UsageMeter]]:
+    """Yield the models, options and a meter; `changes` are settings."""
+    settings = Settings(llm=model.url, model="scripted", **changes)
+    options = read_options(settings)
+    with CallLedger(folder, "mergemill worlds") as ledger, ModelPool(settings, options) as pool:
+        models = RoleModels(
+            open_model=pool.open,
+            names=pool.names,
+            ledger=ledger,
+            pacer=Pacer(0),
+            answer_tokens=settings.llm_answer_tokens,
+            draw=options.draw,
+        )
+        yield models, options, UsageMeter()
