@@ -25,6 +25,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
+from mergemill.cli.simulated import export_command, list_command, show_command
 from taskdb.selection import TaskFilters
 from taskdb.simulator_measurements import SubmissionKind
 
@@ -225,9 +226,9 @@ def measure(
     raise typer.Exit(code)
 
 
-@app.command("export")
+@app.command("rl")
 @with_settings(*READ_SETTINGS, "model", "simulate_target", "max_false_pass")
-def export(
+def rl(
     *,
     seeds: SeedsOption,
     domain: DomainOption,
@@ -242,7 +243,7 @@ def export(
     --model is the simulator that will play. One that was not measured, or that may pay more than --max-false-pass of
     wrong submissions, is refused.
 
-    Example: mergemill simulate export --seeds seeds.json --domain retail --model M --out rl
+    Example: mergemill simulate rl --seeds seeds.json --domain retail --model M --out rl
     """
     from mergemill.simulated_export import SimulatedExportRequest, export_simulated  # noqa: PLC0415 - pyarrow
 
@@ -293,6 +294,11 @@ def _print_agreement(summary: dict[str, Any]) -> None:
     )
 
 
+app.command("list")(list_command)
+app.command("show")(show_command)
+app.command("export")(export_command)
+
+
 def _ignore(event: dict[str, Any]) -> None:
     del event
 
@@ -310,3 +316,4 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     kept, planned = summary["kept"], format_count(summary["planned"], "conversation")
     written = ", ".join(f"{name} {number}" for name, number in summary["rows"].items())
     output.print_text(f"{kept} of {planned} kept in {out} (rows: {written}; environment: simulated)")
+    output.print_text(f"{format_count(summary['new'], 'new record')} in the task database")
