@@ -1,4 +1,4 @@
-"""Rows for reinforcement learning in a simulated environment: `mergemill simulate export-rl`.
+"""Rows for reinforcement learning in a simulated environment: `mergemill simulate rl`.
 
 =====================  ==============================================================================
 `rows.json`            `{system, conversations}` for Simia's trainer

@@ -121,11 +121,6 @@ def sft(
     raise typer.Exit(code)
 
 
-app.command("list")(list_command)
-app.command("show")(show_command)
-app.command("export")(export_command)
-
-
 @app.command("env")
 @with_settings(*EPISODE_SETTINGS)
 def env(
@@ -231,9 +226,9 @@ def measure(
     raise typer.Exit(code)
 
 
-@app.command("export-rl")
+@app.command("rl")
 @with_settings(*READ_SETTINGS, "model", "simulate_target", "max_false_pass")
-def export_rl(
+def rl(
     *,
     seeds: SeedsOption,
     domain: DomainOption,
@@ -248,7 +243,7 @@ def export_rl(
     --model is the simulator that will play. One that was not measured, or that may pay more than --max-false-pass of
     wrong submissions, is refused.
 
-    Example: mergemill simulate export-rl --seeds seeds.json --domain retail --model M --out rl
+    Example: mergemill simulate rl --seeds seeds.json --domain retail --model M --out rl
     """
     from mergemill.simulated_rl_export import SimulatedExportRequest, export_simulated  # noqa: PLC0415 - pyarrow
 
@@ -297,6 +292,11 @@ def _print_agreement(summary: dict[str, Any]) -> None:
         f" Brier score {brier}; with a bound of {summary['false_pass']['high']:.1%} for {summary['max_false_pass']:.1%}"
         f" it {verdict}"
     )
+
+
+app.command("list")(list_command)
+app.command("show")(show_command)
+app.command("export")(export_command)
 
 
 def _ignore(event: dict[str, Any]) -> None:

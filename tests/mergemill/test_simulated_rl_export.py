@@ -21,7 +21,7 @@ from tests.taskdb.chains import add_chain, make_url
 
 def export(folder: Path, *words: str) -> CommandResult:
     given = ("--seeds", "seeds.json", "--domain", "retail", "--out", "rl", "--model", "m", "--db", make_url(folder))
-    return run_mergemill("simulate", "export-rl", *given, *words, cwd=folder)
+    return run_mergemill("simulate", "rl", *given, *words, cwd=folder)
 
 
 def measure(store: Store, task: Task, *, wrong: int, paid: int, simulator: str = "m") -> None:
@@ -116,7 +116,7 @@ def test_bad_options_are_a_line(folder: Path) -> None:
     missing = export(folder)
     assert (missing.exit_code, len(missing.stderr.splitlines())) == (3, 1)
     words = ("--seeds", "seeds.json", "--domain", "retail", "--out", "rl")
-    unnamed = run_mergemill("simulate", "export-rl", *words, cwd=folder)
+    unnamed = run_mergemill("simulate", "rl", *words, cwd=folder)
     assert (unnamed.exit_code, "the simulator is not named (set --model NAME)" in unnamed.stderr) == (2, True)
 
 

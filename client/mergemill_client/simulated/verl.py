@@ -1,6 +1,6 @@
 """verl: an agent loop whose turns a simulated environment answers.
 
-Rows come from `mergemill simulate export-rl`; each names this loop and its task. ::
+Rows come from `mergemill simulate rl`; each names this loop and its task. ::
 
     actor_rollout_ref.rollout.mode=async
     actor_rollout_ref.rollout.agent.agent_loop_config_path=loops.yaml
