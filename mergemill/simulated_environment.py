@@ -71,7 +71,7 @@ class EnvironmentRequest:
     seeds_license: str = ""
 
 
-class ResetBody(BaseModel):
+class EpisodeResetBody(BaseModel):
     """Which episode begins."""
 
     model_config = ConfigDict(extra="forbid")
@@ -83,7 +83,7 @@ class ResetBody(BaseModel):
     env_id: str | int = Field("", description="Name of the environment.")
 
 
-class StepBody(BaseModel):
+class EpisodeStepBody(BaseModel):
     """A turn of the agent: its text, or text and calls that were parsed before."""
 
     model_config = ConfigDict(extra="forbid")
@@ -94,7 +94,7 @@ class StepBody(BaseModel):
     context_tokens: int | None = Field(None, ge=0, description="Tokens of the agent's context with this turn.")
 
     @model_validator(mode="after")
-    def _check_content(self) -> StepBody:
+    def _check_content(self) -> EpisodeStepBody:
         if self.text is None and self.tool_calls is None:
             raise ValueError("give text, tool_calls, or both")
         return self
@@ -259,12 +259,12 @@ def make_application(service: EpisodeService, threads: ThreadPoolExecutor, rules
         return service.list_tasks()
 
     @application.post("/reset", summary="Begin an episode")
-    async def reset(body: Annotated[ResetBody, Body()]) -> dict[str, Any]:
+    async def reset(body: Annotated[EpisodeResetBody, Body()]) -> dict[str, Any]:
         request = ResetRequest(**{**body.model_dump(), "env_id": str(body.env_id)})
         return await run(partial(service.reset, request))
 
     @application.post("/step", summary="Answer a turn of the agent")
-    async def step(body: Annotated[StepBody, Body()]) -> dict[str, Any]:
+    async def step(body: Annotated[EpisodeStepBody, Body()]) -> dict[str, Any]:
         turn = body.read_turn()
         return await run(
             partial(service.step, body.episode, turn, number=body.turn, context_tokens=body.context_tokens)
