@@ -86,6 +86,10 @@ class Rollout(Record):
     """Number of earlier rollouts of this plan that ended by an infrastructure failure."""
     origin: str = ""
     """Where an imported rollout comes from; empty for one of our own."""
+    environment: Annotated[str, MEASURED] = ""
+    """That of its task: `verified`, `simulated` or `none`; empty for rollouts of earlier versions."""
+    simulated_calls: Annotated[int, MEASURED] = 0
+    """Programs of the agent that a simulator answered for."""
     status: Annotated[RolloutStatus, MEASURED]
     reason: Annotated[str | None, MEASURED] = None
     """Why it did not end by itself, such as `time-limit`."""
@@ -138,6 +142,8 @@ class Trajectory(Record):
     """Name of the task."""
     root: int
     """Number of the root in its rollout, from 0, in the order of first requests."""
+    environment: Annotated[str, MEASURED] = ""
+    """As in Rollout."""
     builder: int
     """Version of the rules that make trajectories of requests."""
     role: Annotated[TrajectoryRole, MEASURED]

@@ -88,16 +88,17 @@ FROM audit a
 ROLLOUTS = """
 SELECT r.id, r.parent AS task, r.name, t.kind, t.repo, r.scaffold, r.scaffold_version, r.model, r.checkpoint, r.attempt,
        r.retry, r.origin, r.status, r.reason, r.value, r.resolved, r.n_leaks, r.requests, r.prompt_tokens,
-       r.completion_tokens, r.cost, r.seconds, r.at, r.plan
+       r.completion_tokens, r.cost, r.seconds, r.at, r.plan, t.environment
 FROM rollout r JOIN task t ON t.id = r.parent
 """
 
 TRAJECTORIES = """
 SELECT y.id, y.parent AS rollout, r.parent AS task, y.name, y.root, y.role, y.scaffold, y.model, r.checkpoint,
        y.attempt, y.value, r.resolved, y.n_requests, y.n_branches, y.prompt_tokens, y.completion_tokens,
-       y.has_token_ids, s.selected, s.reason AS refused_by, y.added_at
+       y.has_token_ids, s.selected, s.reason AS refused_by, y.added_at, t.environment
 FROM trajectory y
 JOIN rollout r ON r.id = y.parent
+JOIN task t ON t.id = r.parent
 LEFT JOIN trajectory_selection s ON s.seq = (SELECT max(x.seq) FROM trajectory_selection x WHERE x.parent = y.id)
 """
 

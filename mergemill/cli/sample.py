@@ -14,6 +14,7 @@ from core.config import Settings
 from core.errors import UsageError
 from mergemill.cli.options import (
     GRADING_SETTINGS,
+    SIMULATOR_SETTINGS,
     UPSTREAM_SETTINGS,
     JsonOption,
     resolve_filters,
@@ -27,6 +28,8 @@ from taskdb.selection import TaskFilters
 SAMPLE_SETTINGS = (
     *GRADING_SETTINGS,
     *UPSTREAM_SETTINGS,
+    *SIMULATOR_SETTINGS,
+    "model",
     "workers",
     "rollout_seconds",
     "rollout_turns",
@@ -54,10 +57,6 @@ def sample(
         list[str],
         typer.Option("--scaffold", metavar="S[,S]", help="Scaffolds, or MODULE:CLASS; may be given several times."),
     ],
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="M", envvar="MERGEMILL_MODEL", help="Model, as the upstream names it."),
-    ] = None,
     attempts: Annotated[
         str,
         typer.Option(
@@ -106,12 +105,12 @@ def sample(
     scaffolds = tuple(load_scaffold(word) for word in dict.fromkeys(split_words(scaffold)))
     if not scaffolds:
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
-    if not model and any(one.uses_model for one in scaffolds):
+    if not settings.model and any(one.uses_model for one in scaffolds):
         raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
     request = SampleRequest(
         filters=_select_tasks(filters, only, settings, uncertified=uncertified),
         scaffolds=scaffolds,
-        model=model or "",
+        model=settings.model or "",
         attempts=parse_attempts(attempts),
         checkpoint=checkpoint,
         sampling=parse_sampling(sampling or ()),

@@ -75,6 +75,7 @@ def build_from_requests(
                 parent=rollout.id,
                 name=rollout.name,
                 root=root,
+                environment=rollout.environment,
                 builder=BUILDER,
                 role=role,
                 scaffold=rollout.scaffold,
