@@ -27,8 +27,10 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
+from taskdb.simulations import SimulatedConversation, SimulationRejection
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
+from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 
 ColumnFunction = Callable[[Any], object]
 _COMMON_COLUMNS = ("seq", "id", "body", "added_at")
@@ -117,6 +119,14 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Rejection: (tables.RejectionRow, {}),
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
     ImageCopy: (tables.ImageCopyRow, {}),
+    Theme: (tables.ThemeRow, {}),
+    World: (tables.WorldRow, {}),
+    WorldCertificate: (tables.WorldCertificateRow, {}),
+    Scenario: (tables.ScenarioRow, {}),
+    ScenarioCertificate: (tables.ScenarioCertificateRow, {}),
+    WorldRejection: (tables.WorldRejectionRow, {}),
+    SimulatedConversation: (tables.SimulatedConversationRow, {}),
+    SimulationRejection: (tables.SimulationRejectionRow, {}),
 }
 """Record class -> its table, and the columns that are not the field of the same name."""
 

@@ -17,7 +17,7 @@ from taskdb.audits import Audit
 from taskdb.batches import execute_in_batches
 from taskdb.collation import ByteOrder
 from taskdb.columns import CHANGE_COLUMNS, TASK_COLUMNS, TASK_LISTING
-from taskdb.record_tables import TABLE_NAMES, get_record_clause
+from taskdb.record_tables import RECORDS_WITHOUT_CHANGE, TABLE_NAMES, get_record_clause
 from taskdb.records import (
     Candidate,
     Certificate,
@@ -544,7 +544,9 @@ def _list_ancestors(connection: Connection, key: str) -> list[str]:
             return above
 
 
-_WITH_PARENT = tuple(kind for kind in TABLE_NAMES if "parent" in kind.model_fields)
+_WITH_PARENT = tuple(
+    kind for kind in TABLE_NAMES if "parent" in kind.model_fields and kind not in RECORDS_WITHOUT_CHANGE
+)
 _PARENT_OF = {
     kind: text(f"SELECT parent FROM {TABLE_NAMES[kind]} WHERE id = :id")  # noqa: S608 - names of our own tables
     for kind in _WITH_PARENT

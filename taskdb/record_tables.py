@@ -20,8 +20,10 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
+from taskdb.simulations import SimulatedConversation, SimulationRejection
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
+from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 
 TABLE_NAMES: Mapping[type[Record], str] = {
     PullRequest: "pull_request",
@@ -39,8 +41,31 @@ TABLE_NAMES: Mapping[type[Record], str] = {
     Rejection: "rejection",
     Bundle: "bundle",
     ImageCopy: "image_copy",
+    Theme: "theme",
+    World: "world",
+    WorldCertificate: "world_certificate",
+    Scenario: "scenario",
+    ScenarioCertificate: "scenario_certificate",
+    WorldRejection: "world_rejection",
+    SimulatedConversation: "simulated_conversation",
+    SimulationRejection: "simulation_rejection",
 }
 """Record class -> name of its table, parents before their children."""
+
+
+RECORDS_WITHOUT_CHANGE: frozenset[type[Record]] = frozenset(
+    {
+        Theme,
+        World,
+        WorldCertificate,
+        Scenario,
+        ScenarioCertificate,
+        WorldRejection,
+        SimulatedConversation,
+        SimulationRejection,
+    }
+)
+"""Classes of records that descend from no change: synthesised and simulated ones."""
 
 
 def get_record_clause(kind: type[Record]) -> TableClause:

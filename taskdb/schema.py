@@ -18,7 +18,7 @@ from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb.indices import INDICES
 from taskdb.views import FINGERPRINT, VIEWS
 
-REVISION = "0012"
+REVISION = "0013"
 """The newest migration; `tests/taskdb` compares it with the folder."""
 MIGRATIONS = Path(__file__).parent / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"

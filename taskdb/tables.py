@@ -304,6 +304,130 @@ class ImageCopyRow(RecordRow, table=True):
     reference: str
 
 
+class ThemeRow(RecordRow, table=True):
+    """`Theme`. `parent`: id of the seed task."""
+
+    __tablename__ = "theme"
+    parent: str = Field(index=True)
+    source: str = Field(index=True)
+    name: str = Field(index=True)
+    label: str
+    license: str
+    usefulness: int
+    modelability: int
+    model: str
+
+
+class WorldRow(RecordRow, table=True):
+    """`World`."""
+
+    __tablename__ = "world"
+    parent: str | None = Field(foreign_key="theme.id", index=True)
+    source: str = Field(index=True)
+    name: str = Field(index=True)
+    origin: str
+    environment: str
+    license: str
+    model: str
+    n_tools: int
+    n_queries: int
+    n_changes: int
+    n_attributes: int
+
+
+class WorldCertificateRow(RecordRow, table=True):
+    """`WorldCertificate`."""
+
+    __tablename__ = "world_certificate"
+    parent: str = Field(foreign_key="world.id", index=True)
+    name: str
+    n_calls: int
+    rounds: int
+    passed: int
+    warned: int
+    failed: int
+    pass_rate: float | None
+    score: float | None
+
+
+class ScenarioRow(RecordRow, table=True):
+    """`Scenario`."""
+
+    __tablename__ = "scenario"
+    parent: str = Field(foreign_key="world.id", index=True)
+    world: str = Field(index=True)
+    name: str = Field(index=True)
+    environment: str
+    license: str
+    model: str
+    n_checks: int
+
+
+class ScenarioCertificateRow(RecordRow, table=True):
+    """`ScenarioCertificate`."""
+
+    __tablename__ = "scenario_certificate"
+    parent: str = Field(foreign_key="scenario.id", index=True)
+    name: str
+    solution_origin: str
+    n_calls: int
+    n_tools: int
+    n_queries: int
+    n_kept: int
+    mutations: int
+    mutations_noticed: int
+
+
+class WorldRejectionRow(RecordRow, table=True):
+    """`WorldRejection`. `parent`: a theme, world, scenario or seed task."""
+
+    __tablename__ = "world_rejection"
+    parent: str = Field(index=True)
+    source: str
+    name: str = Field(index=True)
+    step: str = Field(index=True)
+    reason: str = Field(index=True)
+    detail: str
+
+
+class SimulatedConversationRow(RecordRow, table=True):
+    """`SimulatedConversation`."""
+
+    __tablename__ = "simulated_conversation"
+    parent: str = Field(index=True)
+    name: str = Field(index=True)
+    environment: str
+    domain: str
+    pack_version: str
+    profile: str
+    simulator: str
+    prompt: str
+    sample: int
+    scenario: str
+    failure: str | None
+    license: str
+    answer: str = Field(index=True)
+    n_turns: int
+    n_calls: int
+    trajectory: str
+
+
+class SimulationRejectionRow(RecordRow, table=True):
+    """`SimulationRejection`."""
+
+    __tablename__ = "simulation_rejection"
+    parent: str = Field(index=True)
+    name: str = Field(index=True)
+    environment: str
+    domain: str
+    profile: str
+    simulator: str
+    answer: str = Field(index=True)
+    step: str
+    reason: str
+    detail: str
+
+
 class ScoreRow(RecordRow, table=True):
     """`Score` of one submission. `submission`: sha256 of its patch."""
 

@@ -10,6 +10,7 @@ import hashlib
 
 from taskdb.columns import CHANGE_COLUMNS, DERIVATION_COLUMNS, TASK_COLUMNS
 from taskdb.indices import INDICES
+from taskdb.world_views import WORLD_VIEWS
 
 CHANGES = f"SELECT {', '.join(CHANGE_COLUMNS)} FROM change_listing"  # noqa: S608 - names of columns alone
 DERIVATIONS = f"SELECT {', '.join(DERIVATION_COLUMNS)} FROM derivation_listing"  # noqa: S608
@@ -137,6 +138,7 @@ VIEWS: dict[str, str] = {
     "difficulty": DIFFICULTY,
     "bundles": BUNDLES,
     "image_copies": IMAGE_COPIES,
+    **WORLD_VIEWS,
 }
 
 FINGERPRINT = hashlib.sha256(repr((VIEWS, INDICES)).encode()).hexdigest()

@@ -72,6 +72,13 @@ class EvaluationReport:
             uncollected={file: why for file, why in self.uncollected.items() if file in files},
         )
 
+    def without_files(self, files: Collection[str]) -> EvaluationReport:
+        """Return the report without what it has of some files."""
+        return EvaluationReport(
+            outcomes={test: one for test, one in self.outcomes.items() if test.partition("::")[0] not in files},
+            uncollected={file: why for file, why in self.uncollected.items() if file not in files},
+        )
+
     def list_failing(self, files: Collection[str]) -> list[str]:
         """Return the tests of some files that failed, then those of the files that could not be collected."""
         failing = [test for test in self.outcomes if test.partition("::")[0] in files and self.has_failed(test)]

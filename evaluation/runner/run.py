@@ -19,7 +19,13 @@ from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ExecResult
 from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports import coverage, junit
-from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
+from evaluation.reports.outcomes import EvaluationReport
+from evaluation.runner.canaries import (
+    describe_canaries,
+    find_canaries,
+    has_forged_canary,
+    read_required_statuses,
+)
 
 # Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`.
 _START_SCRIPT = """
@@ -157,18 +163,18 @@ def run_tests(
 def _parse_result(exec_result: ExecResult, script: str, known_files: Sequence[str]) -> EvaluationResult:
     """Return the result of a run from the files it left."""
     files = {path.rpartition("/")[2]: content for path, content in exec_result.files.items()}
-    canary_list = files.get("canaries", b"").decode()
-    full_report = _parse_report(files, known_files)
-    report, canary_status = _split_canaries(full_report, canary_list)
+    required = read_required_statuses(files.get("canaries", b"").decode())
+    report = _parse_report(files, known_files)
+    canaries = find_canaries(report, required) if report else []
     return EvaluationResult(
         exec_result=replace(exec_result, files={}),
-        report=report,
-        canary_status=canary_status,
+        report=report.without_files(required) if report else None,
+        canary_status=describe_canaries(canaries, required),
         test_seconds=_parse_test_seconds(files),
         script_sha256=hashlib.sha256(script.encode()).hexdigest(),
         log=exec_result.output,
         is_applied="unapplied" not in files,
-        has_forged_canary=_has_forged_canary(full_report, canary_list),
+        has_forged_canary=has_forged_canary(canaries),
         infrastructure_error=_read_line(files, "error"),
         tree_error=_read_line(files, "tree_error"),
         cpu_seconds=int(files.get("cpu", b"0")) / 1e9 or None,
@@ -192,13 +198,6 @@ def _read_line(files: Mapping[str, bytes], name: str) -> str | None:
     return files[name].decode(errors="replace").strip() if name in files else None
 
 
-def _has_forged_canary(report: EvaluationReport | None, canary_list: str) -> bool:
-    """Return whether the canary that must fail has passed. `canary_list`: lines `pass FILE` and `fail FILE`."""
-    failing = {line.partition(" ")[2] for line in canary_list.splitlines() if line.startswith("fail ")}
-    outcomes = report.outcomes.items() if report else ()
-    return any(test.partition("::")[0] in failing and o.status is OutcomeStatus.PASSED for test, o in outcomes)
-
-
 def _shuffle_files(files: Sequence[str], seed: int) -> list[str]:
     shuffled = list(files)
     if seed:
@@ -220,28 +219,3 @@ def _parse_report(collected: Mapping[str, bytes], known_files: Sequence[str]) ->
 def _parse_test_seconds(collected: Mapping[str, bytes]) -> float:
     times = collected.get("times", b"").split()
     return (int(times[1]) - int(times[0])) / 1e9 if len(times) == 3 else 0.0
-
-
-def _split_canaries(report: EvaluationReport | None, canary_list: str) -> tuple[EvaluationReport | None, str]:
-    """Return the report of the real tests, and the status of the canaries (`EvaluationResult.canary_status`).
-
-    `canary_list`: lines `pass FILE` and `fail FILE`.
-    """
-    lines = (line.partition(" ") for line in canary_list.splitlines())
-    required = {file: OutcomeStatus.PASSED if word == "pass" else OutcomeStatus.FAILED for word, _, file in lines}
-    if report is None or not required:
-        return report, "missing" if required else "none"
-    canaries: dict[str, Outcome] = {}
-    tests: dict[str, Outcome] = {}
-    for test, outcome in report.outcomes.items():
-        file = test.partition("::")[0]
-        if file in required:
-            canaries[file] = outcome
-        else:
-            tests[test] = outcome
-    if any(outcome.status is not required[file] for file, outcome in canaries.items()):
-        canary_status = "wrong"
-    else:
-        canary_status = "right" if len(canaries) == len(required) else "missing"
-    uncollected = {file: detail for file, detail in report.uncollected.items() if file not in required}
-    return EvaluationReport(outcomes=tests, uncollected=uncollected), canary_status

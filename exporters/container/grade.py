@@ -55,6 +55,7 @@ MAX_ENTRIES = 16 * 1024 * 1024  # bytes of a list that eval.sh wrote
 MAX_TESTS, MAX_ELEMENTS, MAX_DEPTH, MAX_TEXT = 500000, 5000000, 1000, 64 * 1024
 MAX_CLASSNAME, MAX_CLASSNAME_PARTS = 2000, 100
 ORDER = ("passed", "xfailed", "skipped", "failed", "error")
+CANARY_WORD = re.compile("[0-9a-f]{32}")
 ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{6,16}\b")  # in Python's form of an object
 OLD_XPASS = "xfail-marked test passes unexpectedly"  # message of pytest < 4 for a non-strict xpass
 MAX_REASONS = 20  # against grading in a container that the output names
@@ -521,10 +522,22 @@ def has_forged_canary(report, found):
     """Return whether a canary has an impossible status, or is missing although other tests are reported."""
     for line in read_entries(report, "canaries"):
         required, _, file = line.partition(" ")
-        statuses = [status for test, status in found.items() if test.startswith(file + "::")]
-        if found and statuses != (["passed"] if required == "pass" else ["failed"]):
+        if found and list_canary_statuses(found, file) != (["passed"] if required == "pass" else ["failed"]):
             return True
     return False
+
+
+def list_canary_statuses(found, file):
+    # type: (dict, str) -> list
+    """Return the statuses of the canary in a file.
+
+    Its name has the 32 digits of the file's name. Plug-ins may report more for the file, such as the check of a linter,
+    which passes whatever the canary does; only where no name has the digits does all that is reported count.
+    """
+    tests = {test: status for test, status in found.items() if test.startswith(file + "::")}
+    word = CANARY_WORD.search(file.rpartition("/")[2])
+    named = [status for test, status in tests.items() if word and word.group() in test.partition("::")[2]]
+    return named or list(tests.values())
 
 
 # ------------------------------------------------------------------------------------------------------- grading

@@ -6,6 +6,7 @@ import ast
 import posixpath
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
+from itertools import zip_longest
 from pathlib import PurePosixPath
 
 from languages.python.testing import PytestConfig
@@ -38,11 +39,16 @@ def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequen
 
 
 class PytestExclusions:
-    """What pytest does not collect: `norecursedirs`, and literal `collect_ignore(_glob)` in `conftest.py` files."""
+    """What pytest does not collect.
+
+    That is what `norecursedirs`, `--ignore(-glob)` in `addopts`, and literal `collect_ignore(_glob)` in `conftest.py`
+    files exclude.
+    """
 
     def __init__(self, tree: SourceTree) -> None:
-        skipped = PytestConfig(tree).get_words("norecursedirs") or _SKIPPED_FOLDERS
-        self._ignored = tuple(_find_ignored(tree))
+        config = PytestConfig(tree)
+        skipped = config.get_words("norecursedirs") or _SKIPPED_FOLDERS
+        self._ignored = (*_read_ignored(config.get_words("addopts")), *_find_ignored(tree))
         self._folders = {folder for folder in tree.folders if any(_matches(folder, pattern) for pattern in skipped)} | {
             folder for folder in tree.folders if self._is_ignored(folder)
         }
@@ -59,6 +65,14 @@ class PytestExclusions:
 def _matches(folder: str, pattern: str) -> bool:
     """Return whether a pattern of `norecursedirs` names a folder: by its name, or by the end of its path."""
     return fnmatch(f"/{folder}", f"*/{pattern}") if "/" in pattern else fnmatch(posixpath.basename(folder), pattern)
+
+
+def _read_ignored(options: Sequence[str]) -> Iterator[str]:
+    """Yield the paths and patterns, from the tree's root, that options of pytest ignore."""
+    for option, following in zip_longest(options, options[1:], fillvalue=""):
+        name, equals, value = option.partition("=")
+        if name in ("--ignore", "--ignore-glob"):
+            yield posixpath.normpath(value if equals else following)
 
 
 def _find_ignored(tree: SourceTree) -> Iterator[str]:

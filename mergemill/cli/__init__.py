@@ -19,7 +19,7 @@ import typer
 from core.errors import MergemillError, UsageError, as_disk_error
 from core.text import escape_line
 from mergemill import __version__
-from mergemill.cli.commands import COMMANDS
+from mergemill.cli.commands import find_entry
 from mergemill.cli.lazy_group import LazyGroup
 from mergemill.cli.streams import GuardedStream, OutputClosedError
 
@@ -127,7 +127,7 @@ def _print_error(line: str) -> None:
 
 
 def _exit_interrupted(arguments: list[str]) -> NoReturn:
-    command = next((COMMANDS[word] for word in arguments if word in COMMANDS), None)
+    command = find_entry(arguments)
     resumes = command is not None and command.resumes
     _print_error("stopped; the same command continues from here" if resumes else "stopped")
     _exit_now(INTERRUPTED)

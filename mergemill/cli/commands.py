@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -20,6 +20,11 @@ class CommandEntry:
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
         return self.panel == PIPELINE or self.module in ("sample", "simulate")
+
+    @property
+    def members(self) -> Mapping[str, CommandEntry]:
+        """Commands of a group whose commands have modules of their own."""
+        return WORLD_COMMANDS if self.module == "worlds" else {}
 
 
 PIPELINE = "Pipeline"
@@ -53,6 +58,9 @@ COMMANDS: Mapping[str, CommandEntry] = {
     "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did on tasks.", AGENTS),
     "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
     "simulate": CommandEntry("simulate", "Let a model play users and tools, and write training data.", AGENTS),
+    "worlds": CommandEntry(
+        "worlds", "Make tool environments as programs, with scenarios and checks, and look at them.", AGENTS
+    ),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
     "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),
@@ -60,3 +68,18 @@ COMMANDS: Mapping[str, CommandEntry] = {
         "doctor", "Check this machine's requirements and name the command that fixes each.", MACHINE
     ),
 }
+
+WORLD_COMMANDS: Mapping[str, CommandEntry] = {
+    "list": CommandEntry("worlds.list_worlds", "List worlds by name.", QUERIES),
+}
+"""Commands of `mergemill worlds`, in the order of its help."""
+
+
+def find_entry(arguments: Sequence[str]) -> CommandEntry | None:
+    """Return the entry of the command that arguments invoke; None without one."""
+    found, entries = None, COMMANDS
+    for word in arguments:
+        if word in entries:
+            found = entries[word]
+            entries = found.members
+    return found

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -13,19 +13,22 @@ from mergemill.cli.commands import COMMANDS, CommandEntry
 
 
 class LazyGroup(TyperGroup):
-    """Group of the commands in `COMMANDS`. Its help comes from the table: no command module is imported."""
+    """Group of the commands in a table. Its help comes from the table: no command module is imported."""
+
+    entries: ClassVar[Mapping[str, CommandEntry]] = COMMANDS
+    """Name of a command -> its entry."""
 
     def __init__(self, **attributes: Any) -> None:
         listed = {
             name: TyperCommand(name, help=entry.summary, rich_help_panel=entry.panel)
-            for name, entry in COMMANDS.items()
+            for name, entry in self.entries.items()
         }
         super().__init__(**attributes | {"commands": listed})
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of that name, or None."""
         del ctx
-        return load_command(COMMANDS[cmd_name]) if cmd_name in COMMANDS else None
+        return load_command(self.entries[cmd_name]) if cmd_name in self.entries else None
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help of the group."""

@@ -81,6 +81,20 @@ def test_pytest_does_not_collect_what_a_conftest_ignores(tmp_path: Path) -> None
     assert find(tmp_path, files) == ["tests/more/test_real.py", "tests/test_real.py"]
 
 
+def test_pytest_does_not_collect_what_its_options_ignore(tmp_path: Path) -> None:
+    settings = "--ignore=tests/test_old.py --strict-markers --ignore ./tests/data --ignore-glob=tests/*_py2.py"
+    files = {
+        **PROJECT,
+        "tox.ini": f"[pytest]\naddopts = {settings}\n",
+        "tests/test_real.py": FUNCTION,
+        "tests/test_old.py": FUNCTION,
+        "tests/test_names_py2.py": FUNCTION,
+        "tests/data/test_data.py": FUNCTION,
+        "tests/more/data/test_data.py": FUNCTION,
+    }
+    assert find(tmp_path, files) == ["tests/more/data/test_data.py", "tests/test_real.py"]
+
+
 def test_suites_that_pytest_does_not_collect_need_no_packages(tmp_path: Path) -> None:
     files = {
         **PROJECT,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mergemill.cli.commands import COMMANDS
-from mergemill.cli.lazy_group import load_command
+from mergemill.cli.commands import COMMANDS, WORLD_COMMANDS, CommandEntry, find_entry
+from mergemill.cli.lazy_group import iterate_commands, load_command
 from taskdb.artifacts import Artifacts
 from taskdb.mapping import RECORD_TABLES
 from taskdb.record_tables import TABLE_NAMES
@@ -43,11 +43,7 @@ def folder(tmp_path: Path) -> Path:
 def iter_commands() -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield every command with its words."""
     for name, entry in COMMANDS.items():
-        command = load_command(entry)
-        if hasattr(command, "commands"):
-            yield from (((name, inner), member) for inner, member in command.commands.items())
-        else:
-            yield (name,), command
+        yield from iterate_commands(load_command(entry), (name,))
 
 
 # ------------------------------------------------------------------------------------------------------ reading
@@ -393,9 +389,27 @@ def test_records_have_the_tables_that_reading_names() -> None:
     assert list(RECORD_TABLES) == list(TABLE_NAMES)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_summary_of_a_command_begins_its_help(name: str) -> None:
-    assert (load_command(COMMANDS[name]).help or "").splitlines()[0] == COMMANDS[name].summary
+@pytest.mark.parametrize(
+    "entry",
+    [*COMMANDS.values(), *WORLD_COMMANDS.values()],
+    ids=[*COMMANDS, *(f"worlds {one}" for one in WORLD_COMMANDS)],
+)
+def test_the_summary_of_a_command_begins_its_help(entry: CommandEntry) -> None:
+    assert (load_command(entry).help or "").splitlines()[0] == entry.summary
+
+
+@pytest.mark.parametrize(
+    ("arguments", "entry"),
+    [
+        ("--quiet run git:x", COMMANDS["run"]),
+        ("worlds list", WORLD_COMMANDS["list"]),
+        ("worlds", COMMANDS["worlds"]),
+        ("funnel worlds", COMMANDS["funnel"]),
+        ("--help", None),
+    ],
+)
+def test_the_entry_of_a_command_line_is_found(arguments: str, entry: CommandEntry | None) -> None:
+    assert find_entry(arguments.split()) == entry
 
 
 @pytest.mark.parametrize("words", [words for words, _ in iter_commands()], ids=" ".join)

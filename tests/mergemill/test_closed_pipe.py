@@ -70,6 +70,8 @@ READING_COMMANDS = [
     "trajectories list --json",
     "trajectories select --json",
     "difficulty --json",
+    "worlds list",
+    "worlds list --json",
     "db compact",
     "db compact --json",
     "doctor",

@@ -28,11 +28,28 @@ from taskdb.records import (
     Verification,
 )
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
+from taskdb.simulations import SimulatedConversation, SimulationRejection
 from taskdb.store import Store
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
+from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 from tests.taskdb.chains import make_url
 
+NEWER_CLASSES = {
+    Audit,
+    Rollout,
+    Trajectory,
+    TrajectorySelection,
+    Theme,
+    World,
+    WorldCertificate,
+    Scenario,
+    ScenarioCertificate,
+    WorldRejection,
+    SimulatedConversation,
+    SimulationRejection,
+}
+"""Classes of records that schema 0006 did not have."""
 DUMP = Path(__file__).with_name("old_databases") / "revision_0006.sql"
 
 
@@ -65,7 +82,7 @@ def test_no_row_is_lost(old: str, tmp_path: Path) -> None:
 
 def test_every_record_can_be_read_and_has_the_id_of_its_content(old: str) -> None:
     with Store.open(old) as store:
-        for kind in set(RECORD_TABLES) - {Audit, Rollout, Trajectory, TrajectorySelection}:  # newer classes
+        for kind in set(RECORD_TABLES) - NEWER_CLASSES:
             with store.read_transaction() as connection:
                 table = RECORD_TABLES[kind][0].__tablename__
                 rows = connection.exec_driver_sql(f"SELECT id, body FROM {table}").all()  # noqa: S608
@@ -203,4 +220,5 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
         with store.engine.connect() as connection:
             inspector = inspect(connection)
             found = sum(len(inspector.get_foreign_keys(table)) for table in inspector.get_table_names())
-            assert found == keys + 4 > 4  # audit, rollout, trajectory, trajectory_selection
+            # audit, rollout, trajectory, trajectory_selection, world, scenario and their certificates
+            assert found == keys + 8 > 8
