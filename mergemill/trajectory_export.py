@@ -11,6 +11,7 @@ from core.files import read_input
 from samplers.exports.facts import ExportedTrajectory
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
+from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from core.config import Settings
     from samplers.exports.report import TrainingReport
     from taskdb.store import Store
+
+
+LEFT_OUT = "trajectories of simulated tasks, which --with-simulated exports"
 
 
 def make_options(format_name: str, *, per_request: bool, hermes: bool, system: str) -> TrainingOptions:
@@ -44,9 +48,17 @@ def make_options(format_name: str, *, per_request: bool, hermes: bool, system: s
 
 
 def export_trajectories(
-    store: Store, settings: Settings, filters: TrajectoryFilters, out: Path, options: TrainingOptions
+    store: Store,
+    settings: Settings,
+    filters: TrajectoryFilters,
+    out: Path,
+    options: TrainingOptions,
+    *,
+    with_simulated: bool = False,
 ) -> TrainingReport:
     """Write the trajectories of some filters that have a value to a folder.
+
+    `with_simulated`: those of simulated tasks, too.
 
     Raises:
         InputError: there is none, the folder has files, or an artifact is missing.
@@ -56,7 +68,13 @@ def export_trajectories(
     if not rows:
         advice = "`mergemill trajectories select` selects them; --unselected exports others, too"
         raise InputError("no trajectory matches", advice=advice)
-    return write_training_data(_load(store, settings, [row["id"] for row in rows]), out, options)
+    real = rows if with_simulated else [row for row in rows if row["environment"] != SIMULATED]
+    if not real:
+        raise InputError("all trajectories are of simulated tasks", advice="--with-simulated exports them")
+    report = write_training_data(_load(store, settings, [row["id"] for row in real]), out, options)
+    if len(real) < len(rows):
+        report.left_out[LEFT_OUT] = len(rows) - len(real)
+    return report
 
 
 def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[ExportedTrajectory]:

@@ -239,6 +239,9 @@ def export(
     unselected: Annotated[
         bool, typer.Option("--unselected", help="Export trajectories that are not selected, too.")
     ] = False,
+    with_simulated: Annotated[
+        bool, typer.Option("--with-simulated", help="Export trajectories of simulated tasks, too.")
+    ] = False,
     as_json: JsonOption = False,
     settings: Settings,
     filters: TaskFilters,
@@ -260,7 +263,7 @@ def export(
         selected=None if unselected else True,
     )
     with Store.open(settings.db, create=False) as store:
-        report = export_trajectories(store, settings, wanted, out, options)
+        report = export_trajectories(store, settings, wanted, out, options, with_simulated=with_simulated)
     for reason, number in report.left_out.items():
         output.print_message(f"{format_count(number, 'row')} left out: {reason}")
     lengths = {name: [asdict(one) for one in bins] for name, bins in report.lengths.items()}

@@ -28,7 +28,7 @@ TEXT = """\
 {tables}
 
 The licence of a row is that of the repository whose code is in it. `metadata` names task, rollout, scaffold, model and
-reward of each row; the tasks are verified, and the reward is that of their hidden tests or oracle.
+reward of each row; the tasks are verified, and the reward is that of their hidden tests or oracle{simulated}.
 
 {training}
 
@@ -44,6 +44,11 @@ TRAINING = {
     " `parents`, and is predicted from its parent; `logprobs` are those at sampling.",
     TrainingFormat.ATIF: "Steps of the agent with `is_copied_context` are not trained.",
 }
+SIMULATED = """.
+
+**{number} of simulated tasks** (`environment` is `simulated` in `metadata`): they have no environment. Files, searches
+and differences in them are true, but a model wrote what test runners, interpreters and builds print, and predicted the
+tests that the reward is of"""
 PER_REQUEST = "Each row is one request, and its last answer alone is trained (LLaMA-Factory: `mask_history: true`)."
 SYSTEM = {
     KEEP: "The system's texts are those of sampling.",
@@ -70,6 +75,7 @@ def render_card(report: TrainingReport, options: TrainingOptions) -> str:
         rows=format_count(report.rows, "row"),
         trajectories=format_count(len(report.trajectories), "trajectory"),
         answers=format_count(report.answers, "answer"),
+        simulated=_describe_simulated(report.environments["simulated"]),
         tables="\n\n".join(
             _render_counts(title, counts)
             for title, counts in (
@@ -84,6 +90,10 @@ def render_card(report: TrainingReport, options: TrainingOptions) -> str:
         left_out="\n## Left out\n" + "\n".join(left_out) + "\n" if left_out else "",
     )
     return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}"
+
+
+def _describe_simulated(number: int) -> str:
+    return SIMULATED.format(number=format_count(number, "trajectory")) if number else ""
 
 
 def _render_counts(title: str, counts: Mapping[str, int]) -> str:

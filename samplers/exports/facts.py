@@ -49,6 +49,7 @@ def build_metadata(item: ExportedTrajectory, exchanges: Iterator[int] | list[int
     return {
         "task": task.id,
         "kind": task.kind.value,
+        "environment": task.environment,
         "source": task.source,
         "base_commit": task.base_commit,
         "rollout": rollout.id,

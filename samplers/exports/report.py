@@ -21,6 +21,8 @@ class TrainingReport:
     licenses: Counter[str] = field(default_factory=Counter)
     scaffolds: Counter[str] = field(default_factory=Counter)
     models: Counter[str] = field(default_factory=Counter)
+    environments: Counter[str] = field(default_factory=Counter)
+    """Environment of the tasks (`verified`, `simulated`, `none`) -> trajectories."""
     left_out: Counter[str] = field(default_factory=Counter)
     """Reason -> rows, or trajectories where it holds for all of one."""
     tokens: list[int] = field(default_factory=list)
@@ -43,10 +45,12 @@ class TrainingReport:
                 "task": item.task.id,
                 "instance_id": item.task.name,
                 "license": item.task.license,
+                "environment": item.task.environment,
                 "content": item.trajectory.content,
             }
         )
         self.licenses[item.task.license or "unknown"] += 1
         self.scaffolds[item.rollout.scaffold] += 1
         self.models[item.rollout.model] += 1
+        self.environments[item.task.environment] += 1
         self.requests.append(item.trajectory.n_requests)
