@@ -23,6 +23,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
+from taskdb.records import Kind
 from taskdb.selection import TaskFilters
 
 SAMPLE_SETTINGS = (
@@ -128,10 +129,21 @@ def sample(
 
 
 def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
-    """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused."""
+    """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused.
+
+    Simulated tasks, which are never certified, are selected where the filters name them.
+    """
     if only is not None:
         return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
-    return resolve_filters(filters, settings) if uncertified else select_certified(filters, settings)
+    named = [word.lower() for words in (filters.environment, filters.kind) for word in list_words(words)]
+    if uncertified or Kind.SIMULATED in named:
+        return resolve_filters(filters, settings)
+    return select_certified(filters, settings)
+
+
+def list_words(words: tuple[str, ...] | str | None) -> tuple[str, ...]:
+    """Return the words of a filter."""
+    return (words,) if isinstance(words, str) else words or ()
 
 
 def parse_attempts(word: str) -> int | None:

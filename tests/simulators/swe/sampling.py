@@ -85,11 +85,11 @@ def simulate(prompt: str) -> Turn:
     return print_text(".                                  [100%]\n1 passed in 0.01s\n")
 
 
-def sample(folder: Path, model: ScriptedModel, *words: str) -> CommandResult:
-    """Run `mergemill sample` on the task, in namespaces."""
-    named = ("--only", TASK, "--sandbox", "bubblewrap", "--upstream", model.url, "--llm", model.url)
-    models = ("--model", "agent", "--simulator-model", "simulator", "--json")
-    return run_mergemill("sample", *named, *models, *words, cwd=folder)
+def sample(folder: Path, model: ScriptedModel, *words: str, named: bool = True) -> CommandResult:
+    """Run `mergemill sample` in namespaces; `named`: on the task by its name."""
+    models = ("--upstream", model.url, "--llm", model.url, "--model", "agent", "--simulator-model", "simulator")
+    task = ("--only", TASK) if named else ()
+    return run_mergemill("sample", "--sandbox", "bubblewrap", *task, *models, "--json", *words, cwd=folder)
 
 
 def main(words: Sequence[str]) -> int:

@@ -46,7 +46,8 @@ def is_simulator(request: ModelRequest) -> bool:
 
 def test_an_agent_works_on_true_files_and_is_graded_by_the_simulator(folder: Path) -> None:
     with ScriptedModel(answer) as model:
-        done = sample(folder, model, "--scaffold", "react,oracle,noop", "--attempts", "2")
+        words = ("--environment", "simulated", "--scaffold", "react,oracle,noop", "--attempts", "2")
+        done = sample(folder, model, *words, named=False)
         assert done.exit_code == 0, done.stderr
         simulated = [request for request in model.requests if is_simulator(request)]
         agents = [read_prompt(request) for request in model.requests if request.tools]
