@@ -107,7 +107,6 @@ class ProgramExchange:
             for line in lines:
                 if (found := parse_call(line)) is not None and not self._stop.is_set():
                     key, call = found
-                    self._drain()
                     self._send(format_answer(key, self._run(call)))
 
     def _run(self, call: ProgramCall) -> ProgramAnswer:
@@ -117,12 +116,8 @@ class ProgramExchange:
             log.exception("a simulated program failed through a bug")
             return ProgramAnswer(stderr=f"{call.argv[0]}: not available\n", exit_code=1)
 
-    def _drain(self) -> None:
-        """Remove what is left of an answer whose program was killed."""
-        while select.select([self._answers], [], [], 0)[0]:
-            _read(self._answers)
-
     def _send(self, data: bytes) -> None:
+        """Write an answer. What is left of one whose program was killed is skipped by the next program."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while data and time.monotonic() < deadline and not self._stop.is_set():
             if select.select([], [self._answers], [], POLL_SECONDS)[1]:
