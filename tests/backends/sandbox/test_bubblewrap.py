@@ -47,9 +47,10 @@ def test_no_server_of_this_machine_answers(session: ContainerSession) -> None:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
-        tried = session.run(f"exec 3<>/dev/tcp/127.0.0.1/{server.server_port} && echo open", seconds=10)
+        tried = session.run(f"(exec 3<>/dev/tcp/127.0.0.1/{server.server_port}) && echo open; echo after", seconds=10)
         server.shutdown()
         thread.join()
+    assert tried.output.split()[-1] == "after"
     assert "open" not in tried.output.split()
 
 

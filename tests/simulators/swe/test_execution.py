@@ -246,6 +246,6 @@ def test_foreign_lines_in_the_pipe_are_no_requests(run: Callable[..., list[str]]
         timeout -s KILL 0.05 pytest second
         pytest third""")
     with ScriptedModel(
-        lambda request: print_text("third\n" if "pytest third" in read_prompt(request) else "?")
+        lambda request: print_text("third\n" if "pytest third" in read_prompt(request) else "?" * 150_000)
     ) as model:
         assert run(model, junk)[0].endswith("third\n\n[exit code 0]")
