@@ -116,3 +116,12 @@ def test_what_cannot_work_gets_one_line(folder: Path, words: tuple[str, ...], co
     assert done.exit_code != 1
     if code:
         assert done.exit_code == code
+
+
+@pytest.mark.docker
+def test_containers_of_an_engine_do_the_same(folder: Path) -> None:
+    with ScriptedModel(answer) as model:
+        done = sample(folder, model, "--scaffold", "react,oracle", "--sandbox", "docker")
+    assert done.exit_code == 0, done.stderr
+    found = {(line["scaffold"], line["value"], line["simulated_calls"]) for line in done.lines[:-1]}
+    assert found == {("react", 1.0, 2), ("oracle", 1.0, 0)}
