@@ -53,6 +53,18 @@ def read_commit_date(source: GitRepository, commit: str) -> int:
 def create_repository(source: GitRepository, commit: str, folder: Path) -> str:
     """Create the repository with its work tree in the new folder `folder`; return the id of its commit.
 
+    Raises:
+        IncompleteCloneError: the clone lacks objects of the tree.
+    """
+    created = create_history(source, commit, folder)
+    run_git("checkout", "-q", "-f", "main", cwd=folder)
+    (folder / ".git" / "info").mkdir(exist_ok=True)
+    return created
+
+
+def create_history(source: GitRepository, commit: str, folder: Path) -> str:
+    """Create the repository in the new folder `folder`, without its work tree; return the id of its commit.
+
     The same tree and date give the same commit on every machine.
 
     Raises:
@@ -76,8 +88,6 @@ def create_repository(source: GitRepository, commit: str, folder: Path) -> str:
     }
     created = run_git("commit-tree", tree, "-m", COMMIT_MESSAGE, cwd=folder, env=identity).decode().strip()
     run_git("update-ref", "refs/heads/main", created, cwd=folder)
-    run_git("checkout", "-q", "-f", "main", cwd=folder)
-    (folder / ".git" / "info").mkdir(exist_ok=True)
     return created
 
 
@@ -118,6 +128,20 @@ def open_tree_tar(source: GitRepository, commit: str, *, at: str) -> Iterator[IO
         shutil.rmtree(folder)
         spool.seek(0)
         yield spool
+
+
+def write_history_tar(source: GitRepository, commit: str, into: IO[bytes], *, at: str) -> None:
+    """Write the one-commit repository of `commit` without its work tree as a tar, to be unpacked at `/`.
+
+    `git checkout -f main` at the place of the tree makes the work tree, sooner than a tar of all files is unpacked.
+
+    Raises:
+        IncompleteCloneError: as `create_history`.
+    """
+    with tempfile.TemporaryDirectory(prefix="mergemill-seed-") as scratch:
+        folder = Path(scratch) / "tree"
+        create_history(source, commit, folder)
+        write_tar(folder, into, at=at, when=read_commit_date(source, commit))
 
 
 @contextmanager

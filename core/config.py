@@ -72,11 +72,14 @@ class Settings(BaseSettings):
     cluster: Literal["local"] = "local"
     """Where the workers run: threads of this machine."""
     sandbox: str = "docker"
-    """Where commands run: `docker`, or `local` (subprocesses of this machine, without isolation and images)."""
+    """Where commands run: `docker`, `bubblewrap` (namespaces, the programs of this machine and no images), or `local`
+    (subprocesses of this machine, without isolation and images)."""
     allow_untrusted_local: bool = False
     """Permit `--sandbox local`, which runs foreign code as the user of mergemill."""
     llm: Literal["off"] | str = OFF
     """URL of the OpenAI-compatible API to query (such as `http://localhost:8000/v1`), or `off`."""
+    simulator_model: str | None = None
+    """Name of the model at --llm that answers for the programs and tests of simulated tasks. Default: --model."""
     model: str | None = Field(default=None, validate_default=True)
     """Name of the model at --llm; for agents, of that at --upstream."""
     language: str | None = None
@@ -399,7 +402,7 @@ class Settings(BaseSettings):
     @field_validator("model")
     @classmethod
     def _check_model(cls, value: str | None, info: ValidationInfo) -> str | None:
-        if not value and info.data.get("llm", OFF) != OFF:
+        if not value and info.data.get("llm", OFF) != OFF and not info.data.get("simulator_model"):
             raise ValueError("is missing: --llm needs the name of a model")
         return value
 

@@ -100,6 +100,8 @@ def make_model(settings: Settings, *, temperature: float | None = None) -> Langu
     """Return the model of the settings, or None; `temperature`: None for the endpoint's own."""
     if settings.llm == OFF:
         return None
+    if settings.model is None:
+        settings = settings.model_copy(update={"model": settings.simulator_model})
     from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
 
     return ChatModel(settings, temperature=temperature)

@@ -12,6 +12,7 @@ from core.files import read_input
 from samplers.exports.facts import ExportedTrajectory, RolloutSubject
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
+from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from taskdb.store import Store
 
 
-SIMULATED = "simulated"
 SIMULATED_LEFT_OUT = "their tasks are simulated"
 
 
@@ -72,6 +72,8 @@ def export_trajectories(
     simulated: SimulatedRows,
 ) -> TrainingReport:
     """Write the trajectories of some filters that have a value to a folder.
+
+    `with_simulated`: those of simulated tasks, too.
 
     Raises:
         InputError: there is none, the folder has files, an artifact is missing, or the rewards of simulated ones must

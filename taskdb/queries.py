@@ -27,6 +27,7 @@ from taskdb.records import (
     PullRequest,
     Record,
     Rejection,
+    RunVariant,
     Stage,
     Task,
     Verification,
@@ -173,6 +174,18 @@ def count_rollouts(store: Store, plans: Sequence[str]) -> dict[str, RolloutCount
     }
 
 
+def find_gold_log(store: Store, repo: str) -> str | None:
+    """Return the log (artifact hash) of a gold run of a repository's newest verification, None where there is none."""
+    with store.read_transaction() as connection:
+        found = connection.execute(_NEWEST_VERIFICATION, {"repo": repo}).scalar()
+    if found is None:
+        return None
+    runs = store.get(Verification, found).runs
+    return next((run.log for run in runs if run.variant is RunVariant.GOLD and run.killed_by is None), None)
+
+
+_NEWEST_VERIFICATION = text("""SELECT v.id FROM verification v JOIN candidate c ON c.id = v.candidate
+                               WHERE c.repo = :repo ORDER BY v.seq DESC LIMIT 1""")
 _ROLLOUTS = text("""SELECT plan, count(*) AS n, sum(CASE WHEN resolved THEN 1 ELSE 0 END) AS resolved,
                            sum(CASE WHEN status = 'infrastructure' THEN 1 ELSE 0 END) AS failures
                     FROM rollout WHERE plan IN :keys GROUP BY plan""").bindparams(bindparam("keys", expanding=True))

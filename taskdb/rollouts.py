@@ -89,6 +89,8 @@ class Rollout(Record):
     environment: Annotated[str, MEASURED] = ""
     """That of its task, `verified`, `simulated` or `none`, or `synthetic` for a scenario of a world; empty for rollouts
     of tasks by earlier versions."""
+    simulated_calls: Annotated[int, MEASURED] = 0
+    """Programs of the agent that a simulator answered for."""
     status: Annotated[RolloutStatus, MEASURED]
     reason: Annotated[str | None, MEASURED] = None
     """Why it did not end by itself, such as `time-limit`."""

@@ -34,6 +34,7 @@ LIST_KEYS = (
     "has_token_ids",
     "selected",
     "refused_by",
+    "environment",
 )
 """Keys of a listed trajectory."""
 ID_DIGITS = 64
@@ -54,6 +55,7 @@ _TRAJECTORIES = table(
     column("has_token_ids", Boolean()),
     column("selected", Boolean()),
     column("refused_by", String()),
+    column("environment", String()),
 )
 _ROLLOUTS = table(
     "rollouts",

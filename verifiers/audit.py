@@ -7,7 +7,6 @@ objects, and later releases of the project among installed packages. Compiled fi
 
 from __future__ import annotations
 
-import base64
 import functools
 import subprocess
 import tempfile
@@ -19,9 +18,10 @@ from packaging.version import InvalidVersion, Version
 
 from backends.git import build_git_environment
 from backends.services import Services
+from evaluation.needles import encode_lines, extract_added_lines, hash_lines
 from taskdb.records import Task
 from verifiers.base_tree import BaseTreeIndex, index_base_tree, read_base_files
-from verifiers.layers import MIN_LINE, LayerReader, group_git_directories, hash_lines, normalize_package_name
+from verifiers.layers import LayerReader, group_git_directories, normalize_package_name
 
 MIN_MATCHES = 3
 """Minimum number of distinct patch lines in one file outside the project: fewer may be coincidence."""
@@ -104,20 +104,12 @@ def _select_patch_lines(task: Task, services: Services, old: frozenset[int]) -> 
     patches = []
     for name, digest in (("gold", task.gold_patch), ("test", task.test_patch)):
         patch = services.artifacts.get(digest)
-        added = b"\n".join(
-            line[1:] for line in patch.split(b"\n") if line.startswith(b"+") and not line.startswith(b"+++ ")
-        )
-        lines = frozenset(hash_lines(added)) - old
+        lines = frozenset(hash_lines(extract_added_lines(patch))) - old
         patches += [
             _PatchLines(patch=name, lines=lines),
-            _PatchLines(patch=name, lines=frozenset(_hash_base64_lines(patch))),
+            _PatchLines(patch=name, lines=frozenset(map(hash, encode_lines(patch)))),
         ]
     return [patch_lines for patch_lines in patches if patch_lines.lines]
-
-
-def _hash_base64_lines(patch: bytes) -> set[int]:
-    full = [line for line in base64.encodebytes(patch).split(b"\n") if len(line) >= max(MIN_LINE, 76)]
-    return {hash(line) for line in full}
 
 
 def _audit_git_directory(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from backends.overlay import open_task_tree
 from backends.services import Services
+from evaluation.needles import hash_lines
 from taskdb.records import Task
-from verifiers.layers import hash_lines
 
 TreeFiles = Iterable[tuple[str, bytes]]
 """(path, content) of the regular files of a tree."""
@@ -19,7 +19,7 @@ class BaseTreeIndex:
     """Lines and selected files of a base tree.
 
     Attributes:
-        lines: hashes of every line (`verifiers.layers.hash_lines`).
+        lines: hashes of every line (`evaluation.needles.hash_lines`).
         files: contents of the selected files by path.
     """
 

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import IO
 
-MIN_LINE = 12
-"""Minimum length of a distinctive line, in bytes."""
+from evaluation.needles import hash_lines
+
 MAX_FILE = 64 * 1024 * 1024
 _CACHED_LAYERS = 8
 _GIT_OBJECT = re.compile(r"^(.*?)/?(?:objects/(?:[0-9a-f]{2}/[0-9a-f]{38}|pack/[^/]+))$")
@@ -38,13 +38,6 @@ class LayerIndex:
     """(path, content) of all files in git directories."""
     packages: frozenset[tuple[str, str]]
     """(normalized name, version) of installed Python packages."""
-
-
-def hash_lines(text: bytes) -> array[int]:
-    """Return hashes of the lines that are long enough; the `+` mark of a patch's added line is removed."""
-    lines = {line.strip() for line in text.split(b"\n")}
-    lines |= {line[1:].strip() for line in lines if line.startswith(b"+")}
-    return array("q", [hash(line) for line in lines if len(line) >= MIN_LINE])
 
 
 def normalize_package_name(name: str) -> str:

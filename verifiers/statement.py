@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 
 from core.quotes import normalize_whitespace
+from evaluation.needles import MIN_LINE
 from languages.paths import is_source
-from verifiers.layers import MIN_LINE
 
 _SECTION = re.compile(r"(?m)^(?=diff --git )")
 _NEW_NAME = re.compile(r'(?m)^\+\+\+ "?b/(.*?)"?$')

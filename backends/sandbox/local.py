@@ -22,8 +22,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, ClassVar, cast
 
 from backends.sandbox.archive import MAX_FILE_BYTES
 from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
@@ -45,6 +46,31 @@ READS_PER_CHECK = 64
 KILLED_EXIT_CODE = 128 + signal.SIGKILL
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """Exit codes of a shell for a command that does not exist or cannot be executed."""
+BASH = "/bin/bash"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandPlace:
+    """Where commands of a sandbox of this machine run.
+
+    `root`: the folder that stands for `/`. `workdir`: absolute path below it. `network`: whether they have one.
+    """
+
+    root: Path
+    limits: ResourceLimits
+    workdir: str = "/"
+    env: Mapping[str, str] = field(default_factory=dict)
+    network: bool = False
+    mounts: Sequence[Mount] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostCommand:
+    """A command as this machine runs it."""
+
+    argv: Sequence[str]
+    folder: Path
+    env: Mapping[str, str]
 
 
 def create_sandbox(settings: Settings, _: Callable[[str], None]) -> LocalSandbox:
@@ -62,9 +88,12 @@ def create_sandbox(settings: Settings, _: Callable[[str], None]) -> LocalSandbox
 class LocalSandbox:
     """Sandbox of subprocesses; see the module for what it does not isolate. Threads may share it."""
 
+    name: ClassVar[str] = "local"
+    image: ClassVar[str] = IMAGE
+
     def __init__(self) -> None:
-        self.images = cast("ImageStore", MissingStore("local", "image"))
-        self.volumes = cast("VolumeStore", MissingStore("local", "volume"))
+        self.images = cast("ImageStore", MissingStore(self.name, "image"))
+        self.volumes = cast("VolumeStore", MissingStore(self.name, "volume"))
         self._stopping = threading.Event()
 
     def run(
@@ -80,11 +109,12 @@ class LocalSandbox:
         user: str = "root",
     ) -> ExecResult:
         """Run `command` in an empty folder; see `backends.sandbox.base.Sandbox.run`."""
-        del network, user
+        del user
         with self._open_folder(image) as root:
-            _write_files(root, files or {})
-            result = self._execute(root, command, limits.seconds, limits.output_bytes, env or {})
-            return ExecResult(**{**vars(result), "files": _collect_files(root, collect)})
+            place = CommandPlace(root=root, limits=limits, env=env or {}, network=network)
+            self.write_files(place, files or {})
+            result = self.execute(place, command, limits.seconds)
+            return replace(result, files=self.collect_files(place, collect))
 
     @contextlib.contextmanager
     def open_pool(self, image: str, *, limits: ResourceLimits) -> Iterator[LocalPool]:
@@ -107,21 +137,18 @@ class LocalSandbox:
         """Open a session in one folder; see `backends.sandbox.base.Sandbox.open_session`.
 
         Raises:
-            UsageError: it would need mounts.
+            UsageError: it would need mounts that this sandbox does not have.
         """
-        del network
-        if mounts:
-            raise UsageError("--sandbox local cannot mount folders", advice="--sandbox docker")
+        self.check_mounts(mounts)
         with self._open_folder(image) as root:
-            _write_files(root, files or {})
+            place = CommandPlace(
+                root=root, limits=limits, workdir=workdir, env=env or {}, network=network, mounts=tuple(mounts)
+            )
+            self.write_files(replace(place, workdir="/"), files or {})
             if tree is not None:
                 with tree() as stream:
-                    subprocess.run(["tar", "-x", "-C", str(root)], input=stream.read(), check=True)
-            workfolder = _locate(root, workdir)
-            yield LocalSession(
-                root,
-                lambda command, seconds: self._execute(workfolder, command, seconds, limits.output_bytes, env or {}),
-            )
+                    _unpack_tar(stream, root)
+            yield LocalSession(self, place)
 
     @contextlib.contextmanager
     def open_process(
@@ -135,14 +162,15 @@ class LocalSandbox:
     ) -> Iterator[LocalProcess]:
         """Start a program in an empty folder; see `backends.sandbox.base.Sandbox.open_process`."""
         with self._open_folder(image) as root:
-            _write_files(root, files or {})
-            variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(root), "LANG": "C.UTF-8"}
+            place = CommandPlace(root=root, limits=limits, env=env or {})
+            self.write_files(place, files or {})
+            host = self.build_command(place, command)
             with (
                 tempfile.TemporaryFile() as errors,
                 subprocess.Popen(
-                    command,
-                    cwd=root,
-                    env=variables | dict(env or {}),
+                    host.argv,
+                    cwd=host.folder,
+                    env=host.env,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -172,31 +200,62 @@ class LocalSandbox:
     def _open_folder(self, image: str) -> Iterator[Path]:
         if self._stopping.is_set():
             raise CancelledRunError("stopped")
-        if image != IMAGE:
-            raise InputError(f"no such image: {image}", advice="--sandbox docker; --sandbox local has no images")
+        if image != self.image:
+            raise InputError(f"no such image: {image}", advice=f"--sandbox docker; --sandbox {self.name} has no images")
         root = Path(tempfile.gettempdir()).resolve() / make_container_name()
         root.mkdir(mode=0o700)
         try:
             (root / "tmp").mkdir()
+            self.prepare_root(root)
             yield root
         finally:
             shutil.rmtree(root, ignore_errors=True)
 
-    def _execute(
-        self, folder: Path, command: Sequence[str], seconds: float, output_bytes: int, env: Mapping[str, str]
-    ) -> ExecResult:
+    def prepare_root(self, root: Path) -> None:
+        """Prepare a new folder that stands for `/`: nothing here."""
+        del root
+
+    def check_mounts(self, mounts: Sequence[Mount]) -> None:
+        """Raise UsageError for mounts: there are none here."""
+        if mounts:
+            raise UsageError(f"--sandbox {self.name} cannot mount folders", advice="--sandbox docker")
+
+    def build_command(self, place: CommandPlace, command: Sequence[str]) -> HostCommand:
+        """Return the command as this machine runs it: as it is, in the folder."""
+        folder = _locate(place.root, place.workdir)
+        variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LANG": "C.UTF-8"}
+        return HostCommand(argv=command, folder=folder, env=variables | dict(place.env))
+
+    def write_files(self, place: CommandPlace, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
+        """Write files (absolute path -> content)."""
+        for path, content in files.items():
+            located = _locate(place.root, path)
+            located.parent.mkdir(parents=True, exist_ok=True)
+            located.write_bytes(content)
+            located.chmod(mode)
+
+    def collect_files(self, place: CommandPlace, paths: Sequence[str]) -> dict[str, bytes]:
+        """Return the content of those paths that are regular files of a bearable size; links are not followed."""
+        found = {}
+        for path in paths:
+            located = _locate(place.root, path)
+            if located.resolve() == located and located.is_file() and located.stat().st_size <= MAX_FILE_BYTES:
+                found[path] = located.read_bytes()
+        return found
+
+    def execute(self, place: CommandPlace, command: Sequence[str], seconds: float) -> ExecResult:
         """Run a command in a process group of its own, which is killed when the command ends or its time is up.
 
         Raises:
             CancelledRunError: `stop` was called.
         """
-        output, started = CappedOutput(output_bytes), time.monotonic()
-        variables = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "LANG": "C.UTF-8", **env}
+        output, started = CappedOutput(place.limits.output_bytes), time.monotonic()
+        host = self.build_command(place, command)
         try:
             process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=variables,
+                host.argv,
+                cwd=host.folder,
+                env=host.env,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -206,20 +265,31 @@ class LocalSandbox:
             code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             return ExecResult(exit_code=code, output=f"{error}\n", files={}, seconds=0.0, killed_by=None)
         with process:
-            is_late = not self._follow(process, output, started + seconds)
+            killed_by = self._follow(process, output, started + seconds, self.watch_place(place))
         if self._stopping.is_set():
             raise CancelledRunError("stopped")
         code = process.returncode if process.returncode >= 0 else 128 - process.returncode
         return ExecResult(
-            exit_code=KILLED_EXIT_CODE if is_late else code,
+            exit_code=KILLED_EXIT_CODE if killed_by else code,
             output=output.get_text(),
             files={},
             seconds=time.monotonic() - started,
-            killed_by="time" if is_late else None,
+            killed_by=killed_by,
         )
 
-    def _follow(self, process: subprocess.Popen[bytes], output: CappedOutput, deadline: float) -> bool:
-        """Read output until the command ends, then kill its group; return False where the time was up first."""
+    def watch_place(self, place: CommandPlace) -> Callable[[], str | None]:
+        """Return a function that is called while a command runs, and names a limit that it exceeds: none here."""
+        del place
+        return lambda: None
+
+    def _follow(
+        self,
+        process: subprocess.Popen[bytes],
+        output: CappedOutput,
+        deadline: float,
+        watch: Callable[[], str | None],
+    ) -> str | None:
+        """Read output until the command ends, then kill its group; return the limit that ended it first, else None."""
         stdout = cast("IO[bytes]", process.stdout)
         os.set_blocking(stdout.fileno(), False)
         has_ended = False
@@ -227,16 +297,18 @@ class LocalSandbox:
             with selectors.DefaultSelector() as selector:
                 selector.register(stdout, selectors.EVENT_READ)
                 while time.monotonic() < deadline and not self._stopping.is_set():
+                    if exceeded := watch():
+                        return exceeded
                     # The process is left unreaped, so that its group cannot be another's when it is killed below.
                     has_ended = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
                     is_open = _read_available(stdout, output)
                     if has_ended:
-                        return True
+                        return None
                     if is_open:
                         selector.select(POLL_SECONDS)
                     else:
                         time.sleep(POLL_SECONDS)
-                return False
+                return "time"
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -268,27 +340,25 @@ class LocalSession:
     """See `backends.sandbox.base.ContainerSession`: commands share one folder.
 
     Args:
-        root: the folder.
-        execute: runs a command for at most so many seconds.
+        sandbox: runs the commands.
+        place: where they run.
     """
 
-    def __init__(self, root: Path, execute: Callable[[Sequence[str], float], ExecResult]) -> None:
-        self._root = root
-        self._execute = execute
+    def __init__(self, sandbox: LocalSandbox, place: CommandPlace) -> None:
+        self._sandbox = sandbox
+        self._place = place
 
     def run(self, command: str, *, seconds: float) -> ExecResult:
         """Run a line of bash for at most `seconds`."""
-        return self._execute(["/bin/bash", "-c", command], seconds)
+        return self._sandbox.execute(self._place, [BASH, "-c", command], seconds)
 
     def read_file(self, path: str) -> bytes | None:
         """Return the content of a file, or None."""
-        return _collect_files(self._root, [path]).get(path)
+        return self._sandbox.collect_files(self._place, [path]).get(path)
 
     def write_files(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
         """Write files."""
-        _write_files(self._root, files)
-        for path in files:
-            _locate(self._root, path).chmod(mode)
+        self._sandbox.write_files(self._place, files, mode=mode)
 
 
 class LocalProcess:
@@ -385,18 +455,8 @@ def _locate(root: Path, path: str) -> Path:
     return located
 
 
-def _write_files(root: Path, files: Mapping[str, bytes]) -> None:
-    for path, content in files.items():
-        located = _locate(root, path)
-        located.parent.mkdir(parents=True, exist_ok=True)
-        located.write_bytes(content)
-
-
-def _collect_files(root: Path, paths: Sequence[str]) -> dict[str, bytes]:
-    """Return the content of those paths that are regular files of a bearable size; links are not followed."""
-    found = {}
-    for path in paths:
-        located = _locate(root, path)
-        if located.resolve() == located and located.is_file() and located.stat().st_size <= MAX_FILE_BYTES:
-            found[path] = located.read_bytes()
-    return found
+def _unpack_tar(stream: IO[bytes], root: Path) -> None:
+    with subprocess.Popen(["tar", "-x", "--no-same-owner", "-C", str(root)], stdin=subprocess.PIPE) as process:
+        shutil.copyfileobj(stream, cast("IO[bytes]", process.stdin), 1 << 20)
+    if process.returncode:
+        raise Transient(f"tar ended with exit code {process.returncode}: is the disk full?")

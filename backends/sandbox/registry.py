@@ -14,9 +14,19 @@ if TYPE_CHECKING:
 
 SANDBOXES: Mapping[str, str] = {
     "docker": "backends.sandbox.docker:create_sandbox",
+    "bubblewrap": "backends.sandbox.bubblewrap:create_sandbox",
     "local": "backends.sandbox.local:create_sandbox",
 }
 """Name of `--sandbox` -> factory `(settings, record_use) -> Sandbox`, as MODULE:FUNCTION. Imported when chosen."""
+
+
+HOST_IMAGES: Mapping[str, str] = {"bubblewrap": "host", "local": "local"}
+"""Backends without images -> the name of their only one, which is the programs of this machine."""
+
+
+def find_host_image(name: str) -> str | None:
+    """Return the image of a backend that has the programs of this machine, None for one with an image store."""
+    return HOST_IMAGES.get(name)
 
 
 def open_sandbox(settings: Settings, record_use: Callable[[str], None] = lambda _: None) -> Sandbox:

@@ -74,6 +74,8 @@ UPSTREAM_SETTINGS = (
     "llm_price_completion",
 )
 """Settings of a command that puts a gateway in front of the agents' model server."""
+SIMULATOR_SETTINGS = ("llm", "simulator_model", "llm_timeout", "llm_context", "llm_answer_tokens")
+"""Settings of a command in which a model answers for the programs of simulated tasks."""
 MODEL_SETTINGS = ("llm", "model")
 """Settings of a command that connects to a model's endpoint."""
 SIMULATE_SETTINGS = (
@@ -235,6 +237,7 @@ PREFIX_PANELS = {
     "simulate": SIMULATION,
     "episode": SIMULATION,
     "worlds": WORLDS,
+    "simulator": SIMULATION,
 }
 """First word of a setting's name -> heading, for settings that `PANELS` does not list."""
 
@@ -251,6 +254,7 @@ SETTING_METAVARS = {
     "licenses": "SPDX[,SPDX]",
     "benchmarks": "FILE[,FILE]",
     "simulate_benchmarks": "FILE[,FILE]",
+    "simulator_model": "NAME",
     "ca_bundle": "FILE",
     "github_api": "URL",
     "github_app_id": "ID",

@@ -22,6 +22,7 @@ from mergemill.cli.environments import (
 )
 from mergemill.cli.options import (
     GRADING_SETTINGS,
+    SIMULATOR_SETTINGS,
     UPSTREAM_SETTINGS,
     JsonOption,
     resolve_filters,
@@ -30,6 +31,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
+from taskdb.records import Kind
 from taskdb.selection import TaskFilters
 from taskdb.trajectory_queries import SYNTHETIC
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 SAMPLE_SETTINGS = (
     *GRADING_SETTINGS,
     *UPSTREAM_SETTINGS,
+    *SIMULATOR_SETTINGS,
+    "model",
     "workers",
     "rollout_seconds",
     "rollout_turns",
@@ -69,10 +73,6 @@ def sample(
         list[str],
         typer.Option("--scaffold", metavar="S[,S]", help="Scaffolds, or MODULE:CLASS; may be given several times."),
     ],
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="M", envvar="MERGEMILL_MODEL", help="Model, as the upstream names it."),
-    ] = None,
     attempts: Annotated[
         str,
         typer.Option(
@@ -124,7 +124,7 @@ def sample(
         raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
     choice = parse_environment(environment, world)
     attempted: dict[str, Any] = {
-        "model": model or "",
+        "model": settings.model or "",
         "attempts": parse_attempts(attempts),
         "checkpoint": checkpoint,
         "sampling": parse_sampling(sampling or ()),
@@ -212,10 +212,21 @@ def _make_progress(*, as_json: bool) -> SamplingProgress:
 
 
 def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
-    """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused."""
+    """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused.
+
+    Simulated tasks, which are never certified, are selected where the filters name them.
+    """
     if only is not None:
         return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
-    return resolve_filters(filters, settings) if uncertified else select_certified(filters, settings)
+    named = [word.lower() for words in (filters.environment, filters.kind) for word in list_words(words)]
+    if uncertified or Kind.SIMULATED in named:
+        return resolve_filters(filters, settings)
+    return select_certified(filters, settings)
+
+
+def list_words(words: tuple[str, ...] | str | None) -> tuple[str, ...]:
+    """Return the words of a filter."""
+    return (words,) if isinstance(words, str) else words or ()
 
 
 def parse_attempts(word: str) -> int | None:

@@ -33,6 +33,7 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
+from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import Artifacts
 from taskdb.rollouts import Rollout, TrajectoryRole
 from taskdb.selection import TaskFilters
@@ -274,7 +275,6 @@ def export(
     Example: mergemill trajectories export --format sharegpt --out sft --system drop
     """
     from mergemill.trajectory_export import (  # noqa: PLC0415 - only this command
-        SIMULATED,
         SimulatedRows,
         export_trajectories,
         make_options,

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -64,6 +64,8 @@ class SamplingProgress:
     n_pending: int = 0
     read_usage: Callable[[str], GatewayUsage] | None = None
     """Returns what a running plan (its key) has used."""
+    count_simulated: Callable[[], Mapping[str, int]] | None = None
+    """Returns how the calls of simulated programs were answered; None where no simulated task is sampled."""
     running: dict[str, tuple[RolloutPlan, float]] = field(default_factory=dict)
     """Key of a plan -> the plan and the time of its start (monotonic)."""
     last_failure: str = ""
@@ -142,6 +144,7 @@ class SamplingProgress:
             "completion_tokens": t.completion_tokens,
             "cost": round(t.cost, 6),
             "seconds": round(time.monotonic() - self.started, 3),
+            **({"simulated_calls": dict(self.count_simulated())} if self.count_simulated else {}),
         }
 
     def show(self, event: dict[str, Any]) -> None:
@@ -234,6 +237,7 @@ def describe_rollout(rollout: Rollout) -> dict[str, Any]:
         "model": rollout.model,
         "attempt": rollout.attempt,
         "environment": rollout.environment,
+        "simulated_calls": rollout.simulated_calls,
         "status": rollout.status.value,
         "reason": rollout.reason,
         "detail": rollout.detail,

@@ -7,13 +7,15 @@ instead of being paid again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import verifiers
+from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from core.config import Settings
+from core.errors import UsageError
 from mergemill.images.fetch import enable_fetching
 from mergemill.sampling.drive import RolloutDriver
 from mergemill.sampling.programs import make_program_store
@@ -21,10 +23,12 @@ from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, select_tasks
 from mergemill.sampling.upstream import open_gateway
 from mergemill.services import make_services
+from mergemill.simulated_tasks import open_simulated_tasks
 from samplers.gateway.process import Budget, GatewayProcess
+from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.recording import FinishedRollout, get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices, TaskOracle
-from samplers.scaffolds.base import AgentLimits, Scaffold
+from samplers.scaffolds.base import AgentLimits, CommandScaffold, Scaffold
 from taskdb.artifacts import require_writable_folder
 from taskdb.records import Task
 from taskdb.rollouts import RolloutPlan
@@ -54,10 +58,20 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:
             return progress.end()
-        services = enable_fetching(make_services(settings, engine=True), store)
-        with services.images.hold(), _open_shared(request, settings, services, progress) as shared:
-            for scaffold in request.scaffolds:
-                shared.programs.ensure(scaffold.program)
+        services = make_services(_choose_simulator(settings), engine=True)
+        has_images = find_host_image(settings.sandbox) is None
+        check_machine(tasks, request.scaffolds, settings)
+        if has_images:
+            services = enable_fetching(services, store)
+        with contextlib.ExitStack() as stack:
+            if has_images:
+                stack.enter_context(services.images.hold())
+            shared = stack.enter_context(_open_shared(request, settings, services, progress))
+            if any(task.environment == SIMULATED for task in tasks):
+                shared = stack.enter_context(_open_simulated(shared, store, progress))
+            if shared.programs is not None:
+                for scaffold in request.scaffolds:
+                    shared.programs.ensure(scaffold.program)
             driver = RolloutDriver(
                 store=store,
                 settings=settings,
@@ -103,6 +117,45 @@ def forget_exchanges(gateway: GatewayProcess | None, plan: RolloutPlan) -> None:
         get_log_path(gateway.log_dir, plan).unlink(missing_ok=True)
 
 
+def check_machine(tasks: Sequence[Task], scaffolds: Sequence[Scaffold], settings: Settings) -> None:
+    """Check that a sandbox of this machine's programs suffices, where it is that.
+
+    Raises:
+        UsageError: a task needs an image, or a scaffold a program in the container.
+    """
+    if find_host_image(settings.sandbox) is None:
+        return
+    if others := [task.name for task in tasks if task.environment != SIMULATED]:
+        advice = "--sandbox docker, or --environment simulated"
+        raise UsageError(f"--sandbox {settings.sandbox} has no image for {others[0]}", advice=advice)
+    if inside := [one.name for one in scaffolds if one.program is not None or isinstance(one, CommandScaffold)]:
+        advice = "--sandbox docker, or a scaffold that needs no program, such as react"
+        raise UsageError(f"--sandbox {settings.sandbox} has no place for the program of {inside[0]}", advice=advice)
+
+
+def _choose_simulator(settings: Settings) -> Settings:
+    """Return settings whose model is the simulator, which grades simulated tasks, too."""
+    return settings.model_copy(update={"model": settings.simulator_model or settings.model})
+
+
+@contextlib.contextmanager
+def _open_simulated(shared: RolloutServices, store: Store, progress: SamplingProgress) -> Iterator[RolloutServices]:
+    """Open what stands for the environments of simulated tasks."""
+    programs = shared.programs
+
+    def get_image() -> str:
+        if programs is None:
+            raise LookupError("a sandbox without volumes has an image of its own")
+        return programs.get_image()
+
+    with open_simulated_tasks(shared.services, store, get_image, progress.print_message) as simulated:
+        progress.count_simulated = lambda: asdict(simulated.simulator.counts)
+        try:
+            yield replace(shared, open_environment=simulated.open_environment)
+        finally:
+            simulated.simulator.stop()
+
+
 def make_oracle(task: Task, services: Services) -> TaskOracle:
     """Return the oracle of a task for samplers."""
     reward = verifiers.select_reward(task)
@@ -121,7 +174,7 @@ def _open_shared(
     make = partial(
         RolloutServices,
         services=services,
-        programs=make_program_store(services),
+        programs=make_program_store(services) if find_host_image(settings.sandbox) is None else None,
         limits=AgentLimits(seconds=settings.rollout_seconds, turns=settings.rollout_turns),
         budget=Budget(requests=settings.rollout_requests, tokens=settings.rollout_tokens, cost=settings.rollout_cost),
         credit=request.credit,

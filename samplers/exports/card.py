@@ -63,6 +63,11 @@ TRAINING = {
     " `parents`, and is predicted from its parent; `logprobs` are those at sampling.",
     TrainingFormat.ATIF: "Steps of the agent with `is_copied_context` are not trained.",
 }
+SIMULATED = """.
+
+**{number} of simulated tasks** (`environment` is `simulated` in `metadata`): they have no environment. Files, searches
+and differences in them are true, but a model wrote what test runners, interpreters and builds print, and predicted the
+tests that the reward is of"""
 PER_REQUEST = "Each row is one request, and its last answer alone is trained (LLaMA-Factory: `mask_history: true`)."
 SYSTEM = {
     KEEP: "The system's texts are those of sampling.",

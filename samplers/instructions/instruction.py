@@ -14,6 +14,8 @@ from taskdb.records import Task
 
 REVIEW_FOLDER = "/testbed"
 ANSWER_FILE = "/testbed/review.json"
+SIMULATED_FOLDER = "/testbed"
+"""Repository of a task whose programs are simulated."""
 DIFF_FILE = "/testbed/change.diff"
 _TEMPLATES = make_environment(Path(__file__).with_name("templates"))
 
@@ -36,15 +38,15 @@ def make_instruction(task: Task, services: Services, submission: str) -> Instruc
     """Return the instruction of a task. `submission`: form that its reward takes."""
     if isinstance(task.oracle, ReviewOracle):
         return _make_review_instruction(task, task.oracle, services)
-    plan = task.require_plan()
+    workdir = task.plan.workdir if task.plan else SIMULATED_FOLDER
     text = _TEMPLATES.get_template("instruction.md.j2").render(
         submission=submission,
-        workdir=plan.workdir,
+        workdir=workdir,
         statement=task.problem_statement.strip(),
         hints=task.hints.strip(),
-        test_command=shlex.join(plan.test.argv),
+        test_command=shlex.join(task.plan.test.argv) if task.plan else "",
     )
-    return Instruction(text=text.strip() + "\n", workdir=plan.workdir, submission=submission)
+    return Instruction(text=text.strip() + "\n", workdir=workdir, submission=submission)
 
 
 def _make_review_instruction(task: Task, oracle: ReviewOracle, services: Services) -> Instruction:

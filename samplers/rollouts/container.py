@@ -15,6 +15,7 @@ from backends.services import Services
 from core.errors import Transient
 from samplers.instructions.instruction import Instruction
 from samplers.programs.program import PYTHON
+from samplers.rollouts.environment import SimulatedEnvironment
 
 PRIVATE = "/run/mergemill"
 GATEWAY_FOLDER = f"{PRIVATE}/gateway"
@@ -48,6 +49,7 @@ class RolloutContainer:
     """A started container, and what is read from it."""
 
     shell: ContainerSession
+    """As this process uses it; what the agent is given may be another one (`SimulatedEnvironment.attach`)."""
     instruction: Instruction
     start_seconds: float
 
@@ -89,6 +91,7 @@ def open_rollout_container(
     seconds: float,
     programs: tuple[Mount, ...],
     gateway_folder: Path | None,
+    environment: SimulatedEnvironment | None = None,
 ) -> Iterator[RolloutContainer]:
     """Open the container of a rollout, ready for the agent.
 
@@ -98,7 +101,8 @@ def open_rollout_container(
         services: sandbox and limits.
         seconds: time of the agent.
         programs: volumes of the portable Python and of the scaffold's program.
-        gateway_folder: folder of the gateway's socket on this machine; None where no model is used.
+        gateway_folder: folder of the gateway's socket on this machine; None where nothing inside uses a model.
+        environment: of a task that has no image.
 
     Raises:
         Transient: the engine failed, or the container does not start.
@@ -111,21 +115,33 @@ def open_rollout_container(
     files = {FORWARD_FILE: Path(__file__).with_name("forward.py").read_bytes(), **instruction.files}
     started = time.perf_counter()
     with services.sandbox.open_session(
-        image, limits=limits, files=files, workdir=instruction.workdir, network=False, mounts=mounts
+        image,
+        limits=limits,
+        tree=environment.tree if environment else None,
+        files=files,
+        env=environment.env if environment else None,
+        workdir=instruction.workdir,
+        network=False,
+        mounts=[*mounts, *(environment.mounts if environment else ())],
     ) as shell:
-        result = shell.run(_build_start_script(instruction, forwards=gateway_folder is not None), seconds=START_SECONDS)
+        script = _build_start_script(
+            instruction, forwards=gateway_folder is not None, checks_out=environment is not None
+        )
+        result = shell.run(script, seconds=START_SECONDS)
         if result.exit_code:
             detail = " ".join(result.output.split())[-300:]
             raise Transient(f"the container of the agent does not start: {detail or result.killed_by}")
         yield RolloutContainer(shell=shell, instruction=instruction, start_seconds=time.perf_counter() - started)
 
 
-def _build_start_script(instruction: Instruction, *, forwards: bool) -> str:
-    """Return the Bash that copies the repository and opens the way to the gateway."""
+def _build_start_script(instruction: Instruction, *, forwards: bool, checks_out: bool) -> str:
+    """Return the Bash that copies the repository, whose files are made first, and opens the way to the gateway."""
     workdir = shlex.quote(instruction.workdir)
     steps = ["set -e", f"cd {workdir}"]
     if instruction.files:
         steps.append(_REVIEW_STEPS)
+    if checks_out:
+        steps.append("git checkout -q -f main")
     steps.append(f"cp -a .git {BASE_GIT}")
     if forwards:
         steps += [

@@ -12,6 +12,7 @@ from typing import Any
 from samplers.gateway.exchanges import Exchange, parse_exchange, read_log
 from samplers.gateway.process import GatewayUsage
 from samplers.gateway.translation import to_chat_answer, to_chat_messages
+from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.leaks import find_leaks, list_hidden_lines
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
@@ -59,7 +60,7 @@ class RecordedTraffic:
     def find_leaks(self, task: Task, artifacts: Artifacts) -> tuple[Leak, ...]:
         """Return the attempts to get at what the task hides."""
         hidden = frozenset[str]()
-        if task.image and task.test_patch:
+        if task.test_patch and (task.image or task.environment == SIMULATED):
             hidden = list_hidden_lines(artifacts.get_text(task.test_patch), task.problem_statement)
         return find_leaks(self.list_chats(), hidden_lines=hidden, project=task.repo)
 

@@ -6,17 +6,20 @@ of engine, gateway, upstream, disk or grading is none (`infrastructure`): it has
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from backends.sandbox.base import ContainerSession
 from backends.services import Services
 from core.errors import InputError, Transient
 from samplers.gateway.process import Budget, GatewayProcess
 from samplers.instructions.instruction import make_instruction
 from samplers.programs.store import ProgramStore
 from samplers.rollouts.container import LostContainerError, RolloutContainer, open_rollout_container
+from samplers.rollouts.environment import SIMULATED, EnvironmentOpener, SimulatedEnvironment, SimulatorFailedError
 from samplers.rollouts.observer import StateObserver
 from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold
@@ -40,7 +43,8 @@ class RolloutServices:
     """What all rollouts of one invocation share."""
 
     services: Services
-    programs: ProgramStore
+    programs: ProgramStore | None
+    """None where the sandbox has no volumes for them."""
     gateway: GatewayProcess | None
     """None where no scaffold uses a model."""
     agent_socket: Path | None
@@ -49,6 +53,8 @@ class RolloutServices:
     budget: Budget
     credit: Credit = share_reward
     """Divides a rollout's reward among its trajectories."""
+    open_environment: EnvironmentOpener | None = None
+    """Opens what stands for the environment of a simulated task; None where no such task is sampled."""
 
 
 @dataclass(kw_only=True)
@@ -76,6 +82,7 @@ class RolloutRun:
             statement=self.task.problem_statement,
             credit=self.shared.credit,
         )
+        self.n_simulated = 0
 
     def run(self) -> FinishedRollout:
         """Run it and return its records.
@@ -90,6 +97,8 @@ class RolloutRun:
                 self.shared.budget.model_copy(update={"turns": self.shared.limits.turns})
             ) as endpoint:
                 self._run_agent(endpoint)
+        except SimulatorFailedError as error:
+            failure = ("simulator-failed", error.format_line())
         except Transient as error:
             failure = ("engine-failed", error.format_line())
         except InputError as error:
@@ -107,25 +116,35 @@ class RolloutRun:
             leaks=traffic.find_leaks(self.task, self.shared.services.artifacts),
             states=tuple(self.states),
             environment=self.task.environment,
+            simulated_calls=self.n_simulated,
         )
 
     def _run_agent(self, endpoint: GatewayEndpoint) -> None:
         """Run the first three hooks in the container."""
-        socket = self.shared.agent_socket if self.recorder.gateway else None
-        with open_rollout_container(
-            self.task.image or self.shared.programs.get_image(),
-            self.instruction,
-            self.shared.services,
-            seconds=self.shared.limits.seconds,
-            programs=self.shared.programs.ensure(self.scaffold.program),
-            gateway_folder=socket.parent if socket else None,
-        ) as container:
+        programs = self.shared.programs
+        socket = self.shared.agent_socket if self.recorder.gateway and programs else None
+        with (
+            self._open_environment() as environment,
+            open_rollout_container(
+                environment.image if environment else self.task.image or self._require_programs().get_image(),
+                self.instruction,
+                self.shared.services,
+                seconds=self.shared.limits.seconds,
+                programs=programs.ensure(self.scaffold.program) if programs else (),
+                gateway_folder=socket.parent if socket else None,
+                environment=environment,
+            ) as container,
+        ):
+            shell = environment.attach(container.shell) if environment else container.shell
             self.recorder.seconds["start"] = container.start_seconds
             began = time.perf_counter()
             with StateObserver(container, self.recorder.read_usage, self.states) as observer:
-                session = self._make_session(container, endpoint, observer)
+                session = self._make_session(container, shell, endpoint, observer)
                 self.scaffold.agent_preprocess(session)
-                self.end = self.scaffold.agent_run(session)
+                try:
+                    self.end = self.scaffold.agent_run(session)
+                finally:
+                    self.n_simulated = environment.count_calls() if environment else 0
             self.recorder.seconds["agent"] = time.perf_counter() - began
             try:
                 self.submission = self.scaffold.agent_postprocess(session)
@@ -133,13 +152,31 @@ class RolloutRun:
                 reason = self.end.reason or "container-lost"
                 self.end = AgentEnd(reason=reason, detail=str(error), output=self.end.output)
 
+    @contextlib.contextmanager
+    def _open_environment(self) -> Iterator[SimulatedEnvironment | None]:
+        """Open what stands for the environment of a simulated task; None for other tasks."""
+        if self.task.environment != SIMULATED or self.shared.open_environment is None:
+            yield None
+            return
+        with self.shared.open_environment(self.task) as environment:
+            yield environment
+
+    def _require_programs(self) -> ProgramStore:
+        if self.shared.programs is None:
+            raise InputError(f"{self.task.name} needs a small image", advice="--sandbox docker")
+        return self.shared.programs
+
     def _make_session(
-        self, container: RolloutContainer, endpoint: GatewayEndpoint, observer: StateObserver
+        self,
+        container: RolloutContainer,
+        shell: ContainerSession,
+        endpoint: GatewayEndpoint,
+        observer: StateObserver,
     ) -> AgentSession:
         return AgentSession(
             task=self.task,
             instruction=self.instruction,
-            shell=container.shell,
+            shell=shell,
             gateway=endpoint,
             model=self.plan.model,
             sampling=self.plan.sampling,

@@ -3,7 +3,7 @@
 In a ```console block each line that begins with `$ ` is a command; one that ends with `# exit N` must exit with N, the
 others with 0. Lines below a command are its output and must be equal to it, where `...` stands for any text. The
 commands of a page share a folder `ada` with a sample repository `greet`, so changes have names such as `ada__greet-3`.
-Pages whose commands need an engine carry `<!-- needs: docker -->`.
+Pages whose commands need an engine carry `<!-- needs: docker -->`, those that need bubblewrap the same with its name.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from textwrap import dedent
 
 import pytest
 
+from tests.namespaces import require_bubblewrap
 from tests.sample import make_sample
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 NEEDS_DOCKER = "<!-- needs: docker -->"
+NEEDS_BUBBLEWRAP = "<!-- needs: bubblewrap -->"
 SLOW_PAGES = (
     "docs/bundle.md",
     "docs/export.md",
@@ -97,6 +99,8 @@ def test_every_page_has_a_command_that_is_run(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if NEEDS_DOCKER not in p.read_text()], ids=name_page)
 def test_the_examples_of_a_page_run(page: Path, tmp_path: Path) -> None:
+    if NEEDS_BUBBLEWRAP in page.read_text():
+        require_bubblewrap()
     make_sample(tmp_path / "ada" / "greet")
     run_page(page, tmp_path / "ada")
 

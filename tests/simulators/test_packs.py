@@ -36,7 +36,7 @@ def write_pack(folder: Path, *, tools: Any = None, policy: str = "Switch lamps."
     return folder
 
 
-@pytest.mark.parametrize("name", ["airline", "office", "os", "retail"])
+@pytest.mark.parametrize("name", ["airline", "office", "os", "retail", "swe"])
 def test_a_shipped_pack_is_whole(name: str) -> None:
     pack = load_pack(name)
     assert pack.name == name
@@ -61,10 +61,10 @@ def collect_names(schema: Any) -> set[str]:
 
 
 def test_the_list_of_packs_is_the_folders(tmp_path: Path) -> None:
-    assert list_packs() == ["airline", "office", "os", "retail"]
+    assert list_packs() == ["airline", "office", "os", "retail", "swe"]
     with pytest.raises(InputError, match="there is no domain pack shop") as raised:
         load_pack("shop")
-    assert "airline, office, os, retail" in raised.value.advice
+    assert "airline, office, os, retail, swe" in raised.value.advice
 
 
 def test_a_pack_of_ones_own_has_markers_rules_and_prompts_of_its_own(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.registry import SANDBOXES, open_sandbox
 from core.config import Settings
 from core.errors import CancelledRunError, InputError, Transient, UsageError
+from tests.namespaces import require_bubblewrap
 
 LIMITS = ResourceLimits(seconds=30, memory_mb=256, disk_mb=100, pids=64, cpus=1, output_bytes=100_000)
 SHORT = replace(LIMITS, seconds=1.5)
@@ -42,10 +43,13 @@ class Backend:
         return open_sandbox(Settings(sandbox=self.name, allow_untrusted_local=True))
 
 
-@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "local"])
+@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "local"])
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "docker":
         return Backend(name="docker", image=request.getfixturevalue("base"), has_images=True)
+    if request.param == "bubblewrap":
+        require_bubblewrap()
+        return Backend(name="bubblewrap", image="host", has_images=False)
     return Backend(name="local", image="local", has_images=False)
 
 
@@ -70,13 +74,13 @@ def open_tree() -> Iterator[IO[bytes]]:
 
 
 def test_the_suite_covers_every_registered_backend() -> None:
-    assert set(SANDBOXES) == {"docker", "local"}
+    assert set(SANDBOXES) == {"docker", "bubblewrap", "local"}
 
 
 def test_an_unknown_backend_is_a_usage_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="podman is unknown") as raised:
         open_sandbox(Settings(sandbox="podman"))
-    assert raised.value.advice == "one of docker, local"
+    assert raised.value.advice == "one of docker, bubblewrap, local"
 
 
 def test_the_local_backend_is_rejected_unless_it_is_permitted() -> None:

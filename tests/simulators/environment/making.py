@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from backends.llm.client import ChatModel
+from backends.llm.ledger import CallLedger
 from core.config import Settings
 from simulators.domains.pack import DomainPack, load_pack
 from simulators.environment.agent_turn import AgentTurn, parse_agent_text
@@ -19,7 +20,6 @@ from simulators.environment.folder import EpisodeFolder
 from simulators.environment.options import PROFILES, EpisodeOptions
 from simulators.environment.player import ConversationPlayer
 from simulators.environment.service import EpisodeService, ResetRequest
-from simulators.ledger import CallLedger
 from simulators.seeds.reading import read_seeds
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.making import read_prompt, write_seeds
