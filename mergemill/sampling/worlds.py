@@ -165,7 +165,7 @@ def select_scenarios(store: Store, request: WorldSampleRequest) -> list[Scenario
 
 
 def _find_named(store: Store, word: str, request: WorldSampleRequest) -> Sequence[Scenario]:
-    if not find_matches(store, "scenario", "scenarios", word) and find_matches(store, "world", "worlds", word):
+    if not find_matches(store, "scenario", word) and find_matches(store, "world", word):
         return list_scenarios(store, resolve_world(store, word), certified=not request.uncertified)
     scenario = resolve_scenario(store, word)
     if not request.uncertified and find_scenario_certificate(store, scenario) is None:

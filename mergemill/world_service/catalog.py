@@ -104,7 +104,7 @@ class _WorldDatabase:
 
     def find(self, word: str) -> OfferedWorld | None:
         """Return the world of a name or id; None where there is none."""
-        if not find_matches(self.store, "world", "worlds", word):
+        if not find_matches(self.store, "world", word):
             return None
         return self.read(resolve_world(self.store, word))
 
