@@ -76,7 +76,7 @@ class ScenarioAgent:
     def __init__(self, run: ScenarioRun) -> None:
         self.run = run
         self.calls: list[MadeCall] = []
-        """Calls of tools of the world, in order."""
+        """Calls in order, but for words to the user; those of unknown tools are among them."""
         self.end: EpisodeEnd | None = None
         self.detail = ""
         """One line for people on the end."""
@@ -168,7 +168,7 @@ class ScenarioAgent:
             outcome = self.run.step({"tool_calls": [{"function": {"name": call.name, "arguments": ""}}]})
         else:
             outcome = self.run.step({"tool": call.name, "arguments": dict(call.arguments)})
-            if call.name in self._names:
+            if self.run.mode is InteractionMode.NON_CONVERSATIONAL or call.name != CHAT_TOOL:
                 made = Call(tool=call.name, arguments=dict(call.arguments))
                 is_changed = outcome.info.get("digest") != before
                 self.calls.append(MadeCall(call=made, result=outcome.observation, is_changed=is_changed))

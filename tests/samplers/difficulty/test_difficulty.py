@@ -19,7 +19,14 @@ SIZES = (25, 50, 100, 200, 400)
 
 def make_rate(name: str, n: int, c: int, scaffold: str = "react") -> TaskPassRate:
     return TaskPassRate(
-        task=name, name=name, model="m", checkpoint="", scaffold=scaffold, difficulty=compute_difficulty(n, c)
+        task=name,
+        name=name,
+        environment="verified",
+        model="m",
+        checkpoint="",
+        scaffold=scaffold,
+        difficulty=compute_difficulty(n, c),
+        mean_value=c / n,
     )
 
 
@@ -45,6 +52,7 @@ def test_a_summary_averages_over_the_tasks_that_have_enough_attempts() -> None:
     assert (react["n"], react["c"], react["tasks"]) == (9, 5, 3)
     assert react["pass_at"] == {"1": pytest.approx(2 / 3), "2": 0.5, "4": 0.5}
     assert react["tasks_at"] == {"1": 3, "2": 2, "4": 2}
+    assert (react["mean_value"], react["environments"]) == (pytest.approx(5 / 9, abs=1e-6), {"verified": 3})
     assert react["bands"] == {"unknown": 1, "never": 1, "edge": 0, "unstable": 0, "always": 1}
 
 

@@ -59,6 +59,7 @@ def test_messages_are_the_selected_main_conversations_with_their_origin(folder: 
     row = rows[0]
     assert list(row) == [
         "instance_id",
+        "environment",
         "repo",
         "license",
         "language",
