@@ -11,18 +11,25 @@ for the wall time, at `--price` per core and hour. Dollars of the CPU seconds ar
 kept busy. CPU seconds beyond the tests are those without the seconds inside of test processes, which have one CPU
 each: where tests sleep, too much is subtracted by as much.
 
+With `--work` the same command continues a run that was interrupted: what each stage has used is kept, and what was
+being done at that moment is done, and counted, again.
+
 `--check` exits with 1 where a warm or cold task costs more than CPU_GOAL or DOLLAR_GOAL.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from unittest import mock
 
@@ -33,6 +40,7 @@ from mergemill.cli import run_command_line
 from taskdb.records import Certificate, Environment, Task, Verification
 from taskdb.store import Store
 
+SAVE_SECONDS = 30
 STAGES = ("mine", "build", "verify", "judge", "derive", "certify")
 CPU_GOAL = 60.0
 """CPU seconds per certified task beyond its test runs."""
@@ -48,13 +56,6 @@ class Usage:
     cpu_seconds: float
     wall_seconds: float
     disk_bytes: float
-
-    def __sub__(self, other: Usage) -> Usage:
-        return Usage(
-            self.cpu_seconds - other.cpu_seconds,
-            self.wall_seconds - other.wall_seconds,
-            self.disk_bytes - other.disk_bytes,
-        )
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -107,20 +108,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--price", type=float, default=PRICE)
     parser.add_argument("--base", action="append", metavar="PATTERN", help="tags of the base images to begin with")
-    parser.add_argument("--work", type=Path, help="folder for the databases, kept; by default a temporary one")
+    parser.add_argument("--work", type=Path, help="folder for databases, engine and usage, kept; else a temporary one")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     pipeline = [*options.sources, "--limit", str(options.limit), "--workers", str(options.workers)]
     pipeline += ["--until", options.until] if options.until else []
     cores = os.cpu_count() or 1
+    signal.signal(signal.SIGTERM, _interrupt)
     with tempfile.TemporaryDirectory() as temporary:
         work = options.work or Path(temporary)
+        log = UsageLog.open(work / "usage.json", pipeline)
         with (
-            start_engine(work / "engine", options.base or ["*"]) as engine,
+            start_engine(work / "engine", options.base or ["*"], keep=options.work is not None) as engine,
             mock.patch.dict(os.environ, DOCKER_HOST=engine.host),
         ):
-            phases = [run_phase(name, pipeline, work / name, engine) for name in ("cold", "warm")]
+            phases = [run_phase(name, pipeline, work / name, engine, log) for name in ("cold", "warm")]
     table = render_table(phases, options.price, cores)
     sys.stdout.write(table)
     if options.page:
@@ -128,39 +131,121 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(options.check and any(phase.misses_goal(options.price, cores) for phase in phases))
 
 
-def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: IsolatedEngine) -> PhaseCost:
-    """Run all stages in a new database.
+def _interrupt(number: int, frame: object) -> None:
+    """End by an exception, so that the engine is stopped."""
+    del number, frame
+    raise KeyboardInterrupt
+
+
+@dataclass
+class UsageLog:
+    """What each stage has used, in a file, so that an interrupted run can be continued.
+
+    A stage is named by phase and stage, with a blank between them.
+    """
+
+    path: Path
+    pipeline: list[str]
+    """Sources and settings of the run."""
+    stages: dict[str, Usage]
+    """Stage -> what it has used up to now."""
+    disk_before: dict[str, float]
+    """Stage -> bytes on disk when it began."""
+    finished: list[str]
+
+    @classmethod
+    def open(cls, path: Path, pipeline: Sequence[str]) -> UsageLog:
+        """Return the log in a file, or a new one.
+
+        Raises:
+            SystemExit: the file is that of other sources or settings.
+        """
+        if not path.exists():
+            return cls(path, list(pipeline), {}, {}, [])
+        stored = json.loads(path.read_text())
+        if stored["pipeline"] != list(pipeline):
+            raise SystemExit(f"{path} is of other sources or settings: name another folder with --work")
+        stages = {name: Usage(**usage) for name, usage in stored["stages"].items()}
+        return cls(path, stored["pipeline"], stages, stored["disk_before"], stored["finished"])
+
+    def save(self) -> None:
+        """Write the file in place of the one before."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        written = self.path.with_suffix(".new")
+        written.write_text(json.dumps({**asdict(self), "path": str(self.path)}, indent=1))
+        written.replace(self.path)
+
+    @contextmanager
+    def measure(self, name: str, read_cpu: Callable[[], float], measure_disk: Callable[[], float]) -> Iterator[None]:
+        """Add what the block uses to a stage: CPU and wall seconds now and then, for a kill, and all of it at its end.
+
+        Args:
+            name: of the stage.
+            read_cpu: returns the CPU seconds used so far.
+            measure_disk: returns the bytes on disk.
+        """
+        earlier, ended = self.stages.get(name, Usage(0, 0, 0)), threading.Event()
+        if name not in self.disk_before:
+            self.disk_before[name] = measure_disk()
+        cpu, wall = read_cpu(), time.monotonic()
+
+        def add(disk: float) -> None:
+            self.stages[name] = earlier + Usage(read_cpu() - cpu, time.monotonic() - wall, disk)
+            self.save()
+
+        def add_repeatedly() -> None:
+            while not ended.wait(SAVE_SECONDS):
+                add(0)
+
+        thread = threading.Thread(target=add_repeatedly, daemon=True)
+        add(0)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+            add(measure_disk() - self.disk_before[name] - earlier.disk_bytes)
+
+
+def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: IsolatedEngine, log: UsageLog) -> PhaseCost:
+    """Run all stages in a database of its own.
 
     Args:
         name: for the table and the progress.
         pipeline: sources and settings of each stage.
-        folder: for database and artifacts; may not exist.
+        folder: for database and artifacts.
         engine: the engine that DOCKER_HOST names.
+        log: what is finished in it is not run again.
 
     Raises:
         SystemExit: a stage fails, or no task is certified.
-        FileExistsError: the folder exists.
     """
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     db = f"sqlite:///{folder}/cost.db"
-    stages = {}
+
+    def measure_disk() -> float:
+        return measure_bytes(folder) + measure_bytes(engine.data)
+
     for stage in STAGES:
-        before = read_usage(engine, folder)
-        if code := run_command_line(["--quiet", stage, *pipeline, "--db", db]):
+        key = f"{name} {stage}"
+        if key in log.finished:
+            continue
+        with log.measure(
+            key, engine.group.read_cpu_seconds, lambda: measure_bytes(folder) + measure_bytes(engine.data)
+        ):
+            code = run_command_line(["--quiet", stage, *pipeline, "--db", db])
+        if code:
             raise SystemExit(code)
-        stages[stage] = read_usage(engine, folder) - before
-        print(f"{name} {stage}: {stages[stage].wall_seconds:.0f} s", file=sys.stderr, flush=True)
+        log.finished.append(key)
+        log.save()
+        print(f"{key}: {log.stages[key].wall_seconds:.0f} s", file=sys.stderr, flush=True)
     with Store.open(db, create=False) as store:
         tasks = sum(1 for _ in store.load_all(Certificate))
         if not tasks:
             raise SystemExit("no task was certified, so there is nothing to divide by")
+        stages = {stage: log.stages[f"{name} {stage}"] for stage in STAGES}
         return PhaseCost(name, stages, tasks, sum_test_seconds(store))
-
-
-def read_usage(engine: IsolatedEngine, folder: Path) -> Usage:
-    """Return what the engine and this process have used so far. `folder`: of the database and the artifacts."""
-    used = measure_bytes(folder) + measure_bytes(engine.data)
-    return Usage(engine.group.read_cpu_seconds(), time.monotonic(), used)
 
 
 def sum_test_seconds(store: Store) -> float:

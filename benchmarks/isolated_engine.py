@@ -7,19 +7,19 @@ the two engines do not change each other's bridges and packet filters. Needs roo
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import uuid4
 
 import docker
-from docker.errors import DockerException
+from docker.errors import DockerException, NotFound
 
 from core.errors import MachineError
 
@@ -28,6 +28,7 @@ BASES = "mergemill/base"
 _BRIDGE = "10.123.0.1/24"
 """Address of the bridge. The default engine's containers, in whose network it is, have other ones."""
 _START_SECONDS = 60
+_STOP_SECONDS = 30
 
 
 @dataclass(frozen=True)
@@ -93,16 +94,17 @@ def measure_bytes(folder: Path) -> int:
 
 
 @contextmanager
-def start_engine(folder: Path, bases: Sequence[str] = ("*",)) -> Iterator[IsolatedEngine]:
+def start_engine(folder: Path, bases: Sequence[str] = ("*",), *, keep: bool = False) -> Iterator[IsolatedEngine]:
     """Start an engine that has the default engine's base images, and stop it at the end; this process is counted, too.
 
     Args:
-        folder: for its data; is created, and removed at the end.
+        folder: for its data; is created, and removed at the end unless it is kept.
         bases: patterns of the base images' tags, such as `python3.13-*`.
+        keep: the folder stays, and may be that of an earlier engine, whose images and layers the new one then has.
 
     Raises:
         MachineError: not root, no default engine, or the engine does not start.
-        FileExistsError: the folder exists.
+        FileExistsError: the folder exists and is not to be kept.
     """
     if os.geteuid() != 0 or not (dockerd := shutil.which("dockerd")):
         raise MachineError("an engine of its own needs root and dockerd: run it as root on a machine with docker.io")
@@ -114,10 +116,14 @@ def start_engine(folder: Path, bases: Sequence[str] = ("*",)) -> Iterator[Isolat
     if not images:
         raise MachineError("the engine has no such base image: mergemill images bootstrap")
     tags = [tag for image in images for tag in image.tags]
-    folder.mkdir(parents=True)
-    group = ControlGroup(f"mergemill-{uuid4().hex[:8]}")
+    folder.mkdir(parents=True, exist_ok=keep)
+    name = f"mergemill-engine-{hashlib.sha256(bytes(folder.absolute())).hexdigest()[:8]}"
+    group = ControlGroup(name)
+    _remove_killed_engine(folder, group, default)
     engine = IsolatedEngine(f"unix://{folder}/engine.sock", folder / "data", group)
-    network = default.containers.run(tags[0], ["sleep", "infinity"], detach=True, init=True, auto_remove=True)
+    network = default.containers.run(
+        tags[0], ["sleep", "infinity"], name=name, detach=True, init=True, auto_remove=True
+    )
     process = None
     try:
         group.create()
@@ -136,7 +142,31 @@ def start_engine(folder: Path, bases: Sequence[str] = ("*",)) -> Iterator[Isolat
             process.wait()
         network.kill()
         group.remove()
-        shutil.rmtree(folder)
+        if not keep:
+            shutil.rmtree(folder)
+
+
+def _remove_killed_engine(folder: Path, group: ControlGroup, default: docker.DockerClient) -> None:
+    """Stop the engine that a killed benchmark left running in a folder, and remove what it left elsewhere."""
+    with suppress(OSError, ValueError):
+        pid = int((folder / "engine.pid").read_text())
+        if b"dockerd" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            os.kill(pid, signal.SIGTERM)
+            _wait_for_end(pid)
+    places = [line.split(" ")[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for place in sorted((one for one in places if one.startswith(f"{folder.absolute()}/")), reverse=True):
+        subprocess.run(["umount", "--lazy", place], check=False)
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    with suppress(NotFound):
+        default.containers.get(group.name).remove(force=True)
+    if group.folder.exists():
+        group.remove()
+
+
+def _wait_for_end(pid: int) -> None:
+    end = time.monotonic() + _STOP_SECONDS
+    while time.monotonic() < end and Path(f"/proc/{pid}").exists():
+        time.sleep(0.2)
 
 
 def _connect(engine: IsolatedEngine, process: subprocess.Popen[bytes], log: Path) -> docker.DockerClient:
@@ -153,6 +183,7 @@ def _connect(engine: IsolatedEngine, process: subprocess.Popen[bytes], log: Path
 
 
 def _copy_images(images: Iterable[str], source: docker.DockerClient, target: docker.DockerClient) -> None:
-    """Copy images from one engine to another one."""
-    for tag in images:
+    """Copy images that another engine lacks."""
+    present = {tag for image in target.images.list(BASES) for tag in image.tags}
+    for tag in (one for one in images if one not in present):
         target.images.load(source.images.get(tag).save(named=tag))

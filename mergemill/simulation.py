@@ -9,7 +9,8 @@
 `FORMAT/`              rows, card, and `dataset_info.json` for LLaMA-Factory
 =====================  ==============================================================================
 
-All but the ledger is written again by each run, from the answers in the ledger.
+All but the ledger is written again by each run, from the answers in the ledger. Conversations and rejections are then
+added to the task database (`mergemill.simulation_records`).
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from mergemill import __version__
 from mergemill.services import make_model
+from mergemill.simulation_records import SimulationRecorder
 from simulators.domains.pack import load_pack
 from simulators.exports.card import DatasetFacts
 from simulators.exports.formats import FORMATS, RowFormat
@@ -43,6 +45,8 @@ from simulators.seeds.reading import read_seeds
 from simulators.seeds.seed import Seed
 from simulators.simulation import JobAnswer, Simulator
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory, make_trajectory
+from taskdb.artifacts import Artifacts, require_writable_folder
+from taskdb.store import Store
 
 if TYPE_CHECKING:
     from core.config import Settings
@@ -104,7 +108,8 @@ def run_simulation(
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
     check_folder(request.out)
     plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
-    with CallLedger(request.out) as ledger:
+    require_writable_folder(settings.artifact_dir)
+    with Store.open(settings.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
             model=model,
             ledger=ledger,
@@ -114,7 +119,9 @@ def run_simulation(
             prompts=ConversationPrompts(pack, options.prompt),
             answer_tokens=settings.llm_answer_tokens,
         )
-        run = SimulationRun(request=request, settings=settings, simulator=simulator, reporter=reporter, formats=formats)
+        run = SimulationRun(
+            request=request, settings=settings, simulator=simulator, reporter=reporter, formats=formats, store=store
+        )
         for problem in collection.problems:
             reporter.message(problem.format_line())
         summary, code = run.run(collection.seeds, StepContext(pack=pack, options=options, benchmarks=benchmarks))
@@ -165,6 +172,7 @@ class SimulationRun:
     simulator: Simulator
     reporter: SimulationReporter
     formats: tuple[RowFormat, ...]
+    store: Store
 
     def run(self, seeds: Sequence[Seed], context: StepContext) -> tuple[dict[str, Any], int]:
         """Return the summary and the exit code; see `run_simulation`."""
@@ -177,6 +185,7 @@ class SimulationRun:
         facts = self._make_facts(verdicts)
         processing = PostProcessing(context)
         reports = self._write(answers, verdicts, processing, facts)
+        n_new = self._record()
         rejected = Counter(verdict.reason.value for verdict in verdicts if verdict.reason)
         summary = {
             "event": "summary",
@@ -190,6 +199,7 @@ class SimulationRun:
             "earlier": sum(not answer.fresh and not answer.is_too_long for answer in answers),
             "left": len(jobs) - len(answers),
             "kept": facts.trajectories,
+            "new": n_new,
             "dropped": dict(sorted(processing.dropped.items())),
             "steps": facts.steps,
             "rows": {name: report.rows for name, report in reports.items()},
@@ -308,6 +318,20 @@ class SimulationRun:
         pack, options = self.simulator.pack, self._options
         return write_exports(read_trajectories(out), out, self.formats, pack=pack, options=options, facts=facts)
 
+    def _record(self) -> int:
+        """Add what the folder holds to the task database; return how many records are new."""
+        out = self.request.out
+        recorder = SimulationRecorder(
+            store=self.store,
+            artifacts=Artifacts(self.settings.artifact_dir),
+            domain=self.simulator.pack.name,
+            profile=self._options.profile,
+            simulator=self.simulator.model.name,
+            pack=(out / PACK_NAME).read_bytes(),
+        )
+        n_new = recorder.add_conversations(read_trajectories(out))
+        return n_new + recorder.add_rejections(read_lines(out / SEEDS_NAME), read_lines(out / DROPPED_NAME))
+
     def _iterate_drafts(self, answers: Sequence[JobAnswer]) -> Iterator[Draft]:
         """Yield the answers in the order of their jobs, each read from the ledger when it is needed."""
         for answer in answers:
@@ -366,9 +390,14 @@ class SimulationRun:
 
 def read_trajectories(out: Path) -> Iterator[SimulatedTrajectory]:
     """Yield the trajectories of a run's folder."""
-    with (out / TRAJECTORIES_NAME).open(encoding="utf-8") as lines:
+    return map(SimulatedTrajectory.from_json, read_lines(out / TRAJECTORIES_NAME))
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a file, one a line."""
+    with path.open(encoding="utf-8") as lines:
         for line in lines:
-            yield SimulatedTrajectory.from_json(json.loads(line))
+            yield json.loads(line)
 
 
 def describe_answer(answer: JobAnswer) -> dict[str, Any]:

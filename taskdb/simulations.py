@@ -53,6 +53,8 @@ class SimulatedConversation(Record):
     """Id of its line in `trajectories.jsonl` and of its rows."""
     content: Annotated[ArtifactHash, MEASURED]
     """That line, as JSON."""
+    pack: Annotated[ArtifactHash | None, MEASURED] = None
+    """JSON of its domain pack, as far as rows need it: `{"name", "version", "policy", "tools"}`; null if not kept."""
 
 
 class SimulationRejection(Record):

@@ -150,6 +150,21 @@ def list_scenarios(store: Store, world: World, *, certified: bool = False) -> li
     return [found[key] for key in keys]
 
 
+def list_scenario_rows(store: Store, world: World) -> list[dict[str, Any]]:
+    """Return `id`, `name`, `status`, `reason` and `n_checks` of the current scenarios of a world, by name."""
+    with store.read_transaction() as connection:
+        return [dict(row) for row in connection.execute(_SCENARIO_ROWS, {"world": world.id}).mappings()]
+
+
+def find_state(store: Store, record: World | Scenario) -> dict[str, Any]:
+    """Return `status` and `reason` of a world or scenario; `superseded` where a newer one has taken its place."""
+    view = "worlds" if isinstance(record, World) else "scenarios"
+    query = text(f"SELECT status, reason FROM {view} WHERE id = :id")  # noqa: S608 - constant names
+    with store.read_transaction() as connection:
+        row = connection.execute(query, {"id": record.id}).mappings().first()
+    return dict(row) if row else {"status": "superseded", "reason": None}
+
+
 def find_world_certificate(store: Store, world: World) -> WorldCertificate | None:
     """Return the newest certificate of a world; None without one."""
     return _load_newest_child(store, WorldCertificate, world)
@@ -193,10 +208,15 @@ _REJECTED_NAMES = text("""
     bindparam("retry", type_=String(), expanding=True)
 )
 _CERTIFIED_WORLDS = text("SELECT id FROM worlds WHERE status = 'certified' ORDER BY added_at, id")
+_SCENARIO_ROWS = text("SELECT id, name, status, reason, n_checks FROM scenarios WHERE world = :world ORDER BY name, id")
 _SCENARIOS_OF = text("SELECT id, status FROM scenarios WHERE world = :world ORDER BY added_at, id")
 
 
 # ------------------------------------------------------------------------------------------------------------ names
+
+
+VIEWS = {"theme": "themes", "world": "worlds", "scenario": "scenarios"}
+"""Table -> view of its current records."""
 
 
 def resolve_theme(store: Store, word: str) -> Theme:
@@ -205,7 +225,7 @@ def resolve_theme(store: Store, word: str) -> Theme:
     Raises:
         InputError: there is none, or more than one.
     """
-    return store.get(Theme, _resolve(store, "theme", "themes", word))
+    return store.get(Theme, _resolve(store, "theme", word))
 
 
 def resolve_world(store: Store, word: str) -> World:
@@ -214,7 +234,7 @@ def resolve_world(store: Store, word: str) -> World:
     Raises:
         InputError: there is none, or more than one.
     """
-    return store.get(World, _resolve(store, "world", "worlds", word))
+    return store.get(World, _resolve(store, "world", word))
 
 
 def resolve_scenario(store: Store, word: str) -> Scenario:
@@ -223,12 +243,11 @@ def resolve_scenario(store: Store, word: str) -> Scenario:
     Raises:
         InputError: there is none, or more than one.
     """
-    return store.get(Scenario, _resolve(store, "scenario", "scenarios", word))
+    return store.get(Scenario, _resolve(store, "scenario", word))
 
 
-def _resolve(store: Store, kind: str, view: str, word: str) -> str:
-    """Return the id of a record: of a name in the view, else of an id or its beginning in the table."""
-    found = find_matches(store, kind, view, word)
+def _resolve(store: Store, kind: str, word: str) -> str:
+    found = find_matches(store, kind, word)
     if word in found or len(found) == 1:
         return word if word in found else next(iter(found))
     if not found:
@@ -237,9 +256,15 @@ def _resolve(store: Store, kind: str, view: str, word: str) -> str:
     raise InputError(f"{word} is ambiguous, {len(found)} {kind}s match: {matches}", advice="name one by its id")
 
 
-def find_matches(store: Store, kind: str, view: str, word: str) -> dict[str, str]:
-    """Return id -> name of the records of a table and its view that a word names."""
-    current, whole = _make_clause(view), _make_clause(kind)
+def find_matches(store: Store, kind: str, word: str) -> dict[str, str]:
+    """Return id -> name of the records that a word names: current ones of that name, else those whose id begins so.
+
+    Args:
+        store: the database.
+        kind: `theme`, `world` or `scenario`.
+        word: a name, an id or the beginning of one.
+    """
+    current, whole = _make_clause(VIEWS[kind]), _make_clause(kind)
     by_name = select(current.c.id, current.c.name).where(current.c.name == word)
     by_id = select(whole.c.id, whole.c.name).where(whole.c.id >= word, whole.c.id < f"{word}g").limit(9)
     with store.read_transaction() as connection:

@@ -22,7 +22,7 @@ from pydantic_core import PydanticUndefined
 from core.config import Settings
 from mergemill.cli import app
 from mergemill.cli.lazy_group import iterate_commands
-from taskdb import environments, oracles, records, verdicts
+from taskdb import environments, oracles, records, simulations, verdicts, worlds
 from taskdb.base import MEASURED, Part, Record
 from taskdb.store import Store
 from taskdb.views import VIEWS
@@ -95,7 +95,7 @@ def write_settings() -> str:
 def write_records() -> str:
     """Return a page with every record and its fields, from the classes and the docstrings below their fields."""
     parts = ["# Records\n\nFrozen pydantic models. A record's id is the sha256 of its JSON without measured fields.\n"]
-    for module in (records, environments, verdicts, oracles):
+    for module in (records, environments, verdicts, oracles, worlds, simulations):
         docs = read_field_docstrings(module)
         for name, kind in vars(module).items():
             if inspect.isclass(kind) and issubclass(kind, (Record, Part)) and kind.__module__ == module.__name__:

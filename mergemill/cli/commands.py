@@ -80,6 +80,12 @@ WORLD_COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "run": CommandEntry("worlds.run", "Run every step that has something to do: discover to scenarios.", PIPELINE),
     "list": CommandEntry("worlds.list_worlds", "List worlds by name.", QUERIES),
+    "show": CommandEntry(
+        "worlds.show",
+        "Show one world with certificate, tools and scenarios, or one scenario with task, checks and solution.",
+        QUERIES,
+    ),
+    "why": CommandEntry("worlds.why", "Show where a seed task, theme, world or scenario went, and why.", QUERIES),
 }
 """Commands of `mergemill worlds`, in the order of its help."""
 

@@ -13,8 +13,11 @@ from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.stories import print_step_funnel
 from taskdb import queries
+from taskdb.simulation_queries import compute_simulation_funnel
 from taskdb.store import Store
+from taskdb.world_stories import compute_world_funnel
 
 app = typer.Typer(add_completion=False)
 
@@ -25,6 +28,14 @@ class FunnelGroup(StrEnum):
     KIND = "kind"
     SIZE = "size"
     REPO = "repo"
+
+
+class FunnelSubject(StrEnum):
+    """Values of `--of`."""
+
+    CHANGES = "changes"
+    WORLDS = "worlds"
+    SIMULATIONS = "simulations"
 
 
 FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
@@ -38,8 +49,14 @@ FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
 @with_settings(*READ_SETTINGS)
 def funnel(
     sources: Annotated[
-        list[str] | None, typer.Argument(metavar="SOURCE...", show_default=False, help="Count only these sources.")
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE...", show_default=False, help="Count only these sources; of simulations, these domains."
+        ),
     ] = None,
+    of: Annotated[
+        FunnelSubject, typer.Option("--of", help="Count changes, or synthesised worlds, or simulated conversations.")
+    ] = FunnelSubject.CHANGES,
     repo: Annotated[
         str | None, typer.Option("--repo", metavar="OWNER/NAME", help="Count only this repository.")
     ] = None,
@@ -52,12 +69,19 @@ def funnel(
 ) -> None:
     """Count how many changes passed each stage, and why the others did not.
 
+    Worlds and simulated conversations have steps of their own, and are never counted among the changes.
+
     Example: mergemill funnel --by repo
     """
-    from mergemill.sources import resolve_source  # noqa: PLC0415 - only this command needs the miner
-
     if by and repo:
         raise UsageError("--by and --repo exclude each other")
+    if of is not FunnelSubject.CHANGES:
+        if by or repo:
+            raise UsageError(f"--{'by' if by else 'repo'} is for changes, and {of.value} have no repository")
+        _print_steps(of, sources or (), settings, as_json=as_json)
+        return
+    from mergemill.sources import resolve_source  # noqa: PLC0415 - only this command needs the miner
+
     with Store.open(settings.db, create=False) as store:
         resolved = [resolve_source(source, settings, store) for source in sources or ()]
         if by:
@@ -70,6 +94,21 @@ def funnel(
         output.print_rows(stages, (), as_lines=True, nothing="")
     else:
         print_funnel(stages, examples)
+
+
+def _print_steps(of: FunnelSubject, names: Sequence[str], settings: Settings, *, as_json: bool) -> None:
+    """Print the steps of worlds (of some sources) or of simulations (of some domains)."""
+    with Store.open(settings.db, create=False) as store:
+        if of is FunnelSubject.WORLDS:
+            rows, examples = compute_world_funnel(store, names)
+        else:
+            from simulators.post_processing.steps import STEPS  # noqa: PLC0415 - only here are the steps needed
+
+            rows, examples = compute_simulation_funnel(store, [step.name for step in STEPS], names)
+    if as_json:
+        output.print_rows(rows, (), as_lines=True, nothing="")
+        return
+    print_step_funnel(rows, examples, "Show one with: mergemill why NAME")
 
 
 def print_funnel(stages: Sequence[Mapping[str, Any]], examples: Mapping[tuple[str, str], str]) -> None:

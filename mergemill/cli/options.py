@@ -75,6 +75,7 @@ UPSTREAM_SETTINGS = (
 MODEL_SETTINGS = ("llm", "model")
 """Settings of a command that connects to a model's endpoint."""
 SIMULATE_SETTINGS = (
+    *READ_SETTINGS,
     *MODEL_SETTINGS,
     "workers",
     "ca_bundle",
@@ -248,7 +249,7 @@ def with_settings(*names: str) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command an option for each setting (without names: of the pipeline) in place of `settings`."""
     chosen = sorted(names or list_pipeline_settings(), key=_place_option)
     options = {name: _build_option(name, Settings.model_fields[name]) for name in chosen}
-    return functools.partial(_replace_parameter, "settings", options, build_settings)
+    return functools.partial(replace_parameter, "settings", options, build_settings)
 
 
 def list_pipeline_settings() -> list[str]:
@@ -264,7 +265,7 @@ def with_filters(command: CommandFunction) -> CommandFunction:
     """
     own = inspect.signature(command).parameters
     options = {name: _build_filter_option(FILTERS[name]) for name in FILTERS if name not in own}
-    return _replace_parameter("filters", options, _build_filters, command)
+    return replace_parameter("filters", options, _build_filters, command)
 
 
 def complete_words(words: Iterable[str]) -> Callable[[str], list[str]]:
@@ -391,7 +392,7 @@ def _to_option_name(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _replace_parameter(
+def replace_parameter(
     parameter: str, options: Mapping[str, Any], build: Callable[[Mapping[str, Any]], Any], command: CommandFunction
 ) -> CommandFunction:
     """Return a command whose `parameter` is built from the options, which follow its own in the signature."""

@@ -12,6 +12,7 @@ from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
 from mergemill.cli.options import SIMULATE_SETTINGS, JsonOption, complete_words, split_words, with_settings
+from mergemill.cli.simulated import export_command, list_command, show_command
 
 PROFILES = ("default", "simia")
 FORMATS = ("sharegpt", "sharegpt-hermes", "messages", "parquet")
@@ -101,6 +102,11 @@ def sft(
     raise typer.Exit(code)
 
 
+app.command("list")(list_command)
+app.command("show")(show_command)
+app.command("export")(export_command)
+
+
 def _ignore(event: dict[str, Any]) -> None:
     del event
 
@@ -118,3 +124,4 @@ def _print_summary(summary: dict[str, Any], out: Path) -> None:
     kept, planned = summary["kept"], format_count(summary["planned"], "conversation")
     written = ", ".join(f"{name} {number}" for name, number in summary["rows"].items())
     output.print_text(f"{kept} of {planned} kept in {out} (rows: {written}; environment: simulated)")
+    output.print_text(f"{format_count(summary['new'], 'new record')} in the task database")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from core.config import Settings
-from core.errors import InputError
+from core.errors import InputError, UsageError
 from mergemill.cli import output
 from mergemill.cli.change_report import print_change_report
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.stories import print_rejection_log, print_story
 from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.attempts import find_transcript
+from taskdb.simulation_queries import look_up_simulation
 from taskdb.store import Store
+from taskdb.world_stories import look_up_world
 
 app = typer.Typer(add_completion=False)
 MESSAGE_CHARACTERS = 4000
@@ -35,10 +38,18 @@ def why(
 ) -> None:
     """Show every stage, attempt and rejection of one change.
 
+    A world, a scenario, a seed or a simulated conversation has a story, too, where no change has its name.
+
     Example: mergemill why pallets__flask-5063 --log
     """
     with Store.open(settings.db, create=False) as store:
-        pull_request, report = queries.look_up_change(store, change)
+        try:
+            pull_request, report = queries.look_up_change(store, change)
+        except InputError:
+            if (other := look_up_world(store, change) or look_up_simulation(store, change)) is None:
+                raise
+            _print_other(other, settings, log=log, conversation=conversation, as_json=as_json)
+            return
         log_hash = queries.find_rejection_log(store, pull_request)
         transcript = find_transcript(store, pull_request)
     if log:
@@ -51,6 +62,18 @@ def why(
         output.print_json(report)
     else:
         print_change_report(report, has_log=log_hash is not None, has_conversation=transcript is not None)
+
+
+def _print_other(report: dict[str, Any], settings: Settings, *, log: bool, conversation: bool, as_json: bool) -> None:
+    """Print the story of something that is no change."""
+    if conversation:
+        raise UsageError(f"{report['name']} is no change, and nothing was built for it")
+    if log:
+        print_rejection_log(report, settings)
+    elif as_json:
+        output.print_json(report)
+    else:
+        print_story(report)
 
 
 def _print_conversation(name: str, transcript: str | None, settings: Settings) -> None:

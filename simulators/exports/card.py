@@ -28,7 +28,7 @@ Results of tools in it are what the model took for likely. There is no certifica
 | profile | `{profile}` |
 | prompt | `{prompt}` |
 | seeds | {n_seeds} used of {n_read}, {n_sampled} with a conversation here |
-| licences of the seeds | {licenses} |
+| licences of the seeds | {licenses} |{selection}
 
 The licence of a row is that of its seed, on which it is modelled. `metadata` names seed, sample, scenario, injected
 failure, prompt, simulator and the key of the answer in the ledger, and holds what was written before a repair.
@@ -56,6 +56,8 @@ class DatasetFacts:
     profile: str
     prompt: str
     simulator: str
+    selection: str = ""
+    """What the conversations were selected by, of those that the rules kept; empty where all are there."""
     n_seeds_read: int = 0
     rejected_seeds: Counter[str] = field(default_factory=Counter)
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -99,6 +101,7 @@ def render_card(facts: DatasetFacts, *, rows: int, data_files: str, left_out: Co
         n_read=facts.n_seeds_read,
         n_sampled=len(facts.sampled_seeds),
         licenses=", ".join(f"{name} ({count})" for name, count in sorted(facts.licenses.items())) or "-",
+        selection=f"\n| selected by | {facts.selection} |" if facts.selection else "",
         steps="\n".join(_render_step(step) for step in facts.steps),
         dropped=_render_reasons(facts),
         seeds="\n".join(f"- {format_count(n, 'seed')}: `{name}`" for name, n in sorted(facts.rejected_seeds.items()))

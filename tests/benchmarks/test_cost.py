@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 import docker
 import pytest
 
-from benchmarks.cost import STAGES, PhaseCost, Usage, render_table, run_phase, sum_test_seconds
+from benchmarks import cost
+from benchmarks.cost import STAGES, PhaseCost, Usage, UsageLog, render_table, run_phase, sum_test_seconds
 from benchmarks.isolated_engine import ControlGroup, start_engine
 from taskdb.chains import StageResult
 from taskdb.records import Stage
@@ -63,15 +68,73 @@ def test_seconds_inside_of_tests_are_those_of_all_stages(tmp_path: Path) -> None
         assert sum_test_seconds(store) == 2 * 1.0 + 2 * 3.0 + 5 * 3.0
 
 
+def measure(log: UsageLog, name: str, cpu: list[float], disk: list[float], *, fails: bool = False) -> None:
+    """Measure a stage that uses the CPU and disk from the first to the last of some values."""
+    values = iter(disk)
+    with (
+        suppress(KeyboardInterrupt),
+        log.measure(name, lambda: cpu[0] if len(cpu) == 1 else cpu.pop(0), values.__next__),
+    ):
+        if fails:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_stage_goes_on_with_what_it_has_used(tmp_path: Path) -> None:
+    path, pipeline = tmp_path / "usage.json", ["git:greet", "--limit", "10"]
+    measure(UsageLog.open(path, pipeline), "cold build", [5, 5, 9], [100, 150], fails=True)
+    log = UsageLog.open(path, pipeline)
+    assert (log.stages["cold build"].cpu_seconds, log.stages["cold build"].disk_bytes) == (4, 50)
+    measure(log, "cold build", [20, 20, 23], [180])
+    again = UsageLog.open(path, pipeline)
+    assert (again.stages["cold build"].cpu_seconds, again.stages["cold build"].disk_bytes) == (7, 80)
+    with pytest.raises(SystemExit, match="other sources or settings"):
+        UsageLog.open(path, ["git:greet", "--limit", "11"])
+
+
+def test_a_killed_stage_loses_no_more_than_what_was_used_since_the_last_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cost, "SAVE_SECONDS", 0.01)
+    path, used = tmp_path / "usage.json", [1.0]
+    log = UsageLog.open(path, [])
+    with log.measure("cold build", lambda: used[0], lambda: 0.0):
+        used[0] = 6.0
+        end = time.monotonic() + 10
+        while (killed := UsageLog.open(path, [])).stages["cold build"].cpu_seconds < 5 and time.monotonic() < end:
+            time.sleep(0.01)
+    assert killed.stages["cold build"].cpu_seconds == 5
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+def test_a_killed_engine_leaves_its_images_and_nothing_else(tmp_path: Path) -> None:
+    program = "import sys, time; from pathlib import Path; from benchmarks.isolated_engine import start_engine\n"
+    program += "with start_engine(Path(sys.argv[1]), keep=True): print('ready', flush=True); time.sleep(600)"
+    folder = tmp_path / "engine"
+    with subprocess.Popen([sys.executable, "-c", program, folder], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        process.kill()
+    with start_engine(folder, keep=True) as engine:
+        client = docker.DockerClient(base_url=engine.host, version="auto")
+        assert client.images.list("mergemill/base")
+    assert (folder / "data").is_dir()
+    names = {container.name for container in docker.from_env(version="auto").containers.list(all=True)}
+    assert engine.group.name not in names
+    assert not engine.group.folder.exists()
+    assert str(folder) not in Path("/proc/mounts").read_text()
+
+
 @pytest.mark.docker
 @pytest.mark.slow
 def test_every_stage_is_measured_on_an_engine_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_sample(tmp_path / "ada__greet")
     monkeypatch.chdir(tmp_path)
+    log = UsageLog.open(tmp_path / "usage.json", ["git:ada__greet"])
     with start_engine(tmp_path / "engine") as engine:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
-        cold = run_phase("cold", ["git:ada__greet"], tmp_path / "cold", engine)
-        warm = run_phase("warm", ["git:ada__greet"], tmp_path / "warm", engine)
+        cold = run_phase("cold", ["git:ada__greet"], tmp_path / "cold", engine, log)
+        warm = run_phase("warm", ["git:ada__greet"], tmp_path / "warm", engine, log)
         counted = engine.group.read_cpu_seconds()
         monkeypatch.delenv("DOCKER_HOST")
         busy = ["sh", "-c", "i=0; while [ $i -lt 2000000 ]; do i=$((i+1)); done"]

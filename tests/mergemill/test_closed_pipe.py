@@ -14,6 +14,8 @@ from taskdb.store import Store
 from tests.cli import make_command_environment
 from tests.sample import make_sample
 from tests.taskdb.chains import add_chain
+from tests.taskdb.simulations import add_conversation
+from tests.taskdb.worlds import add_library
 
 INSTANCE = {
     "instance_id": "ada__greet-1",
@@ -73,6 +75,15 @@ READING_COMMANDS = [
     "worlds discover --help",
     "worlds list",
     "worlds list --json",
+    "worlds show library_loans",
+    "worlds show library_loans.busy_morning --json",
+    "worlds why library_loans --json",
+    "funnel --of worlds",
+    "funnel --of simulations --json",
+    "simulate list",
+    "simulate list --json",
+    "simulate show aa-1",
+    "simulate export --out rows --json",
     "db compact",
     "db compact --json",
     "doctor",
@@ -106,6 +117,8 @@ def folder(tmp_path: Path) -> Path:
     with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
         add_chain(store, 1, **patches)
         add_chain(store, 2, **patches)
+        add_library(store, artifacts)
+        add_conversation(store, artifacts)
     make_sample(tmp_path / "ada__greet")
     (tmp_path / "skills").mkdir()
     (tmp_path / "texts.jsonl").write_text('{"message": "Fix a crash"}\n{"message": "Add a feature"}\n')

@@ -18,6 +18,7 @@ from taskdb.world_queries import (
     find_pending_themes,
     find_pending_worlds,
     find_scenario_certificate,
+    find_state,
     find_world_certificate,
     list_scenarios,
     list_worlds,
@@ -102,10 +103,14 @@ def test_worlds_and_scenarios_are_pending_until_certified_or_rejected(db: str) -
     with Store.open(db) as store:
         store.add(*worlds, make_world_certificate(worlds[0]))
         store.add(reject(worlds[1].id, "bad", WorldStep.ASSESS))
-        store.add(reject(worlds[0].id, "good.none", WorldStep.SCENARIOS, "no-task"))
+        store.add(
+            *(reject(one.id, f"{one.name}.none", WorldStep.SCENARIOS, "no-task") for one in (worlds[0], worlds[2]))
+        )
         assert [one.name for one in find_pending_worlds(store)] == ["new"]
         assert {one.name for one in find_pending_worlds(store, retry=["query-mutates"])} == {"new", "bad"}
         assert [one.name for one in find_certified_worlds(store)] == ["good"]
+        states = {row["name"]: row["status"] for row in list_worlds(store, WorldFilters())}
+        assert states == {"good": "certified", "bad": "rejected", "new": "waiting"}
         scenarios = [make_scenario(worlds[0], name) for name in ("solved", "blind", "open")]
         store.add(*scenarios, make_scenario_certificate(scenarios[0]))
         store.add(reject(scenarios[1].id, scenarios[1].name, WorldStep.SCENARIOS, "checks-blind"))
@@ -114,11 +119,50 @@ def test_worlds_and_scenarios_are_pending_until_certified_or_rejected(db: str) -
         assert {one.name for one in list_scenarios(store, worlds[0])} == {one.name for one in scenarios}
         assert list_scenarios(store, worlds[0], certified=True) == [scenarios[0]]
         rejected = readonly.run_query(store, "SELECT name FROM world_rejections ORDER BY name")
-        assert [row["name"] for row in rejected] == ["bad", "good.blind", "good.none"]
+        assert [row["name"] for row in rejected] == ["bad", "good.blind", "good.none", "new.none"]
         found = find_scenario_certificate(store, scenarios[0])
         assert found is not None
         assert found.solution_origin == "written"
         assert find_scenario_certificate(store, scenarios[2]) is None
+
+
+def test_what_was_accepted_after_all_is_not_among_the_rejections(db: str) -> None:
+    theme = make_theme()
+    world = make_world(theme)
+    scenario = make_scenario(world)
+    rejections = [
+        reject(theme.parent, "tasks.jsonl:1", WorldStep.DISCOVER),
+        reject(theme.id, theme.name, WorldStep.BUILD),
+        reject(world.id, world.name, WorldStep.ASSESS),
+        reject(world.id, scenario.name, WorldStep.SCENARIOS),
+        reject(scenario.id, scenario.name, WorldStep.SCENARIOS),
+    ]
+    with Store.open(db) as store:
+        store.add(theme, *rejections[:2])
+        assert count_rejections(store) == 1  # the seed task has a theme
+        store.add(world, *rejections[2:4])
+        assert count_rejections(store) == 2  # the theme has a world
+        store.add(make_world_certificate(world), scenario, rejections[4])
+        assert count_rejections(store) == 1
+        store.add(make_scenario_certificate(scenario))
+        assert count_rejections(store) == 0
+
+
+def count_rejections(store: Store) -> int:
+    (row,) = readonly.run_query(store, "SELECT count(*) AS n FROM world_rejections")
+    return int(row["n"])
+
+
+def test_the_newest_scenario_of_a_name_counts(tmp_path: Path) -> None:
+    world = make_world()
+    old, new = make_scenario(world), make_scenario(world, task="Lend four books.")
+    with Store.open(make_url(tmp_path)) as store:
+        store.add(world, old)
+        store.add(new)
+        store.add(make_scenario_certificate(old))
+        assert list_scenarios(store, world) == find_pending_scenarios(store) == [new]
+        assert find_state(store, old) == {"status": "superseded", "reason": None}
+        assert find_state(store, new) == {"status": "waiting", "reason": None}
 
 
 def test_the_newest_world_of_a_name_and_the_newest_certificate_count(db: str) -> None:

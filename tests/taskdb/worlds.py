@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from taskdb.artifacts import Artifacts
+from taskdb.store import Store
 from taskdb.worlds import (
     GateFinding,
     Scenario,
@@ -15,6 +18,10 @@ from taskdb.worlds import (
     WorldRejection,
     WorldStep,
 )
+
+TOOL = {"name": "lend_book", "description": "Lend a book.\nOnly to members.", "parameters": {"type": "object"}}
+CHECK = {"item": "Has lent the book", "function": "has_lent", "source": "def has_lent(final_state): ..."}
+SOLUTION = [{"tool": "lend_book", "arguments": {"book_id": "b1"}}]
 
 
 def make_theme(name: str = "library_loans", **fields: Any) -> Theme:
@@ -104,3 +111,19 @@ def reject(parent: str, name: str, step: WorldStep, reason: str = "query-mutates
     return WorldRejection(
         parent=parent, name=name, source="tasks.jsonl", step=step, reason=reason, **{"detail": "", **fields}
     )
+
+
+def add_library(store: Store, artifacts: Artifacts) -> World:
+    """Add a certified world with a certified scenario, with all their texts, and return it."""
+    definition = {"state": {"books": {}}, "task": "Lend.", "checks": [CHECK]}
+    world = make_world(
+        make_theme(),
+        program=artifacts.put_text("class Library: ...\n"),
+        documentation=artifacts.put_text("# Library\nMembers borrow books.\n"),
+        states=artifacts.put_text("{}"),
+        tools=artifacts.put_text(json.dumps([TOOL])),
+    )
+    scenario = make_scenario(world, definition=artifacts.put_text(json.dumps(definition)))
+    proof = make_scenario_certificate(scenario, solution=artifacts.put_text(json.dumps(SOLUTION)))
+    store.add(make_theme(), world, make_world_certificate(world), scenario, proof)
+    return world

@@ -1,0 +1,80 @@
+"""Text of what became of worlds and simulated conversations: counts by step, and the story of a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from core.config import Settings
+from core.errors import InputError
+from core.text import format_count
+from mergemill.cli import output
+from taskdb.artifacts import Artifacts
+from taskdb.simulations import PREFILTER
+
+WORLD_EVENTS = ("at", "step", "thing", "name", "verdict", "detail")
+SIMULATION_EVENTS = ("at", "step", "name", "verdict", "domain", "profile", "simulator", "detail")
+
+
+def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple[str, str], str], advice: str) -> None:
+    """Print the counts of steps, and each reason with an example.
+
+    Args:
+        rows: rows with `step`, `in`, `out`, `rejected` (reason -> number), and `waiting` if things can wait there.
+        examples: (step, reason) -> name.
+        advice: last line where something was rejected.
+    """
+    columns = [name for name in ("step", "in", "out", "rejected", "waiting") if name in rows[0]]
+    counted = [{**row, "rejected": sum(row["rejected"].values())} for row in rows]
+    output.print_rows(counted, columns, as_lines=False, nothing="")
+    reasons = [
+        {"step": row["step"], "rejected": n, "reason": reason, "example": examples.get((row["step"], reason))}
+        for row in rows
+        for reason, n in row["rejected"].items()
+    ]
+    if reasons:
+        output.print_text("")
+        output.print_rows(reasons, ("step", "rejected", "reason", "example"), as_lines=False, nothing="")
+        output.print_text(f"\n{advice}")
+
+
+def print_story(report: Mapping[str, Any]) -> None:
+    """Print what `taskdb.world_stories.look_up_world` or `taskdb.simulation_queries.look_up_simulation` returned."""
+    is_world = report["of"] == "worlds"
+    source = f" of {report['source']}" if report.get("source") else ""
+    position = _format_position(report["events"])
+    output.print_text(f"{report['name']}{source} (environment: {report['environment']}): {position}")
+    output.print_text("")
+    events = [{**event, "verdict": "ok" if event["ok"] else event["reason"]} for event in report["events"]]
+    output.print_rows(events, WORLD_EVENTS if is_world else SIMULATION_EVENTS, as_lines=False, nothing="")
+    if scenarios := report.get("scenarios"):
+        output.print_text("")
+        output.print_rows(scenarios, ("name", "status", "reason"), as_lines=False, nothing="")
+    if report.get("log"):
+        output.print_text(f"\nlog: mergemill why {report['name']} --log")
+
+
+def _format_position(events: Sequence[Mapping[str, Any]]) -> str:
+    """Return where something stands: its last event, but a rejection of what has a certificate does not count.
+
+    Of a seed, how many of its conversations were kept.
+    """
+    if len(names := {one["name"] for one in events if one["step"] != PREFILTER}) > 1 and "thing" not in events[0]:
+        kept = {one["name"] for one in events if one["ok"]}
+        return f"{len(kept)} of {format_count(len(names), 'conversation')} kept"
+    last = events[-1]
+    certified = [one for one in events if one["ok"] and "certificate" in one.get("thing", "")]
+    if not last["ok"] and any((one["step"], one["name"]) == (last["step"], last["name"]) for one in certified):
+        last = certified[-1]
+    if not last["ok"]:
+        return f"rejected by {last['step']}, {last['reason']}"
+    if last in certified:
+        return "certified"
+    return f"passed {last['step']}" if last["step"] else "kept"
+
+
+def print_rejection_log(report: Mapping[str, Any], settings: Settings) -> None:
+    """Print the log of the newest rejection in a report; raise InputError where there is none."""
+    if report.get("log") is None:
+        raise InputError(f"{report['name']} has no log of a rejection")
+    output.print_text(Artifacts(settings.artifact_dir).get_text(report["log"]))

@@ -1,0 +1,43 @@
+"""`mergemill worlds why`: what became of a seed task, theme, world or scenario."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from core.config import Settings
+from core.errors import InputError
+from mergemill.cli import output
+from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.stories import print_rejection_log, print_story
+from taskdb.store import Store
+from taskdb.world_stories import look_up_world
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("why")
+@with_settings(*READ_SETTINGS)
+def why(
+    name: IdArgument,
+    log: Annotated[bool, typer.Option("--log", help="Print the log of its rejection instead.")] = False,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Show where a seed task, theme, world or scenario went, and why.
+
+    Example: mergemill worlds why library_loans
+    """
+    with Store.open(settings.db, create=False) as store:
+        report = look_up_world(store, name)
+    if report is None:
+        advice = "`mergemill worlds list` lists the worlds"
+        raise InputError(f"there is no seed task, theme, world or scenario {name}", advice=advice)
+    if log:
+        print_rejection_log(report, settings)
+    elif as_json:
+        output.print_json(report)
+    else:
+        print_story(report)
