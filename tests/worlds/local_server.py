@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import socket
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from core.closable import Closable
+from worlds.bundles.container.verify import run_check_apart
 from worlds.bundles.container.world_tool import run_apart
 from worlds.container.canonical import compute_digest, encode_json
-from worlds.container.check_process import run_check
-from worlds.container.frames import pack_frame, read_frame
 from worlds.container.reasons import CheckOutcome, FaultReason
 from worlds.definitions import Check, State, WorldDefinition
 from worlds.program.analysis import analyse_program
@@ -82,27 +78,5 @@ def make_local_server() -> WorldServer:
 
 
 def _check(check: Check, initial: State, final: State, seed: int) -> CheckResult:
-    message = {
-        "source": check.source,
-        "function": check.function,
-        "initial": initial,
-        "final": final,
-        "seed": seed,
-    }
-    answer = _ask_child(run_check, encode_json(message))
-    return CheckResult(function=check.function, outcome=CheckOutcome(answer["outcome"]), detail=answer["detail"])
-
-
-def _ask_child(work: Callable[[socket.socket], None], message: bytes) -> Any:
-    ours, theirs = socket.socketpair()
-    child = os.fork()
-    if child == 0:
-        ours.close()
-        work(theirs)
-        os._exit(0)
-    theirs.close()
-    with closing(ours):
-        ours.sendall(pack_frame(message))
-        answer = read_frame(ours)
-    os.waitpid(child, 0)
-    return answer
+    outcome = run_check_apart({"source": check.source, "function": check.function}, initial, final, seed=seed)
+    return CheckResult(function=check.function, outcome=CheckOutcome(outcome), detail="")

@@ -57,7 +57,7 @@ def play(world: Mapping[str, Any], calls: Iterator[tuple[str, dict[str, Any]]], 
 
 def run_checks(checks: Sequence[Check], initial: Any, final: Any) -> list[bool]:
     """Return which checks hold, each run in a process of its own."""
-    return [_run_check(one, initial, final) == PASSED for one in checks]
+    return [run_check_apart(one, initial, final) == PASSED for one in checks]
 
 
 def compute_reward(at_start: Sequence[bool], at_end: Sequence[bool]) -> float:
@@ -68,16 +68,19 @@ def compute_reward(at_start: Sequence[bool], at_end: Sequence[bool]) -> float:
     return sum(earning) / len(earning) if earning else 0.0
 
 
-def _run_check(check: Check, initial: Any, final: Any) -> str:
+def run_check_apart(check: Check, initial: Any, final: Any, *, seed: int = 0) -> str:
+    """Return the outcome of a check, which is run in a process of its own; `crashed` where it gave none."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reading)
-        signal.alarm(CHECK_SECONDS)
-        freeze_process(0)
-        outcome, _ = run_check(check, initial, final)
-        os.write(writing, outcome.value.encode())
-        os._exit(0)
+        try:
+            os.close(reading)
+            signal.alarm(CHECK_SECONDS)
+            freeze_process(seed)
+            outcome, _ = run_check(check, initial, final)
+            os.write(writing, outcome.value.encode())
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as channel:
         outcome_text = channel.read().decode()
