@@ -85,12 +85,14 @@ def run_apart(
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(reading)
-        signal.alarm(CALL_SECONDS)
-        freeze_process(world["seed"])
-        with os.fdopen(writing, "wb") as channel:
-            channel.write(run_call(world, state, step, tool, arguments))
-        os._exit(0)
+        try:
+            os.close(reading)
+            signal.alarm(CALL_SECONDS)
+            freeze_process(world["seed"])
+            with os.fdopen(writing, "wb") as channel:
+                channel.write(run_call(world, state, step, tool, arguments))
+        finally:
+            os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as channel:
         data = channel.read()
