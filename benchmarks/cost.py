@@ -172,7 +172,9 @@ class UsageLog:
         """Write the file in place of the one before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         written = self.path.with_suffix(".new")
-        written.write_text(json.dumps({**asdict(self), "path": str(self.path)}, indent=1))
+        content = asdict(self)
+        del content["path"]
+        written.write_text(json.dumps(content, indent=1))
         written.replace(self.path)
 
     @contextmanager
@@ -231,9 +233,7 @@ def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: Isolated
         key = f"{name} {stage}"
         if key in log.finished:
             continue
-        with log.measure(
-            key, engine.group.read_cpu_seconds, lambda: measure_bytes(folder) + measure_bytes(engine.data)
-        ):
+        with log.measure(key, engine.group.read_cpu_seconds, measure_disk):
             code = run_command_line(["--quiet", stage, *pipeline, "--db", db])
         if code:
             raise SystemExit(code)

@@ -38,8 +38,24 @@ def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple
         output.print_text(f"\n{advice}")
 
 
+def print_report(report: Mapping[str, Any], settings: Settings, *, log: bool, as_json: bool) -> None:
+    """Print what became of something: its story, the log of its newest rejection, or JSON.
+
+    `report` is what `taskdb.world_stories.look_up_world` or `taskdb.simulation_queries.look_up_simulation` returned.
+
+    Raises:
+        InputError: there is no such log.
+    """
+    if log:
+        print_rejection_log(report, settings)
+    elif as_json:
+        output.print_json(report)
+    else:
+        print_story(report)
+
+
 def print_story(report: Mapping[str, Any]) -> None:
-    """Print what `taskdb.world_stories.look_up_world` or `taskdb.simulation_queries.look_up_simulation` returned."""
+    """Print the events of a report, as `print_report` takes it."""
     is_world = report["of"] == "worlds"
     source = f" of {report['source']}" if report.get("source") else ""
     position = _format_position(report["events"])

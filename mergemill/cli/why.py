@@ -11,7 +11,7 @@ from core.errors import InputError, UsageError
 from mergemill.cli import output
 from mergemill.cli.change_report import print_change_report
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
-from mergemill.cli.stories import print_rejection_log, print_story
+from mergemill.cli.stories import print_report
 from taskdb import queries
 from taskdb.artifacts import Artifacts
 from taskdb.attempts import find_transcript
@@ -68,12 +68,7 @@ def _print_other(report: dict[str, Any], settings: Settings, *, log: bool, conve
     """Print the story of something that is no change."""
     if conversation:
         raise UsageError(f"{report['name']} is no change, and nothing was built for it")
-    if log:
-        print_rejection_log(report, settings)
-    elif as_json:
-        output.print_json(report)
-    else:
-        print_story(report)
+    print_report(report, settings, log=log, as_json=as_json)
 
 
 def _print_conversation(name: str, transcript: str | None, settings: Settings) -> None:

@@ -8,9 +8,8 @@ import typer
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
-from mergemill.cli.stories import print_rejection_log, print_story
+from mergemill.cli.stories import print_report
 from taskdb.store import Store
 from taskdb.world_stories import look_up_world
 
@@ -35,9 +34,4 @@ def why(
     if report is None:
         advice = "`mergemill worlds list` lists the worlds"
         raise InputError(f"there is no seed task, theme, world or scenario {name}", advice=advice)
-    if log:
-        print_rejection_log(report, settings)
-    elif as_json:
-        output.print_json(report)
-    else:
-        print_story(report)
+    print_report(report, settings, log=log, as_json=as_json)
