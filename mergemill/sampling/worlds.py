@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from mergemill.sampling.scenario_rollout import SampledScenario, ScenarioRollout
 from mergemill.sampling.upstream import make_user_upstream, open_gateway
 from mergemill.sampling.world_scaffolds import WorldScaffold
 from mergemill.services import make_services
-from mergemill.world_making.run import find_image
+from mergemill.world_containers import OpenServer, open_world_container
 from mergemill.world_records import load_scenario, load_world
 from samplers.gateway.process import Budget, GatewayProcess
 from samplers.rollouts.recording import FinishedRollout, get_log_path
@@ -37,16 +36,9 @@ from taskdb.world_queries import (
 from taskdb.worlds import Scenario, World
 from worlds.definitions import Call
 from worlds.server.host import WorldHost
-from worlds.server.limits import ServerLimits
-from worlds.server.service import WorldServer, open_world_server
 
 if TYPE_CHECKING:
     from backends.services import Services
-
-OpenServer = Callable[[], AbstractContextManager[WorldServer]]
-"""Starts a server of worlds."""
-SPARE_EPISODES = 16
-"""Episodes of a container beyond the number of workers, for those that are being closed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +88,7 @@ def sample_scenarios(
             return progress.end()
         services = make_services(settings, engine=open_server is None)
         subjects = load_subjects(store, services.artifacts, scenarios)
-        start = open_server or partial(_open_container, services, len(subjects))
+        start = open_server or partial(open_world_container, services, worlds=len(subjects), episodes=settings.workers)
         with services.images.hold(), _open_shared(request, settings, services, progress, start) as shared:
             sampler = ScenarioSampler(
                 subjects=subjects,
@@ -232,9 +224,3 @@ def _open_shared(
             ),
             credit=request.credit,
         )
-
-
-def _open_container(services: Services, n_worlds: int) -> AbstractContextManager[WorldServer]:
-    settings = services.settings
-    limits = ServerLimits(cpus=settings.cpus, worlds=n_worlds, episodes=settings.workers + SPARE_EPISODES)
-    return open_world_server(services.sandbox, find_image(services), limits)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import exporters
 from core.errors import InputError, UsageError
 from core.text import format_count
-from mergemill.world_bundles.servers import open_servers
+from mergemill.services import make_services
 from mergemill.world_bundles.sources import WorldSource, find_sources
+from mergemill.world_containers import open_world_container
 from worlds.bundles.formats import FORMATS
 from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Certification
 from worlds.bundles.playing import UnplayableScenarioError, play_scenario
@@ -77,7 +78,7 @@ def export_worlds(
             raise UsageError(f"--format: {name} is unknown", advice=advice)
         check_folder(folder.resolve())
     sources = find_sources(request.words, settings, with_uncertified=request.with_uncertified)
-    with open_servers(settings, 1) as [server]:
+    with open_world_container(make_services(settings, engine=True)) as server:
         exporter = _Exporter(request, server, reporter)
         worlds = exporter.prepare(sources)
     if not any(world.scenarios for world in worlds):

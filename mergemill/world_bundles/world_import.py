@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, MergemillError
 from core.files import read_input
-from mergemill.world_bundles.servers import open_servers
+from mergemill.services import make_services
+from mergemill.world_containers import open_world_container
 from mergemill.world_records import (
     NO_ASSERTION,
     make_scenario_certificate,
@@ -112,7 +114,7 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Wor
         reporter.event(_refuse_lost(scenario, request.environments.name).to_json())
     has_problems = any(one.problem for one in worlds) or any(one.problem for one in scenarios)
     codes = [InputError.exit_code if has_problems else 0]
-    with open_servers(settings, N_SERVERS) as servers, Store.open(settings.db) as store:
+    with _open_servers(settings) as servers, Store.open(settings.db) as store:
         importer = WorldImporter(request, servers, store, Artifacts(settings.artifact_dir))
         with reporter.open_progress("world", len(worlds)) as progress:
             for outcome in _run(importer, [(world, by_world[world.name]) for world in worlds], settings.workers):
@@ -125,6 +127,13 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Wor
                 for verdict in outcome.verdicts:
                     reporter.event(verdict.to_json())
     return max(codes)
+
+
+@contextmanager
+def _open_servers(settings: Settings) -> Iterator[list[WorldServer]]:
+    services = make_services(settings, engine=True)
+    with ExitStack() as opened:
+        yield [opened.enter_context(open_world_container(services)) for _ in range(N_SERVERS)]
 
 
 def _run(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from backends.llm.meter import UsageMeter
+from mergemill.world_containers import OpenServer
 from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import encode_lines, load_world, make_world_certificate
 from taskdb.world_queries import find_pending_worlds
@@ -15,8 +15,6 @@ from worlds.asking import ModelRole
 from worlds.assessment.rounds import CHECKER_PROMPT, TESTER_PROMPT, CallVerdict, WorldAssessor
 from worlds.gates.world_gates import WorldGateSettings, assess_world
 from worlds.server.service import WorldServer
-
-OpenServer = Callable[[], AbstractContextManager[WorldServer]]
 
 
 @dataclass(frozen=True, kw_only=True)

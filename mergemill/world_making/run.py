@@ -7,10 +7,10 @@ done again with the answers of the ledger, so that the same records come out and
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from backends.llm.ledger import CallLedger, Pacer
 from core.config import OFF
 from core.errors import InputError, MergemillError, UsageError
 from mergemill.services import make_services
+from mergemill.world_containers import open_world_container
 from mergemill.world_making.assessing import AssessStep
 from mergemill.world_making.building import BuildStep
 from mergemill.world_making.discovering import DiscoverStep, read_tasks
@@ -29,17 +30,13 @@ from taskdb.worlds import WorldStep
 from worlds.asking import RoleModels
 from worlds.discovery.seed_tasks import SeedTasks
 from worlds.options import apply_defaults, read_options
-from worlds.server.service import WorldServer, open_world_server
 
 if TYPE_CHECKING:
-    from backends.services import Services
     from core.config import Settings
 
 LEDGER_FOLDER = "worlds"
 """Folder of the ledger in the store."""
 ENVIRONMENT = "synthetic"
-PYTHON_VERSION = "3.11"
-"""Version of the base image that worlds run in."""
 
 
 def run_making(request: MakingRequest, settings: Settings, reporter: MakingReporter) -> tuple[dict[str, Any], int]:
@@ -88,12 +85,7 @@ def run_making(request: MakingRequest, settings: Settings, reporter: MakingRepor
 
 def _run_steps(bench: WorkBench, settings: Settings, tasks: SeedTasks) -> tuple[dict[str, Any], int]:
     started = time.monotonic()
-
-    @contextlib.contextmanager
-    def open_server() -> Iterator[WorldServer]:
-        with open_world_server(bench.services.sandbox, find_image(bench.services)) as server:
-            yield server
-
+    open_server = functools.partial(open_world_container, bench.services)
     steps: dict[WorldStep, Callable[[], MakingCount]] = {
         WorldStep.DISCOVER: DiscoverStep(bench=bench, settings=settings, tasks=tasks).run,
         WorldStep.BUILD: BuildStep(bench=bench).run,
@@ -118,18 +110,6 @@ def _run_steps(bench: WorkBench, settings: Settings, tasks: SeedTasks) -> tuple[
     }
     code = bench.failures[0].exit_code if bench.failures else 0
     return summary, code or (InputError.exit_code if tasks.problems else 0)
-
-
-def find_image(services: Services) -> str:
-    """Return the image that worlds run in: the base image of Python, made unless it exists.
-
-    Raises:
-        MachineError: this machine can neither pull nor make it.
-        Transient: network or engine failed.
-    """
-    from builders.bases import ensure_base  # noqa: PLC0415 - discovery and building need no image
-
-    return ensure_base("python", PYTHON_VERSION, services).name
 
 
 def describe_failures(failures: Sequence[MergemillError]) -> list[str]:

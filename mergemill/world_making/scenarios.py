@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from backends.llm.meter import UsageMeter
-from mergemill.world_making.assessing import OpenServer
+from mergemill.world_containers import OpenServer
 from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import (
     encode_lines,

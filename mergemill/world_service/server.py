@@ -7,26 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 
-from backends.services import Services
-from builders.bases import ensure_base
 from core.config import OFF, Settings
 from core.errors import UsageError
 from core.sockets import bind_socket
 from mergemill.services import make_model, make_services
 from mergemill.web.request_guard import AccessRules, is_loopback, make_access_rules
 from mergemill.web.server import format_host, run_application
+from mergemill.world_containers import open_world_container
 from mergemill.world_service.application import WorldApplication
 from mergemill.world_service.catalog import load_catalog
 from mergemill.world_service.episodes import EpisodeTable
 from worlds.server.host import WorldHost
-from worlds.server.limits import ServerLimits
-from worlds.server.service import open_world_server
 from worlds.users import ModelUser, UserFactory, make_scripted_user
-
-PYTHON_VERSION = "3.11"
-"""Version of Python whose base image worlds run in."""
-SPARE_EPISODES = 16
-"""Episodes of a container beyond those of the service, for those that are being closed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +53,9 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
         make_user = opened.enter_context(open_users(options.user, settings))
         listener = opened.enter_context(closing(bind_socket(options.host, options.port)))
         services = make_services(settings, engine=True)
-        host = open_host(services, worlds=len(catalog), episodes=options.episodes)
+        host = WorldHost(
+            functools.partial(open_world_container, services, worlds=len(catalog), episodes=options.episodes)
+        )
         table = EpisodeTable(
             catalog, host, limit=options.episodes, idle_seconds=options.idle_seconds, make_user=make_user
         )
@@ -78,13 +72,6 @@ def serve_worlds(options: WorldServiceOptions, settings: Settings, announce: Cal
 def make_rules(host: str, token: str | None) -> AccessRules:
     """Return the rules of a service: with a token, every request but those of MCP needs it."""
     return AccessRules(hosts=make_access_rules(host, token).hosts, token=token, protects_reading=token is not None)
-
-
-def open_host(services: Services, *, worlds: int, episodes: int) -> WorldHost:
-    """Return a host of worlds in the base image of Python."""
-    image = ensure_base("python", PYTHON_VERSION, services).name
-    limits = ServerLimits(cpus=services.settings.cpus, worlds=max(50, worlds), episodes=episodes + SPARE_EPISODES)
-    return WorldHost(functools.partial(open_world_server, services.sandbox, image, limits))
 
 
 @contextmanager

@@ -186,15 +186,16 @@ class ForeignProcess:
 
 
 class ServedEpisode:
-    """One episode: its process, its first and its present state."""
+    """One episode: its process, its first and its present state.
+
+    States are compared, and given to checks, as canonical JSON; `state` has the keys in the order of the program.
+    """
 
     def __init__(self, server: ContainerServer, request: Mapping[str, Any], world: Mapping[str, Any]) -> None:
         self._server = server
         self._reply_to: int | None = request["id"]
-        try:
-            self.initial = self.state = encode_json(request["state"])
-        except NotJsonError as error:
-            raise RequestError(f"the state is no JSON: {error}") from None
+        self.initial = self.canonical_state = _encode_state(request["state"])
+        self.state: dict[str, Any] = request["state"]
         self.fault: Answer | None = None
         self._process: ForeignProcess | None = ForeignProcess(server, "world", self._take_end)
         message = {**world, "state": request["state"], "seed": request["seed"], "step": request.get("step", 0)}
@@ -233,8 +234,8 @@ class ServedEpisode:
                 self._reply(self.fault)
                 self.close()
             case {"result": result, "state": dict(state)}:
-                self.state = encode_json(state)
-                self._reply({"result": result, "digest": compute_digest(self.state)})
+                self.state, self.canonical_state = state, encode_json(state)
+                self._reply({"result": result, "digest": compute_digest(self.canonical_state)})
             case _:
                 self._break_protocol("the process sent neither a result nor a fault")
 
@@ -454,9 +455,8 @@ class ContainerServer:
         self._find_episode(request).call(request)
 
     def _get_state(self, request: Mapping[str, Any]) -> None:
-        state = self._find_episode(request).state
-        head = json.dumps({"id": request["id"], "digest": compute_digest(state)}).encode()
-        self.write(b'%b,"state":%b}\n' % (head[:-1], state))
+        episode = self._find_episode(request)
+        self.answer(request["id"], {"digest": compute_digest(episode.canonical_state), "state": episode.state})
 
     def _check(self, request: Mapping[str, Any]) -> None:
         if "episode" in request:
@@ -465,9 +465,9 @@ class ContainerServer:
                 lost = {"outcome": CheckOutcome.CRASHED.value, "detail": "the episode has a fault"}
                 self.answer(request["id"], {"outcomes": [lost] * len(request["checks"])})
                 return
-            initial, final = episode.initial, episode.state
+            initial, final = episode.initial, episode.canonical_state
         else:
-            initial, final = (json.dumps(request[name]).encode() for name in ("initial", "final"))
+            initial, final = (_encode_state(request[name]) for name in ("initial", "final"))
         CheckRun(self, request, initial, final)
 
     def _close(self, request: Mapping[str, Any]) -> None:
@@ -485,6 +485,13 @@ class ContainerServer:
     def _drop_episode(self, name: str) -> None:
         if (episode := self._episodes.pop(name, None)) is not None:
             episode.close()
+
+
+def _encode_state(state: object) -> bytes:
+    try:
+        return encode_json(state)
+    except NotJsonError as error:
+        raise RequestError(f"the state is no JSON: {error}") from None
 
 
 def main() -> None:

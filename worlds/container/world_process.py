@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from worlds.container.canonical import NotJsonError, encode_json
+from worlds.container.canonical import NotJsonError, encode_in_order, encode_json
 from worlds.container.frames import pack_frame, read_frame
 from worlds.container.frozen import seed_step, set_clock
 from worlds.container.reasons import FaultReason
@@ -97,13 +97,13 @@ class RunningWorld:
             raise WorldFaultError(FaultReason.NO_SUCCESS, f"the result of {tool} is no JSON: {error}") from None
 
     def encode_state(self) -> bytes:
-        """Return all attributes of the object.
+        """Return all attributes of the object, and the keys of dicts, in their order.
 
         Raises:
             WorldFaultError: they are no JSON.
         """
         try:
-            return encode_json(dict(vars(self._object)))
+            return encode_in_order(dict(vars(self._object)))
         except (NotJsonError, TypeError) as error:
             raise WorldFaultError(FaultReason.STATE_NOT_JSON, str(error)) from None
 
