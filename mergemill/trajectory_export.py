@@ -73,7 +73,7 @@ def export_trajectories(
 ) -> TrainingReport:
     """Write the trajectories of some filters that have a value to a folder.
 
-    `with_simulated`: those of simulated tasks, too.
+    `simulated`: whether those of simulated tasks are written, too, and whose rewards they have.
 
     Raises:
         InputError: there is none, the folder has files, an artifact is missing, or the rewards of simulated ones must

@@ -5,25 +5,21 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from samplers.trajectories.build import build_trajectories
 from taskdb.artifacts import Artifacts
 from taskdb.store import Store
-from tests.exporters.consumers import install, install_harbor, run_command
+from tests.exporters.consumers import install, install_harbor
 from tests.samplers.exports import trainer_programs as programs
 from tests.samplers.exports.test_training_data import export, read_rows
+from tests.samplers.exports.trainer_programs import make_tokenizer, read
 from tests.samplers.selection.making import PATCH
 from tests.samplers.stored import add_rollout, make_branched_exchanges
 from tests.samplers.test_trajectory_commands import run
 from tests.taskdb.chains import add_chain, make_url
 from tests.taskdb.test_rollouts import make_rollout
-
-TORCH = ("torch==2.9.1", "torchaudio==2.9.1", "torchvision==0.24.1")
-NO_TRITON = ("triton ; python_version < '3'",)
-AXOLOTL = ("torch==2.9.1", "transformers==5.23.0", "datasets==5.2.0", "addict", "fire", "loguru", "colorama", "peft")
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +37,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def read(command: Path, program: str, *words: str | Path, cwd: Path) -> list[dict[str, Any]]:
-    """Run a program and return the objects that it prints."""
-    output = run_command(command, "python", "-c", program, *words, cwd=cwd)
-    return [json.loads(line) for line in output.splitlines() if line.startswith(('{"trained"', '{"row"', '{"file"'))]
-
-
-def make_tokenizer(command: Path, folder: Path) -> Path:
-    run_command(command, "python", "-c", programs.TOKENIZER, folder / "tokenizer", cwd=folder)
-    return folder / "tokenizer"
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("messages",), ("messages", "--per-request"), ("sharegpt",), ("parquet",)])
 def test_datasets_loads_every_row(folder: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -65,7 +50,7 @@ def test_datasets_loads_every_row(folder: Path, tmp_path: Path, words: tuple[str
 @pytest.mark.parametrize("words", [(), ("--hermes",), ("--per-request",), ("--per-request", "--hermes")])
 def test_llama_factory_trains_every_row(folder: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
     report = export(folder, tmp_path / "out", "--format", "sharegpt", *words)
-    command = install("llamafactory==0.9.5", sys.executable, *TORCH)
+    command = programs.install_llama_factory()
     mask = "yes" if "--per-request" in words else "no"
     tokenizer = make_tokenizer(command, tmp_path)
     rows = read(command, programs.LLAMA_FACTORY, tmp_path / "out", tokenizer, mask, cwd=tmp_path)
@@ -88,7 +73,7 @@ def test_trl_trains_every_answer_of_whole_conversations(folder: Path, tmp_path: 
     export(folder, tmp_path / "out", "--format", "messages", "--system", "drop")
     whole = [row for row in read_rows(tmp_path / "out") if all("weight" not in one for one in row["messages"])]
     (tmp_path / "out" / "train.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in whole))
-    command = install("verl==0.9.1", sys.executable, "trl==1.16.0", "pytest", "pytest-timeout", overrides=NO_TRITON)
+    command = programs.install_trl()
     tokenizer = make_tokenizer(command, tmp_path)
     rows = read(command, programs.TRL, tmp_path / "out", tokenizer, cwd=tmp_path)
     assert len(rows) == len(whole) == 3
@@ -102,7 +87,7 @@ def test_trl_trains_every_answer_of_whole_conversations(folder: Path, tmp_path: 
 @pytest.mark.slow
 def test_axolotl_trains_the_answers_of_weight_1_alone(folder: Path, tmp_path: Path) -> None:
     report = export(folder, tmp_path / "out", "--format", "messages")
-    command = install("jinja2==3.1.6", sys.executable, *AXOLOTL, bare=("axolotl==0.19.0",))
+    command = programs.install_axolotl()
     tokenizer = make_tokenizer(command, tmp_path)
     rows = read(command, programs.AXOLOTL, tmp_path / "out", tokenizer, cwd=tmp_path)
     assert len(rows) == report["rows"] == 4

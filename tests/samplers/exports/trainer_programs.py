@@ -5,6 +5,54 @@ Each prints one JSON object a line, for each row that is trained: `trained`, the
 
 from __future__ import annotations
 
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.exporters.consumers import install, run_command
+
+TORCH = ("torch==2.9.1", "torchaudio==2.9.1", "torchvision==0.24.1")
+NO_TRITON = ("triton ; python_version < '3'",)
+AXOLOTL_PACKAGES = (
+    "torch==2.9.1",
+    "transformers==5.23.0",
+    "datasets==5.2.0",
+    "addict",
+    "fire",
+    "loguru",
+    "colorama",
+    "peft",
+)
+
+
+def install_llama_factory() -> Path:
+    """Return the `bin` folder of LLaMA-Factory's environment."""
+    return install("llamafactory==0.9.5", sys.executable, *TORCH)
+
+
+def install_trl() -> Path:
+    """Return the `bin` folder of TRL's environment."""
+    return install("verl==0.9.1", sys.executable, "trl==1.16.0", "pytest", "pytest-timeout", overrides=NO_TRITON)
+
+
+def install_axolotl() -> Path:
+    """Return the `bin` folder of Axolotl's environment."""
+    return install("jinja2==3.1.6", sys.executable, *AXOLOTL_PACKAGES, bare=("axolotl==0.19.0",))
+
+
+def read(command: Path, program: str, *words: str | Path, cwd: Path) -> list[dict[str, Any]]:
+    """Run a program and return the objects that it prints."""
+    output = run_command(command, "python", "-c", program, *words, cwd=cwd)
+    return [json.loads(line) for line in output.splitlines() if line.startswith(('{"trained"', '{"row"', '{"file"'))]
+
+
+def make_tokenizer(command: Path, folder: Path) -> Path:
+    """Write a tokenizer to a folder in `folder`, and return it."""
+    run_command(command, "python", "-c", TOKENIZER, folder / "tokenizer", cwd=folder)
+    return folder / "tokenizer"
+
+
 DATASETS = """\
 import json, sys
 from datasets import load_dataset
@@ -36,13 +84,15 @@ tokenizer.save_pretrained(sys.argv[1])
 
 LLAMA_FACTORY = """\
 import json, sys
+from pathlib import Path
 from llamafactory.data import get_dataset, get_template_and_fix_tokenizer
 from llamafactory.hparams import DataArguments, ModelArguments
 from transformers import AutoTokenizer, Seq2SeqTrainingArguments
 
 folder, tokenizer_folder, mask_history = sys.argv[1:]
 tokenizer = AutoTokenizer.from_pretrained(tokenizer_folder)
-data = DataArguments(dataset="mergemill", dataset_dir=folder, template="qwen", cutoff_len=100_000,
+name = next(iter(json.loads((Path(folder) / "dataset_info.json").read_text())))
+data = DataArguments(dataset=name, dataset_dir=folder, template="qwen", cutoff_len=100_000,
                      mask_history=mask_history == "yes", overwrite_cache=True)
 template = get_template_and_fix_tokenizer(tokenizer, data)
 training = Seq2SeqTrainingArguments(output_dir=folder + "-out", report_to=[])

@@ -75,7 +75,7 @@ def test_an_agent_works_on_true_files_and_is_graded_by_the_simulator(folder: Pat
 def test_simulated_trajectories_are_exported_only_on_request(folder: Path) -> None:
     with ScriptedModel(answer) as model:
         assert sample(folder, model, "--scaffold", "react").exit_code == 0
-    assert run_mergemill("trajectories", "select", cwd=folder).exit_code == 0
+    assert run_mergemill("trajectories", "select", "--environment", "simulated", cwd=folder).exit_code == 0
     refused = run_mergemill("trajectories", "export", "--format", "messages", "--out", "out", cwd=folder)
     assert refused.exit_code == 3
     assert "--with-simulated" in refused.stderr
