@@ -50,8 +50,8 @@ ORIGINS = {
     " tests or oracle. The licence is that of the repository whose code is in the row.",
     "none": "the task needs no environment, such as a review; the reward is that of its oracle. The licence is that of"
     " the repository.",
-    SIMULATED: "the task has no environment: a model answered for programs and tests, nothing was run, and the reward"
-    " is an estimate.",
+    SIMULATED: "the task has no environment. Files, searches and differences are true, but a model wrote what test"
+    " runners, interpreters and builds print: nothing was run, and the reward is an estimate, of predicted tests.",
     SYNTHETIC: "the tools are those of a program that a model or a person wrote, which ran; nothing in it exists"
     " elsewhere. The reward is the share of checks of the final state that passed, and `repo` the world's name.",
 }
@@ -63,11 +63,6 @@ TRAINING = {
     " `parents`, and is predicted from its parent; `logprobs` are those at sampling.",
     TrainingFormat.ATIF: "Steps of the agent with `is_copied_context` are not trained.",
 }
-SIMULATED = """.
-
-**{number} of simulated tasks** (`environment` is `simulated` in `metadata`): they have no environment. Files, searches
-and differences in them are true, but a model wrote what test runners, interpreters and builds print, and predicted the
-tests that the reward is of"""
 PER_REQUEST = "Each row is one request, and its last answer alone is trained (LLaMA-Factory: `mask_history: true`)."
 SYSTEM = {
     KEEP: "The system's texts are those of sampling.",

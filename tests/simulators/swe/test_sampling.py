@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from taskdb.rollouts import Rollout, Trajectory
 from taskdb.store import Store
@@ -84,7 +85,9 @@ def test_simulated_trajectories_are_exported_only_on_request(folder: Path) -> No
     (row,) = map(json.loads, (folder / "out" / "train.jsonl").read_text().splitlines())
     assert row["metadata"]["environment"] == "simulated"
     card = (folder / "out" / "README.md").read_text()
-    assert "**1 trajectory of simulated tasks**" in card
+    assert "| `simulated` | 1 |" in card
+    assert "a model wrote what test runners, interpreters and builds print" in card
+    assert yaml.safe_load(card.split("---")[1])["tags"].count("simulated") == 1
     assert json.loads((folder / "out" / "manifest.json").read_text())["trajectories"][0]["environment"] == "simulated"
 
 
