@@ -117,6 +117,7 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Rollout: (tables.RolloutRow, {"n_leaks": lambda rollout: len(rollout.leaks)}),
     Trajectory: (tables.TrajectoryRow, {}),
     TrajectorySelection: (tables.TrajectorySelectionRow, {}),
+    SimulatorMeasurement: (tables.SimulatorMeasurementRow, {"predicted": lambda measurement: measurement.first}),
     Rejection: (tables.RejectionRow, {}),
     Bundle: (tables.BundleRow, {"n_tasks": lambda bundle: len(bundle.tasks)}),
     ImageCopy: (tables.ImageCopyRow, {}),
@@ -126,7 +127,6 @@ RECORD_TABLES: dict[type[Record], tuple[type[tables.RecordRow], Mapping[str, Col
     Scenario: (tables.ScenarioRow, {}),
     ScenarioCertificate: (tables.ScenarioCertificateRow, {}),
     WorldRejection: (tables.WorldRejectionRow, {}),
-    SimulatorMeasurement: (tables.SimulatorMeasurementRow, {"predicted": lambda measurement: measurement.first}),
     SimulatedConversation: (tables.SimulatedConversationRow, {}),
     SimulationRejection: (tables.SimulationRejectionRow, {}),
 }
