@@ -60,7 +60,7 @@ class StateValues:
 
     def _collect(self, name: str, value: Any) -> None:
         if isinstance(value, dict):
-            for key, one in value.items():
+            for key, one in sorted(value.items()):  # what is drawn does not depend on the order of a dict
                 if isinstance(one, dict | list):
                     self._texts.append(key)
                 self._collect(key, one)

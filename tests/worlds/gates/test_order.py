@@ -9,6 +9,7 @@ from tests.worlds.programs import STATE, make_scenario, make_world
 from worlds.container.reasons import CheckOutcome
 from worlds.definitions import State, WorldDefinition
 from worlds.examples.loading import split_checks
+from worlds.gates.arguments import StateValues, draw_arguments
 from worlds.gates.world_gates import WorldGateSettings, assess_world
 from worlds.server.service import WorldServer
 
@@ -26,6 +27,13 @@ def make_ordered_world() -> WorldDefinition:
     return make_world(
         '"data": sum(item["count"] for item in self.items.values())', '"data": list(self.items)', state=REVERSED
     )
+
+
+def test_arguments_do_not_depend_on_the_order_of_a_dict() -> None:
+    tools = make_local_server().load(make_ordered_world()).analysis.tools
+    drawn = [one for listed in draw_arguments(tools, 40, 0).values() for one in listed]
+    filled = [[StateValues(state).fill(one) for one in drawn] for state in (STATE, REVERSED)]
+    assert filled[0] == filled[1] != drawn
 
 
 def test_the_command_of_a_bundle_keeps_the_order_of_a_dict() -> None:
