@@ -200,6 +200,18 @@ def test_scripts_and_programs_are_started_by_bun(line: str, words: tuple[str, ..
 
 
 @pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("istanbul cover _mocha -- -R spec test/a.js", ("mocha", "-R", "spec", "test/a.js")),
+        ("istanbul cover --dir out -x vendor _mocha -- -R spec", ("mocha", "-R", "spec")),
+        ("istanbul cover _mocha --report none --dir out -R test/a.js", ("mocha", "test/a.js")),
+    ],
+)
+def test_istanbul_takes_options_wherever_they_stand(line: str, words: tuple[str, ...]) -> None:
+    assert [one.words for one in expand_scripts(line, {})] == [words]
+
+
+@pytest.mark.parametrize(
     ("more", "paths"),
     [
         ({}, ("tests/lib/**/*.js", "a.test.js", "tests/*.js")),
