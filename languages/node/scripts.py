@@ -43,6 +43,8 @@ _WRAPPERS: Mapping[str, frozenset[str]] = {
     "nodemon": frozenset({"-w", "--watch", "-e", "--ext", "-x", "--exec"}),
 }
 """Commands that run the command after them -> their options with a value."""
+_ISTANBUL = frozenset({"--config", "--root", "-x", "--dir", "--print", "--report", "--post-require-hook"})
+"""Options of `istanbul cover` with a value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,10 +148,10 @@ def _strip_wrappers(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]
         if _ASSIGNMENT.fullmatch(word):
             env.append((word.partition("=")[0], word.partition("=")[2]))
             words = words[1:]
-        elif word in _WRAPPERS or (word == "istanbul" and words[1:2] == ["cover"]):
-            words = _skip_wrapper_options(
-                words[1 + (word == "istanbul") :], _WRAPPERS.get(word, frozenset({"--report", "--dir"}))
-            )
+        elif word in _WRAPPERS:
+            words = _skip_wrapper_options(words[1:], _WRAPPERS[word])
+        elif word == "istanbul" and words[1:2] == ["cover"]:
+            words = _read_istanbul_command(words[2:])
         elif word.startswith(("./node_modules/.bin/", "node_modules/.bin/")):
             words = [word.rpartition("/")[2], *words[1:]]
         elif word == "_mocha":
@@ -157,6 +159,18 @@ def _strip_wrappers(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]
         else:
             break
     return env, [word for word in words if word != "--"] if words[:1] != ["node"] else words
+
+
+def _read_istanbul_command(words: list[str]) -> list[str]:
+    """Return the command that `istanbul cover` runs: every option before `--` is its own, wherever it stands."""
+    end = words.index("--") if "--" in words else len(words)
+    command: list[str] = []
+    is_value = False
+    for word in words[:end]:
+        if not is_value and not word.startswith("-"):
+            command.append(word)
+        is_value = not is_value and word in _ISTANBUL
+    return [*command, *words[end + 1 :]]
 
 
 def _skip_wrapper_options(words: list[str], with_value: frozenset[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import posixpath
+import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import zip_longest
@@ -14,10 +15,15 @@ from languages.source_tree import SourceTree
 
 _SKIPPED_FOLDERS = ("*.egg", ".*", "_darcs", "build", "CVS", "dist", "node_modules", "venv", "{arch}")
 """Default of pytest's `norecursedirs`."""
+_CONDITION = re.compile(r"^if\b(?! __name__)", re.MULTILINE)
+_DEFINITION = re.compile(r"^(async\s+)?(def test|class\b)", re.MULTILINE)
 
 
 def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequence[str]) -> list[str]:
     """Return the files that pytest collects below its arguments: its settings name them and do not exclude them.
+
+    Files all of whose definitions stand under a condition, such as whether a package can be imported, may have no
+    tests where others have them.
 
     Args:
         tree: of the base commit.
@@ -35,7 +41,12 @@ def select_collected_files(tree: SourceTree, files: Sequence[str], paths: Sequen
         is_named = any(fnmatch(posixpath.basename(file), pattern) for pattern in patterns)
         return is_named and not exclusions.cover(file, top)
 
-    return [path for path in files if is_collected(path)]
+    found = [path for path in files if is_collected(path)]
+    return [path for path, text in tree.read_many(found).items() if not _is_conditional(text)]
+
+
+def _is_conditional(text: str) -> bool:
+    return _CONDITION.search(text) is not None and _DEFINITION.search(text) is None
 
 
 class PytestExclusions:

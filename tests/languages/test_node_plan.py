@@ -109,6 +109,14 @@ def test_a_script_is_expanded_to_its_runner_through_wrappers_and_other_scripts(t
     ) == ["test/b.ts"]
 
 
+@pytest.mark.parametrize(
+    "program", ["./node_modules/mocha/bin/_mocha", "node_modules/jest/bin/jest.js", "./node_modules/vitest/vitest.mjs"]
+)
+def test_an_installed_runner_is_known_by_its_path(tmp_path: Path, program: str) -> None:
+    draft = build_draft(tmp_path, {"scripts": {"test": f"{program} tests/a.js"}}, {"tests/a.js": TEST})
+    assert (program in draft.test.argv, draft.test.paths) == (True, ("tests/a.js",))
+
+
 def test_builds_of_the_test_script_run_before_every_test_run(tmp_path: Path) -> None:
     scripts = {"pretest": "npm run build", "build": "tsc", "test": "node --test --test-reporter dot dist/"}
     draft = build_draft(tmp_path, {"scripts": scripts}, {})
@@ -197,6 +205,18 @@ def test_bun_installs_and_runs_tests(tmp_path: Path) -> None:
 )
 def test_scripts_and_programs_are_started_by_bun(line: str, words: tuple[str, ...]) -> None:
     assert [one.words for one in expand_scripts(line, {"test": "vitest"})] == [words]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("istanbul cover _mocha -- -R spec test/a.js", ("mocha", "-R", "spec", "test/a.js")),
+        ("istanbul cover --dir out -x vendor _mocha -- -R spec", ("mocha", "-R", "spec")),
+        ("istanbul cover _mocha --report none --dir out -R test/a.js", ("mocha", "test/a.js")),
+    ],
+)
+def test_istanbul_takes_options_wherever_they_stand(line: str, words: tuple[str, ...]) -> None:
+    assert [one.words for one in expand_scripts(line, {})] == [words]
 
 
 @pytest.mark.parametrize(

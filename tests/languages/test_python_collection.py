@@ -95,6 +95,18 @@ def test_pytest_does_not_collect_what_its_options_ignore(tmp_path: Path) -> None
     assert find(tmp_path, files) == ["tests/more/data/test_data.py", "tests/test_real.py"]
 
 
+def test_files_with_all_tests_under_a_condition_are_not_expected(tmp_path: Path) -> None:
+    header = "try:\n    import browser\nexcept ImportError:\n    browser = None\n\n"
+    condition = f"{header}if browser:\n\n    class TestOne:\n        def test_one(self):\n            pass\n"
+    files = {
+        **PROJECT,
+        "tests/test_browser.py": condition,
+        "tests/test_some.py": f"{condition}\n\n{FUNCTION}",
+        "tests/test_one.py": FUNCTION,
+    }
+    assert find(tmp_path, files) == ["tests/test_one.py", "tests/test_some.py"]
+
+
 def test_suites_that_pytest_does_not_collect_need_no_packages(tmp_path: Path) -> None:
     files = {
         **PROJECT,
