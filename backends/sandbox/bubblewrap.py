@@ -5,8 +5,9 @@ no network but its own loopback, no process but its own, no file of the user. Fi
 inside, because a link that a command made may lead anywhere on this machine.
 
 There is one image, `host`: an empty folder, and the programs of this machine. Time and output are limited, memory and
-the size of a file for each process; a command is killed when the disk lost more than its limit. `pids` is enforced
-where mergemill does not run as root, and `cpus` is not.
+the size of a file for each process. A command is killed when the disk lost more than its limit and its own files are
+more than that, deleted ones that it holds open included. `pids` is enforced where mergemill does not run as root, and
+`cpus` is not.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from backends.sandbox.archive import MAX_FILE_BYTES
+from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.local import BASH, CommandPlace, HostCommand, LocalSandbox
 from core.errors import MachineError, Transient, UsageError
 
@@ -35,6 +38,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 HOME = "/root"
 CHECK_SECONDS = 0.5
 """Between two looks at the disk."""
+PROBE_LIMITS = ResourceLimits(seconds=30, memory_mb=256, disk_mb=16, pids=64, cpus=1, output_bytes=10_000)
 FILE_SECONDS = 60.0
 """Time for writing or reading a file inside."""
 _SYSTEM_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -46,6 +50,8 @@ _WRITE = 'mkdir -p -- "$(dirname -- "$1")" && rm -f -- "$1" && cat > "$1" && chm
 _READ = (
     '[ "$(realpath -- "$1")" = "$1" ] && [ -f "$1" ] && [ "$(stat -c %s -- "$1")" -le "$2" ] || exit "$3"; cat -- "$1"'
 )
+_BLOCK_BYTES = 512
+"""Unit of `st_blocks`."""
 _NO_FILE = 44
 """Exit code of `_READ` where there is no such file."""
 
@@ -58,14 +64,13 @@ def create_sandbox(settings: Settings, _: Callable[[str], None]) -> BubblewrapSa
     """
     del settings
     if shutil.which(PROGRAM) is None:
-        raise MachineError("--sandbox bubblewrap needs bubblewrap", advice="apt-get install -y bubblewrap")
-    probe = [PROGRAM, "--ro-bind", "/", "/", "--proc", "/proc", "--unshare-all", "/bin/true"]
-    done = subprocess.run(probe, capture_output=True, check=False)
-    if done.returncode:
-        detail = done.stderr.decode(errors="replace").strip()[-200:]
+        raise MachineError("--sandbox bubblewrap needs bubblewrap 0.7", advice="apt-get install -y bubblewrap")
+    sandbox = BubblewrapSandbox()
+    probe = sandbox.run(IMAGE, ["true"], limits=PROBE_LIMITS)
+    if probe.exit_code:
         advice = "permit user namespaces (sysctl kernel.unprivileged_userns_clone=1), or --sandbox docker"
-        raise MachineError(f"bubblewrap makes no namespaces here: {detail}", advice=advice)
-    return BubblewrapSandbox()
+        raise MachineError(f"bubblewrap makes no namespaces here: {probe.output.strip()[-200:]}", advice=advice)
+    return sandbox
 
 
 class BubblewrapSandbox(LocalSandbox):
@@ -100,7 +105,9 @@ class BubblewrapSandbox(LocalSandbox):
             binds += ["--ro-bind-try", path, path]
         for mount in place.mounts:
             binds += ["--ro-bind" if mount.read_only else "--bind", mount.source, mount.target]
-        options = ["--proc", "/proc", "--dev", "/dev", "--unshare-all", "--die-with-parent", "--new-session"]
+        options = ["--proc", "/proc", "--unshare-all", "--die-with-parent", "--new-session", "--dev", "/dev"]
+        # Both are in memory, which the limits of processes do not count.
+        options += ["--size", str(limits.memory_mb * 1024 * 1024), "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
         if place.network:
             options += ["--share-net", *(word for path in _NETWORK_FILES for word in ("--ro-bind-try", path, path))]
         options += ["--uid", "0", "--gid", "0", "--hostname", "sandbox", "--chdir", place.workdir]
@@ -136,15 +143,23 @@ class BubblewrapSandbox(LocalSandbox):
         return found
 
     def watch_place(self, place: CommandPlace) -> Callable[[], str | None]:
-        """Return a function that names the limit `disk` once the file system has lost more than a command may take."""
-        begun, state = _measure_free(place.root), {"next": time.monotonic() + CHECK_SECONDS}
+        """Return a function that names the limit `disk` once the files of the place are more than it.
+
+        They are looked at each time the file system has lost that much, whoever took it.
+        """
+        begun, next_look = _measure_free(place.root), time.monotonic() + CHECK_SECONDS
 
         def watch() -> str | None:
-            now = time.monotonic()
-            if now < state["next"]:
+            nonlocal begun, next_look
+            if (now := time.monotonic()) < next_look:
                 return None
-            state["next"] = now + CHECK_SECONDS
-            return "disk" if begun - _measure_free(place.root) > place.limits.disk_bytes else None
+            next_look = now + CHECK_SECONDS
+            if begun - _measure_free(place.root) <= place.limits.disk_bytes:
+                return None
+            if _measure_files(place.root) > place.limits.disk_bytes:
+                return "disk"
+            begun = _measure_free(place.root)
+            return None
 
         return watch
 
@@ -170,3 +185,29 @@ def _measure_free(folder: Path) -> int:
     """Return the free bytes of the file system of a folder."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize
+
+
+def _measure_files(root: Path) -> int:
+    """Return the bytes of the files below a folder, and of the deleted ones that processes in it hold open."""
+    found: dict[tuple[int, int], int] = {}
+    waiting = [str(root)]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):
+                    _add_file(found, entry.stat(follow_symlinks=False))
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if not root.samefile(process / "root"):
+                continue
+            for descriptor in (process / "fd").iterdir():
+                with suppress(OSError):
+                    if not (status := descriptor.stat()).st_nlink:
+                        _add_file(found, status)
+    return sum(found.values())
+
+
+def _add_file(found: dict[tuple[int, int], int], status: os.stat_result) -> None:
+    found[status.st_dev, status.st_ino] = status.st_blocks * _BLOCK_BYTES

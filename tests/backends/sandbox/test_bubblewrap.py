@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.server
 import os
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,6 +104,30 @@ def test_large_files_and_much_memory_are_refused(session: ContainerSession) -> N
 def test_many_files_that_fill_the_disk_end_the_command(session: ContainerSession) -> None:
     fill = "for n in $(seq 40); do head -c 10000000 /dev/zero > /tmp/$n; sleep 0.05; done; sleep 5"
     assert session.run(fill, seconds=20).killed_by == "disk"
+
+
+def test_deleted_files_that_are_held_open_fill_the_disk_too(session: ContainerSession) -> None:
+    fill = 'for n in {10..40}; do eval "exec $n> /tmp/$n"; rm /tmp/$n; head -c 10000000 /dev/zero >& $n; done; sleep 9'
+    assert session.run(fill, seconds=20).killed_by == "disk"
+
+
+def test_what_others_write_ends_no_command(session: ContainerSession, tmp_path: Path) -> None:
+    def fill() -> None:
+        time.sleep(1)
+        for number in range(4):
+            (tmp_path / str(number)).write_bytes(bytes(LIMITS.disk_bytes // 2))
+
+    with ThreadPoolExecutor() as threads:
+        filled = threads.submit(fill)
+        assert session.run("sleep 4; echo end", seconds=20).output == "end\n"
+        filled.result()
+
+
+def test_files_in_memory_are_limited(session: ContainerSession) -> None:
+    fill = "for n in $(seq 20); do head -c 60000000 /dev/zero > /dev/shm/$n; done; touch /dev/mine"
+    output = session.run(fill, seconds=20).output
+    assert "No space left" in output
+    assert "Read-only file system" in output
 
 
 def test_without_the_program_one_line_names_the_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
