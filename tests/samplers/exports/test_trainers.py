@@ -95,6 +95,7 @@ def test_axolotl_trains_the_answers_of_weight_1_alone(folder: Path, tmp_path: Pa
     assert trained.count("Branch one.") == trained.count("Branch two.") == 1
     assert trained.count("I look first.") == 1  # it is context in the other branch
     assert sum(row["all"].count("I look first.") for row in rows) == 2
+    assert "<call>bash" in trained
     assert "Greet politely." not in trained
 
 

@@ -72,15 +72,19 @@ made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=
 made.decoder = decoders.ByteLevel()
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>", pad_token="<end>")
 tokenizer.chat_template = (
-    "{% if tools %}[tools]{{ tools | tojson }}\\\\n{% endif %}"
-    "{% for m in messages %}[{{ m.role }}]{% if m.role == 'assistant' %}{% generation %}{{ m.content }}"
-    "{% for c in m.tool_calls or [] %}<call>{{ c.function.name }} {{ c.function.arguments }}</call>{% endfor %}"
-    "<end>{% endgeneration %}{% else %}{{ m.content }}<end>{% endif %}\\\\n{% endfor %}"
+    "{% if tools %}[tools]{{ tools | tojson }}\\n{% endif %}"
+    "{% for message in messages %}[{{ message.role }}]{% if message.role == 'assistant' %}{% generation %}"
+    "{{ message.content }}{% for call in message.tool_calls or [] %}"
+    "<call>{{ call.function.name }} {{ call.function.arguments }}</call>{% endfor %}"
+    "<end>{% endgeneration %}{% else %}{{ message.content }}<end>{% endif %}\\n{% endfor %}"
     "{% if add_generation_prompt %}[assistant]{% endif %}"
 )
 tokenizer.save_pretrained(sys.argv[1])
 """
-"""Makes a tokenizer with a token per byte and a chat template with calls. Argument: its folder."""
+"""Makes a tokenizer with a token per byte and a chat template with calls. Argument: its folder.
+
+Axolotl finds what a template uses of a message only where that is called `message`.
+"""
 
 LLAMA_FACTORY = """\
 import json, sys
