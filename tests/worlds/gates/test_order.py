@@ -39,7 +39,7 @@ def test_arguments_do_not_depend_on_the_order_of_a_dict() -> None:
 def test_the_command_of_a_bundle_keeps_the_order_of_a_dict() -> None:
     world = make_local_server().load(make_ordered_world())
     with world.open_episode(REVERSED) as episode:
-        assert episode.call("rename_item", {"item_id": "I-1", "name": "desk"}).is_success
+        assert episode.call("rename_item", {"item_id": "I-1", "name": "stool"}).is_success
         assert list(episode.get_state()["items"]) == ["I-2", "I-1"]
 
 
