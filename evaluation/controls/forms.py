@@ -105,8 +105,25 @@ _WORDS = (
     ("to", "not_to"),
 )
 _SWAPS = {old: new for pair in _WORDS for old, new in (pair, pair[::-1])}
-_DOTTED = frozenset({"NoError", "Error", "True", "False", "Nil", "NotNil", "Equal", "NotEqual", "Empty", "NotEmpty"})
-"""Words that are assertions only as members of testify's packages."""
+_DOTTED = frozenset(
+    [
+        "NoError",
+        "Error",
+        "True",
+        "False",
+        "Nil",
+        "NotNil",
+        "Equal",
+        "NotEqual",
+        "Empty",
+        "NotEmpty",
+        "Contains",
+        "NotContains",
+    ]
+)
+"""Words that are assertions only as members of testify's packages, suites and objects, or of a class of assertions."""
+_ASSERTING = re.compile(r"(?i)(assert\w*|require\w*|suite|^s|^is|^a|^r)(\(\w*\))?$")
+"""What stands before such a member: `t.Error`, `err.Error` and `strings.Contains` are none."""
 _NEGATED_MATCHERS = re.compile(r"^to[A-Z]\w*$")
 _WORD_LANGUAGES = {
     "assert": ("ruby", "elixir"),
@@ -394,7 +411,7 @@ def _swap_word(file: TestFile, node: Node, child: Node, random: Random) -> Itera
         return
     name = file.read(child)
     dotted = file.source[child.start_byte - 1 : child.start_byte] in (b".", b">", b":")
-    is_word = name in _SWAPS and (name not in _DOTTED or dotted)
+    is_word = name in _SWAPS and (name not in _DOTTED or _is_member_of_assertions(file, node, child))
     if is_word and file.syntax.name in _WORD_LANGUAGES.get(name, (file.syntax.name,)) and _is_callee(node, child):
         yield FormEdit(rank=_INVERTED, start=child.start_byte, end=child.end_byte, text=_SWAPS[name])
     elif _NEGATED_MATCHERS.match(name) and dotted and file.syntax.name in ("javascript", "typescript"):
@@ -403,6 +420,12 @@ def _swap_word(file: TestFile, node: Node, child: Node, random: Random) -> Itera
     others = [other for other in names if other != name] if name in names else []
     if others and _is_in_assertion(file, child):
         yield FormEdit(rank=_WRAPPED, start=child.start_byte, end=child.end_byte, text=random.choice(others))
+
+
+def _is_member_of_assertions(file: TestFile, node: Node, member: Node) -> bool:
+    """Return whether what stands before the name of a member makes it an assertion."""
+    before = file.source[node.start_byte : member.start_byte].decode(errors="replace")
+    return bool(_ASSERTING.search(before.rstrip(".:>-?")))
 
 
 def _is_callee(node: Node, child: Node) -> bool:

@@ -47,6 +47,12 @@ BUILDERS = frozenset(
     ).split()
 )
 """Commands that generate files from sources."""
+BUILDING = re.compile(r"\b(build|compile|bootstrap|codegen|transpile|prepare|tsc)\b")
+"""Matches names of scripts that generate files, and lines with such names."""
+NOT_BUILDING = re.compile(
+    r"\$|\binstall\b|\bci\b|lint|docs|storybook|website|docker|coverage|publish|playwright|cypress|sudo "
+)
+"""Matches those that do something else, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,18 +191,22 @@ def _find_setup_commands(tree: SourceTree, commands: Sequence[SimpleCommand], pa
     first = next((place for place, command in enumerate(commands) if parse_call(command, package.programs)), None)
     result: list[str] = []
     for command in commands[:first]:
-        if (
-            posixpath.basename(command.words[0]) not in BUILDERS
-            or command.script not in package.scripts
-            or _only_checks_types(tree, package, command.words)
-        ):
+        is_own = first is not None and command.script == commands[first].script
+        name = " ".join(command.words) if is_own else command.script
+        builds = posixpath.basename(command.words[0]) in BUILDERS or _is_named_build(name, command.words)
+        if not builds or command.script not in package.scripts or _only_checks_types(tree, package, command.words):
             continue
-        if first is not None and command.script == commands[first].script:
+        if is_own:
             assignments = [f"{name}={shlex.quote(value)}" for name, value in command.env]
             result.append(" ".join([*assignments, shlex.join(command.words)]))
         else:
             result.append(f"npm run --silent {shlex.quote(command.script)}")
     return tuple(dict.fromkeys(result))
+
+
+def _is_named_build(name: str, words: Sequence[str]) -> bool:
+    """Return whether a program of the project builds something, as the name of its script or its own line says."""
+    return words[0] == "node" and BUILDING.search(name) is not None and NOT_BUILDING.search(name) is None
 
 
 def _only_checks_types(tree: SourceTree, package: NodePackage, words: Sequence[str]) -> bool:

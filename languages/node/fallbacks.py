@@ -7,8 +7,8 @@ from datetime import timedelta
 
 from languages.base import Fallback
 from languages.draft import PlanDraft
-from languages.node.plan import select_changed_packages
-from languages.node.switches import BUILD, IGNORE_SCRIPTS, RELAXED_PEERS
+from languages.node.plan import drop_builds, select_changed_packages
+from languages.node.switches import IGNORE_SCRIPTS, RELAXED_PEERS
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
 
@@ -32,7 +32,7 @@ def drop_install_scripts(draft: PlanDraft) -> PlanDraft:
 
 def drop_build(draft: PlanDraft) -> PlanDraft:
     """Run no build: tests that need no generated files still run."""
-    return replace(draft, switches=draft.switches - {BUILD})
+    return drop_builds(draft)
 
 
 def select_next_node(draft: PlanDraft) -> PlanDraft:

@@ -12,7 +12,7 @@ from typing import Self
 from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
 from languages.facts import SourcedValue
 from languages.node import files, versions
-from languages.node.command import BUILDERS, NodeTestCommand, find_test_command
+from languages.node.command import BUILDERS, BUILDING, NOT_BUILDING, NodeTestCommand, find_test_command
 from languages.node.manager import (
     PackageManager,
     find_package_manager,
@@ -192,8 +192,20 @@ def _build_test_command(tree: SourceTree, tests: NodeTestCommand) -> TestCommand
     elif framework == "tap" and argv[-1:] == (call.runner.package,):
         argv = (*argv[:-1], "node")
     if tests.setup_commands:
-        argv = ("sh", "-c", f'{{ {" && ".join(tests.setup_commands)}; }} >&2 && exec "$@"', "sh", *argv)
+        argv = (*_SETUP, f'{{ {" && ".join(tests.setup_commands)}; }} >&2 && exec "$@"', "sh", *argv)
     return TestCommand(framework=framework, argv=argv, paths=paths, folder=package.folder)
+
+
+_SETUP = ("sh", "-c")
+
+
+def drop_builds(draft: PlanDraft) -> PlanDraft:
+    """Return the draft without its builds, those directly before the tests included."""
+    argv = draft.test.argv
+    if argv[: len(_SETUP)] == _SETUP:
+        argv = argv[len(_SETUP) + 2 :]
+    test = draft.test.model_copy(update={"argv": argv})
+    return replace(draft, test=test, switches=draft.switches - {BUILD})
 
 
 def _render_uvu_globs(words: Sequence[str]) -> tuple[str, ...]:
@@ -275,15 +287,9 @@ def _is_build_command(words: Sequence[str]) -> bool:
     return posixpath.basename(words[0]) in BUILDERS and "--noEmit" not in words
 
 
-_BUILDING = re.compile(r"\b(build|compile|bootstrap|codegen|transpile|prepare|tsc)\b")
-_NOT_BUILDING = re.compile(
-    r"\$|\binstall\b|\bci\b|lint|docs|storybook|website|docker|coverage|publish|playwright|cypress|sudo "
-)
-
-
 def _render_build_line(text: str, package: NodePackage) -> str:
     """Return the line that runs a CI build step with the tree; empty if the step builds nothing."""
-    if _NOT_BUILDING.search(text):
+    if NOT_BUILDING.search(text):
         return ""
     try:
         call = parse_script_call(shlex.split(text))
@@ -293,9 +299,9 @@ def _render_build_line(text: str, package: NodePackage) -> str:
         builds = call[0] in package.scripts and any(
             _is_build_command(command.words) for command in expand_scripts(text, package.scripts)
         )
-        is_named_build = call[0] in package.scripts and _BUILDING.search(call[0])
+        is_named_build = call[0] in package.scripts and BUILDING.search(call[0])
         return f"npm run --offline {call[0]}" if builds or is_named_build else ""
-    if re.match(r"(npx|yarn|pnpm|npm|make|node|lerna)\s", text) and _BUILDING.search(text):
+    if re.match(r"(npx|yarn|pnpm|npm|make|node|lerna)\s", text) and BUILDING.search(text):
         return f": --offline ; {text}"
     return ""
 

@@ -400,6 +400,28 @@ def test_tests_without_literals_have_forms(body: str, changed: str | None) -> No
     assert changed is not None or "ValueError" not in texts[0]
 
 
+@pytest.mark.parametrize(
+    ("line", "inverted"),
+    [
+        ("require.NoError(t, err)", "require.Error(t, err)"),
+        ("s.Require().NoError(err)", "s.Require().Error(err)"),
+        ("suite.Contains(f(), x)", "suite.NotContains(f(), x)"),
+        ("is.True(f())", "is.False(f())"),
+        ("t.Error(err)", None),
+        ("f(err.Error())", None),
+        ("f(strings.Contains(x, y))", None),
+    ],
+)
+def test_members_are_inverted_where_they_are_assertions(line: str, inverted: str | None) -> None:
+    source = f"package a\n\nfunc TestA(t *testing.T) {{\n\t{line}\n}}\n"
+    file = parse_test_file("a_test.go", source.encode())
+    assert file is not None
+    (block,) = find_blocks(file)
+    edits = list_edits(file, block, frozenset(), Random(1))
+    texts = [source[: edit.start] + edit.text + source[edit.end :] for edit in edits]
+    assert texts == ([source.replace(line, inverted)] if inverted else [])
+
+
 @pytest.mark.parametrize("content", [b"\xff\xfe", b""])
 def test_files_without_tests_have_no_forms(content: bytes) -> None:
     file = parse_test_file("test_a.py", content)

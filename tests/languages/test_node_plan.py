@@ -15,6 +15,7 @@ from backends.git import GitRepository
 from backends.tree import CommitTree
 from languages.draft import NoPlanError, PlanningContext
 from languages.javascript import JAVASCRIPT
+from languages.node.fallbacks import drop_build
 from languages.node.frameworks import FRAMEWORKS
 from languages.node.package import convert_glob
 from languages.node.plan import NodeDraft
@@ -130,6 +131,22 @@ def test_a_build_in_the_script_of_the_runner_runs_without_the_runner(tmp_path: P
     configs = {"check.json": '{\n  "compilerOptions": {\n    "noEmit": true\n  }\n}\n', "tsconfig.build.json": "{}\n"}
     draft = build_draft(tmp_path, {"scripts": scripts}, configs)
     assert draft.test.argv[2:] == ("{ A='b c' tsc -p tsconfig.build.json; } >&2 && exec \"$@\"", "sh", "vitest")
+
+
+def test_scripts_that_are_named_builds_run_before_the_tests_whatever_program_builds(tmp_path: Path) -> None:
+    scripts = {
+        "pretest": "run-s build:* lint",
+        "build:browser": "node -r esm bundle && npm run minify",
+        "build:docs": "node write-pages",
+        "minify": "uglifyjs a.js",
+        "lint": "node lint.js",
+        "test": "node check.js && node scripts/compile.js && mocha",
+    }
+    draft = build_draft(tmp_path, {"scripts": scripts}, {})
+    builds = "npm run --silent build:browser && node scripts/compile.js"
+    assert draft.test.argv[2:4] == (f'{{ {builds}; }} >&2 && exec "$@"', "sh")
+    without = drop_build(draft)
+    assert (without.test.argv, BUILD in without.switches) == (draft.test.argv[4:], False)
 
 
 @pytest.mark.parametrize(
