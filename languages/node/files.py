@@ -24,7 +24,7 @@ TEST_FILE = (
 
 _NO_TESTS = re.compile(r"(^|/)(node_modules|fixtures?|__fixtures__)/|\.d\.[cm]?ts$")
 _DEFINES = re.compile(
-    r"(?:^|[^.\w$])(?:test|it|describe|suite|specify|tap|t|tape|QUnit)\s*(?:\.\w+\s*)*(?:<[^>\n]*>)?[(`]"
+    r"(?:^|(?<!function)[^.\w$])(?:test|it|describe|suite|specify|tap|t|tape|QUnit)\s*(?:\.\w+\s*)*(?:<[^>\n]*>)?[(`]"
     r"|[rR]uleTester\.run\("
 )
 
@@ -50,6 +50,7 @@ _DEFAULTS: Mapping[str, Sequence[str]] = {
     "tap": (r"(tests?/.*|test)\.[cm]?[jt]s",),
 }
 """Default patterns of each runner, relative to the folder in which it runs."""
+_OLD_MOCHA_OPTIONS = "test/mocha.opts"
 
 
 def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
@@ -83,7 +84,7 @@ def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str
 def _find_glob_matches(tree: SourceTree, test: TestCommand, relative: Mapping[str, str]) -> list[str]:
     patterns = [
         pattern
-        for path in test.paths or _read_own_patterns(tree, test.folder, test.framework)
+        for path in test.paths or _read_own_patterns(tree, test)
         for pattern in _expand_folder(tree, test.folder, path)
     ]
     excluded = [convert_glob(pattern[1:]) for pattern in patterns if pattern.startswith("!")]
@@ -119,8 +120,9 @@ def _expand_folder(tree: SourceTree, folder: str, path: str) -> Iterator[str]:
     yield f"{path}/**/*.?([cm])[jt]s?(x)" if posixpath.join(folder, path) in tree.folders else path
 
 
-def _read_own_patterns(tree: SourceTree, folder: str, framework: str) -> list[str]:
+def _read_own_patterns(tree: SourceTree, test: TestCommand) -> list[str]:
     """Return the patterns in the configuration of ava, mocha or borp."""
+    folder, framework = test.folder, test.framework
     package = read_package(tree, folder)
     data: Any = package.data.get(framework)
     if framework == "borp":
@@ -128,15 +130,19 @@ def _read_own_patterns(tree: SourceTree, folder: str, framework: str) -> list[st
         return [row.text for row in rows]
     key = "spec" if framework == "mocha" else "files"
     if framework == "mocha":
+        is_recursive = "--recursive" in test.argv or "--recursive" in tree.read(
+            posixpath.join(folder, _OLD_MOCHA_OPTIONS)
+        )
         for name in (".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs"):
             if text := tree.read(posixpath.join(folder, name)):
+                is_recursive = is_recursive or re.search(r"\brecursive\W+true\b", text) is not None
                 data = _parse_mapping(text) if name.endswith(".json") else {key: parse_quoted_words(text, key)}
                 if name.endswith(("ml",)):
                     row = yaml_nodes.load_yaml(text)[key]
                     data = {key: [entry.text for entry in row.values()] or row.text}
         if not isinstance(data, dict) or not data.get(key):
-            recursive = "--recursive" in tree.read(posixpath.join(folder, "test/mocha.opts"))
-            return ["test"] if recursive else []
+            is_recursive = is_recursive or (isinstance(data, dict) and data.get("recursive") is True)
+            return ["test"] if is_recursive else []
     elif framework == "ava":
         for name in ("ava.config.js", "ava.config.cjs", "ava.config.mjs"):
             if text := tree.read(posixpath.join(folder, name)):

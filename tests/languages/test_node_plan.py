@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -124,6 +125,27 @@ def test_builds_of_the_test_script_run_before_every_test_run(tmp_path: Path) -> 
     assert draft.test.framework == "node:test"
     assert draft.test.argv == ("sh", "-c", '{ npm run --silent build; } >&2 && exec "$@"', "sh", "node")
     assert draft.build_lines == ()
+
+
+@pytest.mark.parametrize(
+    ("package", "files"),
+    [
+        ({"scripts": {"test": "mocha --recursive"}}, {}),
+        ({"scripts": {"test": "mocha"}, "mocha": {"recursive": True}}, {}),
+        ({"scripts": {"test": "mocha"}}, {".mocharc.yml": "recursive: true\n"}),
+        ({"scripts": {"test": "mocha"}}, {"test/mocha.opts": "--recursive\n"}),
+    ],
+)
+def test_files_below_subfolders_are_expected_of_a_mocha_that_enters_them(
+    tmp_path: Path, package: dict[str, Any], files: dict[str, str]
+) -> None:
+    files = {**files, "test/a.js": TEST, "test/deep/b.js": TEST, "test/help.js": "export function test(options) {}\n"}
+    plan = JAVASCRIPT.render_plan(build_draft(tmp_path, package, files))
+    plan = plan.model_copy(update={"test": plan.test.model_copy(update={"paths": ()})})
+    found = JAVASCRIPT.find_test_files(
+        build_tree(tmp_path / "again", files | {"package.json": json.dumps(package)}), plan
+    )
+    assert found == ["test/a.js", "test/deep/b.js"]
 
 
 def test_a_build_in_the_script_of_the_runner_runs_without_the_runner(tmp_path: Path) -> None:
