@@ -8,8 +8,8 @@ of its own that has base images alone (cold), then in another new database on th
 exists). CPU seconds are those of the commands, the engine and all containers, counted by the kernel, so other work of
 the machine is not in them. Wall seconds and the dollars of the machine depend on it: those are the whole machine's
 for the wall time, at `--price` per core and hour. Dollars of the CPU seconds are what a task costs where all cores are
-kept busy. CPU seconds beyond the tests are those without the seconds inside of test processes, which have one CPU
-each: where tests sleep, too much is subtracted by as much.
+kept busy. CPU seconds beyond the tests are those without the CPU seconds of the test processes, which the evaluation
+scripts meter inside of the containers; compilers that the test command starts are test processes.
 
 With `--work` the same command continues a run that was interrupted: what each stage has used is kept, and what was
 being done at that moment is done, and counted, again.
@@ -35,9 +35,9 @@ from unittest import mock
 
 from benchmarks.isolated_engine import IsolatedEngine, measure_bytes, start_engine
 from benchmarks.page_table import write_table
-from benchmarks.verify_overhead import ACCEPTANCE_RUNS, compute_gold_seconds
+from benchmarks.run_meter import RunMeter, meter_tests
 from mergemill.cli import run_command_line
-from taskdb.records import Certificate, Environment, Task, Verification
+from taskdb.records import Certificate
 from taskdb.store import Store
 
 SAVE_SECONDS = 30
@@ -51,17 +51,19 @@ PRICE = 0.04
 
 @dataclass(frozen=True)
 class Usage:
-    """What the machine has used: CPU seconds of all cores, wall seconds, bytes on disk."""
+    """What the machine has used: CPU seconds of all cores, wall seconds, bytes on disk, CPU seconds of tests."""
 
     cpu_seconds: float
     wall_seconds: float
     disk_bytes: float
+    test_cpu_seconds: float
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             self.cpu_seconds + other.cpu_seconds,
             self.wall_seconds + other.wall_seconds,
             self.disk_bytes + other.disk_bytes,
+            self.test_cpu_seconds + other.test_cpu_seconds,
         )
 
     def count_dollars(self, price: float, cores: int) -> float:
@@ -73,6 +75,9 @@ class Usage:
         return self.cpu_seconds * price / 3600
 
 
+NOTHING = Usage(0, 0, 0, 0)
+
+
 @dataclass(frozen=True)
 class PhaseCost:
     """Cost of one run of all stages."""
@@ -81,18 +86,16 @@ class PhaseCost:
     stages: Mapping[str, Usage]
     tasks: int
     """Certified tasks."""
-    test_seconds: float
-    """Seconds inside of the test processes."""
 
     @property
     def total(self) -> Usage:
         """Sum of the stages."""
-        return sum(self.stages.values(), Usage(0, 0, 0))
+        return sum(self.stages.values(), NOTHING)
 
     @property
     def cpu_beyond_tests(self) -> float:
         """CPU seconds per task beyond its test runs."""
-        return (self.total.cpu_seconds - self.test_seconds) / self.tasks
+        return (self.total.cpu_seconds - self.total.test_cpu_seconds) / self.tasks
 
     def misses_goal(self, price: float, cores: int) -> bool:
         """Return whether a task costs too much."""
@@ -122,8 +125,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with (
             start_engine(work / "engine", options.base or ["*"], keep=options.work is not None) as engine,
             mock.patch.dict(os.environ, DOCKER_HOST=engine.host),
+            meter_tests() as meter,
         ):
-            phases = [run_phase(name, pipeline, work / name, engine, log) for name in ("cold", "warm")]
+            phases = [
+                run_phase(name, pipeline, work / name, engine=engine, meter=meter, log=log) for name in ("cold", "warm")
+            ]
     table = render_table(phases, options.price, cores)
     sys.stdout.write(table)
     if options.page:
@@ -178,21 +184,29 @@ class UsageLog:
         written.replace(self.path)
 
     @contextmanager
-    def measure(self, name: str, read_cpu: Callable[[], float], measure_disk: Callable[[], float]) -> Iterator[None]:
-        """Add what the block uses to a stage: CPU and wall seconds now and then, for a kill, and all of it at its end.
+    def measure(
+        self,
+        name: str,
+        read_cpu: Callable[[], float],
+        read_test_cpu: Callable[[], float],
+        measure_disk: Callable[[], float],
+    ) -> Iterator[None]:
+        """Add what the block uses to a stage: all seconds now and then, for a kill, and the bytes, too, at its end.
 
         Args:
             name: of the stage.
             read_cpu: returns the CPU seconds used so far.
+            read_test_cpu: returns those of them that tests used.
             measure_disk: returns the bytes on disk.
         """
-        earlier, ended = self.stages.get(name, Usage(0, 0, 0)), threading.Event()
+        earlier, ended = self.stages.get(name, NOTHING), threading.Event()
         if name not in self.disk_before:
             self.disk_before[name] = measure_disk()
-        cpu, wall = read_cpu(), time.monotonic()
+        cpu, test_cpu, wall = read_cpu(), read_test_cpu(), time.monotonic()
 
         def add(disk: float) -> None:
-            self.stages[name] = earlier + Usage(read_cpu() - cpu, time.monotonic() - wall, disk)
+            used = Usage(read_cpu() - cpu, time.monotonic() - wall, disk, read_test_cpu() - test_cpu)
+            self.stages[name] = earlier + used
             self.save()
 
         def add_repeatedly() -> None:
@@ -210,7 +224,9 @@ class UsageLog:
             add(measure_disk() - self.disk_before[name] - earlier.disk_bytes)
 
 
-def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: IsolatedEngine, log: UsageLog) -> PhaseCost:
+def run_phase(
+    name: str, pipeline: Sequence[str], folder: Path, *, engine: IsolatedEngine, meter: RunMeter, log: UsageLog
+) -> PhaseCost:
     """Run all stages in a database of its own.
 
     Args:
@@ -218,6 +234,7 @@ def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: Isolated
         pipeline: sources and settings of each stage.
         folder: for database and artifacts.
         engine: the engine that DOCKER_HOST names.
+        meter: counts the tests.
         log: what is finished in it is not run again.
 
     Raises:
@@ -233,7 +250,7 @@ def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: Isolated
         key = f"{name} {stage}"
         if key in log.finished:
             continue
-        with log.measure(key, engine.group.read_cpu_seconds, measure_disk):
+        with log.measure(key, engine.group.read_cpu_seconds, lambda: meter.cpu_seconds, measure_disk):
             code = run_command_line(["--quiet", stage, *pipeline, "--db", db])
         if code:
             raise SystemExit(code)
@@ -245,41 +262,26 @@ def run_phase(name: str, pipeline: Sequence[str], folder: Path, engine: Isolated
         if not tasks:
             raise SystemExit("no task was certified, so there is nothing to divide by")
         stages = {stage: log.stages[f"{name} {stage}"] for stage in STAGES}
-        return PhaseCost(name, stages, tasks, sum_test_seconds(store))
-
-
-def sum_test_seconds(store: Store) -> float:
-    """Return the seconds inside of the test processes of builds, verifications and certifications.
-
-    Those of rejected builds, and of the gold patch's tests in builds, are not on record: they count as overhead.
-    """
-    of_gold: dict[str, float] = {}
-    total = sum(ACCEPTANCE_RUNS * environment.test_seconds for environment in store.load_all(Environment))
-    for verification in store.load_all(Verification):
-        total += sum(run.test_seconds for run in verification.runs)
-        of_gold[verification.id] = compute_gold_seconds(verification)
-    for certificate in store.load_all(Certificate):
-        total += certificate.evaluations * of_gold[store.get(Task, certificate.parent).parent]
-    return total
+        return PhaseCost(name, stages, tasks)
 
 
 def render_table(phases: Sequence[PhaseCost], price: float, cores: int) -> str:
     """Return the table in Markdown: a row for each stage and the sum, per certified task."""
     lines = [
-        "| | stage | CPU s | wall s | GB | dollars of the machine | dollars of the CPU seconds |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| | stage | CPU s | of them in tests | wall s | GB | dollars of the machine | dollars of the CPU seconds |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for phase in phases:
         for stage, usage in (*phase.stages.items(), (f"all, {phase.tasks} tasks", phase.total)):
-            figures = (usage.cpu_seconds / phase.tasks, usage.wall_seconds / phase.tasks)
+            seconds = [used / phase.tasks for used in (usage.cpu_seconds, usage.test_cpu_seconds, usage.wall_seconds)]
             gigabytes = usage.disk_bytes / phase.tasks / 1e9
             dollars = usage.count_dollars(price, cores) / phase.tasks
             busy = usage.count_busy_dollars(price) / phase.tasks
             lines.append(
-                f"| {phase.name} | {stage} | {figures[0]:.1f} | {figures[1]:.1f} | {gigabytes:.3f} "
+                f"| {phase.name} | {stage} | {' | '.join(f'{value:.1f}' for value in seconds)} | {gigabytes:.3f} "
                 f"| {dollars:.5f} | {busy:.5f} |"
             )
-        lines.append(f"| {phase.name} | beyond the tests | {phase.cpu_beyond_tests:.1f} | | | | |")
+        lines.append(f"| {phase.name} | beyond the tests | {phase.cpu_beyond_tests:.1f} | | | | | |")
     return "\n".join(lines) + "\n"
 
 

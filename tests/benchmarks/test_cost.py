@@ -13,19 +13,15 @@ import docker
 import pytest
 
 from benchmarks import cost
-from benchmarks.cost import STAGES, PhaseCost, Usage, UsageLog, render_table, run_phase, sum_test_seconds
+from benchmarks.cost import STAGES, PhaseCost, Usage, UsageLog, render_table, run_phase
 from benchmarks.isolated_engine import ControlGroup, start_engine
-from taskdb.chains import StageResult
-from taskdb.records import Stage
-from taskdb.store import Store
-from tests import records
+from benchmarks.run_meter import meter_tests
 from tests.sample import make_sample
-from tests.taskdb.chains import add_chain, make_url
 
 
 def make_phase(cpu: float, wall: float) -> PhaseCost:
-    stages = {"mine": Usage(1, 1, 0), "verify": Usage(cpu - 1, wall - 1, 2e9)}
-    return PhaseCost("warm", stages, tasks=2, test_seconds=40)
+    stages = {"mine": Usage(1, 1, 0, 0), "verify": Usage(cpu - 1, wall - 1, 2e9, 40)}
+    return PhaseCost("warm", stages, tasks=2)
 
 
 @pytest.mark.parametrize(
@@ -50,22 +46,11 @@ def test_costs_are_per_task_and_decide_by_either_goal() -> None:
     assert make_phase(cpu=162, wall=100).misses_goal(0.04, 2)
     assert make_phase(cpu=160, wall=1000).misses_goal(0.04, 2)
     assert render_table([cheap], 0.036, 2).splitlines()[2:] == [
-        "| warm | mine | 0.5 | 0.5 | 0.000 | 0.00001 | 0.00000 |",
-        "| warm | verify | 79.5 | 49.5 | 1.000 | 0.00099 | 0.00079 |",
-        "| warm | all, 2 tasks | 80.0 | 50.0 | 1.000 | 0.00100 | 0.00080 |",
-        "| warm | beyond the tests | 60.0 | | | | |",
+        "| warm | mine | 0.5 | 0.0 | 0.5 | 0.000 | 0.00001 | 0.00000 |",
+        "| warm | verify | 79.5 | 20.0 | 49.5 | 1.000 | 0.00099 | 0.00079 |",
+        "| warm | all, 2 tasks | 80.0 | 20.0 | 50.0 | 1.000 | 0.00100 | 0.00080 |",
+        "| warm | beyond the tests | 60.0 | | | | | |",
     ]
-
-
-def test_seconds_inside_of_tests_are_those_of_all_stages(tmp_path: Path) -> None:
-    run = records.make_test_run(test_seconds=3.0)
-    with Store.open(make_url(tmp_path)) as store:
-        task = add_chain(store, to=Stage.DERIVE, runs=(run, run))
-        certificate = records.make_certificate(task, evaluations=5)
-        store.add_stage_results(
-            StageResult(stage=Stage.CERTIFY, result=certificate, source="git:greet", name=task.name, seconds=1.0)
-        )
-        assert sum_test_seconds(store) == 2 * 1.0 + 2 * 3.0 + 5 * 3.0
 
 
 def measure(log: UsageLog, name: str, cpu: list[float], disk: list[float], *, fails: bool = False) -> None:
@@ -73,7 +58,7 @@ def measure(log: UsageLog, name: str, cpu: list[float], disk: list[float], *, fa
     values = iter(disk)
     with (
         suppress(KeyboardInterrupt),
-        log.measure(name, lambda: cpu[0] if len(cpu) == 1 else cpu.pop(0), values.__next__),
+        log.measure(name, lambda: cpu[0] if len(cpu) == 1 else cpu.pop(0), lambda: cpu[0] / 4, values.__next__),
     ):
         if fails:
             raise KeyboardInterrupt
@@ -84,6 +69,7 @@ def test_an_interrupted_stage_goes_on_with_what_it_has_used(tmp_path: Path) -> N
     measure(UsageLog.open(path, pipeline), "cold build", [5, 5, 9], [100, 150], fails=True)
     log = UsageLog.open(path, pipeline)
     assert (log.stages["cold build"].cpu_seconds, log.stages["cold build"].disk_bytes) == (4, 50)
+    assert log.stages["cold build"].test_cpu_seconds == 1
     measure(log, "cold build", [20, 20, 23], [180])
     again = UsageLog.open(path, pipeline)
     assert (again.stages["cold build"].cpu_seconds, again.stages["cold build"].disk_bytes) == (7, 80)
@@ -97,7 +83,7 @@ def test_a_killed_stage_loses_no_more_than_what_was_used_since_the_last_time(
     monkeypatch.setattr(cost, "SAVE_SECONDS", 0.01)
     path, used = tmp_path / "usage.json", [1.0]
     log = UsageLog.open(path, [])
-    with log.measure("cold build", lambda: used[0], lambda: 0.0):
+    with log.measure("cold build", lambda: used[0], lambda: 0.0, lambda: 0.0):
         used[0] = 6.0
         end = time.monotonic() + 10
         while (killed := UsageLog.open(path, [])).stages["cold build"].cpu_seconds < 5 and time.monotonic() < end:
@@ -131,10 +117,10 @@ def test_every_stage_is_measured_on_an_engine_of_its_own(tmp_path: Path, monkeyp
     make_sample(tmp_path / "ada__greet")
     monkeypatch.chdir(tmp_path)
     log = UsageLog.open(tmp_path / "usage.json", ["git:ada__greet"])
-    with start_engine(tmp_path / "engine") as engine:
+    with start_engine(tmp_path / "engine") as engine, meter_tests() as meter:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
-        cold = run_phase("cold", ["git:ada__greet"], tmp_path / "cold", engine, log)
-        warm = run_phase("warm", ["git:ada__greet"], tmp_path / "warm", engine, log)
+        cold = run_phase("cold", ["git:ada__greet"], tmp_path / "cold", engine=engine, meter=meter, log=log)
+        warm = run_phase("warm", ["git:ada__greet"], tmp_path / "warm", engine=engine, meter=meter, log=log)
         counted = engine.group.read_cpu_seconds()
         monkeypatch.delenv("DOCKER_HOST")
         busy = ["sh", "-c", "i=0; while [ $i -lt 2000000 ]; do i=$((i+1)); done"]
@@ -146,5 +132,6 @@ def test_every_stage_is_measured_on_an_engine_of_its_own(tmp_path: Path, monkeyp
         assert tuple(phase.stages) == STAGES
         assert phase.tasks == 2
         assert 1 < phase.stages["verify"].cpu_seconds < phase.stages["verify"].wall_seconds * (os.cpu_count() or 1)
-        assert 0 < phase.test_seconds < phase.total.cpu_seconds
+        assert 0 < phase.total.test_cpu_seconds < phase.total.cpu_seconds
+        assert all(phase.stages[stage].test_cpu_seconds > 0 for stage in ("build", "verify", "certify"))
     assert warm.stages["build"].cpu_seconds < cold.stages["build"].cpu_seconds
