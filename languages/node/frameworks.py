@@ -46,7 +46,7 @@ command+=(--ci --json "--outputFile=$out/jest.json" --forceExit --coverage=false
 )
 _VITEST = (
     _fill_template(_START, "")
-    + 'command+=(--run --reporter=default --reporter=json "--outputFile.json=$out/vitest.json" --coverage=false)\n'
+    + 'command+=(--run --reporter=default --reporter=json "--outputFile=$out/vitest.json" --coverage=false)\n'
     + _fill_template(_ARGUMENTS, _RELATIVE)
 )
 _MOCHA = (

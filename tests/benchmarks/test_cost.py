@@ -18,6 +18,9 @@ from benchmarks.isolated_engine import ControlGroup, start_engine
 from benchmarks.run_meter import meter_tests
 from tests.sample import make_sample
 
+BASES = ("python3.11-*",)
+"""Base image that the sample needs: a machine may have twenty others, and copying them takes minutes."""
+
 
 def make_phase(cpu: float, wall: float) -> PhaseCost:
     stages = {"mine": Usage(1, 1, 0, 0), "verify": Usage(cpu - 1, wall - 1, 2e9, 40)}
@@ -95,13 +98,14 @@ def test_a_killed_stage_loses_no_more_than_what_was_used_since_the_last_time(
 @pytest.mark.slow
 def test_a_killed_engine_leaves_its_images_and_nothing_else(tmp_path: Path) -> None:
     program = "import sys, time; from pathlib import Path; from benchmarks.isolated_engine import start_engine\n"
-    program += "with start_engine(Path(sys.argv[1]), keep=True): print('ready', flush=True); time.sleep(600)"
+    program += "with start_engine(Path(sys.argv[1]), sys.argv[2:], keep=True):\n"
+    program += "    print('ready', flush=True)\n    time.sleep(600)\n"
     folder = tmp_path / "engine"
-    with subprocess.Popen([sys.executable, "-c", program, folder], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen([sys.executable, "-c", program, folder, *BASES], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         process.kill()
-    with start_engine(folder, keep=True) as engine:
+    with start_engine(folder, BASES, keep=True) as engine:
         client = docker.DockerClient(base_url=engine.host, version="auto")
         assert client.images.list("mergemill/base")
     assert (folder / "data").is_dir()
@@ -117,7 +121,7 @@ def test_every_stage_is_measured_on_an_engine_of_its_own(tmp_path: Path, monkeyp
     make_sample(tmp_path / "ada__greet")
     monkeypatch.chdir(tmp_path)
     log = UsageLog.open(tmp_path / "usage.json", ["git:ada__greet"])
-    with start_engine(tmp_path / "engine") as engine, meter_tests() as meter:
+    with start_engine(tmp_path / "engine", BASES) as engine, meter_tests() as meter:
         monkeypatch.setenv("DOCKER_HOST", engine.host)
         cold = run_phase("cold", ["git:ada__greet"], tmp_path / "cold", engine=engine, meter=meter, log=log)
         warm = run_phase("warm", ["git:ada__greet"], tmp_path / "warm", engine=engine, meter=meter, log=log)
