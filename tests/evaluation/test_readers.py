@@ -421,6 +421,18 @@ def test_files_that_testng_writes_next_to_the_reports_are_not_read(tmp_path: Pat
     assert read("jvm", tmp_path, {}, placed) == {"A::one": "failed"}
 
 
+def test_early_releases_of_vitest_list_tests_in_place_of_files(tmp_path: Path) -> None:
+    def make(name: str, status: str | None, message: str | None = None) -> dict[str, object]:
+        entry = {"displayName": name, "status": status, "skipped": status is None, "perfStats": {"runtime": 12.5}}
+        return {**entry, "testFilePath": f"{tmp_path}/tree/test/a.test.ts", "failureMessage": message}
+
+    entries = [make("adds", "pass"), make("fails", "fail", "expected 1 to be 2"), make("waits", None)]
+    report = json.dumps({"numTotalTests": 3, "success": False, "testResults": entries})
+    found = read("jest", tmp_path, {"vitest.json": report}, {"test/a.test.ts": ""})
+    statuses = {"adds": "passed", "fails": "failed", "waits": "skipped"}
+    assert found == {f"test/a.test.ts::{name}": status for name, status in statuses.items()}
+
+
 CARGO_TREE = {"Cargo.toml": '[package]\nname = "a"\n', "tests/it.rs": ""}
 HEADING = "     Running tests/it.rs (target/debug/deps/it-0123456789abcdef)\n\nrunning 2 tests\n"
 

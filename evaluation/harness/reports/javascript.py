@@ -24,7 +24,19 @@ def convert_jest(outputs, tree, results):
     """Convert `testResults`, one entry per file; of a file that ran in several projects the worst status is kept."""
     for document in find_documents(outputs, "testResults"):
         for entry in select_objects(document.get("testResults")):
-            _convert_jest_file(entry, tree, results)
+            if "testFilePath" in entry and "assertionResults" not in entry:
+                _convert_early_vitest_test(entry, tree, results)
+            else:
+                _convert_jest_file(entry, tree, results)
+
+
+def _convert_early_vitest_test(entry, tree, results):
+    """Convert an entry of early vitest, seen in 0.7: one test, without the names of its suites."""
+    status = {"pass": "passed", "fail": "failed"}.get(str(entry.get("status")), "skipped")
+    performance = entry.get("perfStats") if isinstance(entry.get("perfStats"), dict) else {}
+    seconds = parse_number(performance.get("runtime")) / 1000
+    file, message = find_path(entry.get("testFilePath"), tree), str(entry.get("failureMessage") or "")
+    results.add(file, str(entry.get("displayName", "")), status, message, seconds)
 
 
 def _convert_jest_file(entry, tree, results):
