@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from evaluation.harness.reports import xunit
 from evaluation.harness.reports.core import ConversionError
-from evaluation.harness.reports.main import FORMATS, convert_report, read_results
+from evaluation.harness.reports.main import convert_report, read_results
 from evaluation.reports import converter, junit
 from evaluation.reports.outcomes import EvaluationReport
 from exporters.container import grade
@@ -60,7 +61,7 @@ def test_an_error_of_a_reader_is_seen_here_and_no_report_for_the_command(
         raise RecursionError("a reader's error")
 
     out, tree = write_files(tmp_path, {"x.xml": "<testsuite/>"})
-    monkeypatch.setitem(FORMATS, "junit", fail)
+    monkeypatch.setattr(xunit, "convert_xunit", fail)
     with pytest.raises(RecursionError):
         parse_unguarded("junit", out, tree)
     with pytest.raises(ConversionError, match="a reader's error"):

@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import time
-from xml.sax.saxutils import quoteattr
 
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 128 * 1024 * 1024
@@ -176,11 +175,24 @@ class ConvertedResults:
 _TAGS = {"failed": "failure", "error": "error", "skipped": "skipped", "xfailed": 'skipped type="pytest.xfail"'}
 
 
+_ESCAPES = (
+    *(("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")),
+    *(("\n", "&#10;"), ("\r", "&#13;"), ("\t", "&#9;")),
+)
+
+
+def quote_attribute(text):
+    """Return a text as the value of an attribute; the function of `xml.sax.saxutils` loads a client of HTTP with it."""
+    for character, reference in _ESCAPES:
+        text = text.replace(character, reference)
+    return '"%s"' % text
+
+
 def _format_row(file, name, status, message, seconds):
-    start = '<testcase file=%s name=%s time="%.3f"' % (quoteattr(file), quoteattr(name), seconds)
+    start = '<testcase file=%s name=%s time="%.3f"' % (quote_attribute(file), quote_attribute(name), seconds)
     if status == "passed":
         return start + "/>\n"
-    return "%s><%s message=%s/></testcase>\n" % (start, _TAGS[status], quoteattr(message))
+    return "%s><%s message=%s/></testcase>\n" % (start, _TAGS[status], quote_attribute(message))
 
 
 class ReportTree:

@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 
-from . import cxx, dart, dotnet, gotest, javascript, jvm, line_reports, recipes, rust, swift, tap, xunit
 from .core import ConversionError, ConvertedResults, ReportTree, iterate_files, parse_number
 
 FORMATS = {
-    "junit": xunit.convert_xunit,
-    "jvm": jvm.convert_jvm,
-    "gojson": gotest.convert_gotest,
-    "cargo": rust.convert_cargo,
-    "nextest": rust.convert_nextest,
-    "jest": javascript.convert_jest,
-    "mocha": javascript.convert_mocha,
-    "bun": javascript.convert_bun,
-    "nodetest": line_reports.convert_lines,
-    "tap": tap.convert_tap,
-    "ava": tap.convert_ava,
-    "rspec": line_reports.convert_rspec,
-    "minitest": line_reports.convert_minitest,
-    "exunit": line_reports.convert_exunit,
-    "ctest": cxx.convert_ctest,
-    "googletest": cxx.convert_googletest,
-    "catch2": cxx.convert_catch2,
-    "cases": cxx.convert_cases,
-    "make": recipes.convert_make,
-    "luaunit": xunit.convert_luaunit,
-    "dart": dart.convert_dart,
-    "lines": line_reports.convert_lines,
-    "swift": swift.convert_swift,
-    "trx": dotnet.convert_trx,
+    "junit": ("xunit", "convert_xunit"),
+    "jvm": ("jvm", "convert_jvm"),
+    "gojson": ("gotest", "convert_gotest"),
+    "cargo": ("rust", "convert_cargo"),
+    "nextest": ("rust", "convert_nextest"),
+    "jest": ("javascript", "convert_jest"),
+    "mocha": ("javascript", "convert_mocha"),
+    "bun": ("javascript", "convert_bun"),
+    "nodetest": ("line_reports", "convert_lines"),
+    "tap": ("tap", "convert_tap"),
+    "ava": ("tap", "convert_ava"),
+    "rspec": ("line_reports", "convert_rspec"),
+    "minitest": ("line_reports", "convert_minitest"),
+    "exunit": ("line_reports", "convert_exunit"),
+    "ctest": ("cxx", "convert_ctest"),
+    "googletest": ("cxx", "convert_googletest"),
+    "catch2": ("cxx", "convert_catch2"),
+    "cases": ("cxx", "convert_cases"),
+    "make": ("recipes", "convert_make"),
+    "luaunit": ("xunit", "convert_luaunit"),
+    "dart": ("dart", "convert_dart"),
+    "lines": ("line_reports", "convert_lines"),
+    "swift": ("swift", "convert_swift"),
+    "trx": ("dotnet", "convert_trx"),
 }
-"""Format -> function(outputs, tree, results): `outputs` are the (name, content) pairs of OUT_DIR's files."""
+"""Format -> module and name of its function(outputs, tree, results); `outputs` are (name, content) of OUT_DIR's files.
+
+A module is loaded when its format is read: an archive keeps no bytecode, and compiling all takes longer than reading.
+"""
 
 
 def convert_report(name, out, workdir, since=0.0):
@@ -64,10 +67,12 @@ def read_results(name, out, workdir, since=0.0):
     results = ConvertedResults(tree)
     if name not in FORMATS:
         raise ConversionError("there is no format %s" % name)
+    module, function = FORMATS[name]
+    reader = importlib.import_module("." + module, __package__)
     outputs = list(iterate_files(out))
     if name == "jvm":
-        outputs += iterate_files(tree.root, jvm.REPORT_PATHS, since)
-    FORMATS[name](outputs, tree, results)
+        outputs += iterate_files(tree.root, reader.REPORT_PATHS, since)
+    getattr(reader, function)(outputs, tree, results)
     return results
 
 
