@@ -23,6 +23,7 @@ from builders.repair.edits import (
     RelaxDependency,
     RemoveDependency,
     RemoveStep,
+    RemoveSystemPackage,
     SetEnv,
     SetExcludeNewer,
     SetLanguageVersion,
@@ -127,6 +128,13 @@ def _add_system_package(draft: PlanDraft, edit: AddSystemPackage, origin: str) -
     return replace(draft, system_packages=tuple(packages))
 
 
+def _remove_system_package(draft: PlanDraft, edit: RemoveSystemPackage, origin: str) -> PlanDraft:
+    kept = tuple(package for package in draft.system_packages if package.text != edit.name)
+    if kept == draft.system_packages:
+        return draft
+    return replace(draft, system_packages=kept, evidence=_append_evidence(draft, edit, origin))
+
+
 def _set_language_version(draft: PlanDraft, edit: SetLanguageVersion, origin: str) -> PlanDraft:
     if draft.versions[0].value == edit.version:
         return draft
@@ -222,6 +230,7 @@ _APPLY_FUNCTIONS: dict[type[DraftEditModel], Callable[[PlanDraft, Any, str], Pla
     RelaxDependency: _relax_dependency,
     PinDependency: _pin_dependency,
     AddSystemPackage: _add_system_package,
+    RemoveSystemPackage: _remove_system_package,
     SetLanguageVersion: _set_language_version,
     SetExcludeNewer: _set_exclude_newer,
     SetEnv: _set_env,

@@ -70,6 +70,13 @@ class AddSystemPackage(DraftEditModel):
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9.+-]+$")
 
 
+class RemoveSystemPackage(DraftEditModel):
+    """Do not install a Debian package."""
+
+    edit: Literal["remove-system-package"] = "remove-system-package"
+    name: str = Field(min_length=1)
+
+
 class SetLanguageVersion(DraftEditModel):
     """Build on another version of the language."""
 
@@ -176,6 +183,7 @@ DraftEdit = Annotated[
     | RelaxDependency
     | PinDependency
     | AddSystemPackage
+    | RemoveSystemPackage
     | SetLanguageVersion
     | SetExcludeNewer
     | SetEnv
