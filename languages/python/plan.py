@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from languages.draft import Dependency, NoPlanError, PlanDraft, PlanningContext, Role
@@ -104,12 +105,16 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     if not pythons:
         raise NoPlanError("no suitable Python version is available")
     config = testing.PytestConfig(tree)
-    pytest = testing.find_pytest_use(tree, facts, dependencies.collect_all_requirements(tree, project, facts), config)
+    all_requirements = dependencies.collect_all_requirements(tree, project, facts)
+    pytest = testing.find_pytest_use(tree, facts, all_requirements, config)
     settings = tree.read(config.path) if config.path else ""
     modules = tuple(testing.find_configured_modules(config, settings)) if pytest else ()
     required = dependencies.collect_requirements(tree, project, facts, pytest=pytest is not None, configured=modules)
     test, paths_source = testing.build_test_command(tree, facts, config, pytest=pytest is not None)
-    if day < _INI_OVERRIDE_SINCE:
+    if pytest:
+        argv = testing.block_style_plugins(test.argv, all_requirements, canonicalize_name(project.name))
+        test = test.model_copy(update={"argv": argv})
+    if day < _INI_OVERRIDE_SINCE:  # nor can options of plug-ins be dropped, which then must exist
         test = test.model_copy(update={"argv": test.argv[:1]} if pytest else {})
     all_options = config.get_words("addopts")
     options = all_options if day < _INI_OVERRIDE_SINCE else testing.filter_options(all_options)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from itertools import pairwise
 from pathlib import PurePosixPath
@@ -31,6 +31,10 @@ _TAKES_VALUE = re.compile(
 )
 _MAY_TAKE_VALUE = ("--cov", "--cov-report")
 
+_STYLE_PLUGIN = re.compile(
+    r"pytest-(black|checkdocs|codestyle|flake8|flakes|isort|mypy|pep8|pycodestyle|pydocstyle|pylint|ruff)"
+)
+"""Matches plug-ins of pytest that add a test of its style to each source file; a solution may have another style."""
 OPTION_PLUGINS = {
     "--mpl": "pytest-mpl",
     "--timeout": "pytest-timeout",
@@ -232,6 +236,13 @@ def find_pytest_use(
     if not any("unittest" in tree.read(path) for path in find_test_files(tree)):
         return SourcedValue(text="pytest", path="(default)", line=0)
     return None
+
+
+def block_style_plugins(argv: Sequence[str], requirements: Iterable[SourcedValue], own_name: str) -> tuple[str, ...]:
+    """Return the command of pytest without the plug-ins for style that requirements name; the project may be one."""
+    names = {one.distribution_name for one in requirements if _STYLE_PLUGIN.fullmatch(one.distribution_name)}
+    blocked = sorted(names - {own_name})
+    return (*argv, *(word for name in blocked for word in ("-p", f"no:{name.removeprefix('pytest-')}")))
 
 
 def build_test_command(

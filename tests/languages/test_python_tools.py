@@ -68,6 +68,22 @@ def test_reporting_plugins_are_not_loaded_and_the_others_are_installed(tmp_path:
     assert "pytest-instafail" not in list_requirements(plan)
 
 
+@pytest.mark.parametrize(
+    ("day", "argv"),
+    [
+        (DAY, ("pytest", "-o", "addopts=", "-p", "no:black", "-p", "no:mypy")),
+        (date(2016, 3, 1), ("pytest",)),  # whose option --black cannot be dropped
+    ],
+)
+def test_plugins_that_test_the_style_of_sources_are_not_loaded(
+    day: date, argv: tuple[str, ...], tmp_path: Path
+) -> None:
+    extras = "[options.extras_require]\ntesting =\n    pytest-mypy\n    pytest-black >= 0.3; python_version > '3'\n"
+    settings = {"setup.py": "import setuptools; setuptools.setup()\n", "setup.cfg": extras}
+    plan = build_plan(tmp_path, {**settings, "pytest.ini": "[pytest]\naddopts = --black\n", "test_one.py": TEST}, day)
+    assert plan.test.argv == argv
+
+
 def test_unittest_discovery_uses_the_pattern_of_most_test_files(tmp_path: Path) -> None:
     case = "import unittest\n\nclass {name}Test(unittest.TestCase):\n    def test_it(self): pass\n"
     files = {f"pkg/test/{name}_test.py": case.format(name=name) for name in ("gen", "web", "testing")}
