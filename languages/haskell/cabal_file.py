@@ -122,5 +122,5 @@ def _parse_stanzas(text: str) -> list[Stanza]:
 
 
 def list_debian_names(package: str) -> tuple[str, ...]:
-    """Return the Debian package of a library."""
-    return (f"libghc-{package.lower()}-dev",)
+    """Return the Debian packages of a library; that of QuickCheck has the number of its second version in its name."""
+    return (f"libghc-{package.lower()}-dev", f"libghc-{package.lower()}2-dev")
