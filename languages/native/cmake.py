@@ -43,6 +43,7 @@ _OTHER_PROJECTS = re.compile(
 )
 """Matches paths of projects that are copied into the tree, and of examples."""
 _PROJECT = re.compile(r"^\s*project\s*\(", re.IGNORECASE | re.MULTILINE)
+_SUBDIRECTORY = re.compile(r"^\s*add_subdirectory\s*\(", re.IGNORECASE | re.MULTILINE)
 _ADDED_FOLDER = re.compile(r"\badd_subdirectory\s*\(\s*\"?([^\s\")]+)", re.IGNORECASE)
 _MINIMUM = re.compile(r"cmake_minimum_required\s*\(\s*VERSION\s+(\d+)\.(\d+)", re.IGNORECASE)
 
@@ -191,5 +192,8 @@ def read_cmake_with_programs(tree: SourceTree) -> CMakeProject | None:
 def _list_projects(tree: SourceTree) -> Iterator[CMakeProject]:
     tops = sorted((p.count("/"), p) for p in tree.glob("*CMakeLists.txt") if posixpath.basename(p) == "CMakeLists.txt")
     for depth, path in tops:
-        if depth <= 2 and not _OTHER_PROJECTS.search(path) and _PROJECT.search(tree.read(path)):
+        if depth > 2 or _OTHER_PROJECTS.search(path):
+            continue
+        text = tree.read(path)
+        if _PROJECT.search(text) or (not depth and _SUBDIRECTORY.search(text)):  # CMake itself asks for no project()
             yield CMakeProject(tree=tree, folder=posixpath.dirname(path))

@@ -49,6 +49,16 @@ def test_options_for_tests_are_enabled_and_those_for_style_checks_disabled(tmp_p
     assert any(one.value == "A_BUILD_TESTS=ON" and one.line == 2 for one in plan.evidence)
 
 
+def test_a_root_that_only_adds_folders_is_the_project(tmp_path: Path) -> None:
+    inner = "project(a_tests)\nmessage(${a_FOLDERS})\nadd_executable(test_a test_a.c)\nadd_test(test_a test_a)\n"
+    files = {"tests/CMakeLists.txt": inner, "tests/test_a.c": MAIN}
+    top = "enable_language(C)\nenable_testing()\nadd_subdirectory(tests)\n"
+    _, plan = build_plan(tmp_path / "top", files | {"CMakeLists.txt": top})
+    assert plan.test.folder == ""
+    _, plan = build_plan(tmp_path / "inner", files | {"CMakeLists.txt": "include(macros.cmake)\n"})
+    assert plan.test.folder == "tests"
+
+
 def test_libraries_come_from_debian_except_the_project_itself(tmp_path: Path) -> None:
     files = {
         "CMakeLists.txt": "project(json-c)\nfind_package(ZLIB REQUIRED)\nfind_package(json-c)\nenable_testing()\n",
