@@ -24,7 +24,9 @@ from languages.workflows import read_jobs
 from taskdb.records import BuildPlan, Evidence, TestCommand
 
 TEST_FILE = r"(^|/)[^/]*Test\.php$"
-CONFIGURATIONS = ("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
+_NAMES = ("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
+CONFIGURATIONS = (*_NAMES, *(f"{folder}/{name}" for folder in ("tests", "test") for name in _NAMES))
+"""Places of PHPUnit's configuration, the best first. PHPUnit itself looks for the first three; `-c` names the others."""
 TOOLS = "/opt/composer"
 """Folder of PHPUnit if the project does not require it."""
 PREPEND = "/opt/debian-php/prepend.php"
@@ -98,7 +100,9 @@ def list_test_files(tree: SourceTree, folder: str) -> list[str]:
 def _read_configured_paths(tree: SourceTree, folder: str) -> list[str]:
     """Return the folders and files of the suites in PHPUnit's configuration, relative to the root of the tree."""
     prefix = f"{folder}/" if folder else ""
-    text = next((tree.read(f"{prefix}{name}") for name in CONFIGURATIONS if tree.is_file(f"{prefix}{name}")), "")
+    configuration = next((name for name in CONFIGURATIONS if tree.is_file(f"{prefix}{name}")), "")
+    text = tree.read(f"{prefix}{configuration}") if configuration else ""
+    folder = posixpath.join(folder, posixpath.dirname(configuration))
     suites = "".join(
         re.findall(r"<testsuites?\b.*?</testsuites?>", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL), re.DOTALL)
     )

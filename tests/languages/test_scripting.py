@@ -155,6 +155,22 @@ def test_perl_modules_of_developers_are_left_out_and_recommended_ones_may_be_mis
     ]
 
 
+def test_phpunit_is_configured_from_the_folder_of_tests_where_the_root_has_nothing(tmp_path: Path) -> None:
+    suite = "<phpunit><testsuites><testsuite name='all'><directory>{0}</directory></testsuite></testsuites></phpunit>"
+    files = {
+        "composer.json": '{"name": "a/b", "require-dev": {"phpunit/phpunit": "^9"}}',
+        "tests/phpunit.xml.dist": suite.format("unit"),
+        "tests/unit/ATest.php": "<?php class ATest extends TestCase {}",
+        "tests/slow/BTest.php": "<?php class BTest extends TestCase {}",
+    }
+    draft = PHP.create_draft(build_tree(tmp_path / "tests", files), build_context(versions=("8.2",)))
+    assert draft.test.paths == ("tests/unit",)
+    assert draft.evidence[0].path == "tests/phpunit.xml.dist"
+    tree = build_tree(tmp_path / "root", files | {"phpunit.xml": suite.format("tests/slow")})
+    draft = PHP.create_draft(tree, build_context(versions=("8.2",)))
+    assert (draft.test.paths, draft.evidence[0].path) == (("tests/slow",), "phpunit.xml")
+
+
 def test_php_tests_are_those_in_the_phpunit_configuration(tmp_path: Path) -> None:
     files = {
         "composer.json": '{"name": "a/b", "require": {"php": "^8.1", "ext-dom": "*"},'
