@@ -26,7 +26,7 @@ from taskdb.records import BuildPlan, Evidence, TestCommand
 TEST_FILE = r"(^|/)[^/]*Test\.php$"
 _NAMES = ("phpunit.xml", "phpunit.xml.dist", "phpunit.dist.xml")
 CONFIGURATIONS = (*_NAMES, *(f"{folder}/{name}" for folder in ("tests", "test") for name in _NAMES))
-"""Places of PHPUnit's configuration, the best first. PHPUnit itself looks for the first three; `-c` names the others."""
+"""Places of PHPUnit's configuration, the best first. PHPUnit looks for the first three; `-c` names the others."""
 TOOLS = "/opt/composer"
 """Folder of PHPUnit if the project does not require it."""
 PREPEND = "/opt/debian-php/prepend.php"
