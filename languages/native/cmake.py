@@ -195,5 +195,5 @@ def _list_projects(tree: SourceTree) -> Iterator[CMakeProject]:
         if depth > 2 or _OTHER_PROJECTS.search(path):
             continue
         text = tree.read(path)
-        if _PROJECT.search(text) or (not depth and _SUBDIRECTORY.search(text)):  # CMake itself asks for no project()
+        if _PROJECT.search(text) or (not depth and _SUBDIRECTORY.search(text)):  # project() is optional for CMake
             yield CMakeProject(tree=tree, folder=posixpath.dirname(path))

@@ -205,7 +205,7 @@ def _find_setup_commands(tree: SourceTree, commands: Sequence[SimpleCommand], pa
 
 
 def _is_named_build(name: str, words: Sequence[str]) -> bool:
-    """Return whether a program of the project builds something, as the name of its script or its own line says."""
+    """Return whether a program of the project builds something, by the name of its script or its own line."""
     return words[0] == "node" and BUILDING.search(name) is not None and NOT_BUILDING.search(name) is None
 
 
