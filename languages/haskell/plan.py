@@ -193,7 +193,7 @@ def render_plan(draft: PlanDraft) -> BuildPlan:
     index = "" if bounds else f"\nindex-state: {state}"
     steps.append(_render_file("cabal.project", f"packages:{packages}\ntests: True\noptimization: False{bounds}{index}"))
     build = f"cabal --project-file={_HOME}/cabal.project v2-build --builddir={_HOME}/build"
-    target = f"pkg:{draft.test.argv[0]}:tests"  # without the first word a suite of that name would be meant as well
+    target = f"pkg:{draft.test.argv[0]}:tests"  # a suite may be named tests, too
     if not bounds:
         fetch = f"cabal v2-update && {build} --only-dependencies {target} && chown -R 1000:1000 {_HOME}"
         steps.append(render_registry_install("Hackage", f"{{ {fetch}; }} || {_REPORT_UNREACHABLE}"))
