@@ -102,15 +102,15 @@ IMAGE_COMMANDS = [
     "grade ada__greet-3.bugfix --noop --json",
     "export --format swebench --out piped-swebench",
     "export --format harbor --out piped-harbor --json",
-    "bundle verify piped-swebench",
-    "bundle verify piped-harbor --json",
-    "bundle import piped-swebench",
-    "bundle import piped-harbor --json",
-    "bundle certify piped-swebench --only ada__greet-3.bugfix --json",
+    "bundle verify bundle-swebench",
+    "bundle verify bundle-harbor --json",
+    "bundle import bundle-swebench",
+    "bundle import bundle-harbor --json",
+    "bundle certify bundle-swebench --only ada__greet-3.bugfix --json",
     "audit ada__greet-3.bugfix",
     "audit ada__greet-3.bugfix --json",
 ]
-"""Commands on the images of a finished run; tests/mergemill/test_end_to_end.py runs them."""
+"""Commands on the images of a finished run, and on bundles `bundle-FORMAT` of its tasks; run by test_end_to_end.py."""
 ENGINE_COMMANDS = ["images list", "images list --json", "images prune --dry-run", "images prune --dry-run --json"]
 
 
