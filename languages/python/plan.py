@@ -112,7 +112,7 @@ def create_draft(tree: SourceTree, context: PlanningContext) -> PlanDraft:
     required = dependencies.collect_requirements(tree, project, facts, pytest=pytest is not None, configured=modules)
     test, paths_source = testing.build_test_command(tree, facts, config, pytest=pytest is not None)
     if pytest:
-        argv = testing.block_style_plugins(test.argv, all_requirements, canonicalize_name(project.name))
+        argv = testing.block_style_plugins(test.argv, config, all_requirements, canonicalize_name(project.name))
         test = test.model_copy(update={"argv": argv})
     if day < _INI_OVERRIDE_SINCE:  # nor can options of plug-ins be dropped, which then must exist
         test = test.model_copy(update={"argv": test.argv[:1]} if pytest else {})

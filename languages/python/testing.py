@@ -238,10 +238,16 @@ def find_pytest_use(
     return None
 
 
-def block_style_plugins(argv: Sequence[str], requirements: Iterable[SourcedValue], own_name: str) -> tuple[str, ...]:
-    """Return the command of pytest without the plug-ins for style that requirements name; the project may be one."""
+def block_style_plugins(
+    argv: Sequence[str], config: PytestConfig, requirements: Iterable[SourcedValue], own_name: str
+) -> tuple[str, ...]:
+    """Return the command of pytest without the plug-ins for style that requirements name.
+
+    The project itself, and what its settings require to be loaded, stay.
+    """
     names = {one.distribution_name for one in requirements if _STYLE_PLUGIN.fullmatch(one.distribution_name)}
-    blocked = sorted(names - {own_name})
+    needed = {re.split(r"[\s<>=~!\[]", word, maxsplit=1)[0] for word in config.get_words("required_plugins")}
+    blocked = sorted(names - needed - {own_name})
     return (*argv, *(word for name in blocked for word in ("-p", f"no:{name.removeprefix('pytest-')}")))
 
 

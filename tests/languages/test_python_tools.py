@@ -80,8 +80,10 @@ def test_plugins_that_test_the_style_of_sources_are_not_loaded(
 ) -> None:
     extras = "[options.extras_require]\ntesting =\n    pytest-mypy\n    pytest-black >= 0.3; python_version > '3'\n"
     settings = {"setup.py": "import setuptools; setuptools.setup()\n", "setup.cfg": extras}
-    plan = build_plan(tmp_path, {**settings, "pytest.ini": "[pytest]\naddopts = --black\n", "test_one.py": TEST}, day)
-    assert plan.test.argv == argv
+    files = {**settings, "pytest.ini": "[pytest]\naddopts = --black\n", "test_one.py": TEST}
+    assert build_plan(tmp_path / "all", files, day).test.argv == argv
+    files["pytest.ini"] += "required_plugins = pytest-black>=0.3 pytest-mypy\n"
+    assert "-p" not in build_plan(tmp_path / "none", files, day).test.argv
 
 
 def test_unittest_discovery_uses_the_pattern_of_most_test_files(tmp_path: Path) -> None:
