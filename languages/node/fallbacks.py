@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from languages.base import Fallback
 from languages.draft import PlanDraft
-from languages.node.plan import drop_builds, select_changed_packages
+from languages.node.plan import drop_build, select_changed_packages
 from languages.node.switches import IGNORE_SCRIPTS, RELAXED_PEERS
 
 LOCKS = ("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb")
@@ -28,11 +28,6 @@ def relax_peer_dependencies(draft: PlanDraft) -> PlanDraft:
 def drop_install_scripts(draft: PlanDraft) -> PlanDraft:
     """Run no install scripts of packages."""
     return replace(draft, switches=draft.switches | {IGNORE_SCRIPTS})
-
-
-def drop_build(draft: PlanDraft) -> PlanDraft:
-    """Run no build: tests that need no generated files still run."""
-    return drop_builds(draft)
 
 
 def select_next_node(draft: PlanDraft) -> PlanDraft:

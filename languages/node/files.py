@@ -50,7 +50,7 @@ _DEFAULTS: Mapping[str, Sequence[str]] = {
     "tap": (r"(tests?/.*|test)\.[cm]?[jt]s",),
 }
 """Default patterns of each runner, relative to the folder in which it runs."""
-_OLD_MOCHA_OPTIONS = "test/mocha.opts"
+_MOCHA_SETTINGS = (".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs")
 
 
 def find_test_files(tree: SourceTree, plan: BuildPlan | None = None) -> list[str]:
@@ -130,25 +130,29 @@ def _read_own_patterns(tree: SourceTree, test: TestCommand) -> list[str]:
         return [row.text for row in rows]
     key = "spec" if framework == "mocha" else "files"
     if framework == "mocha":
-        is_recursive = "--recursive" in test.argv or "--recursive" in tree.read(
-            posixpath.join(folder, _OLD_MOCHA_OPTIONS)
-        )
-        for name in (".mocharc.json", ".mocharc.yml", ".mocharc.yaml", ".mocharc.js", ".mocharc.cjs"):
+        for name in _MOCHA_SETTINGS:
             if text := tree.read(posixpath.join(folder, name)):
-                is_recursive = is_recursive or re.search(r"\brecursive\W+true\b", text) is not None
                 data = _parse_mapping(text) if name.endswith(".json") else {key: parse_quoted_words(text, key)}
                 if name.endswith(("ml",)):
                     row = yaml_nodes.load_yaml(text)[key]
                     data = {key: [entry.text for entry in row.values()] or row.text}
         if not isinstance(data, dict) or not data.get(key):
-            is_recursive = is_recursive or (isinstance(data, dict) and data.get("recursive") is True)
-            return ["test"] if is_recursive else []
+            return ["test"] if _enters_subfolders(tree, test, data) else []
     elif framework == "ava":
         for name in ("ava.config.js", "ava.config.cjs", "ava.config.mjs"):
             if text := tree.read(posixpath.join(folder, name)):
                 data = {key: parse_quoted_words(text, key)}
     value = data.get(key) if isinstance(data, dict) else None
     return [value] if isinstance(value, str) else [v for v in value or () if isinstance(v, str)]
+
+
+def _enters_subfolders(tree: SourceTree, test: TestCommand, data: object) -> bool:
+    """Return whether mocha reads the folders below `test`, by its arguments, its files, or the settings `data`."""
+    if "--recursive" in test.argv or "--recursive" in tree.read(posixpath.join(test.folder, "test/mocha.opts")):
+        return True
+    texts = (tree.read(posixpath.join(test.folder, name)) for name in _MOCHA_SETTINGS)
+    in_files = any(re.search(r"\brecursive\W+true\b", text) for text in texts)
+    return in_files or (isinstance(data, dict) and data.get("recursive") is True)
 
 
 def _parse_mapping(text: str) -> dict[str, Any]:

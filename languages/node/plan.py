@@ -199,8 +199,8 @@ def _build_test_command(tree: SourceTree, tests: NodeTestCommand) -> TestCommand
 _SETUP = ("sh", "-c")
 
 
-def drop_builds(draft: PlanDraft) -> PlanDraft:
-    """Return the draft without its builds, those directly before the tests included."""
+def drop_build(draft: PlanDraft) -> PlanDraft:
+    """Run no build, neither with the tree nor before the tests: tests that need no generated files still run."""
     argv = draft.test.argv
     if argv[: len(_SETUP)] == _SETUP:
         argv = argv[len(_SETUP) + 2 :]

@@ -246,7 +246,8 @@ def block_style_plugins(
     The project itself, and what its settings require to be loaded, stay.
     """
     names = {one.distribution_name for one in requirements if _STYLE_PLUGIN.fullmatch(one.distribution_name)}
-    needed = {re.split(r"[\s<>=~!\[]", word, maxsplit=1)[0] for word in config.get_words("required_plugins")}
+    required = (SourcedValue(text=word, path=config.path) for word in config.get_words("required_plugins"))
+    needed = {plugin.distribution_name for plugin in required}
     blocked = sorted(names - needed - {own_name})
     return (*argv, *(word for name in blocked for word in ("-p", f"no:{name.removeprefix('pytest-')}")))
 

@@ -16,10 +16,9 @@ from backends.git import GitRepository
 from backends.tree import CommitTree
 from languages.draft import NoPlanError, PlanningContext
 from languages.javascript import JAVASCRIPT
-from languages.node.fallbacks import drop_build
 from languages.node.frameworks import FRAMEWORKS
 from languages.node.package import convert_glob
-from languages.node.plan import NodeDraft
+from languages.node.plan import NodeDraft, drop_build
 from languages.node.scripts import expand_scripts
 from languages.node.switches import BUILD, IGNORE_SCRIPTS, NEWER_GYP, RELAXED_PEERS
 from languages.node.versions import is_allowed, resolve_majors
