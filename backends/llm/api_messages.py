@@ -21,13 +21,20 @@ def build_response_format(response_schema: ResponseSchema) -> dict[str, Any]:
 
 
 def build_api_message(message: Message) -> dict[str, Any]:
-    """Return a message in the format of the API. Unparsable arguments are sent as `{}`, because servers reject them."""
+    """Return a message in the format of the API. Arguments are sent as the model wrote them.
+
+    Unparsable ones are sent as `{}`, because servers reject them.
+    """
     if message.role == "tool":
         return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.text}
     if not message.tool_calls:
         return {"role": message.role, "content": message.text}
     calls = [
-        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments or {})}}
-        for c in message.tool_calls
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.written or json.dumps(call.arguments or {})},
+        }
+        for call in message.tool_calls
     ]
     return {"role": message.role, "content": message.text or None, "tool_calls": calls}

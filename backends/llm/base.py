@@ -43,12 +43,17 @@ class ResponseSchema:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolCall:
-    """A model's call of a tool. `arguments` is None when they cannot be parsed; `problem` is then the reason."""
+    """A model's call of a tool. `arguments` is None when they cannot be parsed; `problem` is then the reason.
+
+    `written` is the text of the arguments as the model wrote it, empty where a server would reject it. It goes back to
+    the model as it is: another text of the same arguments would be other tokens than those that were sampled.
+    """
 
     id: str
     name: str
     arguments: Mapping[str, Any] | None
     problem: str = ""
+    written: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -346,8 +346,13 @@ def _list_content(messages: Sequence[Message]) -> list[list[Any]]:
         [
             one.role,
             one.text,
-            *([[asdict(call) for call in one.tool_calls]] if one.tool_calls else []),
+            *([[_list_call(call) for call in one.tool_calls]] if one.tool_calls else []),
             *([one.tool_call_id] if one.tool_call_id else []),
         ]
         for one in messages
     ]
+
+
+def _list_call(call: ToolCall) -> dict[str, Any]:
+    """Return what of a call decides about the next answer; how its arguments were written is no part of it."""
+    return {"id": call.id, "name": call.name, "arguments": call.arguments, "problem": call.problem}

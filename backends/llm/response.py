@@ -131,7 +131,8 @@ def parse_tool_call(call_id: str, name: str, arguments: str, *, cut: bool = Fals
     problem = ""
     if parsed is None:
         problem = "the arguments were cut off at the limit of an answer: write less" if cut else NOT_AN_OBJECT
-    return ToolCall(id=call_id, name=name, arguments=parsed, problem=problem)
+    written = arguments if _is_object(arguments) else ""
+    return ToolCall(id=call_id, name=name, arguments=parsed, problem=problem, written=written)
 
 
 NOT_AN_OBJECT = "the arguments are not a JSON object"
@@ -147,6 +148,14 @@ def _parse_object(text: str, *, repair: bool) -> Mapping[str, Any] | None:
     except ValueError:
         parsed = json_repair.loads(text) if repair else None
     return parsed if isinstance(parsed, dict) and (parsed or text.strip() == "{}") else None
+
+
+def _is_object(text: str) -> bool:
+    """Return whether a text is the JSON of an object as the strictest server wants it."""
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _extract_text(value: Any) -> str:

@@ -81,6 +81,26 @@ def test_tool_results_are_sent_with_the_id_of_their_call(server: ModelServer, cl
     assert call["tool_calls"][0]["function"] == {"name": "run", "arguments": '{"command": "ls"}'}
 
 
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ('{"command":"ls","path": "\u00e9t\u00e9"}', '{"command":"ls","path": "\u00e9t\u00e9"}'),
+        ("{'command': 'ls'}", '{"command": "ls"}'),
+        ('"{\\"command\\": \\"ls\\"}"', '{"command": "ls"}'),
+        ("I would like to run ls", "{}"),
+    ],
+)
+def test_arguments_go_back_as_the_model_wrote_them_unless_a_server_would_reject_them(
+    server: ModelServer, client: Client, written: str, sent: str
+) -> None:
+    server.set_answers(ScriptedAnswer(calls=(ScriptedToolCall("run", written),)), ScriptedAnswer(text="done"))
+    model = client()
+    first = query_model(model, RUN)
+    result = Message(role="tool", text="setup.py", tool_call_id=first.tool_calls[0].id, tool_name="run")
+    model.complete([*HELLO, first.message, result], [RUN], meter=UsageMeter())
+    assert server.requests[-1]["messages"][-2]["tool_calls"][0]["function"]["arguments"] == sent
+
+
 def test_tokens_that_the_endpoint_does_not_count_are_estimated(server: ModelServer, client: Client) -> None:
     server.set_answers(ScriptedAnswer(text="x" * 400, usage=None))
     usage = query_model(client()).usage

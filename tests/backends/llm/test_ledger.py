@@ -19,6 +19,7 @@ from backends.llm.ledger import (
     RecordedEmbeddings,
     RecordedModel,
     compute_call_key,
+    read_reply,
 )
 from backends.llm.meter import UsageMeter
 from core.errors import CancelledRunError, InputError
@@ -166,6 +167,23 @@ class CountingEmbeddings:
 
     def stop(self) -> None:
         """Nothing runs."""
+
+
+def test_how_the_arguments_of_a_call_were_written_is_kept_and_is_no_part_of_the_key(tmp_path: Path) -> None:
+    """Earlier ledgers do not have it, and their answers stay paid."""
+    call = ToolCall(id="c1", name="look", arguments={"number": 1}, written='{"number":1}')
+    line = {"text": "", "reasoning": "", "finish_reason": "stop", "usage": {}, "cost": 0, "seconds": 0}
+    earlier = read_reply(
+        {**line, "tool_calls": [{"id": "c1", "name": "look", "arguments": {"number": 1}, "problem": ""}]}
+    )
+    keys = {
+        compute_call_key("m", IDENTITY, [*PROMPT, Message(role="assistant", text="", tool_calls=(one,))], None)
+        for one in (call, earlier.tool_calls[0])
+    }
+    assert (len(keys), earlier.tool_calls[0].written) == (1, "")
+    with CallLedger(tmp_path) as ledger:
+        ledger.add("k", IDENTITY, PROMPT, ModelReply(text="", tool_calls=(call,)), "m")
+        assert read_reply(ledger.find("k") or {}).tool_calls[0].written == '{"number":1}'
 
 
 def test_a_text_is_embedded_once_and_its_vector_is_the_same_in_another_process(tmp_path: Path) -> None:
