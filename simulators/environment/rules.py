@@ -69,10 +69,13 @@ def find_format_error(call: FunctionCall, pack: DomainPack, episode: SimulatedEp
 
 def find_unseen_id(call: FunctionCall, pack: DomainPack, episode: SimulatedEpisode) -> str:
     """Return which id neither the person nor a tool gave: the agent made it up, and there is no such thing."""
-    known = [pack.policy.lower(), *(one.text.lower() for one in episode.history if one.role is not EntryRole.AGENT)]
+    given = [one.text for one in episode.history if one.role is not EntryRole.AGENT]
     for name, value in collect_ids(call, pack.id_arguments):
-        if not is_known_id(value, known):
-            return f"{name} {value} was not found"
+        problem = f"{name} {value} was not found"
+        # an earlier error names the id as the agent did, which makes it no truer
+        known = [pack.policy, *(text.replace(f"{ERROR}: {problem}", "") for text in given)]
+        if not is_known_id(value, [text.lower() for text in known]):
+            return problem
     return ""
 
 

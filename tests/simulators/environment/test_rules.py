@@ -113,6 +113,15 @@ def test_an_id_may_be_used_once_somebody_gave_it(tmp_path: Path) -> None:
         assert json.loads(say(service, episode, tag(ORDER))["observation"])["order_id"] == "#W4000000"
 
 
+def test_an_id_that_was_made_up_stays_unknown_though_an_error_has_named_it(tmp_path: Path) -> None:
+    made_up = {**ORDER, "arguments": {"order_id": "#W1"}}
+    with play_episodes(tmp_path) as (service, _):
+        episode = begin(service, seed=0)
+        first, second = (say(service, episode, tag(made_up)) for _ in range(2))
+        assert first["observation"] == second["observation"] == "Error: order_id #W1 was not found"
+        assert (second["answered_by"], second["done"]) == ("rule", False)
+
+
 def test_a_query_has_the_same_result_until_something_is_changed(tmp_path: Path) -> None:
     numbers = iter(range(100))
 
