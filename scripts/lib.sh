@@ -173,6 +173,13 @@ setup_chromium() {
     apt chromium fonts-dejavu-core
 }
 
+# --- namespaces -------------------------------------------------------------------------------------------------------
+
+# For the tests of the sandbox that needs no engine, and of what is run in it.
+setup_bubblewrap() {
+    command -v bwrap >/dev/null || apt bubblewrap
+}
+
 # --- torch ------------------------------------------------------------------------------------------------------------
 
 # For the tests of training objectives: an environment of its own in the user's cache, 4 GB.
