@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.loop.expert import answer_as_expert
 from benchmarks.loop.plan import LoopPlan
 from benchmarks.loop.repository import BugFix, make_repository, plan_fixes
+from benchmarks.loop.training import RANDOM, begin_model, fine_tune, read_reinforcement
 from benchmarks.loop.workspace import StageReport, Workspace
 from tests.samplers.scripted_model import ScriptedModel
 
@@ -57,7 +58,7 @@ class Loop:
             "pipeline": self._run_pipeline,
             "demonstrations": self._demonstrate,
             "model": self._begin_model,
-            "sft-on-demonstrations": lambda: self._fine_tune(EXPERT, "random", DEMONSTRATED),
+            "sft-on-demonstrations": lambda: self._fine_tune(EXPERT, RANDOM, DEMONSTRATED),
             "sample-demonstrated": lambda: self._sample(DEMONSTRATED),
             "filter": lambda: self._export_messages(DEMONSTRATED),
             "sft-on-filtered": lambda: self._fine_tune(DEMONSTRATED, DEMONSTRATED, FILTERED),
@@ -126,31 +127,16 @@ class Loop:
         return str(next(iter(self._get_data(model).glob("*.jsonl"))))
 
     def _begin_model(self) -> dict[str, Any]:
-        out = self.space.get_model("random")
-        sizes = ("--layers", str(self.plan.layers), "--width", str(self.plan.width))
-        self.space.run_trainer("begin", "--data", self._find_rows(EXPERT), *sizes, "--out", str(out))
-        return dict(json.loads((out / "begin.json").read_text()))
+        return begin_model(self.space, self._find_rows(EXPERT), layers=self.plan.layers, width=self.plan.width)
 
     def _fine_tune(self, data: str, model: str, made: str) -> dict[str, Any]:
-        out = self.space.get_model(made)
-        is_first = made == DEMONSTRATED
         plan = self.plan
         epochs, until, rate = (
             (plan.demonstration_epochs, plan.demonstration_loss, plan.demonstration_rate)
-            if is_first
+            if made == DEMONSTRATED
             else (plan.filtered_epochs, 0.0, plan.filtered_rate)
         )
-        files = ("--model", str(self.space.get_model(model)), "--data", self._find_rows(data), "--out", str(out))
-        self.space.run_trainer("sft", *files, "--epochs", str(epochs), "--until", str(until), "--rate", str(rate))
-        steps = [entry for entry in json.loads((out / "train.json").read_text()) if "loss" in entry]
-        norms = [entry["grad_norm"] for entry in steps]
-        return {
-            "rows": len(Path(self._find_rows(data)).read_text().splitlines()),
-            "steps": len(steps),
-            "tokens": int(steps[-1]["num_tokens"]),
-            "loss": [round(steps[at]["loss"], 4) for at in (0, -1)],
-            "gradient_norms": [round(norm, 4) for norm in (min(norms), max(norms))],
-        }
+        return fine_tune(self.space, model, self._find_rows(data), made, epochs=epochs, until=until, rate=rate)
 
     def _sample(self, model: str) -> dict[str, Any]:
         """Sample all tasks: the reward of a model. Return numbers of the sampling."""
@@ -177,13 +163,7 @@ class Loop:
         path.write_text(json.dumps(settings))
         files = ("--model", str(self.space.get_model(FILTERED)), "--settings", str(path), "--out", str(out))
         self.space.run_trainer("rl", *files)
-        made = json.loads((out / "train.json").read_text())
-        steps = [entry for entry in made["log"] if "reward" in entry]
-        return {
-            "rewards": [round(entry["reward"], 3) for entry in steps],
-            "gradient_norms": [round(entry["grad_norm"], 3) for entry in steps],
-            "change": made["change"],
-        }
+        return read_reinforcement(self.space, REINFORCED)
 
 
 def name_task(fix: BugFix) -> str:

@@ -10,9 +10,11 @@ what they leave, and `mergemill trajectories export` hands over tokens, masks an
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import subprocess
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,14 +34,20 @@ EPS_HIGH = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class RlSettings:
-    """What the loop hands over."""
+class TrainingSettings:
+    """Sizes of a training."""
 
     tasks: list[str]
     steps: int
     tasks_per_step: int
     attempts: int
     rate: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class RlSettings(TrainingSettings):
+    """What the loop hands over."""
+
     sample: list[str]
     """Command that samples, without tasks, attempts, model and upstream."""
     export: list[str]
@@ -73,13 +81,18 @@ class RolloutSource:
         for task in prompts:
             seen[task] += 1
             rollouts.append(found.get((task, seen[task])) or TokenisedRollout.make_missing(self.sampler.tokenizer))
-        return {
-            "prompt_ids": [one.prompt for one in rollouts],
-            "completion_ids": [one.completion for one in rollouts],
-            "env_mask": [one.mask for one in rollouts],
-            "logprobs": [one.logprobs for one in rollouts],
-            "value": [one.value for one in rollouts],
-        }
+        return make_columns(rollouts)
+
+
+def make_columns(rollouts: Sequence[TokenisedRollout]) -> dict[str, list[Any]]:
+    """Return what TRL wants of a `rollout_func`; `value` goes to the reward function."""
+    return {
+        "prompt_ids": [one.prompt for one in rollouts],
+        "completion_ids": [one.completion for one in rollouts],
+        "env_mask": [one.mask for one in rollouts],
+        "logprobs": [one.logprobs for one in rollouts],
+        "value": [one.value for one in rollouts],
+    }
 
 
 def give_reward(value: list[float | None], **_: Any) -> list[float | None]:
@@ -87,7 +100,7 @@ def give_reward(value: list[float | None], **_: Any) -> list[float | None]:
     return value
 
 
-def make_config(settings: RlSettings, out: Path) -> GRPOConfig:
+def make_config(settings: TrainingSettings, out: Path) -> GRPOConfig:
     """Return TRL's settings: one update of the weights for each sampling."""
     return GRPOConfig(
         output_dir=str(out / "trainer"),
@@ -114,6 +127,40 @@ def measure_change(before: dict[str, torch.Tensor], after: dict[str, torch.Tenso
     return float(torch.sqrt(sum(((after[name] - before[name]) ** 2).sum() for name in before)))
 
 
+def train(
+    folder: Path,
+    settings: TrainingSettings,
+    out: Path,
+    make_source: Callable[[Sampler], Callable[[list[str], Any], dict[str, list[Any]]]],
+    **objective: Any,
+) -> None:
+    """Train a model; write it, its tokenizer and `train.json`.
+
+    Args:
+        folder: of the model.
+        settings: sizes.
+        out: folder for what is written.
+        make_source: returns TRL's `rollout_func` for a sampler of the weights as they are.
+        objective: of `ObjectiveTrainer`.
+    """
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    trainer = ObjectiveTrainer(
+        model,
+        reward_funcs=give_reward,
+        args=make_config(settings, out),
+        train_dataset=Dataset.from_list([{"prompt": task} for task in settings.tasks]),
+        processing_class=tokenizer,
+        rollout_func=make_source(Sampler(model, tokenizer, seed=1)),
+        **objective,
+    )
+    trainer.train()
+    trainer.save_model(str(out))
+    change = measure_change(before, {name: value.detach() for name, value in model.named_parameters()})
+    (out / "train.json").write_text(json.dumps({"change": change, "log": trainer.state.log_history}))
+
+
 def main() -> None:
     """Write the trained model, its tokenizer and `train.json` to the folder."""
     parser = argparse.ArgumentParser()
@@ -122,25 +169,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     settings = RlSettings(**json.loads(options.settings.read_text()))
-    tokenizer = AutoTokenizer.from_pretrained(options.model, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(options.model)
-    before = {name: value.detach().clone() for name, value in model.named_parameters()}
-    sampler = Sampler(model, tokenizer, seed=1)
-    with ModelServer(sampler) as server:
-        trainer = ObjectiveTrainer(
-            model,
-            reward_funcs=give_reward,
-            args=make_config(settings, options.out),
-            train_dataset=Dataset.from_list([{"prompt": task} for task in settings.tasks]),
-            processing_class=tokenizer,
-            rollout_func=RolloutSource(settings, sampler, server.url, options.out),
-            objective="cispo",
-            eps_high=EPS_HIGH,
-        )
-        trainer.train()
-    trainer.save_model(str(options.out))
-    change = measure_change(before, {name: value.detach() for name, value in model.named_parameters()})
-    (options.out / "train.json").write_text(json.dumps({"change": change, "log": trainer.state.log_history}))
+    with contextlib.ExitStack() as stack:
+
+        def make_source(sampler: Sampler) -> RolloutSource:
+            server = stack.enter_context(ModelServer(sampler))
+            return RolloutSource(settings, sampler, server.url, options.out)
+
+        train(options.model, settings, options.out, make_source, objective="cispo", eps_high=EPS_HIGH)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,25 +33,33 @@ class TokenisedRollout:
 def read_rollouts(folder: Path) -> dict[tuple[str, int], TokenisedRollout]:
     """Return name of the task and attempt -> rollout.
 
-    Raises:
-        ValueError: a conversation has branches, which one row of a trainer cannot hold.
+    A row of a trainer is one conversation. Where a rollout has several, as the model was shown another text of a
+    malformed call than it wrote, the one with the most tokens of the model stands for it.
     """
-    found = {}
+    found: dict[tuple[str, int], TokenisedRollout] = {}
     for path in sorted(folder.rglob("*.parquet")):
         for row in pq.read_table(path).to_pylist():
-            attempt = json.loads(row["metadata"])["attempt"]
-            found[row["instance_id"], attempt] = _read_row(row)
+            key = (row["instance_id"], json.loads(row["metadata"])["attempt"])
+            found[key] = max(filter(None, (found.get(key), *_read_paths(row))), key=lambda one: sum(one.mask))
     return found
 
 
-def _read_row(row: dict[str, Any]) -> TokenisedRollout:
-    if row["parents"] != list(range(-1, len(row["parents"]) - 1)):
-        raise ValueError(f"{row['instance_id']}: the conversation has branches")
-    begin = row["loss_mask"].index(1)
-    return TokenisedRollout(
-        prompt=row["input_ids"][:begin],
-        completion=row["input_ids"][begin:],
-        mask=row["loss_mask"][begin:],
-        logprobs=row["logprobs"][begin:],
-        value=row["value"],
-    )
+def _read_paths(row: dict[str, Any]) -> Iterator[TokenisedRollout]:
+    """Return the conversations of a row, whose tokens are a tree."""
+    parents = row["parents"]
+    for leaf in sorted(set(range(len(parents))) - set(parents)):
+        path, at = [], leaf
+        while at >= 0:
+            path.append(at)
+            at = parents[at]
+        path.reverse()
+        mask = [row["loss_mask"][token] for token in path]
+        if 1 in mask:
+            begin = mask.index(1)
+            yield TokenisedRollout(
+                prompt=[row["input_ids"][token] for token in path[:begin]],
+                completion=[row["input_ids"][token] for token in path[begin:]],
+                mask=mask[begin:],
+                logprobs=[row["logprobs"][token] for token in path[begin:]],
+                value=row["value"],
+            )
