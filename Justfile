@@ -42,5 +42,5 @@ format:
 
 # Resolve the dependencies again
 lock:
-    .venv/bin/uv pip compile pyproject.toml --group dev --extra benchmarks --extra postgres --universal \
+    .venv/bin/uv pip compile pyproject.toml --group dev --all-extras --universal \
         --python-version 3.11 --generate-hashes --upgrade -q -o requirements.lock --custom-compile-command "just lock"
