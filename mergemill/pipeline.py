@@ -17,7 +17,7 @@ from typing import Protocol
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from backends.cluster.base import Cluster
+from backends.cluster.base import Cluster, RecordKeeper
 from backends.services import Services
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
 from mergemill.progress import Progress, WorkState
@@ -110,6 +110,19 @@ class StageOutcome:
     """Kind of the task that is derived or certified."""
 
 
+@dataclass(frozen=True)
+class StepStarted:
+    """Message that a stage of a change begins. `name` is that of the change or task."""
+
+    change: str
+    """Id of the candidate."""
+    stage: Stage
+    name: str
+
+
+ChangeEvent = StepStarted | StageOutcome
+
+
 @dataclass
 class ChangeProcessor:
     """One change on its way through the steps that are pending for it; runs in a worker."""
@@ -117,46 +130,43 @@ class ChangeProcessor:
     steps: Sequence[PipelineStep]
     services: Services
     retry_policy: Retrying
-    work: WorkState
     lineage: Lineage
 
-    def process(self) -> Iterator[StageOutcome]:
-        """Yield each outcome as it comes; an error ends the change, which stays pending for the next run."""
-        was_stopped = True
-        try:
-            with self.services.images.hold():  # its images must exist until its last stage is finished
-                for step in self.steps:
-                    for outcome in self._run_stage(step):
-                        yield outcome
-                        is_bug = isinstance(outcome.result, Exception) and outcome.kind is None
-                        if is_bug or isinstance(outcome.result, MergemillError):
-                            was_stopped = isinstance(outcome.result, CancelledRunError)
-                            return
-            was_stopped = False
-        finally:
-            self.work.end_change(was_stopped=was_stopped)
+    def process(self) -> Iterator[ChangeEvent]:
+        """Yield each beginning of a step and each outcome as it comes.
 
-    def _run_stage(self, step: PipelineStep) -> Iterator[StageOutcome]:
+        An error ends the change, which stays pending for the next run.
+        """
+        with self.services.images.hold():  # its images must exist until its last stage is finished
+            for step in self.steps:
+                for event in self._run_stage(step):
+                    yield event
+                    if isinstance(event, StageOutcome) and _ends_change(event):
+                        return
+
+    def _run_stage(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         if step.stage is Stage.DERIVE:
             return self._derive_tasks(step)
         if step.stage is Stage.CERTIFY:
             return self._certify_tasks(step)
         return self._run_change_step(step)
 
-    def _run_change_step(self, step: PipelineStep) -> Iterator[StageOutcome]:
+    def _run_change_step(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         """Make one more record of the change itself, unless it exists already or the change was rejected."""
         lineage = self.lineage
         is_done = getattr(lineage, step.output) is not None and lineage.next_stage is not step.stage
         if lineage.rejected_by is not None or is_done:
             return
-        (outcome,) = self._run_step(step, lineage)
-        yield outcome
-        if isinstance(outcome.result, Rejection):
-            self.lineage = replace(lineage, rejected_by=step.stage)
-        elif isinstance(outcome.result, Record):
-            self.lineage = lineage.with_record(outcome.result)
+        for event in self._run_step(step, lineage):
+            yield event
+            if not isinstance(event, StageOutcome):
+                continue
+            if isinstance(event.result, Rejection):
+                self.lineage = replace(lineage, rejected_by=step.stage)
+            elif isinstance(event.result, Record):
+                self.lineage = lineage.with_record(event.result)
 
-    def _derive_tasks(self, step: PipelineStep) -> Iterator[StageOutcome]:
+    def _derive_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         """Yield the tasks of every open kind whose prerequisites are met and that no other kind replaces."""
         from mergemill.kinds import get_prerequisites  # noqa: PLC0415 - queries need no deriver
 
@@ -167,20 +177,21 @@ class ChangeProcessor:
                 continue
             if prerequisites.replaced_by in derived_kinds:
                 continue
-            for outcome in self._run_step(step, replace(lineage, kinds=(kind,)), kind):
-                yield outcome
-                if isinstance(outcome.result, Task):
+            for event in self._run_step(step, replace(lineage, kinds=(kind,)), kind):
+                yield event
+                if isinstance(event, StageOutcome) and isinstance(event.result, Task):
                     derived_kinds.add(kind)
-                    self.lineage = replace(self.lineage, tasks=(*self.lineage.tasks, outcome.result))
+                    self.lineage = replace(self.lineage, tasks=(*self.lineage.tasks, event.result))
 
-    def _certify_tasks(self, step: PipelineStep) -> Iterator[StageOutcome]:
+    def _certify_tasks(self, step: PipelineStep) -> Iterator[ChangeEvent]:
         for task in self.lineage.tasks:
             yield from self._run_step(step, replace(self.lineage, task=task), task.kind)
 
-    def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> list[StageOutcome]:
-        """Return the outcomes of a step; several records share its time evenly."""
+    def _run_step(self, step: PipelineStep, lineage: Lineage, kind: Kind | None = None) -> Iterator[ChangeEvent]:
+        """Yield the beginning of a step and its outcomes; several records share its time evenly."""
+        name = lineage.task.name if lineage.task else lineage.candidate.name
+        yield StepStarted(lineage.candidate.id, step.stage, name)
         started = time.perf_counter()
-        self.work.start_step(step.stage, lineage.task.name if lineage.task else lineage.candidate.name)
         results: Sequence[Record | Exception]
         try:
             output = self.retry_policy.copy()(step.function, lineage, self.services)
@@ -188,14 +199,64 @@ class ChangeProcessor:
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
             results = [as_disk_error(error) or error]
         seconds = (time.perf_counter() - started) / max(1, len(results))
-        return [StageOutcome(step.stage, lineage, result, seconds, kind) for result in results]
+        yield from (StageOutcome(step.stage, lineage, result, seconds, kind) for result in results)
+
+
+def _ends_change(outcome: StageOutcome) -> bool:
+    """Whether a change ends with an outcome: an error, but for a bug in one kind of tasks."""
+    is_bug = isinstance(outcome.result, Exception) and outcome.kind is None
+    return is_bug or isinstance(outcome.result, MergemillError)
 
 
 def process_change(
-    steps: Sequence[PipelineStep], services: Services, retry_policy: Retrying, work: WorkState, lineage: Lineage
-) -> Iterator[StageOutcome]:
+    steps: Sequence[PipelineStep], services: Services, retry_policy: Retrying, lineage: Lineage
+) -> Iterator[ChangeEvent]:
     """Take one change through the steps that are pending for it."""
-    return ChangeProcessor(steps, services, retry_policy, work, lineage).process()
+    return ChangeProcessor(steps, services, retry_policy, lineage).process()
+
+
+ProcessChange = Callable[[Lineage], Iterator[ChangeEvent]]
+MakeFunction = Callable[[Sequence[PipelineStep]], ProcessChange]
+
+
+@dataclass(frozen=True)
+class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
+    """What the driver knows of the changes on their way. `reload` returns a change as it is stored."""
+
+    work: WorkState
+    reload: Callable[[Lineage], Lineage | None]
+    cancelled: set[str] = field(default_factory=set)
+    """Ids of candidates whose last step was stopped."""
+
+    def observe(self, result: ChangeEvent, place: str) -> None:
+        """Take note of the beginning of a step, or that it was stopped."""
+        if isinstance(result, StepStarted):
+            self.work.start_step(result.change, result.stage, result.name, place)
+        elif isinstance(result.result, CancelledRunError):
+            self.cancelled.add(result.lineage.candidate.id)
+
+    def end_record(self, record: Lineage, *, is_finished: bool) -> None:
+        """Count a change as finished, or forget its step."""
+        key = record.candidate.id
+        end = self.work.end_change if is_finished and key not in self.cancelled else self.work.end_step
+        end(key)
+
+    def is_node_failure(self, result: ChangeEvent) -> bool:
+        """Return whether engine, disk or network failed, or the machine lacks a requirement."""
+        return isinstance(result, StageOutcome) and isinstance(result.result, Transient | MachineError)
+
+    def resume(self, record: Lineage) -> Lineage | None:
+        """Return the change as it is stored."""
+        return self.reload(record)
+
+    def make_loss(self, record: Lineage, detail: str) -> ChangeEvent:
+        """Return the failure of a change whose workers were lost each time; it stays pending for the next run."""
+        stage = record.next_stage or (Stage.CERTIFY if record.tasks else Stage.DERIVE)
+        return StageOutcome(stage, record, Transient(detail), 0.0)
+
+    def get_locality(self, record: Lineage) -> str:
+        """Return the repository, whose environments share layers."""
+        return record.candidate.repo
 
 
 @dataclass
@@ -210,6 +271,8 @@ class PipelineRun:
     retry_policy: Retrying = RETRY_POLICY
     resolve_source: Callable[[str], str] = str
     """Returns a source as records spell it."""
+    make_function: MakeFunction | None = None
+    """Returns the function for the workers of other processes; None for workers that share the services."""
     make_room: Callable[[], None] = lambda: None
     """Called after each build, and when a disk is full."""
     max_tasks: int | None = None
@@ -233,22 +296,38 @@ class PipelineRun:
         """0, or the failure of highest priority: 75 (run again), 1 (report a bug), 3 (correct an input)."""
         return next((code for code in (Transient.exit_code, 1, InputError.exit_code) if code in self.failures), 0)
 
-    def process(self, steps: Sequence[PipelineStep], lineages: Iterable[Lineage]) -> None:
+    def process(
+        self,
+        steps: Sequence[PipelineStep],
+        lineages: Iterable[Lineage],
+        reload: Callable[[Lineage], Lineage | None] = lambda lineage: lineage,
+    ) -> None:
         """Take changes through steps and store each result as it arrives.
+
+        Args:
+            steps: the steps.
+            lineages: the changes, read when a worker needs one.
+            reload: returns a change with what was stored since it was read, None where nothing is left to do.
 
         Raises:
             MachineError: the machine lacks a requirement of a stage.
             Transient: the database cannot be written.
         """
         work = self.progress.work
-        function = partial(process_change, steps, self.services, self.retry_policy, work)
+        make_function = self.make_function or self._make_shared_function
         work.all_read = False
-        with closing(self.cluster.map(function, self._count_lineages(lineages))) as outcomes:
-            for outcome in outcomes:
-                self._store_outcome(outcome)
+        keeper = ChangeKeeper(work, reload)
+        with closing(self.cluster.map(make_function(steps), self._count_lineages(lineages), keeper)) as events:
+            for event in events:
+                if not isinstance(event, StageOutcome):
+                    continue
+                self._store_outcome(event)
                 if self.consecutive_failures >= self.workers + MAX_CONSECUTIVE_FAILURES:
                     self.progress.print_message("stopped: engine or network is gone; run the same command again later")
                     return
+
+    def _make_shared_function(self, steps: Sequence[PipelineStep]) -> ProcessChange:
+        return partial(process_change, steps, self.services, self.retry_policy)
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:
         """Yield the changes until there are tasks enough."""
@@ -325,7 +404,7 @@ class PipelineRun:
     def _read_miner(self, miner: Miner, source: str) -> Iterator[MiningOutcome]:
         """Yield the outcomes of one source; a failure of the miner is reported and ends the source."""
         try:
-            self.progress.work.start_step(Stage.MINE, source)
+            self.progress.work.start_step(source, Stage.MINE, source)
             for outcome in miner(source, self.services):
                 if isinstance(outcome, InputError):
                     self._record_failure(Stage.MINE, source, outcome)
@@ -337,7 +416,7 @@ class PipelineRun:
             self.is_interrupted = True
             self._record_failure(Stage.MINE, source, as_disk_error(error) or error)
         finally:
-            self.progress.work.end_step()
+            self.progress.work.end_step(source)
 
     def _store_batches(self, outcomes: Iterable[MiningOutcome]) -> Iterator[list[Candidate]]:
         """Store the outcomes in batches and yield the candidates of each stored batch."""

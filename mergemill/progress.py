@@ -29,7 +29,7 @@ class Progress(AbstractContextManager["Progress"], Protocol):
     """Receiver of results and messages. Called from the driver's thread only, but for `work`."""
 
     work: WorkState
-    """What is running, and how much is left; workers update it."""
+    """What is running, and how much is left."""
 
     def report_result(self, result: StageResult) -> None:
         """Show a new result of a stage."""
@@ -43,11 +43,15 @@ class Progress(AbstractContextManager["Progress"], Protocol):
 
 @dataclass(frozen=True)
 class RunningStep:
-    """One stage of one change that a worker is running. `started`: reading of the clock, in seconds."""
+    """One stage of one change that a worker is running.
+
+    `started`: reading of the clock, in seconds; `place`: name of the machine, empty for this one.
+    """
 
     stage: Stage
     name: str
     started: float
+    place: str = ""
 
 
 @dataclass
@@ -69,24 +73,31 @@ class WorkState:
 
     def __post_init__(self) -> None:
         self.started = self.clock()
-        self._running: dict[int, RunningStep] = {}
+        self._running: dict[str, RunningStep] = {}
         self._lock = threading.Lock()
 
-    def start_step(self, stage: Stage, name: str) -> None:
-        """Note that the calling thread runs a stage of a change (or of a source, for the miner) from now on."""
-        with self._lock:
-            self._running[threading.get_ident()] = RunningStep(stage, name, self.clock())
+    def start_step(self, key: str, stage: Stage, name: str, place: str = "") -> None:
+        """Note that a stage of a change is running from now on, in place of the change's stage before.
 
-    def end_step(self) -> None:
-        """Note that the calling thread waits."""
+        Args:
+            key: id of the change, or of a source that is mined.
+            stage: the stage.
+            name: of the change, task or source.
+            place: name of the machine, empty for this one.
+        """
         with self._lock:
-            self._running.pop(threading.get_ident(), None)
+            self._running[key] = RunningStep(stage, name, self.clock(), place)
 
-    def end_change(self, *, was_stopped: bool = False) -> None:
-        """Count the change that the calling thread ends as finished, unless the run was stopped."""
+    def end_step(self, key: str) -> None:
+        """Note that nothing runs for a change or source."""
         with self._lock:
-            self.n_finished += not was_stopped
-            self._running.pop(threading.get_ident(), None)
+            self._running.pop(key, None)
+
+    def end_change(self, key: str) -> None:
+        """Count a change as finished."""
+        with self._lock:
+            self.n_finished += 1
+            self._running.pop(key, None)
 
     def list_running(self) -> list[RunningStep]:
         """Return what is running, longest first."""
@@ -266,6 +277,7 @@ class LiveTableProgress(MessageProgress):
         now = self.work.clock()
         running = [
             f"{step.stage.value:8} {escape_line(step.name)}  {format_seconds(now - step.started)}"
+            f"{f'  on {escape_line(step.place)}' if step.place else ''}"
             for step in self.work.list_running()
         ]
         last = list(self.last)  # a copy: rich renders in a thread of its own

@@ -123,7 +123,12 @@ class RunStatusFile:
                 "total": self.work.n_total,
                 "seconds_left": self.work.estimate_seconds_left(),
                 "running": [
-                    {"stage": step.stage.value, "name": step.name, "seconds": round(self.work.clock() - step.started)}
+                    {
+                        "stage": step.stage.value,
+                        "name": step.name,
+                        "seconds": round(self.work.clock() - step.started),
+                        "place": step.place or socket.gethostname(),
+                    }
                     for step in self.work.list_running()
                 ],
                 "events": list(self._events),

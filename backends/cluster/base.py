@@ -1,19 +1,60 @@
-"""Cluster protocol: map a function over records in parallel."""
+"""Cluster protocol: map a function over records in parallel, and what the driver knows of these records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from core.errors import Transient
 
 Record = TypeVar("Record")
 Result = TypeVar("Result")
+
+
+class RecordKeeper(Generic[Record, Result]):
+    """What the driver knows of the records of a map. This one is for records that are worth no second attempt.
+
+    `observe` and `end_record` are called as soon as possible, in any thread; the other methods in the caller's thread.
+    """
+
+    def observe(self, result: Result, place: str) -> None:
+        """Take note of a result that is on its way to the caller. `place`: name of the machine, empty for this one."""
+
+    def end_record(self, record: Record, *, is_finished: bool) -> None:
+        """Take note that no worker has the record any more. `is_finished`: it is neither stopped nor tried again."""
+
+    def is_node_failure(self, result: Result) -> bool:
+        """Return whether the result is a failure that another machine may not have."""
+        del result
+        return False
+
+    def resume(self, record: Record) -> Record | None:
+        """Return the record with the results that were stored meanwhile; None where nothing is left to do for it."""
+        return record
+
+    def make_loss(self, record: Record, detail: str) -> Result:
+        """Return the result of a record whose workers were lost each time.
+
+        Raises:
+            Transient: there is no such result; the map ends.
+        """
+        del record
+        raise Transient(detail, advice="run the same command again")
+
+    def get_locality(self, record: Record) -> str:
+        """Return the key of what a machine keeps for records such as this one; empty for nothing."""
+        del record
+        return ""
 
 
 class Cluster(Protocol):
     """Workers of this machine or of others."""
 
     def map(
-        self, function: Callable[[Record], Iterator[Result]], records: Iterable[Record]
+        self,
+        function: Callable[[Record], Iterator[Result]],
+        records: Iterable[Record],
+        keeper: RecordKeeper[Record, Result],
     ) -> Generator[Result, None, None]:
         """Yield the function's results for all records as they complete; see `cluster.local.LocalCluster`."""
         ...

@@ -11,7 +11,9 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
+
+from backends.cluster.base import RecordKeeper
 
 Record = TypeVar("Record")
 Result = TypeVar("Result")
@@ -42,7 +44,10 @@ class LocalCluster:
     stop_timeout: float = STOP_TIMEOUT
 
     def map(
-        self, function: Callable[[Record], Iterator[Result]], records: Iterable[Record]
+        self,
+        function: Callable[[Record], Iterator[Result]],
+        records: Iterable[Record],
+        keeper: RecordKeeper[Record, Result] | None = None,
     ) -> Generator[Result, None, None]:
         """Yield all results of `function(record)`, over all records, in the order of completion.
 
@@ -53,12 +58,8 @@ class LocalCluster:
         inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         leaving = threading.Event()
-        threads = [
-            threading.Thread(
-                target=_run_worker, args=(function, inbox, outbox, leaving), daemon=True, name=f"worker-{n}"
-            )
-            for n in range(self.workers)
-        ]
+        worker = _Worker(function, keeper or RecordKeeper(), inbox, outbox, leaving)
+        threads = [threading.Thread(target=worker.run, daemon=True, name=f"worker-{n}") for n in range(self.workers)]
         for thread in threads:
             thread.start()
         wait_until = float("inf")
@@ -107,19 +108,34 @@ def _unpack_result(message: Any) -> Generator[Any, None, int]:
     return 1
 
 
-def _run_worker(
-    function: Callable[[Record], Iterator[Result]],
-    inbox: queue.SimpleQueue[Any],
-    outbox: queue.SimpleQueue[Any],
-    leaving: threading.Event,
-) -> None:
-    while (packed := inbox.get()) is not None and not leaving.is_set():
-        error: BaseException | None = None
+@dataclass(frozen=True)
+class _Worker(Generic[Record, Result]):
+    """What all threads of a map run."""
+
+    function: Callable[[Record], Iterator[Result]]
+    keeper: RecordKeeper[Record, Result]
+    inbox: queue.SimpleQueue[Any]
+    outbox: queue.SimpleQueue[Any]
+    leaving: threading.Event
+
+    def run(self) -> None:
+        """Process records until there are no more, or the map is left."""
+        while (packed := self.inbox.get()) is not None and not self.leaving.is_set():
+            error: BaseException | None = None
+            try:
+                self._process(packed[0])
+            except BaseException as raised:  # noqa: BLE001 - raised again in the driver's thread
+                error = raised
+            self.outbox.put(RecordDone(error))
+
+    def _process(self, record: Record) -> None:
+        was_stopped = True
         try:
-            for result in function(packed[0]):
-                outbox.put(result)
-                if leaving.is_set():
-                    break
-        except BaseException as raised:  # noqa: BLE001 - raised again in the driver's thread
-            error = raised
-        outbox.put(RecordDone(error))
+            for result in self.function(record):
+                self.keeper.observe(result, "")
+                self.outbox.put(result)
+                if self.leaving.is_set():
+                    return
+            was_stopped = False
+        finally:
+            self.keeper.end_record(record, is_finished=not was_stopped)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -41,8 +40,8 @@ def test_the_state_counts_earlier_work_and_estimates_the_rest() -> None:
     work = make_work(clock, earlier=10, expected=8)
     assert work.format_state() == "0 s   10 of 18+ changes (10 by earlier runs)"
     work.n_read = 4
-    work.end_change()
-    work.end_change()
+    work.end_change("1")
+    work.end_change("1")
     clock.now = 60
     assert work.estimate_seconds_left() == pytest.approx(180)
     assert work.format_state() == "1 min 0 s   12 of 18+ changes (10 by earlier runs)   about 3 min 0 s left"
@@ -59,30 +58,21 @@ def test_the_total_is_exact_once_all_changes_are_read() -> None:
 def test_running_steps_are_listed_longest_first_and_disappear_when_they_end() -> None:
     clock = ManualClock()
     work = make_work(clock)
-    started, leave = threading.Event(), threading.Event()
-
-    def build() -> None:
-        work.start_step(Stage.BUILD, "ada__greet-1")
-        started.set()
-        leave.wait(10)
-        work.end_change()
-
-    thread = threading.Thread(target=build)
-    thread.start()
-    assert started.wait(10)
+    work.start_step("1", Stage.BUILD, "ada__greet-1", "node-a")
     clock.now = 5
-    work.start_step(Stage.MINE, "git:greet")
-    assert [(step.stage, step.name) for step in work.list_running()] == [
-        (Stage.BUILD, "ada__greet-1"),
-        (Stage.MINE, "git:greet"),
+    work.start_step("2", Stage.BUILD, "ada__greet-2")
+    work.start_step("git:greet", Stage.MINE, "git:greet")
+    clock.now = 6
+    work.start_step("2", Stage.VERIFY, "ada__greet-2")
+    assert [(step.stage, step.name, step.place) for step in work.list_running()] == [
+        (Stage.BUILD, "ada__greet-1", "node-a"),
+        (Stage.MINE, "git:greet", ""),
+        (Stage.VERIFY, "ada__greet-2", ""),
     ]
-    leave.set()
-    thread.join()
-    assert work.n_finished == 1
-    work.end_change(was_stopped=True)
-    assert work.n_finished == 1
-    work.end_step()
-    assert work.list_running() == []
+    work.end_change("1")
+    work.end_step("2")
+    work.end_step("git:greet")
+    assert (work.n_finished, work.list_running()) == (1, [])
 
 
 def test_the_table_shows_running_steps_results_and_the_time_left() -> None:
@@ -91,7 +81,7 @@ def test_the_table_shows_running_steps_results_and_the_time_left() -> None:
     clock = ManualClock()
     progress.work = make_work(clock, expected=2)
     progress.work.earlier = {Stage.BUILD: 7}
-    progress.work.start_step(Stage.VERIFY, "ada__greet-" + "1" * 90)
+    progress.work.start_step("1", Stage.VERIFY, "ada__greet-" + "1" * 90, "node-a")
     clock.now = 65
     environment = records.make_environment(records.make_candidate(records.make_pull_request(1)))
     progress.report_result(
@@ -102,6 +92,7 @@ def test_the_table_shows_running_steps_results_and_the_time_left() -> None:
     assert "1 min 5 s   0 of 2+ changes" in shown
     assert "ended    build    ada__greet-2  ok  3.0 s" in shown
     assert "".join(shown.split()).count("1" * 90) == 1  # a long name is folded, not cut
+    assert "on node-a" in shown
     assert ["build", "7", "1"] in [line.split() for line in shown.splitlines()]
 
 
@@ -111,7 +102,7 @@ def test_a_narrow_terminal_cuts_nothing(width: int) -> None:
     progress = LiveTableProgress(Console(file=output, width=width))
     progress.work = make_work(ManualClock(), expected=2)
     progress.work.earlier = {Stage.BUILD: 123_456}
-    progress.work.start_step(Stage.VERIFY, "ada__greet-" + "1" * 90)
+    progress.work.start_step("1", Stage.VERIFY, "ada__greet-" + "1" * 90, "node-a")
     progress.console.print(progress._render())
     assert "\N{HORIZONTAL ELLIPSIS}" not in output.getvalue()
     assert max(map(len, output.getvalue().splitlines())) <= width
@@ -122,7 +113,7 @@ def test_an_interrupted_run_prints_what_it_did_and_what_is_left() -> None:
     output = io.StringIO()
     progress = MessageProgress(output)
     progress.work.n_read = 3
-    progress.work.end_change()
+    progress.work.end_change("1")
     with pytest.raises(KeyboardInterrupt), progress:
         raise KeyboardInterrupt
     assert output.getvalue() == "mergemill: 1 change finished in 0 s, 0 results stored, 2 changes or more left\n"

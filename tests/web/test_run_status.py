@@ -35,11 +35,11 @@ def test_a_run_writes_its_counts_and_events(tmp_path: Path, monkeypatch: pytest.
     shown = MessageProgress()
     with RunStatusFile(shown, tmp_path, "run", ["git:greet"]) as progress:
         progress.work.n_expected = 4
-        progress.work.start_step(Stage.BUILD, "ada__greet-2")
+        progress.work.start_step("2", Stage.BUILD, "ada__greet-2")
         for result in make_results():
             progress.report_result(result)
-        progress.work.end_change()
-        progress.work.start_step(Stage.BUILD, "ada__greet-3")
+        progress.work.end_change("2")
+        progress.work.start_step("3", Stage.BUILD, "ada__greet-3", "node-a")
         deadline = time.monotonic() + 10
         while not (found := list_runs(tmp_path)) or not found[0]["events"]:
             assert time.monotonic() < deadline
@@ -47,7 +47,7 @@ def test_a_run_writes_its_counts_and_events(tmp_path: Path, monkeypatch: pytest.
     assert found[0]["state"] == "running"
     assert found[0]["done"] == 1
     assert found[0]["total"] == 4
-    assert found[0]["running"][0]["name"] == "ada__greet-3"
+    assert [(step["name"], step["place"]) for step in found[0]["running"]] == [("ada__greet-3", "node-a")]
     assert found[0]["seconds_left"] > 0
     (run,) = list_runs(tmp_path)
     assert run["state"] == "finished"
