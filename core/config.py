@@ -69,8 +69,13 @@ class Settings(BaseSettings):
     """Folder of artifacts and clones. Default: `mergemill-store/` beside the database."""
     workers: int = Field(default=2, ge=1)
     """Number of changes processed in parallel."""
-    cluster: Literal["local"] = "local"
-    """Where the workers run: threads of this machine."""
+    cluster: str = "local"
+    """Where the workers run: `local` (threads of this machine), `ray` (processes of this machine), or
+    `ray://HOST:PORT` (nodes of a Ray cluster; as many workers as fit, unless --workers is given)."""
+    worker_cpus: float = Field(default=1.0, gt=0)
+    """CPUs that --cluster ray reserves for each worker; of memory it reserves --memory-mb."""
+    node_registry: str | None = None
+    """Push images to this registry (HOST/PREFIX) during a run on a cluster, so that other nodes can pull them."""
     sandbox: str = "docker"
     """Where commands run: `docker`, `bubblewrap` (namespaces, the programs of this machine and no images), or `local`
     (subprocesses of this machine, without isolation and images)."""

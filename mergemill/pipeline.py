@@ -22,6 +22,7 @@ from backends.services import Services
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
 from mergemill.progress import Progress, WorkState
 from taskdb.chains import Scope, StageResult
+from taskdb.images import ImageCopy
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Certificate, Kind, PullRequest, Record, Rejection, Stage, Task
 from taskdb.store import Store
@@ -120,7 +121,14 @@ class StepStarted:
     name: str
 
 
-ChangeEvent = StepStarted | StageOutcome
+@dataclass(frozen=True)
+class ImagePushed:
+    """Message that a registry has an image of a change."""
+
+    copy: ImageCopy
+
+
+ChangeEvent = StepStarted | StageOutcome | ImagePushed
 
 
 @dataclass
@@ -232,7 +240,7 @@ class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
         """Take note of the beginning of a step, or that it was stopped."""
         if isinstance(result, StepStarted):
             self.work.start_step(result.change, result.stage, result.name, place)
-        elif isinstance(result.result, CancelledRunError):
+        elif isinstance(result, StageOutcome) and isinstance(result.result, CancelledRunError):
             self.cancelled.add(result.lineage.candidate.id)
 
     def end_record(self, record: Lineage, *, is_finished: bool) -> None:
@@ -319,6 +327,8 @@ class PipelineRun:
         keeper = ChangeKeeper(work, reload)
         with closing(self.cluster.map(make_function(steps), self._count_lineages(lineages), keeper)) as events:
             for event in events:
+                if isinstance(event, ImagePushed):
+                    self.store.add(event.copy)
                 if not isinstance(event, StageOutcome):
                     continue
                 self._store_outcome(event)

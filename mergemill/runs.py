@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from backends.cluster.local import LocalCluster
 from backends.services import Services
 from core.config import Settings
 from mergemill.base_trees import keep_missing_trees
+from mergemill.clusters import open_cluster
 from mergemill.images.budget import ImageBudget
 from mergemill.images.fetch import enable_fetching
 from mergemill.kinds import get_prerequisites
@@ -77,15 +77,22 @@ def run_stages(
     with Store.open(settings.db, create=mines, clock=services.clock, writes=True) as store, recorded:
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
-        cluster = LocalCluster(workers=settings.workers, stop=stop)
         resolve = partial(resolve_source, settings=settings, store=store)
-        run = PipelineRun(
-            store, services, cluster, recorded, settings.workers, resolve_source=resolve, max_tasks=max_tasks
-        )
-        _count_earlier_work(run, _resolve_scope(scope, resolve))
-        if settings.image_budget is not None and Stage.BUILD in scope.stages:
-            run.make_room = ImageBudget(services, store, progress.print_message).free_space
-        _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
+        with open_cluster(settings, services, engine=needs_engine, notify=progress.print_message, stop=stop) as opened:
+            run = PipelineRun(
+                store,
+                services,
+                opened.cluster,
+                recorded,
+                settings.workers,
+                resolve_source=resolve,
+                make_function=opened.make_function,
+                max_tasks=max_tasks,
+            )
+            _count_earlier_work(run, _resolve_scope(scope, resolve))
+            if settings.image_budget is not None and Stage.BUILD in scope.stages and not opened.make_function:
+                run.make_room = ImageBudget(services, store, progress.print_message).free_space
+            _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
         resolved = _resolve_scope(scope, resolve)  # mining may have found earlier names
         if stage is None:
             keep_missing_trees(store, services, resolved.sources)
@@ -142,10 +149,22 @@ def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
         run.process((), _mine(run, scope))
         return
     steps = tuple(step for step in list_steps() if step.stage in scope.stages)
-    run.process(steps, _mine(run, scope) if stage is None else run.store.find_pending(stage, scope))
+    lineages = _mine(run, scope) if stage is None else run.store.find_pending(stage, scope)
+    run.process(steps, lineages, partial(_reload, run.store, scope))
     if stage in (None, Stage.DERIVE):  # a task of two changes can be derived once both are judged
         pair_steps = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
-        run.process(pair_steps, run.store.find_open_pairs(_resolve_scope(scope, run.resolve_source)))
+        pairs = _resolve_scope(scope, run.resolve_source)
+        run.process(pair_steps, run.store.find_open_pairs(pairs), partial(_reload_pair, run.store, pairs))
+
+
+def _reload(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:
+    """Return a change as it is stored now; None where no stage of the scope is pending."""
+    return next(store.find_open_chains_of([lineage.candidate], scope), None)
+
+
+def _reload_pair(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:
+    key = lineage.candidate.id
+    return next((pair for pair in store.find_open_pairs(scope) if pair.candidate.id == key), None)
 
 
 def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 
 from taskdb.images import ImageCopy
 from taskdb.store import Store
@@ -44,14 +44,21 @@ _IN_TASKS = "SELECT DISTINCT image FROM task WHERE image <> ''"
 _KNOWN = "SELECT image FROM environment UNION SELECT image FROM task WHERE image <> ''"
 _IN_OPEN_CHANGES = """SELECT DISTINCT e.image FROM changes h JOIN environment e ON e.id = h.environment
               WHERE h.status NOT IN ('certified', 'rejected')"""
-_COPIES = "SELECT image, image_digest, reference, added_at FROM image_copy ORDER BY seq DESC"
+_COPIES = "SELECT image, image_digest, reference, added_at FROM image_copy {} ORDER BY seq DESC"
+_ALL_COPIES = text(_COPIES.format(""))
+_COPIES_OF = text(_COPIES.format("WHERE image IN :images")).bindparams(bindparam("images", expanding=True))
 
 
-def load_image_copies(store: Store) -> dict[str, tuple[ImageCopy, ...]]:
-    """Return image -> its copies in registries, newest first."""
+def load_image_copies(store: Store, images: Collection[str] | None = None) -> dict[str, tuple[ImageCopy, ...]]:
+    """Return image -> its copies in registries, newest first; `images`: of these alone."""
     found: dict[str, tuple[ImageCopy, ...]] = {}
     with store.read_transaction() as connection:
-        for one in connection.execute(text(_COPIES)):
+        rows = (
+            connection.execute(_ALL_COPIES)
+            if images is None
+            else connection.execute(_COPIES_OF, {"images": list(images)})
+        )
+        for one in rows:
             copy = ImageCopy(image=one.image, image_digest=one.image_digest, reference=one.reference, at=one.added_at)
             found[one.image] = (*found.get(one.image, ()), copy)
     return found

@@ -181,6 +181,8 @@ PANELS: Mapping[str, Sequence[str]] = {
     SIMULATION: ("max_false_pass",),
     "Machine": (
         "cluster",
+        "worker_cpus",
+        "node_registry",
         "sandbox",
         "allow_untrusted_local",
         "base_source",

@@ -6,7 +6,7 @@ So a task can be graded, certified or audited on a machine that never built it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
@@ -82,7 +82,10 @@ class FetchingImageStore:
             self.inspect(name)
 
 
-def enable_fetching(services: Services, store: Store) -> Services:
-    """Return the services with a sandbox that pulls missing images of which the database has a copy."""
-    copies = load_image_copies(store)
+def enable_fetching(services: Services, store: Store, images: Collection[str] | None = None) -> Services:
+    """Return the services with a sandbox that pulls missing images of which the database has a copy.
+
+    `images`: those that may be missing; None for any.
+    """
+    copies = load_image_copies(store, images)
     return replace(services, sandbox=cast("Sandbox", FetchingSandbox(services.sandbox, copies))) if copies else services

@@ -1,0 +1,62 @@
+"""What a cluster of several machines is told of itself: the settings of its workers, and reports of its nodes."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+
+NODE_NAME = "MERGEMILL_NODE_NAME"
+"""Variable of a node's environment that names it in messages. Default: its host name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeReport:
+    """What a node can do."""
+
+    name: str
+    version: str
+    """Of mergemill."""
+    problem: str = ""
+    """One line with what to do, where the node cannot be used."""
+    disk_slots: int | None = None
+    """Workers that its free disk is enough for; None where that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerNeeds:
+    """What a cluster reserves for each worker, and how many workers it may start; None: as many as fit."""
+
+    cpus: float
+    memory_bytes: int
+    workers: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFunctions:
+    """Functions for the processes of other machines. They are pickled, so they hold no connection.
+
+    `check` reports on a node; `stop` ends what the calls of its process are waiting for.
+    """
+
+    check: Callable[[], NodeReport]
+    stop: Callable[[], None]
+
+
+def get_node_name() -> str:
+    """Return the name of this machine in messages."""
+    return os.environ.get(NODE_NAME) or socket.gethostname()
+
+
+def make_picklable(error: Exception) -> Exception:
+    """Return an error with its traceback as a note, or one of the same text where it cannot be pickled."""
+    note = f"on {get_node_name()}:\n{''.join(traceback.format_exception(error))}"
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes
+    except Exception:  # noqa: BLE001 - whatever its class does
+        error = RuntimeError(f"{type(error).__name__}: {error}")
+    error.add_note(note)
+    return error

@@ -1,0 +1,92 @@
+"""The cluster that the settings name: threads of this machine, or workers of Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from backends.cluster.local import LocalCluster
+from backends.cluster.nodes import WorkerNeeds
+from core.errors import MachineError, UsageError
+from mergemill.grader_version import compute_grader_version
+from mergemill.images.copies import parse_registry
+
+if TYPE_CHECKING:
+    from backends.cluster.base import Cluster
+    from backends.services import Services
+    from core.config import Settings
+    from mergemill.pipeline import MakeFunction
+
+LOCAL, RAY = "local", "ray"
+ADVICE = "one of local, ray, ray://HOST:PORT"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenCluster:
+    """A cluster with its workers. `make_function`: as `PipelineRun.make_function`."""
+
+    cluster: Cluster
+    make_function: MakeFunction | None
+
+
+@contextmanager
+def open_cluster(
+    settings: Settings,
+    services: Services,
+    *,
+    engine: bool,
+    notify: Callable[[str], None],
+    stop: Callable[[BaseException], object],
+) -> Iterator[OpenCluster]:
+    """Open the cluster of the settings until the end of the block.
+
+    Args:
+        settings: of the run.
+        services: of the driver.
+        engine: whether its stages need a Docker engine.
+        notify: shows a message.
+        stop: called with the exception by which a map is left early.
+
+    Raises:
+        UsageError: there is no such cluster, or no such registry.
+        MachineError: Ray is not installed, no cluster answers, or none of its nodes can be used.
+    """
+    if settings.cluster == LOCAL:
+        yield OpenCluster(cluster=LocalCluster(workers=settings.workers, stop=stop), make_function=None)
+        return
+    from mergemill.nodes import make_node_functions, make_node_steps  # noqa: PLC0415 - one machine needs none of it
+
+    check_cluster_settings(settings)
+    try:
+        from backends.cluster.ray_cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
+    except ImportError as error:
+        raise MachineError(f"--cluster {settings.cluster} needs Ray", advice="pip install 'mergemill[ray]'") from error
+    needs = WorkerNeeds(
+        cpus=settings.worker_cpus,
+        memory_bytes=settings.memory_mb << 20,
+        workers=settings.workers if settings.cluster == RAY or "workers" in settings.model_fields_set else None,
+    )
+    with RayCluster(
+        address=None if settings.cluster == RAY else settings.cluster,
+        needs=needs,
+        functions=make_node_functions(settings, services, engine=engine),
+        version=compute_grader_version(),
+        notify=notify,
+        stop=stop,
+    ) as cluster:
+        yield OpenCluster(cluster=cluster, make_function=partial(make_node_steps, settings, engine=engine))
+
+
+def check_cluster_settings(settings: Settings) -> None:
+    """Check the words of the settings.
+
+    Raises:
+        UsageError: `cluster` or `node_registry` is malformed.
+    """
+    if settings.cluster not in (LOCAL, RAY) and not settings.cluster.startswith("ray://"):
+        raise UsageError(f"--cluster: {settings.cluster} is unknown", advice=ADVICE)
+    if settings.node_registry is not None:
+        parse_registry(settings.node_registry)

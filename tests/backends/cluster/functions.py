@@ -1,0 +1,122 @@
+"""Functions for the nodes of a cluster; what they did is in a folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from backends.cluster.base import RecordKeeper
+from backends.cluster.nodes import NodeFunctions, NodeReport, get_node_name
+
+VERSION = "1.0"
+
+
+def check(problems: dict[str, str], versions: dict[str, str]) -> NodeReport:
+    name = get_node_name()
+    return NodeReport(name=name, version=versions.get(name, VERSION), problem=problems.get(name, ""), disk_slots=99)
+
+
+def stop(folder: Path) -> None:
+    (folder / "stop").touch()
+
+
+def make_functions(
+    folder: Path, *, problems: dict[str, str] | None = None, versions: dict[str, str] | None = None
+) -> NodeFunctions:
+    return NodeFunctions(check=partial(check, problems or {}, versions or {}), stop=partial(stop, folder))
+
+
+@dataclass(frozen=True)
+class Said:
+    """Result: where and when a record was processed. `problem`: the node failed at it."""
+
+    record: int
+    node: str
+    pid: int
+    part: str
+    problem: str = ""
+
+
+def say(record: int, part: str, problem: str = "") -> Said:
+    return Said(record, get_node_name(), os.getpid(), part, problem)
+
+
+def work(record: int, *, seconds: float = 0.05) -> Iterator[Said]:
+    yield say(record, "begin")
+    time.sleep(seconds)
+    yield say(record, "end")
+
+
+def work_until_stopped(record: int, folder: Path) -> Iterator[Said]:
+    yield say(record, "begin")
+    while not (folder / "stop").exists():
+        time.sleep(0.05)
+    (folder / f"stopped-{record}").touch()
+    yield say(record, "end")
+
+
+def die_once(record: int, folder: Path, mortal: int) -> Iterator[Said]:
+    """End the worker's process in the middle of a record, the first time."""
+    yield say(record, "begin")
+    mark = folder / f"died-{record}"
+    if record == mortal and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield say(record, "end")
+
+
+def die(record: int) -> Iterator[Said]:
+    yield say(record, "begin")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fail_on(record: int, nodes: tuple[str, ...]) -> Iterator[Said]:
+    yield say(record, "begin")
+    time.sleep(0.05)
+    yield say(record, "end", "disk is full" if get_node_name() in nodes else "")
+
+
+def break_down(record: int) -> Iterator[Said]:
+    yield say(record, "begin")
+    if record == 3:
+        raise ZeroDivisionError("three")
+
+
+@dataclass
+class CountingKeeper(RecordKeeper[int, Said]):
+    """Keeps what it was told. `finished`: records that are resumed as None."""
+
+    def __post_init__(self) -> None:
+        self.observed: list[Said] = []
+        self.ended: list[tuple[int, bool]] = []
+        self.resumed: list[int] = []
+        self.places: set[str] = set()
+
+    def observe(self, result: Said, place: str) -> None:
+        self.observed.append(result)
+        self.places.add(place)
+
+    def end_record(self, record: int, *, is_finished: bool) -> None:
+        self.ended.append((record, is_finished))
+
+    def is_node_failure(self, result: Said) -> bool:
+        return bool(result.problem)
+
+    def resume(self, record: int) -> int | None:
+        self.resumed.append(record)
+        return record
+
+    def make_loss(self, record: int, detail: str) -> Said:
+        return Said(record, "", 0, "lost", detail)
+
+
+class ModuloKeeper(CountingKeeper):
+    """Three kinds of records share something."""
+
+    def get_locality(self, record: int) -> str:
+        return str(record % 3)

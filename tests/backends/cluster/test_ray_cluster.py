@@ -1,0 +1,300 @@
+"""Ray: records over real nodes, lost workers and nodes, failing nodes, and clusters that cannot be used."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backends.cluster.nodes import WorkerNeeds
+from core.errors import MachineError
+from tests.backends.cluster import functions
+from tests.backends.cluster.functions import VERSION, CountingKeeper, ModuloKeeper, Said, make_functions
+from tests.ray_nodes import QUICK, RayNodes, find_port, list_session, start_ray_nodes
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray's own
+
+
+@pytest.fixture(scope="module")
+def nodes() -> Iterator[RayNodes]:
+    """A cluster of two nodes with two slots each."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in QUICK.items():
+            patch.setenv(name, value)
+        with start_ray_nodes() as cluster:
+            cluster.add("node-a")
+            cluster.add("node-b")
+            yield cluster
+
+
+@contextmanager
+def connect(nodes: RayNodes, folder: Path, **options: Any) -> Iterator[Any]:
+    from backends.cluster.ray_cluster import RayCluster  # noqa: PLC0415 - Ray reads the environment when it is imported
+
+    messages: list[str] = []
+    settings = {
+        "address": nodes.url,
+        "needs": WorkerNeeds(cpus=1, memory_bytes=100 << 20),
+        "functions": make_functions(folder),
+        "version": VERSION,
+        "notify": messages.append,
+    }
+    with RayCluster(**settings | options) as cluster:
+        cluster.messages = messages
+        yield cluster
+
+
+def group(results: list[Said]) -> dict[int, list[str]]:
+    found: dict[int, list[str]] = {}
+    for result in results:
+        found.setdefault(result.record, []).append(result.part)
+    return found
+
+
+WHOLE = ["begin", "end"]
+
+
+def test_all_nodes_work_and_each_result_arrives_once_and_in_order(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    with connect(nodes, tmp_path) as cluster:
+        results = list(cluster.map(functions.work, range(40), keeper))
+        again = list(cluster.map(partial(functions.work, seconds=0.0), range(40, 60), keeper))
+    assert group(results) == dict.fromkeys(range(40), WHOLE)
+    assert group(again) == dict.fromkeys(range(40, 60), WHOLE)
+    assert {result.node for result in results} == keeper.places == {"node-a", "node-b"}
+    assert len({result.pid for result in results}) == 4
+    assert sorted(keeper.ended) == [(n, True) for n in range(60)]
+    assert keeper.resumed == []
+
+
+def test_no_more_workers_are_started_than_allowed(nodes: RayNodes, tmp_path: Path) -> None:
+    with connect(nodes, tmp_path, needs=WorkerNeeds(cpus=1, memory_bytes=1 << 20, workers=2)) as cluster:
+        results = list(cluster.map(functions.work, range(20)))
+    assert len({result.pid for result in results}) == 2
+    assert {result.node for result in results} == {"node-a", "node-b"}
+
+
+def test_the_record_of_a_lost_worker_is_resumed_elsewhere(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    with connect(nodes, tmp_path) as cluster:
+        results = list(cluster.map(partial(functions.die_once, folder=tmp_path, mortal=5), range(12), keeper))
+    assert (tmp_path / "died-5").exists()
+    assert group(results) == dict.fromkeys(range(12), WHOLE) | {5: ["begin", *WHOLE]}
+    first, second = (result.node for result in results if result.record == 5 and result.part == "begin")
+    assert first != second
+    assert keeper.resumed == [5]
+    assert (5, False) in keeper.ended
+    assert (5, True) in keeper.ended
+
+
+def test_a_record_that_kills_each_worker_is_given_up(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    with connect(nodes, tmp_path) as cluster:
+        results = list(cluster.map(functions.die, [1], keeper))
+        after = list(cluster.map(functions.work, range(4), keeper))
+    assert [result.part for result in results] == ["begin"] * 3 + ["lost"]
+    assert "lost" in results[-1].problem
+    assert group(after) == dict.fromkeys(range(4), WHOLE)
+
+
+def test_a_record_at_which_a_node_fails_is_given_to_another(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    with connect(nodes, tmp_path) as cluster:
+        results = list(cluster.map(partial(functions.fail_on, nodes=("node-a",)), range(30), keeper))
+        messages = cluster.messages
+    done = [result for result in results if result.part == "end"]
+    assert sorted(result.record for result in done) == list(range(30))
+    assert {(result.node, result.problem) for result in done} == {("node-b", "")}
+    assert any("node-a failed 3 times in a row" in message for message in messages)
+    assert keeper.resumed
+
+
+def test_the_failure_of_all_nodes_is_a_result(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    with connect(nodes, tmp_path) as cluster:
+        results = list(cluster.map(partial(functions.fail_on, nodes=("node-a", "node-b")), [1, 2], keeper))
+    assert group(results) == {n: ["begin"] * 3 + ["end"] for n in (1, 2)}
+    assert {result.problem for result in results if result.part == "end"} == {"disk is full"}
+    assert [end for end in keeper.ended if end[1]] == [(1, True), (2, True)] or [
+        end for end in keeper.ended if end[1]
+    ] == [(2, True), (1, True)]
+
+
+def test_an_exception_of_the_function_ends_the_map_with_its_traceback(nodes: RayNodes, tmp_path: Path) -> None:
+    with connect(nodes, tmp_path) as cluster, pytest.raises(ZeroDivisionError, match="three") as raised:
+        list(cluster.map(functions.break_down, range(6)))
+    assert "break_down" in raised.value.__notes__[0]
+    assert re.search(r"on node-[ab]:", raised.value.__notes__[0])
+
+
+def test_leaving_a_map_early_stops_the_workers(nodes: RayNodes, tmp_path: Path) -> None:
+    left: list[BaseException] = []
+    with connect(nodes, tmp_path, stop=left.append) as cluster:
+        results = cluster.map(partial(functions.work_until_stopped, folder=tmp_path), range(8))
+        next(results)
+        results.close()
+        assert len(list(tmp_path.glob("stopped-*"))) >= 2
+    assert [type(error) for error in left] == [GeneratorExit]
+
+
+def test_records_that_share_something_go_to_the_same_node(nodes: RayNodes, tmp_path: Path) -> None:
+    with connect(nodes, tmp_path) as cluster:
+        results = list(cluster.map(functions.work, range(60), ModuloKeeper()))
+    places = [(result.record % 3, result.node) for result in results if result.part == "end"]
+    moved = sum(min(places.count((kind, node)) for node in ("node-a", "node-b")) for kind in range(3))
+    assert moved <= 15  # of 60; by chance about 25
+
+
+def test_a_node_that_joins_is_used_and_one_that_is_killed_costs_nothing(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    with connect(nodes, tmp_path) as cluster:
+        results = []
+        for result in cluster.map(partial(functions.work, seconds=0.3), range(120), keeper):
+            if not results:
+                nodes.add("node-c", cpus=4, engines=4)
+            if result.node == "node-c" and nodes.nodes["node-c"].process.poll() is None:
+                nodes.nodes["node-c"].kill()
+            results.append(result)
+        messages = cluster.messages
+    finished = [result.record for result in results if result.part == "end"]
+    assert sorted(finished) == list(range(120))
+    assert "node-c" in {result.node for result in results}
+    assert keeper.resumed
+    assert any("node-c is gone" in message for message in messages)
+
+
+def test_results_of_a_node_that_comes_back_are_dropped(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    frozen = nodes.add("node-d", cpus=2, engines=2)
+    try:
+        with connect(nodes, tmp_path) as cluster:
+            results, woken = [], False
+            for result in cluster.map(partial(functions.work, seconds=1.0), range(60), keeper):
+                if result.node == "node-d" and not keeper.resumed and not results_of(results, "node-d"):
+                    frozen.signal(signal.SIGSTOP)
+                if keeper.resumed and not woken:
+                    woken = True
+                    frozen.signal(signal.SIGCONT)
+                results.append(result)
+    finally:
+        frozen.kill()
+    assert woken
+    finished = [result.record for result in results if result.part == "end"]
+    assert sorted(finished) == list(range(60))
+
+
+def results_of(results: list[Said], node: str) -> list[Said]:
+    return [result for result in results if result.node == node]
+
+
+# ---------------------------------------------------------------------------------------------------- bad input
+
+
+def test_a_node_that_cannot_be_used_is_left_out_with_its_reason(nodes: RayNodes, tmp_path: Path) -> None:
+    problem = make_functions(tmp_path, problems={"node-a": "no Docker engine answers"})
+    with connect(nodes, tmp_path, functions=problem) as cluster:
+        results = list(cluster.map(functions.work, range(6)))
+        assert cluster.messages == ["a node is left out: node-a: no Docker engine answers"]
+    assert {result.node for result in results} == {"node-b"}
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"problems": {"node-a": "no engine", "node-b": "no engine"}}, "node-a: no engine"),
+        ({"versions": {"node-a": "0.9", "node-b": "0.9"}}, "node-a has mergemill 0.9, this machine 1.0"),
+    ],
+)
+def test_a_cluster_without_a_usable_node_is_an_error(
+    nodes: RayNodes, tmp_path: Path, options: dict[str, dict[str, str]], expected: str
+) -> None:
+    with (
+        pytest.raises(MachineError, match=re.escape(expected)) as raised,
+        connect(nodes, tmp_path, functions=make_functions(tmp_path, **options)),
+    ):
+        pass
+    assert "\n" not in str(raised.value)
+
+
+def test_a_node_that_is_too_small_is_an_error(nodes: RayNodes, tmp_path: Path) -> None:
+    needs = WorkerNeeds(cpus=1, memory_bytes=1 << 40)
+    expected = "too small for a worker, which needs 1048576 MB of memory"
+    with pytest.raises(MachineError, match=expected), connect(nodes, tmp_path, needs=needs):
+        pass
+
+
+def test_a_cluster_without_engines_is_an_error(tmp_path: Path) -> None:
+    with start_ray_nodes() as bare:
+        found = run_driver(bare.url, tmp_path, QUICK)
+        assert "no node of the cluster has the resource 'docker'" in found
+        without_token = {name: value for name, value in QUICK.items() if name != "RAY_AUTH_TOKEN"}
+        found = run_driver(bare.url, tmp_path, without_token | {"RAY_AUTH_TOKEN": "f" * 32})
+        assert f"MachineError: no Ray cluster answers at {bare.url}" in found
+
+
+def test_an_address_where_nothing_answers_is_an_error(tmp_path: Path) -> None:
+    found = run_driver(f"ray://127.0.0.1:{find_port()}", tmp_path, QUICK)
+    assert "no Ray cluster answers" in found
+    assert "Connection refused" in found
+
+
+DRIVER = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from backends.cluster.nodes import WorkerNeeds
+from backends.cluster.ray_cluster import RayCluster
+from core.errors import MachineError
+from tests.backends.cluster.functions import *
+
+url, folder = sys.argv[1], Path(sys.argv[2])
+needs = WorkerNeeds(cpus=1, memory_bytes=100 << 20)
+try:
+    with RayCluster(
+        address=url, needs=needs, functions=make_functions(folder), version=VERSION, notify=print
+    ) as cluster:
+        for result in cluster.map(partial(work, seconds=float(sys.argv[3])), range(8)):
+            print(result.pid, flush=True)
+except MachineError as error:
+    print(f"MachineError: {error} ({error.advice})")
+"""
+
+
+def run_driver(url: str, folder: Path, env: dict[str, str]) -> str:
+    command = [sys.executable, "-c", DRIVER, url, str(folder), "0"]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=True).stdout
+
+
+def test_the_workers_of_a_killed_driver_end(nodes: RayNodes, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DRIVER, nodes.url, str(tmp_path), "600"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **QUICK}) as driver:
+        assert driver.stdout is not None
+        pid = int(driver.stdout.readline())
+        assert pid in list_session(nodes.nodes["node-a"].process.pid) + list_session(nodes.nodes["node-b"].process.pid)
+        driver.kill()
+    end = time.monotonic() + 60
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
+        time.sleep(0.2)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
+    found = run_driver_locally(tmp_path)
+    assert len(set(found)) == 2
+
+
+def run_driver_locally(folder: Path) -> list[str]:
+    script = DRIVER.replace("address=url", "address=None").replace("100 << 20)", "100 << 20, workers=2)")
+    command = [sys.executable, "-c", script, "", str(folder), "0.1"]
+    env = {**os.environ, "RAY_AUTH_MODE": "disabled"}
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout.split()
