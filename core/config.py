@@ -65,6 +65,8 @@ class Settings(BaseSettings):
 
     db: str = "sqlite:///mergemill.db"
     """Database: a file, or a URL (`sqlite:///FILE`, `postgresql+psycopg://...`)."""
+    db_patience: float = Field(default=300, ge=0)
+    """Seconds that a run waits for a database server that does not answer any more."""
     store: Path | None = None
     """Folder of artifacts and clones. Default: `mergemill-store/` beside the database."""
     workers: int = Field(default=2, ge=1)

@@ -30,6 +30,7 @@ from mergemill.pipeline import (
     ProcessChange,
     StageOutcome,
     list_steps,
+    make_failure,
     process_change,
 )
 from mergemill.services import make_services
@@ -124,11 +125,17 @@ class NodeSteps:
 
     def __call__(self, lineage: Lineage) -> Iterator[ChangeEvent]:
         """Yield the events of a change, whose exceptions can be pickled."""
-        for event in open_worker(self.settings, engine=self.engine).process(self.stages, lineage):
+        for event in self._process(lineage):
             if isinstance(event, StageOutcome) and isinstance(event.result, Exception):
                 yield replace(event, result=make_picklable(event.result))
             else:
                 yield event
+
+    def _process(self, lineage: Lineage) -> Iterator[ChangeEvent]:
+        try:
+            yield from open_worker(self.settings, engine=self.engine).process(self.stages, lineage)
+        except MergemillError as error:  # of what is around the stages: database, engine
+            yield make_failure(lineage, error)
 
 
 def make_node_steps(settings: Settings, steps: Sequence[PipelineStep], *, engine: bool) -> ProcessChange:
@@ -211,7 +218,8 @@ def open_worker(settings: Settings, *, engine: bool) -> NodeWorker:
     with _lock:
         if key not in _workers:
             own = localize_settings(settings)
-            _workers[key] = NodeWorker(make_services(own, engine=engine), Store.open(own.db, create=False))
+            store = Store.open(own.db, create=False, patience=own.db_patience)
+            _workers[key] = NodeWorker(make_services(own, engine=engine), store)
         return _workers[key]
 
 

@@ -223,6 +223,12 @@ def process_change(
     return ChangeProcessor(steps, services, retry_policy, lineage).process()
 
 
+def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
+    """Return an error as the outcome of the stage that is pending for a change."""
+    stage = lineage.next_stage or (Stage.CERTIFY if lineage.tasks else Stage.DERIVE)
+    return StageOutcome(stage, lineage, error, 0.0)
+
+
 ProcessChange = Callable[[Lineage], Iterator[ChangeEvent]]
 MakeFunction = Callable[[Sequence[PipelineStep]], ProcessChange]
 
@@ -259,8 +265,7 @@ class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
 
     def make_loss(self, record: Lineage, detail: str) -> ChangeEvent:
         """Return the failure of a change whose workers were lost each time; it stays pending for the next run."""
-        stage = record.next_stage or (Stage.CERTIFY if record.tasks else Stage.DERIVE)
-        return StageOutcome(stage, record, Transient(detail), 0.0)
+        return make_failure(record, Transient(detail))
 
     def get_locality(self, record: Lineage) -> str:
         """Return the repository, whose environments share layers."""

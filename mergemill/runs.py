@@ -74,7 +74,8 @@ def run_stages(
         _clear_build_failures(settings)
     mines = stage in (None, Stage.MINE)
     recorded = RunStatusFile(progress, settings.store_dir / "runs", stage.value if stage else "run", scope.sources)
-    with Store.open(settings.db, create=mines, clock=services.clock, writes=True) as store, recorded:
+    patience = settings.db_patience
+    with Store.open(settings.db, create=mines, clock=services.clock, writes=True, patience=patience) as store, recorded:
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
         resolve = partial(resolve_source, settings=settings, store=store)

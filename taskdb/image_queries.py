@@ -52,13 +52,11 @@ _COPIES_OF = text(_COPIES.format("WHERE image IN :images")).bindparams(bindparam
 def load_image_copies(store: Store, images: Collection[str] | None = None) -> dict[str, tuple[ImageCopy, ...]]:
     """Return image -> its copies in registries, newest first; `images`: of these alone."""
     found: dict[str, tuple[ImageCopy, ...]] = {}
+    if images is not None and not images:
+        return found
+    chosen = None if images is None else {"images": list(images)}
     with store.read_transaction() as connection:
-        rows = (
-            connection.execute(_ALL_COPIES)
-            if images is None
-            else connection.execute(_COPIES_OF, {"images": list(images)})
-        )
-        for one in rows:
+        for one in connection.execute(_ALL_COPIES if chosen is None else _COPIES_OF, chosen):
             copy = ImageCopy(image=one.image, image_digest=one.image_digest, reference=one.reference, at=one.added_at)
             found[one.image] = (*found.get(one.image, ()), copy)
     return found

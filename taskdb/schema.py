@@ -12,11 +12,16 @@ from urllib.parse import parse_qsl, quote
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError, OperationalError
 
 from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb.indices import INDICES
 from taskdb.views import FINGERPRINT, VIEWS
+
+
+class NoAnswerError(Transient):
+    """A database server does not answer, or ended a connection."""
+
 
 REVISION = "0013"
 """The newest migration; `tests/taskdb` compares it with the folder."""
@@ -267,7 +272,7 @@ def _translate(url: str, error: Exception) -> Exception:
     for words, kind, sentence, advice in _SQLITE_ERRORS:
         if words in message.lower():
             return kind(f"{url} {sentence}", advice=advice)
-    if type(cause).__name__ == "OperationalError" and not isinstance(cause, sqlite3.Error):
+    if isinstance(error, OperationalError) and not isinstance(cause, sqlite3.Error):
         advice = "start it or correct --db, then run this again"
-        return Transient(f"no answer from the database: {message}", advice=advice)
+        return NoAnswerError(f"no answer from the database: {message}", advice=advice)
     return error

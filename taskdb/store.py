@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, bindparam, select, text
+from sqlalchemy.exc import OperationalError
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from core.closable import Closable
 from core.errors import InputError
@@ -42,11 +44,12 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.schema import open_engine, translate_errors
+from taskdb.schema import NoAnswerError, open_engine, translate_errors
 from taskdb.tags import Tags
 from taskdb.verdicts import Verdict
 
 R = TypeVar("R", bound=Record)
+Written = TypeVar("Written")
 Column = Callable[[Any], object]
 
 
@@ -57,17 +60,25 @@ class Store(Closable):
     url: str
     engine: Engine
     clock: Callable[[], str] = field(repr=False)
+    patience: float = 0.0
+    """Seconds that a transaction waits for a server that does not answer."""
 
     @classmethod
     def open(
-        cls, url: str, *, create: bool = True, clock: Callable[[], str] | None = None, writes: bool = False
+        cls,
+        url: str,
+        *,
+        create: bool = True,
+        clock: Callable[[], str] | None = None,
+        writes: bool = False,
+        patience: float = 0.0,
     ) -> Store:
         """Open the database and upgrade its schema; errors as in `taskdb.schema.open_engine`.
 
         Raises:
             InputError: with `writes`, it can only be read. The check comes before work whose result would be lost.
         """
-        store = cls(url, open_engine(url, create=create), clock or _format_now)
+        store = cls(url, open_engine(url, create=create), clock or _format_now, patience)
         if writes and store.is_read_only:
             store.close()
             advice = "make the file and its folder writable, then run this again"
@@ -86,7 +97,7 @@ class Store(Closable):
     @contextmanager
     def read_transaction(self) -> Iterator[Connection]:
         """Open a connection that reads one state of the database."""
-        with translate_errors(self.url), self.engine.connect() as connection:
+        with translate_errors(self.url), self._connect() as connection:
             if self.engine.dialect.name == "postgresql":
                 # its default level gives each statement a state of its own; SQLite's transactions have one
                 connection.execution_options(isolation_level="REPEATABLE READ")
@@ -102,10 +113,29 @@ class Store(Closable):
         """
         with (
             translate_errors(self.url),
-            self.engine.connect().execution_options(write=True) as connection,
+            self._connect().execution_options(write=True) as connection,
             connection.begin(),
         ):
             yield connection
+
+    def _connect(self) -> Connection:
+        return self._wait_for_server(OperationalError)(self.engine.connect)
+
+    def _write(self, write: Callable[[Connection], Written]) -> Written:
+        """Run a write transaction, once more where the server ended it: records are not added twice."""
+
+        def run() -> Written:
+            with self.write_transaction() as connection:
+                return write(connection)
+
+        return self._wait_for_server(NoAnswerError)(run)
+
+    def _wait_for_server(self, error: type[Exception]) -> Retrying:
+        """Return the policy by which what fails with an error is tried again while a server is being restarted."""
+        wait = wait_exponential(multiplier=0.2, max=10)
+        return Retrying(
+            retry=retry_if_exception_type(error), stop=stop_after_delay(self.patience), wait=wait, reraise=True
+        )
 
     # -------------------------------------------------------------------------------------------------- writing
 
@@ -113,8 +143,7 @@ class Store(Closable):
         """Add records, parents first, in one transaction; return the new ones."""
         from taskdb import writing  # noqa: PLC0415 - makes the tables' classes, which what only reads need not do
 
-        with self.write_transaction() as connection:
-            return writing.add_records(connection, records, self.clock)
+        return self._write(lambda connection: writing.add_records(connection, records, self.clock))
 
     def add_once(self, record: R, *parts: Record) -> R:
         """Add a record with its parts in one transaction, or neither where it is stored already; return the stored one.
@@ -133,8 +162,7 @@ class Store(Closable):
         """Add results of stages and their events in one transaction; return the new ones."""
         from taskdb import writing  # noqa: PLC0415 - as in `add`
 
-        with self.write_transaction() as connection:
-            return writing.add_stage_results(connection, finished, self.clock)
+        return self._write(lambda connection: writing.add_stage_results(connection, finished, self.clock))
 
     def add_mined_changes(
         self,
@@ -150,8 +178,9 @@ class Store(Closable):
 
         if not pairs:
             return []
-        with self.write_transaction() as connection:
-            return writing.add_mined_changes(connection, pairs, tags, sketches or {}, self.clock)
+        return self._write(
+            lambda connection: writing.add_mined_changes(connection, pairs, tags, sketches or {}, self.clock)
+        )
 
     def add_score(self, score: Score, task: str, submission: str) -> str:
         """Add the score of a submission; return the row's id. `task`: id; `submission`: sha256 of its patch."""

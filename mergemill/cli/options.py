@@ -180,6 +180,7 @@ PANELS: Mapping[str, Sequence[str]] = {
     ),
     SIMULATION: ("max_false_pass",),
     "Machine": (
+        "db_patience",
         "cluster",
         "worker_cpus",
         "node_registry",

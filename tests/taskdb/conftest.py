@@ -51,6 +51,10 @@ class PostgresServer:
 
     def start(self) -> None:
         self.run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+        self.start_again()
+
+    def start_again(self) -> None:
+        """Start it with its data."""
         options = f"-c listen_addresses= -c unix_socket_directories={self.folder} -c fsync=off"
         self.run("pg_ctl", "-w", "-l", str(self.folder / "log"), "-o", options, "start")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psycopg
@@ -11,10 +12,12 @@ import pytest
 
 from core.errors import InputError, Transient, UsageError
 from taskdb.readonly import run_query
+from taskdb.records import PullRequest
 from taskdb.store import Store
 from taskdb.views import VIEWS
 from tests import records
 from tests.taskdb.chains import add_chain
+from tests.taskdb.conftest import PostgresServer
 from tests.taskdb.test_readonly import REFUSED
 
 ROOT = Path(__file__).parents[2]
@@ -80,3 +83,44 @@ def test_a_server_that_does_not_answer_is_a_transient_failure(postgresql: str, t
                 " AND datname = current_database()"
             )
         assert store.add(records.make_pull_request(2))  # a closed connection is opened again
+
+
+def test_a_store_with_patience_waits_for_a_server_that_is_restarted(server: PostgresServer) -> None:
+    url = server.create_database()
+    with Store.open(url, patience=60) as store, Store.open(url) as hasty:
+        store.add(records.make_pull_request())
+        server.run("pg_ctl", "-m", "immediate", "stop")
+        with pytest.raises(Transient, match="no answer from the database"):
+            hasty.add(records.make_pull_request(2))
+        back = threading.Timer(2, server.start_again)
+        back.start()
+        try:
+            assert store.add(records.make_pull_request(2))
+            assert len(store.load_all(PullRequest)) == 2
+        finally:
+            back.join()
+
+
+def test_a_transaction_that_the_server_ends_is_run_again(postgresql: str) -> None:
+    end_others = (
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        " AND datname = current_database()"
+    )
+    with Store.open(postgresql, patience=60) as store, Store.open(postgresql) as hasty:
+        calls = []
+
+        def cut() -> str:
+            """Clock of the store, read in the middle of a transaction."""
+            calls.append(1)
+            if len(calls) == 1:
+                with psycopg.connect(postgresql.replace("+psycopg", ""), autocommit=True) as other:
+                    other.execute(end_others)
+            return "2026-01-01T00:00:00+00:00"
+
+        store.clock = cut
+        assert store.add(records.make_pull_request())
+        assert len(calls) > 1
+        calls.clear()
+        hasty.clock = cut
+        with pytest.raises(Transient, match="no answer from the database"):
+            hasty.add(records.make_pull_request(2))
