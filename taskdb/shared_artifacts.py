@@ -36,6 +36,8 @@ CACHE_BYTES = 2 * 1024**3
 _EMPTY = hashlib.sha256(b"").hexdigest()
 _TRANSIENT_STATUSES = (408, 409, 429)
 """HTTP statuses below 500 that another try may not have."""
+_EXPIRED = ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired")
+"""Error codes of S3 after which a run should stop and go on with fresh credentials, not fail at each change."""
 _USER_ERRORS = frozenset(
     (
         "CredentialRetrievalError",
@@ -233,7 +235,10 @@ def _write_and_move(system: Any, path: str, content: bytes) -> None:
 
 def _is_users_fault(error: Exception) -> bool:
     """Whether trying again would fail in the same way: no rights, no such place, wrong credentials."""
-    status = _get_response(error).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    response = _get_response(error)
+    if response.get("Error", {}).get("Code") in _EXPIRED:
+        return False
+    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     if 300 <= status < 500:
         return status not in _TRANSIENT_STATUSES
     is_named = not _USER_ERRORS.isdisjoint(base.__name__ for base in type(error).__mro__)

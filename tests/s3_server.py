@@ -31,6 +31,7 @@ ROOT = ("root", "not-so-secret-root")
 READER = ("reader", "not-so-secret-reader")
 """Access key and secret key: of all rights, and of reading alone."""
 BUCKET = "shared"
+REGION = "eu-central-1"
 
 
 def install() -> None:
@@ -69,7 +70,7 @@ class S3Server:
             "AWS_ACCESS_KEY_ID": keys[0],
             "AWS_SECRET_ACCESS_KEY": keys[1],
             "AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{port or self.port}",
-            "AWS_REGION": "us-east-1",
+            "AWS_REGION": REGION,
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_MAX_ATTEMPTS": "2",
         }
@@ -82,6 +83,7 @@ class S3Server:
         self.port = self.port or _find_free_port()
         rights = dict(zip(("ROOT_ACCESS_KEY", "ROOT_SECRET_KEY"), ROOT, strict=True))
         command = [program, "--port", f"127.0.0.1:{self.port}", "--iam-dir", str(self.folder / "accounts")]
+        command += ["--region", REGION]
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--quiet", "--keep-alive", "posix", str(self.folder / "buckets")],
@@ -105,11 +107,10 @@ class S3Server:
 
     def make_bucket(self) -> None:
         """Make the bucket, and the user READER who may read it."""
-        admin = [find_server(), "admin", "--access", ROOT[0], "--secret", ROOT[1]]
+        endpoint = f"http://127.0.0.1:{self.port}"
+        admin = [find_server(), "admin", "--access", ROOT[0], "--secret", ROOT[1], "--region", REGION]
         user = ["create-user", "--access", READER[0], "--secret", READER[1], "--role", "user"]
-        subprocess.run(
-            [*admin, "--endpoint-url", f"http://127.0.0.1:{self.port}", *user], check=True, capture_output=True
-        )
+        subprocess.run([*admin, "--endpoint-url", endpoint, *user], check=True, capture_output=True)
         bucket = f"arn:aws:s3:::{BUCKET}"
         may_read = {
             "Effect": "Allow",
@@ -117,8 +118,8 @@ class S3Server:
             "Action": ["s3:GetObject", "s3:ListBucket"],
             "Resource": [bucket, f"{bucket}/*"],
         }
-        endpoint = f"http://127.0.0.1:{self.port}"
-        system = fsspec.filesystem("s3", key=ROOT[0], secret=ROOT[1], endpoint_url=endpoint, skip_instance_cache=True)
+        keys = {"key": ROOT[0], "secret": ROOT[1], "client_kwargs": {"region_name": REGION}}
+        system = fsspec.filesystem("s3", **keys, endpoint_url=endpoint, skip_instance_cache=True)
         system.mkdir(BUCKET)
         system.call_s3("put_bucket_policy", Bucket=BUCKET, Policy=json.dumps({"Statement": [may_read]}))
 
@@ -131,7 +132,7 @@ class S3Proxy(ThreadingHTTPServer):
         stalls: requests wait until the proxy is stopped.
         delay: seconds before each answer.
         refuses_conditions: answer writes with `If-None-Match` by 501, as stores do that do not have them.
-        fails: answer everything by 503.
+        error: answer everything by this status and S3's error code.
     """
 
     daemon_threads = True
@@ -143,11 +144,11 @@ class S3Proxy(ThreadingHTTPServer):
         stalls: bool = False,
         delay: float = 0,
         refuses_conditions: bool = False,
-        fails: bool = False,
+        error: tuple[int, str] | None = None,
     ) -> None:
         super().__init__(("127.0.0.1", 0), _ProxyHandler)
         self.target, self.stalls, self.delay = port, stalls, delay
-        self.refuses_conditions, self.fails = refuses_conditions, fails
+        self.refuses_conditions, self.error = refuses_conditions, error
         self.port = int(self.server_address[1])
         self.requests: list[str] = []
         self.stopped = threading.Event()
@@ -179,8 +180,9 @@ class _ProxyHandler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         time.sleep(self.server.delay)
-        if self.server.fails:
-            self.answer(503, {}, b"<Error><Code>ServiceUnavailable</Code><Message>down for repair</Message></Error>")
+        if self.server.error:
+            status, code = self.server.error
+            self.answer(status, {}, f"<Error><Code>{code}</Code><Message>it is {code}</Message></Error>".encode())
         elif self.server.refuses_conditions and "If-None-Match" in self.headers:
             self.answer(501, {}, b"<Error><Code>NotImplemented</Code><Message>no conditions</Message></Error>")
         else:

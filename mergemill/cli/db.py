@@ -56,7 +56,7 @@ def copy_artifacts(
 
     What is there already is left as it is, so the same command continues an interrupted copy. Nothing is removed.
 
-    Example: mergemill db copy-artifacts s3://bucket/prefix --workers 16
+    Example: mergemill db copy-artifacts s3://bucket/prefix --workers 8
     """
     from mergemill import artifact_copy  # noqa: PLC0415 - only this command needs it
     from mergemill.progress import make_count_progress  # noqa: PLC0415
