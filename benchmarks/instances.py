@@ -32,7 +32,7 @@ from evaluation.differences import compare_with_runs
 from languages.registry import detect_language
 from miner.instances import InstanceRow, parse_instance
 from miner.patches import parse_published_patches
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.queries import look_up_change
 from taskdb.records import Candidate, DifferenceCause, Environment, Verification
 from taskdb.store import Store
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = [row for row in rows if is_available(row, options.clones, options.max_clone_mb)]
         lines = draw_instances(rows, options.draw, options.salt, looked_at)
     else:
-        artifacts = Artifacts(Settings(db=options.db).artifact_dir)
+        artifacts = open_artifacts(Settings(db=options.db))
         with Store.open(options.db, create=False) as store:
             results = list(load_results(store, rows, artifacts, looked_at))
         if options.raw:

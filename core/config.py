@@ -69,6 +69,8 @@ class Settings(BaseSettings):
     """Seconds that a run waits for a database server that does not answer any more."""
     store: Path | None = None
     """Folder of artifacts and clones. Default: `mergemill-store/` beside the database."""
+    artifacts: str | None = None
+    """Where artifacts are kept: a folder, or a URL such as `s3://BUCKET/PREFIX`. Default: `artifacts/` in --store."""
     workers: int = Field(default=2, ge=1)
     """Number of changes processed in parallel."""
     cluster: str = "local"
@@ -386,6 +388,19 @@ class Settings(BaseSettings):
         """Return the URL of a database that is named by its file."""
         return value if ":" in value else f"sqlite:///{Path(value).expanduser()}"
 
+    @field_validator("artifacts")
+    @classmethod
+    def _check_artifacts(cls, value: str | None) -> str | None:
+        """Return a folder as it is, and a URL without a slash at the end."""
+        if value is None or "://" not in value:
+            return value
+        parts = urlsplit(value)
+        if parts.password:
+            raise ValueError("contains a password; credentials belong where the store's tools look for them")
+        if not (parts.netloc or parts.path.strip("/")):
+            raise ValueError("names no bucket or folder")
+        return value.rstrip("/")
+
     @field_validator("github_api")
     @classmethod
     def _check_github_api(cls, value: str) -> str:
@@ -428,9 +443,13 @@ class Settings(BaseSettings):
         return beside / "mergemill-store"
 
     @property
-    def artifact_dir(self) -> Path:
-        """Folder of the artifacts beside the database."""
-        return self.store_dir / "artifacts"
+    def artifact_place(self) -> Path | str:
+        """Folder of the artifacts, or their URL."""
+        if self.artifacts is None:
+            return self.store_dir / "artifacts"
+        if self.artifacts.startswith("file://"):
+            return Path(self.artifacts.removeprefix("file://"))
+        return self.artifacts if "://" in self.artifacts else Path(self.artifacts).expanduser()
 
     def find_ca_bundle(self) -> Path | None:
         """Return the CA bundle for builds: the setting, else the first of CA_VARIABLES that names a file, else None."""

@@ -19,6 +19,7 @@ from core.text import format_count
 from languages.registry import LANGUAGES
 from mergemill.agent_checks import check_agent_programs, check_agent_python
 from mergemill.machine import ANSWER_SECONDS, Machine, MachineCheck, build_check
+from taskdb.artifacts import open_artifacts
 from taskdb.schema import open_engine
 
 FREE_MB = 5 * 1024
@@ -194,6 +195,14 @@ def check_database(machine: Machine) -> MachineCheck:
     return build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
 
 
+def check_artifacts(machine: Machine) -> MachineCheck:
+    """Check that a shared store of artifacts can be written; a folder is checked by `check_store_disk`."""
+    artifacts = open_artifacts(machine.settings)
+    if not isinstance(machine.settings.artifact_place, Path):
+        artifacts.check(writes=True)
+    return build_check("artifacts", artifacts.place, True)
+
+
 def check_store_disk(machine: Machine) -> MachineCheck:
     """Check the disk space for database and artifacts."""
     folder = machine.settings.store_dir.absolute()
@@ -217,6 +226,7 @@ CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (
     check_agent_python,
     check_agent_programs,
     check_database,
+    check_artifacts,
     check_store_disk,
 )
 

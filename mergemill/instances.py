@@ -14,7 +14,7 @@ from core.config import Settings
 from core.errors import InputError
 from mergemill.services import make_model
 from miner.instances import InstanceRow, check_unique, parse_instance, read_lines
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.verdicts import Completion
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import JudgeCase
@@ -93,7 +93,7 @@ def judge_file(
             assessment = assess(case)
             result = _build_result(case, assessment)
             if settings and model:
-                client = JudgeClient.from_settings(model, settings, Artifacts(settings.artifact_dir))
+                client = JudgeClient.from_settings(model, settings, open_artifacts(settings))
                 result |= _build_panel_result(judge_with_models(case, assessment, client))
             else:
                 completion, _ = measure_completion(case, assessment, complete_by_rules(case, assessment))

@@ -70,7 +70,11 @@ def make_node_functions(settings: Settings, services: Services, *, engine: bool)
 def share_settings(settings: Settings) -> Settings:
     """Return the settings for other processes: with absolute paths."""
     prefix = "sqlite:///"
-    changes: dict[str, object] = {"store": settings.store_dir.absolute()}
+    place = settings.artifact_place  # of all nodes, whatever stores of their own they have
+    changes: dict[str, object] = {
+        "store": settings.store_dir.absolute(),
+        "artifacts": str(place.absolute()) if isinstance(place, Path) else place,
+    }
     if settings.db.startswith(prefix):
         changes["db"] = prefix + str(Path(settings.db.removeprefix(prefix)).absolute())
     for name in ("clones", "ca_bundle"):

@@ -19,7 +19,7 @@ from mergemill.progress import MessageProgress
 from mergemill.run_status import RunStatusFile
 from mergemill.services import make_services
 from mergemill.sources import resolve_source
-from taskdb.artifacts import require_writable_folder
+from taskdb.artifacts import require_writable_store
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
 from taskdb.queries import compute_funnel, compute_summary, find_examples
@@ -67,7 +67,7 @@ def run_stages(
         InputError: there is no database, and the stage reads one; or database or store can only be read.
         Transient: the database cannot be written.
     """
-    require_writable_folder(settings.store_dir)
+    require_writable_store(settings)
     needs_engine = _needs_engine(scope)
     services = make_services(settings, engine=needs_engine)
     if scope.retry:

@@ -13,7 +13,7 @@ from core.config import OFF
 from core.errors import UsageError
 from languages.registry import LANGUAGES
 from mergemill.images.ledger import UsageLedger
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 
 if TYPE_CHECKING:
     from backends.llm.base import LanguageModel
@@ -90,7 +90,7 @@ def make_services(settings: Settings, *, engine: bool) -> Services:
         settings=settings,
         sandbox=sandbox,
         clones=CloneStore(settings.store_dir / "clones", settings.clones),
-        artifacts=Artifacts(settings.artifact_dir),
+        artifacts=open_artifacts(settings),
         model=make_model(settings),
     )
     return replace(services, source_images=LazySourceImages(services))

@@ -46,7 +46,7 @@ from simulators.seeds.reading import read_seeds
 from simulators.seeds.seed import Seed
 from simulators.simulation import JobAnswer, Simulator
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory, make_trajectory
-from taskdb.artifacts import Artifacts, require_writable_folder
+from taskdb.artifacts import open_artifacts, require_writable_store
 from taskdb.store import Store
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def run_simulation(
         raise UsageError("a simulator is needed", advice="set --llm URL and --model NAME")
     check_folder(request.out)
     plan_jobs((), options, per_seed=request.per_seed, total=request.total)  # an error before anything is paid
-    require_writable_folder(settings.artifact_dir)
+    require_writable_store(settings)
     with Store.open(settings.db, writes=True) as store, CallLedger(request.out) as ledger:
         simulator = Simulator(
             model=model,
@@ -324,7 +324,7 @@ class SimulationRun:
         out = self.request.out
         recorder = SimulationRecorder(
             store=self.store,
-            artifacts=Artifacts(self.settings.artifact_dir),
+            artifacts=open_artifacts(self.settings),
             domain=self.simulator.pack.name,
             profile=self._options.profile,
             simulator=self.simulator.model.name,

@@ -16,7 +16,7 @@ from simulators.exports.formats import RowFormat
 from simulators.exports.writer import FormatReport, write_exports
 from simulators.options import resolve_options
 from simulators.post_processing.steps import STEPS
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.simulation_queries import (
     ConversationFilters,
     compute_simulation_funnel,
@@ -55,7 +55,7 @@ def export_conversations(
             listed = ", ".join(sorted(values))
             raise UsageError(f"conversations of several values of {name} match: {listed}", advice=f"choose: --{option}")
     records = load_conversations(store, [row["id"] for row in rows])
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     facts = _make_facts(store, filters, records)
     pack = load_kept_pack(artifacts, records[-1])
     options = resolve_options(records[-1].profile, settings)

@@ -13,7 +13,7 @@ from samplers.exports.facts import ExportedTrajectory, RolloutSubject
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
 from samplers.rollouts.environment import SIMULATED
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory
 from taskdb.trajectory_queries import (
@@ -112,7 +112,7 @@ def _check_simulator(store: Store, settings: Settings, simulated: SimulatedRows)
 
 
 def _load(store: Store, settings: Settings, keys: list[str]) -> Iterator[ExportedTrajectory]:
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     for key in keys:
         trajectory = store.get(Trajectory, key)
         rollout = store.get(Rollout, trajectory.parent)

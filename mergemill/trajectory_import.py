@@ -14,7 +14,7 @@ from samplers.imports.foreign import ForeignFormatError, ForeignRollout, list_re
 from samplers.imports.reading import read_foreign_file
 from samplers.trajectories.build import build_from_requests
 from taskdb import score_queries
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, require_writable_store
 from taskdb.records import Score, Task
 from taskdb.rollouts import Rollout, RolloutStatus
 
@@ -60,7 +60,7 @@ def import_rollouts(
         MachineError: no engine answers.
     """
     grader = TaskGrader(store, settings) if grades else None
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = require_writable_store(settings)
     for path in paths:
         for line, name, found in read_foreign_file(path, format_name):
             if isinstance(found, ForeignFormatError):

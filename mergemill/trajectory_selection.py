@@ -13,7 +13,7 @@ from samplers.selection.selecting import (
     hash_rules,
     select_trajectories,
 )
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.records import Task
 from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
 from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
@@ -47,7 +47,7 @@ def run_selection(
     Raises:
         InputError: an artifact is missing, or the database is read-only.
     """
-    candidates = load_candidates(store, Artifacts(settings.artifact_dir), filters)
+    candidates = load_candidates(store, open_artifacts(settings), filters)
     outcome = select_trajectories(candidates, settings, limits, check_rubric)
     at, rules = store.clock(), hash_rules(settings, limits)
     records = []

@@ -187,3 +187,11 @@ setup_torch() {
     "$venv/bin/python" -m tests.client.torch_environment ||
         lacks "torch could not be installed from PyPI" "$venv/bin/python -m tests.client.torch_environment"
 }
+
+# --- an S3 server -----------------------------------------------------------------------------------------------------
+
+# For the tests of shared artifacts: versitygw, which Go builds into the user's cache, 60 MB.
+setup_s3() {
+    "$venv/bin/python" -m tests.s3_server ||
+        lacks "the S3 server versitygw could not be built" "install Go 1.21 or newer, then: $venv/bin/python -m tests.s3_server"
+}

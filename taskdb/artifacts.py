@@ -1,20 +1,31 @@
 """Large texts beside the database: content-addressed, zstd-compressed, written once.
 
-An artifact's name is the sha256 of its uncompressed content, so equal logs and patches are stored once. A file
-appears under its name by an atomic rename, so an interrupted write leaves no artifact.
+An artifact's name is the sha256 of its uncompressed content, so equal logs and patches are stored once. They lie in a
+folder of this machine, or in a store that several machines share (`taskdb.shared_artifacts`). In both an artifact
+appears under its name whole or not at all: here by an atomic rename.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import tempfile
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import zstandard
 
 from core.errors import InputError, make_write_error
+
+if TYPE_CHECKING:
+    from core.config import Settings
+
+_NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})\.zst")
+CACHE_FOLDER = "artifact-cache"
+"""Folder of the store with copies of the shared artifacts that were read or written on this machine."""
 
 
 class Artifacts:
@@ -23,16 +34,21 @@ class Artifacts:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
+    @property
+    def place(self) -> str:
+        """Where the artifacts are, for messages."""
+        return str(self.folder)
+
     def put(self, content: bytes) -> str:
         """Store `content` and return its hash.
 
         Raises:
-            Transient: the disk is full or not writable.
+            InputError: writing is not permitted.
+            Transient: the disk is full or the store of several machines does not answer.
         """
         digest = hashlib.sha256(content).hexdigest()
-        path = self._path(digest)
-        if not path.exists():
-            write_atomically(path, zstandard.ZstdCompressor(level=6).compress(content), self.folder)
+        if not self._path(digest).exists():
+            self.write_compressed(digest, compress(content))
         return digest
 
     def put_text(self, text: str) -> str:
@@ -44,25 +60,114 @@ class Artifacts:
 
         Raises:
             InputError: it is missing, damaged or not permitted to be read.
+            Transient: the store of several machines does not answer.
         """
-        path = self._path(digest)
-        try:
-            content = zstandard.ZstdDecompressor().decompressobj().decompress(path.read_bytes())
-        except PermissionError as error:
-            advice = "give this user the right to read it"
-            raise InputError(f"cannot read {path}: {error.strerror}", advice=advice) from error
-        except (OSError, zstandard.ZstdError) as error:
-            raise InputError(f"artifact {digest[:12]} is missing or damaged in {self.folder}") from error
-        if hashlib.sha256(content).hexdigest() != digest:
-            raise InputError(f"artifact {digest[:12]} is damaged in {self.folder}")
-        return content
+        return decompress(digest, self.read_compressed(digest), self.place)
 
     def get_text(self, digest: str) -> str:
         """Return an artifact as text."""
         return self.get(digest).decode(errors="surrogateescape")
 
+    def check(self, *, writes: bool) -> None:
+        """Check, before anything is done, that artifacts can be read here and, with `writes`, written.
+
+        Raises:
+            InputError: this is not permitted, or there is no such place.
+            Transient: the disk is full or the store of several machines does not answer.
+        """
+        if writes:
+            require_writable_folder(self.folder)
+
+    def read_compressed(self, digest: str) -> bytes:
+        """Return an artifact as it is stored; errors as of `get`, except that damage is not noticed."""
+        path = self._path(digest)
+        try:
+            return path.read_bytes()
+        except PermissionError as error:
+            advice = "give this user the right to read it"
+            raise InputError(f"cannot read {path}: {error.strerror}", advice=advice) from error
+        except OSError as error:
+            raise make_missing_error(digest, self.place) from error
+
+    def write_compressed(self, digest: str, compressed: bytes) -> None:
+        """Store what `read_compressed` returned elsewhere; errors as of `put`."""
+        write_atomically(self._path(digest), compressed, self.folder)
+
+    def list_digests(self) -> Iterator[str]:
+        """Yield the hashes of all artifacts.
+
+        Raises:
+            InputError: listing is not permitted, or there is no such place.
+            Transient: the store of several machines does not answer.
+        """
+        yield from filter(None, (parse_name(path.relative_to(self.folder)) for path in self.folder.glob("*/*.zst")))
+
     def _path(self, digest: str) -> Path:
-        return self.folder / digest[:2] / f"{digest[2:]}.zst"
+        return self.folder / make_name(digest)
+
+
+def open_artifacts(settings: Settings) -> Artifacts:
+    """Return the artifacts of some settings; nothing is read or written yet.
+
+    Raises:
+        MachineError: a package that their URL needs is missing.
+    """
+    place = settings.artifact_place
+    if isinstance(place, Path):
+        return Artifacts(place)
+    from taskdb.shared_artifacts import SharedArtifacts  # noqa: PLC0415 - a folder needs no fsspec
+
+    return SharedArtifacts(place, settings.store_dir / CACHE_FOLDER)
+
+
+def make_name(digest: str) -> str:
+    """Return the name of an artifact below its folder or URL."""
+    return f"{digest[:2]}/{digest[2:]}.zst"
+
+
+def parse_name(path: Path | str) -> str | None:
+    """Return the hash of the artifact with this name, or None for the name of something else."""
+    match = _NAME.fullmatch(str(path))
+    return match[1] + match[2] if match else None
+
+
+def compress(content: bytes) -> bytes:
+    """Return content as it is stored."""
+    return zstandard.ZstdCompressor(level=6).compress(content)
+
+
+def decompress(digest: str, compressed: bytes, place: str) -> bytes:
+    """Return the content of an artifact as it was read from `place`.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    try:
+        content = zstandard.ZstdDecompressor().decompressobj().decompress(compressed)
+    except zstandard.ZstdError as error:
+        raise make_missing_error(digest, place) from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise InputError(f"artifact {digest[:12]} is damaged in {place}")
+    return content
+
+
+def make_missing_error(digest: str, place: str) -> InputError:
+    """Return the error for an artifact that cannot be read."""
+    return InputError(f"artifact {digest[:12]} is missing or damaged in {place}")
+
+
+def require_writable_store(settings: Settings) -> Artifacts:
+    """Check that this user may write into the store and its artifacts, and return the artifacts.
+
+    Raises:
+        InputError: writing is not permitted, or there is no such place.
+        MachineError: a package that the artifacts' URL needs is missing.
+        Transient: the disk is full or the store of several machines does not answer.
+    """
+    require_writable_folder(settings.store_dir)
+    artifacts = open_artifacts(settings)
+    artifacts.check(writes=True)
+    return artifacts
 
 
 def require_writable_folder(folder: Path) -> None:
@@ -80,8 +185,8 @@ def require_writable_folder(folder: Path) -> None:
         raise make_write_error(f"cannot write to {folder}", error, advice="free some space") from error
 
 
-def write_atomically(path: Path, content: bytes, folder: Path) -> None:
-    """Write a file atomically. `folder` is named in the error.
+def write_atomically(path: Path, content: bytes, folder: Path, *, durable: bool = True) -> None:
+    """Write a file atomically. `folder` is named in the error; `durable`: whether it must survive a loss of power.
 
     Raises:
         InputError: writing is not permitted.
@@ -93,8 +198,9 @@ def write_atomically(path: Path, content: bytes, folder: Path) -> None:
         try:
             with temporary.open("xb") as file:  # other users may read it as far as the umask permits
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
             temporary.replace(path)
         except BaseException:
             temporary.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.registry import LocalRegistry
+from tests.s3_server import S3Server
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -21,3 +22,21 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRegistry
     made.start()
     yield made
     made.stop()
+
+
+@pytest.fixture(scope="session")
+def started_s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server for the test session."""
+    made = S3Server(tmp_path_factory.mktemp("s3"))
+    made.start()
+    made.make_bucket()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def s3_server(started_s3_server: S3Server) -> S3Server:
+    """The S3 server, running, whatever the test before did to it."""
+    if started_s3_server.process is None:
+        started_s3_server.start()
+    return started_s3_server

@@ -39,7 +39,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard
 NewFolderOption = Annotated[Path, typer.Option("--out", metavar="DIR", help="Write to this new or empty folder.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Name, id or unambiguous beginning of an id.")]
 
-READ_SETTINGS = ("db", "store")
+READ_SETTINGS = ("db", "store", "artifacts")
 """Settings of a command that reads the database."""
 IMAGE_SETTINGS = (
     *READ_SETTINGS,
@@ -169,6 +169,7 @@ PANELS: Mapping[str, Sequence[str]] = {
     COMMON: (
         "db",
         "store",
+        "artifacts",
         "limit",
         "since",
         "until",
@@ -248,6 +249,7 @@ METAVARS: Mapping[type, str] = {int: "N", float: "N", Path: "PATH", date: "DATE"
 SETTING_METAVARS = {
     "db": "URL",
     "store": "DIR",
+    "artifacts": "DIR|URL",
     "clones": "DIR",
     "skills": "DIR",
     "llm": "URL",

@@ -23,6 +23,7 @@ from mergemill.predictions import (
     select_missing,
 )
 from mergemill.score_progress import ScoreProgress, make_score_progress
+from taskdb.artifacts import require_writable_store
 from taskdb.store import Store
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
     """Grade the submissions of a file that the file `out` has no scores of, and print a summary.
 
     Raises:
-        InputError: a file cannot be read, or lines are malformed; the others were graded.
+        InputError: a file cannot be read, the store cannot be written, or lines are malformed; the others were graded.
         MachineError: no engine answers at the start.
         Transient: some submissions are unscored.
     """
@@ -46,6 +47,8 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
             missing = select_missing(rows, scores.scored)
             if with_image := next((row for row in missing if row.submission.task.image), None):
                 grader.open_services(with_image.submission.task)
+            if missing:
+                require_writable_store(settings)
             quiet = not log.isEnabledFor(logging.WARNING)
             progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
             failures = _grade_rows(PredictionRun(grader, settings.workers), missing, scores, progress)

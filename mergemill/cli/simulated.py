@@ -20,7 +20,7 @@ from mergemill.cli.options import (
     split_words,
     with_settings,
 )
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.simulation_queries import ConversationFilters, list_conversations, resolve_conversation
 from taskdb.store import Store
 
@@ -101,7 +101,7 @@ def show_command(
 
     with Store.open(settings.db, create=False) as store:
         record = resolve_conversation(store, conversation)
-    (trajectory,) = load_trajectories(Artifacts(settings.artifact_dir), [record])
+    (trajectory,) = load_trajectories(open_artifacts(settings), [record])
     if as_json:
         output.print_json({**trajectory.to_json(), "id": record.id, "name": record.name, "trajectory": trajectory.id})
         return

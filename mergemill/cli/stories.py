@@ -9,7 +9,7 @@ from core.config import Settings
 from core.errors import InputError
 from core.text import format_count
 from mergemill.cli import output
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.simulations import PREFILTER
 
 WORLD_EVENTS = ("at", "step", "thing", "name", "verdict", "detail")
@@ -93,4 +93,4 @@ def print_rejection_log(report: Mapping[str, Any], settings: Settings) -> None:
     """Print the log of the newest rejection in a report; raise InputError where there is none."""
     if report.get("log") is None:
         raise InputError(f"{report['name']} has no log of a rejection")
-    output.print_text(Artifacts(settings.artifact_dir).get_text(report["log"]))
+    output.print_text(open_artifacts(settings).get_text(report["log"]))

@@ -26,7 +26,7 @@ from mergemill.cli.options import (
     with_settings,
 )
 from taskdb import queries, saved_selections, yields
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.columns import TASK_COLUMNS
 from taskdb.histograms import count_bins
 from taskdb.selection import TaskFilters, check_columns
@@ -193,7 +193,7 @@ def show_task(task: IdArgument, as_json: JsonOption = False, *, settings: Settin
     Example: mergemill tasks show pallets__flask-5063.bugfix
     """
     with Store.open(settings.db, create=False) as store:
-        _, details = queries.look_up_task(store, Artifacts(settings.artifact_dir), task)
+        _, details = queries.look_up_task(store, open_artifacts(settings), task)
     if as_json:
         output.print_json(details)
     else:
@@ -260,5 +260,5 @@ def write_material(
 
     with Store.open(settings.db, create=False) as store:
         record = queries.resolve_task(store, task)
-    n_files = material.write_material(record, Artifacts(settings.artifact_dir), out)
+    n_files = material.write_material(record, open_artifacts(settings), out)
     output.print_text(f"{format_count(n_files, 'file')} in {out}")

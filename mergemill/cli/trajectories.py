@@ -34,7 +34,7 @@ from mergemill.cli.options import (
     with_settings,
 )
 from samplers.rollouts.environment import SIMULATED
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.rollouts import Rollout, TrajectoryRole
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
@@ -156,7 +156,7 @@ def show(
     """
     from samplers.trajectories.showing import describe_trajectory, render_conversation  # noqa: PLC0415 - as below
 
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     with Store.open(settings.db, create=False) as store:
         record = resolve_trajectory(store, trajectory)
         rollout = store.get(Rollout, record.parent)
@@ -407,7 +407,7 @@ def _open_rubric(path: Path, settings: Settings) -> tuple[str, RubricJudge]:
     model = make_model(settings)
     if model is None:
         raise UsageError("--rubric needs a model", advice="set MERGEMILL_LLM and MERGEMILL_MODEL")
-    return text, RubricJudge(items=items, model=model, settings=settings, artifacts=Artifacts(settings.artifact_dir))
+    return text, RubricJudge(items=items, model=model, settings=settings, artifacts=open_artifacts(settings))
 
 
 def parse_mix(text: str | None) -> dict[str, float]:

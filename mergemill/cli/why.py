@@ -13,7 +13,7 @@ from mergemill.cli.change_report import print_change_report
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.cli.stories import print_report
 from taskdb import queries
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.attempts import find_transcript
 from taskdb.simulation_queries import look_up_simulation
 from taskdb.store import Store
@@ -55,7 +55,7 @@ def why(
     if log:
         if log_hash is None:
             raise InputError(f"{report['name']} has no log of a rejection")
-        output.print_text(Artifacts(settings.artifact_dir).get_text(log_hash))
+        output.print_text(open_artifacts(settings).get_text(log_hash))
     elif conversation:
         _print_conversation(report["name"], transcript, settings)
     elif as_json:
@@ -76,5 +76,5 @@ def _print_conversation(name: str, transcript: str | None, settings: Settings) -
 
     if transcript is None:
         raise InputError(f"no model was queried for {name}")
-    content = Artifacts(settings.artifact_dir).get(transcript)
+    content = open_artifacts(settings).get(transcript)
     output.print_text(Transcript.from_bytes(content).format_markdown(shown=MESSAGE_CHARACTERS))

@@ -29,7 +29,7 @@ from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.recording import FinishedRollout, get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices, TaskOracle
 from samplers.scaffolds.base import AgentLimits, CommandScaffold, Scaffold
-from taskdb.artifacts import require_writable_folder
+from taskdb.artifacts import require_writable_store
 from taskdb.records import Task
 from taskdb.rollouts import RolloutPlan
 from taskdb.store import Store
@@ -50,7 +50,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         Transient: the model cannot be reached, or database or disk fail.
         UsageError: a scaffold needs a model and none is given.
     """
-    require_writable_folder(settings.store_dir)
+    require_writable_store(settings)
     with Store.open(settings.db, create=False, writes=True) as store:
         tasks = select_tasks(store, request)
         find_pending = partial(list_pending, store, tasks, request.scaffolds, request)

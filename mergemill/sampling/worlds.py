@@ -22,7 +22,7 @@ from mergemill.world_containers import OpenServer, open_world_container
 from mergemill.world_records import load_scenario, load_world
 from samplers.gateway.process import Budget, GatewayProcess
 from samplers.rollouts.recording import FinishedRollout, get_log_path
-from taskdb.artifacts import Artifacts, require_writable_folder
+from taskdb.artifacts import Artifacts, require_writable_store
 from taskdb.rollouts import RolloutPlan
 from taskdb.store import Store
 from taskdb.world_queries import (
@@ -78,7 +78,7 @@ def sample_scenarios(
         Transient: a model cannot be reached, or database or disk fail.
         UsageError: a model is needed and no endpoint is named.
     """
-    require_writable_folder(settings.store_dir)
+    require_writable_store(settings)
     with Store.open(settings.db, create=False, writes=True) as store:
         scenarios = select_scenarios(store, request)
         find_pending = partial(list_pending, store, scenarios, request.scaffolds, request)

@@ -21,7 +21,7 @@ from mergemill.web.grading_service import GradingService
 from mergemill.web.pages import make_routes
 from mergemill.web.rendering import FOLDER, DataResponse
 from mergemill.web.request_guard import AccessRules, RequestGuard
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.store import Store
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def make_application(
 ) -> FastAPI:
     """Return the application that serves one database; `queue_limit`: submissions that may wait to be graded."""
     grading = GradingService(store, settings, queue_limit)
-    context = WebContext(settings, store, Artifacts(settings.artifact_dir), rules, grading)
+    context = WebContext(settings, store, open_artifacts(settings), rules, grading)
     application = FastAPI(
         title="mergemill",
         version=__version__,

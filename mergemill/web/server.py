@@ -16,6 +16,7 @@ from languages.registry import languages_by_suffix
 from mergemill.web.application import QUEUE_LIMIT, make_application
 from mergemill.web.request_guard import is_loopback, make_access_rules
 from mergemill.web.syntax import load_lexers
+from taskdb.artifacts import open_artifacts
 from taskdb.mapping import RECORD_TABLES
 from taskdb.store import Store
 
@@ -43,11 +44,12 @@ def serve(
         queue_limit: submissions that may wait to be graded.
 
     Raises:
-        InputError: there is no database.
+        InputError: there is no database, or the artifacts may not be read.
         MachineError: the port is in use or may not be used.
         UsageError: the host is no address of this machine.
     """
     rules = make_access_rules(host, token)
+    open_artifacts(settings).check(writes=False)
     _load_deferred()
     with Store.open(settings.db, create=False) as store, closing(bind_socket(host, port)) as listener:
         if token is None and not is_loopback(host):

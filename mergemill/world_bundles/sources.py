@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.version import read_version
 from mergemill.world_bundles.rollouts import read_rollouts
 from mergemill.world_records import NO_ASSERTION, load_scenario, load_world
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from worlds.bundles.material import Certification, WorldConversation, WorldMaterial
 from worlds.definitions import Call, ScenarioDefinition
 from worlds.examples.loading import (
@@ -110,7 +110,7 @@ def _open_store(settings: Settings, words: Sequence[str]) -> Iterator[Store]:
 def _load_stored(words: Sequence[str], settings: Settings, *, with_uncertified: bool) -> list[WorldSource]:
     from taskdb.world_queries import find_certified_worlds, resolve_world  # noqa: PLC0415 - as above
 
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     with _open_store(settings, words) as store:
         worlds = [resolve_world(store, word) for word in words] or find_certified_worlds(store)
         if not worlds:

@@ -21,7 +21,7 @@ from mergemill.world_records import (
     make_world_certificate,
     make_world_record,
 )
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, require_writable_store
 from taskdb.store import Store
 from taskdb.world_queries import find_scenario_certificate, find_world_certificate, find_world_rejection
 from taskdb.worlds import Scenario, ScenarioCertificate, World, WorldCertificate, WorldOrigin, WorldRejection, WorldStep
@@ -114,8 +114,9 @@ def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Wor
         reporter.event(_refuse_lost(scenario, request.environments.name).to_json())
     has_problems = any(one.problem for one in worlds) or any(one.problem for one in scenarios)
     codes = [InputError.exit_code if has_problems else 0]
+    artifacts = require_writable_store(settings)
     with _open_servers(settings) as servers, Store.open(settings.db) as store:
-        importer = WorldImporter(request, servers, store, Artifacts(settings.artifact_dir))
+        importer = WorldImporter(request, servers, store, artifacts)
         with reporter.open_progress("world", len(worlds)) as progress:
             for outcome in _run(importer, [(world, by_world[world.name]) for world in worlds], settings.workers):
                 progress.advance()

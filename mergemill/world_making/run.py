@@ -25,6 +25,7 @@ from mergemill.world_making.discovering import DiscoverStep, read_tasks
 from mergemill.world_making.models import ModelPool
 from mergemill.world_making.scenarios import ScenarioStep
 from mergemill.world_making.work import MakingCount, MakingReporter, MakingRequest, WorkBench
+from taskdb.artifacts import require_writable_store
 from taskdb.store import Store
 from taskdb.worlds import WorldStep
 from worlds.asking import RoleModels
@@ -54,6 +55,7 @@ def run_making(request: MakingRequest, settings: Settings, reporter: MakingRepor
     tasks = read_tasks(request.tasks) if discovers else SeedTasks(tasks=())
     if settings.llm == OFF:
         raise UsageError("a model is needed", advice="set --llm URL and --model NAME")
+    require_writable_store(settings)
     services = make_services(settings, engine=False)
     for problem in tasks.problems:
         reporter.message(problem.format_line())

@@ -11,7 +11,7 @@ from typing import Any
 from core.config import Settings
 from core.errors import InputError
 from mergemill.world_records import load_scenario, load_world
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.schema import database_exists
 from taskdb.store import Store
 from taskdb.world_queries import (
@@ -78,7 +78,7 @@ def load_catalog(words: Sequence[str], settings: Settings | None = None) -> dict
         database = None
         if settings is not None and database_exists(settings.db):
             store = opened.enter_context(Store.open(settings.db, create=False))
-            database = _WorldDatabase(store, Artifacts(settings.artifact_dir))
+            database = _WorldDatabase(store, open_artifacts(settings))
         worlds = [_find_world(word, database) for word in words] if words else _list_worlds(database)
     found: dict[str, OfferedWorld] = {}
     for one in worlds:

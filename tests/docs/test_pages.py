@@ -52,6 +52,7 @@ OTHER_TOOLS = frozenset(
         "--check",
         "--coins",
         "--results",
+        "--resources",
         "--weakened",
         "--cpu",
         "--custom-rm-path",

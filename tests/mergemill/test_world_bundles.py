@@ -16,7 +16,7 @@ from mergemill.cli.worlds.export import FORMAT_NAMES
 from mergemill.world_bundles.rollouts import read_rollouts
 from mergemill.world_bundles.sources import find_sources
 from mergemill.world_records import make_scenario_record, make_world_record
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.store import Store
 from taskdb.worlds import WorldOrigin
 from tests.cli import CommandResult, run_mergemill
@@ -175,7 +175,7 @@ def test_rollouts_that_earned_1_become_conversations() -> None:
 
 def test_the_database_gives_certified_worlds_with_solutions_and_models(folder: Path) -> None:
     settings = Settings(db=f"sqlite:///{folder / 'm.db'}", store=folder / "store")
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     definition, scenarios = load_example_world("library_loans"), load_example_scenarios("library_loans")
     world = make_world_record(definition, artifacts, origin=WorldOrigin.SYNTHESISED, license_id="MIT", model="org/a")
     other = make_world_record(

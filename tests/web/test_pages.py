@@ -13,7 +13,7 @@ from core.config import Settings
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb import queries
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.records import TestOrigin
 from taskdb.selection import TaskFilters
 from taskdb.store import Store
@@ -205,7 +205,7 @@ def test_a_task_shows_that_a_model_wrote_its_tests(tmp_path: Path) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
     with Store.open(settings.db) as store:
         names = {
-            origin: add_change(store, Artifacts(settings.artifact_dir), number, make_texts(number), tests=origin)
+            origin: add_change(store, open_artifacts(settings), number, make_texts(number), tests=origin)
             for number, origin in enumerate(TestOrigin)
         }
         application = make_application(store, settings, make_access_rules("127.0.0.1", None))

@@ -11,7 +11,7 @@ from core.errors import UsageError
 from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.world_reports import describe_scenario, describe_world, find_world_or_scenario
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import open_artifacts
 from taskdb.store import Store
 from taskdb.worlds import World
 
@@ -36,7 +36,7 @@ def show(
 
     Example: mergemill worlds show library_loans
     """
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     with Store.open(settings.db, create=False) as store:
         found = find_world_or_scenario(store, name)
         if program:

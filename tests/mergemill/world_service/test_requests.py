@@ -16,7 +16,7 @@ from core.errors import InputError, Transient
 from mergemill.web.request_guard import MAX_BODY_BYTES
 from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
 from mergemill.world_service.catalog import load_catalog
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.store import Store
 from taskdb.worlds import Scenario, ScenarioCertificate, WorldCertificate, WorldOrigin
 from tests.world_service import RunningService, serve_worlds
@@ -160,7 +160,7 @@ def test_a_catalog_takes_names_and_folders(tmp_path: Path) -> None:
 
 def test_certified_worlds_of_the_database_are_offered(tmp_path: Path) -> None:
     settings = Settings(db=f"sqlite:///{tmp_path}/m.db", store=tmp_path / "store")
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     with Store.open(settings.db) as store:
         assert len(load_catalog((), settings)) == 3
         record = make_world_record(make_world(), artifacts, origin=WorldOrigin.WRITTEN)

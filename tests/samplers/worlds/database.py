@@ -8,7 +8,7 @@ from pathlib import Path
 
 from core.config import Settings
 from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
-from taskdb.artifacts import Artifacts
+from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.store import Store
 from taskdb.worlds import Scenario, ScenarioCertificate, World, WorldOrigin
 from tests.taskdb.worlds import make_scenario_certificate, make_world_certificate
@@ -56,7 +56,7 @@ def certify(record: Scenario, scenario: ScenarioDefinition, artifacts: Artifacts
 def make_database(folder: Path, worlds: Sequence[str] = ()) -> Settings:
     """Make a database with the example worlds of some names, all of them without any."""
     settings = make_settings(folder)
-    artifacts = Artifacts(settings.artifact_dir)
+    artifacts = open_artifacts(settings)
     with Store.open(settings.db) as store:
         for name in worlds or list_example_worlds():
             add_world(store, artifacts, load_example_world(name), load_example_scenarios(name))
