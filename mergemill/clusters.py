@@ -39,7 +39,7 @@ def open_cluster(
     *,
     engine: bool,
     notify: Callable[[str], None],
-    stop: Callable[[BaseException], object],
+    stop: Callable[[BaseException], object] = lambda _: None,
 ) -> Iterator[OpenCluster]:
     """Open the cluster of the settings until the end of the block.
 
@@ -48,7 +48,7 @@ def open_cluster(
         services: of the driver.
         engine: whether its stages need a Docker engine.
         notify: shows a message.
-        stop: called with the exception by which a map is left early.
+        stop: called in the driver with the exception by which a map is left early.
 
     Raises:
         UsageError: there is no such cluster, or no such registry.

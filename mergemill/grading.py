@@ -76,11 +76,15 @@ def make_submission(task: Task, forms: Mapping[str, bytes]) -> Submission:
 
 
 class TaskGrader:
-    """Grader of the tasks of one database, whose services are made once. Threads may share it."""
+    """Grader of the tasks of one database, whose services are made once. Threads may share it.
 
-    def __init__(self, store: Store, settings: Settings) -> None:
+    `is_writer`: whether it stores scores; in a worker process of a cluster it does not.
+    """
+
+    def __init__(self, store: Store, settings: Settings, *, is_writer: bool = True) -> None:
         self.store = store
         self.settings = settings
+        self.is_writer = is_writer
         self._services: Services | None = None
         self._lock = threading.Lock()
         if store.is_read_only:
@@ -123,9 +127,13 @@ class TaskGrader:
                 raise InputError(f"the image {task.image} is neither here nor in a registry", advice=advice)
             score = verifiers.grade(task, services, submission.content)
         score = score.model_copy(update={"grader": compute_grader_version()})
-        if not self.store.is_read_only:
-            self.store.add_score(score, *submission.key)
+        self.keep(submission, score)
         return score
+
+    def keep(self, submission: Submission, score: Score) -> None:
+        """Store a score, where the database can be written and this is its writer."""
+        if self.is_writer and not self.store.is_read_only:
+            self.store.add_score(score, *submission.key)
 
     def grade_persistently(self, submission: Submission) -> Score:
         """Grade a submission up to ATTEMPTS times, until it is scored; the value is None where it never was.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -223,14 +223,23 @@ def open_worker(settings: Settings, *, engine: bool) -> NodeWorker:
         if key not in _workers:
             own = localize_settings(settings)
             store = Store.open(own.db, create=False, patience=own.db_patience)
-            _workers[key] = NodeWorker(make_services(own, engine=engine), store)
+            services = make_services(own, engine=engine)
+            add_stop(services.sandbox.stop)
+            if services.model is not None:
+                add_stop(services.model.stop)
+            _workers[key] = NodeWorker(services, store)
         return _workers[key]
 
 
+_stops: list[Callable[[], object]] = []
+
+
+def add_stop(stop: Callable[[], object]) -> None:
+    """Add what is called, in order, when this process is to end."""
+    _stops.append(stop)
+
+
 def stop_node() -> None:
-    """End the containers and model calls that this process waits for."""
-    with _lock:
-        for worker in _workers.values():
-            worker.services.sandbox.stop()
-            if worker.services.model is not None:
-                worker.services.model.stop()
+    """End the containers and model calls that this process waits for, and close what it has open."""
+    while _stops:
+        _stops.pop(0)()

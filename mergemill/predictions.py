@@ -12,17 +12,24 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
+from backends.cluster.base import RecordKeeper
 from backends.cluster.local import LocalCluster
+from backends.cluster.nodes import make_picklable
+from core.config import Settings
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from core.files import open_input
 from core.text import encode_json_text
+from mergemill.clusters import LOCAL, open_cluster
 from mergemill.grading import Submission, TaskGrader, make_submission, make_unscored
+from mergemill.nodes import add_stop, localize_settings, share_settings
+from mergemill.services import make_services
 from taskdb.records import Score, Task, to_json
+from taskdb.store import Store
 
 FORMS = {"model_patch": "patch", "patch": "patch", "tests": "tests", "review": "review"}
 """Field of a row -> form of the submission."""
@@ -210,28 +217,90 @@ def select_missing(rows: Iterable[Prediction], scored: Counter[RowKey]) -> list[
     return missing
 
 
+GradeGroup = Callable[[Sequence[Prediction]], Iterator[PredictionScore]]
+
+
+class PredictionKeeper(RecordKeeper[Sequence[Prediction], PredictionScore]):
+    """What the driver knows of the rows on their way, of which each record is a group with equal submissions."""
+
+    def is_node_failure(self, result: PredictionScore) -> bool:
+        """Return whether engine, disk or network failed."""
+        return result.score.value is None
+
+    def make_loss(self, record: Sequence[Prediction], detail: str) -> PredictionScore:
+        """Return the first row as unscored; the others of the group are graded by the next run."""
+        return PredictionScore(prediction=record[0], score=make_unscored(record[0].submission.task.name, detail))
+
+    def get_locality(self, record: Sequence[Prediction]) -> str:
+        """Return the repository of the task, whose environments share layers."""
+        return record[0].submission.task.repo
+
+
+def grade_group(grader: TaskGrader, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
+    """Grade the submission of some rows once; yield the score of each."""
+    submission, failure = rows[0].submission, None
+    try:
+        score = grader.grade_persistently(submission)
+    except Exception as error:  # noqa: BLE001 - the rows that are left are graded, then the command fails
+        text = error.format_line() if isinstance(error, MergemillError) else f"bug: {error!r}"
+        score, failure = make_unscored(submission.task.name, text), error
+    for row in rows:
+        yield PredictionScore(prediction=row, score=score, error=failure)
+
+
+@dataclass(frozen=True)
+class NodeGrading:
+    """Function of a map: grades rows in a worker process of another machine."""
+
+    settings: Settings
+
+    def __call__(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
+        """Yield the score of each row, with an error that can be pickled."""
+        for scored in grade_group(_open_grader(self.settings), rows):
+            yield replace(scored, error=make_picklable(scored.error)) if scored.error else scored
+
+
+@cache
+def _open_grader(settings: Settings) -> TaskGrader:
+    own = localize_settings(settings)
+    grader = TaskGrader(Store.open(own.db, create=False, patience=own.db_patience), own, is_writer=False)
+    add_stop(grader.stop)
+    return grader
+
+
 @dataclass
 class PredictionRun:
-    """Grading of predictions by `workers` threads. Equal submissions are graded once."""
+    """Grading of predictions by `workers` threads, or on a cluster. Equal submissions are graded once.
+
+    `notify` shows a message.
+    """
 
     grader: TaskGrader
     workers: int
+    notify: Callable[[str], None] = lambda _: None
 
     def iterate_scores(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
-        """Yield the score of each row, in the order of completion."""
+        """Yield the score of each row, in the order of completion.
+
+        Raises:
+            UsageError, MachineError: as of `open_cluster`.
+        """
         groups: dict[tuple[str, str], list[Prediction]] = defaultdict(list)
         for row in rows:
             groups[row.submission.key].append(row)
-        cluster = LocalCluster(workers=self.workers, stop=lambda _: self.grader.stop())
-        with closing(cluster.map(self._grade_group, groups.values())) as scores:
-            yield from scores
-
-    def _grade_group(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
-        submission, failure = rows[0].submission, None
-        try:
-            score = self.grader.grade_persistently(submission)
-        except Exception as error:  # noqa: BLE001 - the rows that are left are graded, then the command fails
-            text = error.format_line() if isinstance(error, MergemillError) else f"bug: {error!r}"
-            score, failure = make_unscored(submission.task.name, text), error
-        for row in rows:
-            yield PredictionScore(prediction=row, score=score, error=failure)
+        settings, grader = self.grader.settings, self.grader
+        if settings.cluster == LOCAL:
+            cluster = LocalCluster(workers=self.workers, stop=lambda _: grader.stop())
+            with closing(cluster.map(partial(grade_group, grader), groups.values())) as scores:
+                yield from scores
+            return
+        function = NodeGrading(share_settings(settings))
+        services = make_services(settings, engine=False)
+        with (
+            open_cluster(settings, services, engine=True, notify=self.notify) as opened,
+            closing(opened.cluster.map(function, groups.values(), PredictionKeeper())) as scores,
+        ):
+            for scored in scores:
+                if scored.score.value is not None:
+                    grader.keep(scored.prediction.submission, scored.score)
+                yield scored

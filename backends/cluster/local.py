@@ -36,10 +36,12 @@ class LocalCluster:
     """Cluster of `workers` threads.
 
     `stop` is called with the exception by which a map is left early, to end what the workers wait for. They are then
-    waited for `stop_timeout` seconds; later results are discarded.
+    waited for `stop_timeout` seconds; later results are discarded. `records_per_worker`: queued for each worker, the
+    current one included; 1 where whether a record is processed depends on the results of those before.
     """
 
     workers: int
+    records_per_worker: int = RECORDS_PER_WORKER
     stop: Callable[[BaseException], object] = lambda _: None
     stop_timeout: float = STOP_TIMEOUT
 
@@ -64,7 +66,7 @@ class LocalCluster:
             thread.start()
         wait_until = float("inf")
         try:
-            yield from _feed_workers(iter(records), inbox, outbox, self.workers * RECORDS_PER_WORKER)
+            yield from _feed_workers(iter(records), inbox, outbox, self.workers * self.records_per_worker)
         except BaseException as error:
             leaving.set()
             wait_until = time.monotonic() + self.stop_timeout

@@ -1,4 +1,4 @@
-"""What a cluster of several machines is told of itself: the settings of its workers, and reports of its nodes."""
+"""Settings of a cluster's workers, reports of its nodes, and what both sides of a connection need."""
 
 from __future__ import annotations
 

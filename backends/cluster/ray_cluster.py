@@ -104,7 +104,7 @@ class _Mailbox:
         return taken
 
 
-class _Worker:
+class _WorkerActor:
     """Actor that processes records, one at a time. `stop` is called while one is being processed."""
 
     def __init__(self, key: str, mailbox: Any, stop: Callable[[], None]) -> None:
@@ -247,6 +247,9 @@ class RayCluster:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with contextlib.suppress(Exception):
+            stopping = [worker.actor.stop.remote() for worker in self.workers.values() if worker.is_ready]
+            if stopping:
+                ray.wait(stopping, num_returns=len(stopping), timeout=STOP_SECONDS)
             for worker in self.workers.values():
                 ray.kill(worker.actor)
             ray.kill(self.mailbox)
@@ -373,7 +376,7 @@ class RayCluster:
             "max_concurrency": 2,
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node.id, soft=False),
         }
-        make: Any = ray.remote(_Worker)
+        make: Any = ray.remote(_WorkerActor)
         actor = make.options(**options).remote(key, self.mailbox, self.functions.stop)
         self.workers[key] = _WorkerState(actor, node, actor.greet.remote())
 

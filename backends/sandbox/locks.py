@@ -11,10 +11,10 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from core.errors import make_write_error
+from core.errors import Transient, make_write_error
 
 FOLDERS = ("/run/lock", "/var/lock", "/tmp")  # noqa: S108 - it must be the same for all users
 """The first one that is writable is used, else the folder for temporary files."""
@@ -40,6 +40,24 @@ def hold_machine_lock(scope: str, name: str, on_wait: Callable[[], None] | None 
                 on_wait()
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def hold_free_name(scope: str, names: Iterable[str]) -> Iterator[str]:
+    """Hold the first of some names that no other process of this machine holds; yield it.
+
+    Raises:
+        Transient: a lock file cannot be created, or all names are held.
+    """
+    for name in names:
+        with os.fdopen(open_lock_file(scope, name), "rb") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                continue
+            yield name
+            return
+    raise Transient(f"other processes hold all of the names for {scope}")
 
 
 def open_lock_file(scope: str, name: str) -> int:

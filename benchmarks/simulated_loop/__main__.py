@@ -16,7 +16,7 @@ def main() -> None:
     """Run the loop in the folder of `--out`; stages that are done there are not done again."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simulated_loop", description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    parser.add_argument("--small", action="store_true", help="few conversations, a model of 1 M parameters, one step")
+    parser.add_argument("--small", action="store_true", help="few conversations, one step")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of this page")
     options = parser.parse_args()
     reports = SimulatedLoop(SMALL if options.small else FULL, Workspace(options.out)).run()

@@ -28,9 +28,9 @@ class SimulatedLoopPlan:
 
 FULL = SimulatedLoopPlan(
     per_seed=24,
-    layers=4,
-    width=704,
-    sft_epochs=20,
+    layers=2,
+    width=192,
+    sft_epochs=40,
     sft_loss=0.03,
     sft_rate=1e-3,
     attempts=8,

@@ -17,9 +17,7 @@ def main() -> None:
     """Run the loop in the folder of `--out`; stages that are done there are not done again."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.world_loop", description=main.__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR")
-    parser.add_argument(
-        "--small", action="store_true", help="scenarios of one kind, a model of 1 M parameters, one step of RL"
-    )
+    parser.add_argument("--small", action="store_true", help="scenarios of one kind, one step of RL")
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of this page")
     options = parser.parse_args()
     loop = WorldLoop(SMALL if options.small else FULL, Workspace(options.out))

@@ -33,9 +33,9 @@ class WorldLoopPlan:
 FULL = WorldLoopPlan(
     families=tuple(FAMILIES),
     scenarios={DEMONSTRATED: 60, REINFORCED: 4, MEASURED: 4},
-    layers=4,
-    width=704,
-    sft_epochs=8,
+    layers=2,
+    width=192,
+    sft_epochs=24,
     sft_loss=0.03,
     sft_rate=1e-3,
     attempts=4,

@@ -12,7 +12,8 @@ from core.config import Settings
 from core.errors import InputError, Transient, UsageError
 from core.files import read_input
 from mergemill.cli import output
-from mergemill.cli.options import GRADING_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import CLUSTER_SETTINGS, GRADING_SETTINGS, JsonOption, with_settings
+from mergemill.clusters import LOCAL
 from taskdb.records import to_json
 
 TaskArgument = Annotated[
@@ -24,7 +25,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("grade")
-@with_settings(*GRADING_SETTINGS, "workers")
+@with_settings(*GRADING_SETTINGS, *CLUSTER_SETTINGS)
 def grade(
     task: TaskArgument = None,
     *,
@@ -59,7 +60,8 @@ def grade(
 ) -> None:
     """Grade one submission, or a file of them, each in fresh containers.
 
-    A container has no network, and of the submission it gets the patch alone. `--workers` counts for --predictions.
+    A container has no network, and of the submission it gets the patch alone. `--workers` and `--cluster` are for
+    --predictions.
 
     Example: mergemill grade pallets__flask-5063.bugfix --patch fix.patch
     """
@@ -71,6 +73,8 @@ def grade(
 
         grade_predictions(predictions, out, settings, as_json=as_json)
         return
+    if settings.cluster != LOCAL:
+        raise UsageError("--cluster is for --predictions", advice="leave it out for one submission")
     if len(files) + gold + noop != 1:
         raise UsageError("grade takes one of --patch FILE, --tests FILE, --review FILE, --gold and --noop")
     if task is None or out is not None:

@@ -59,6 +59,8 @@ WORLD_SETTINGS = (*READ_SETTINGS, "sandbox", "allow_untrusted_local", "base_sour
 """Settings of a command that runs worlds in containers."""
 GRADING_SETTINGS = (*IMAGE_SETTINGS, "test_timeout")
 """Settings of a command that runs tests."""
+CLUSTER_SETTINGS = ("db_patience", "workers", "cluster", "worker_cpus", "node_registry")
+"""Settings of a command whose work a cluster may do."""
 CERTIFY_SETTINGS = (*GRADING_SETTINGS, "certify_runs", "certify_exploits")
 """Settings of a command that certifies the tasks of bundles."""
 GITHUB_SETTINGS = ("github_api", "github_app_id", "github_app_key", "github_app_installation")

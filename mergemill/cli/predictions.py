@@ -12,6 +12,7 @@ from core.config import Settings
 from core.errors import InputError, MergemillError, Transient
 from core.text import format_count
 from mergemill.cli import output
+from mergemill.clusters import LOCAL
 from mergemill.grading import TaskGrader
 from mergemill.predictions import (
     MalformedRow,
@@ -45,13 +46,16 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
         rows, malformed = read_predictions(path, grader)
         with ScoreFile(out) as scores:
             missing = select_missing(rows, scores.scored)
-            if with_image := next((row for row in missing if row.submission.task.image), None):
+            with_image = next((row for row in missing if row.submission.task.image), None)
+            if with_image and settings.cluster == LOCAL:
                 grader.open_services(with_image.submission.task)
             if missing:
                 require_writable_store(settings)
             quiet = not log.isEnabledFor(logging.WARNING)
             progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
-            failures = _grade_rows(PredictionRun(grader, settings.workers), missing, scores, progress)
+            failures = _grade_rows(
+                PredictionRun(grader, settings.workers, output.print_message), missing, scores, progress
+            )
     _print_summary(progress, len(rows) - len(missing), malformed, out, as_json=as_json)
     for row in malformed:
         output.print_message(f"{path}, line {row.line}: {row.problem}")

@@ -21,6 +21,7 @@ from mergemill.cli.environments import (
     refuse_task_filters,
 )
 from mergemill.cli.options import (
+    CLUSTER_SETTINGS,
     GRADING_SETTINGS,
     SIMULATOR_SETTINGS,
     UPSTREAM_SETTINGS,
@@ -44,8 +45,8 @@ SAMPLE_SETTINGS = (
     *GRADING_SETTINGS,
     *UPSTREAM_SETTINGS,
     *SIMULATOR_SETTINGS,
+    *CLUSTER_SETTINGS,
     "model",
-    "workers",
     "rollout_seconds",
     "rollout_turns",
     "rollout_requests",

@@ -1,14 +1,17 @@
-"""Pending rollouts on worker threads; one writer stores the results as they come."""
+"""Pending rollouts on the workers of a cluster; one writer stores the results as they come."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 
+from backends.cluster.base import Cluster, RecordKeeper
+from backends.cluster.local import LocalCluster
+from backends.services import Services
 from core.config import Settings
-from core.errors import CancelledRunError, MergemillError
+from core.errors import CancelledRunError, MachineError, MergemillError, Transient
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.queue import RolloutQueue
 from mergemill.sampling.request import PendingRollout
@@ -18,30 +21,94 @@ from taskdb.store import Store
 
 log = logging.getLogger(__name__)
 
-WAIT_SECONDS = 1.0
-"""Longest wait for a result before Ctrl-C is noticed."""
 ListPending = Callable[[], tuple[int, list[PendingRollout]]]
 """Returns how many rollouts are planned, and those without a result."""
+
+
+@dataclass(frozen=True)
+class RolloutStarted:
+    """Message that a rollout begins."""
+
+    pending: PendingRollout
+
+
+@dataclass(frozen=True)
+class RolloutEnded:
+    """Message that a rollout has ended: its records, or the exception that was raised."""
+
+    pending: PendingRollout
+    result: FinishedRollout | Exception
+
+
+RolloutEvent = RolloutStarted | RolloutEnded
+RunOne = Callable[[PendingRollout], FinishedRollout]
+RunEvents = Callable[[PendingRollout], Iterator[RolloutEvent]]
+
+
+def run_events(run_one: RunOne, pending: PendingRollout) -> Iterator[RolloutEvent]:
+    """Run a rollout; yield its beginning and its end."""
+    yield RolloutStarted(pending)
+    result: FinishedRollout | Exception
+    try:
+        result = run_one(pending)
+    except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
+        result = error
+    yield RolloutEnded(pending, result)
+
+
+def open_threads(settings: Settings, services: Services) -> LocalCluster:
+    """Return threads of this machine for rollouts; none is begun ahead of the results that show an outage."""
+    return LocalCluster(workers=settings.workers, records_per_worker=1, stop=lambda _: services.sandbox.stop())
+
+
+@dataclass(frozen=True)
+class RolloutKeeper(RecordKeeper[PendingRollout, RolloutEvent]):
+    """What the driver knows of the rollouts on their way."""
+
+    progress: SamplingProgress
+
+    def observe(self, result: RolloutEvent, place: str) -> None:
+        """Show a rollout as running."""
+        del place
+        if isinstance(result, RolloutStarted):
+            self.progress.begin(result.pending.plan)
+
+    def end_record(self, record: PendingRollout, *, is_finished: bool) -> None:
+        """Show it as running no more."""
+        del is_finished
+        self.progress.stop_showing(record.plan)
+
+    def is_node_failure(self, result: RolloutEvent) -> bool:
+        """Return whether there is no record, as engine, disk or network failed."""
+        return isinstance(result, RolloutEnded) and isinstance(result.result, Transient | MachineError)
+
+    def make_loss(self, record: PendingRollout, detail: str) -> RolloutEvent:
+        """Return the failure of a rollout whose workers were lost each time."""
+        return RolloutEnded(record, Transient(detail))
+
+    def get_locality(self, record: PendingRollout) -> str:
+        """Return the repository of the task, whose environments share layers."""
+        return record.plan.name.rpartition("-")[0]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RolloutDriver:
     """Runs rollouts.
 
-    `list_pending` reads the database, `run_one` runs a rollout, `forget` removes what is kept for the next run of a
-    plan that is stored now, `stop` ends what runs; `is_staged`: whether results may make further rollouts pending.
+    `list_pending` reads the database, `run` runs a rollout in a worker, `forget` removes what is kept for the next run
+    of a plan that is stored now; `is_staged`: whether results may make further rollouts pending.
     """
 
     store: Store
     settings: Settings
     progress: SamplingProgress
     list_pending: ListPending
-    run_one: Callable[[PendingRollout], FinishedRollout]
+    cluster: Cluster
+    run: RunEvents
     forget: Callable[[RolloutPlan], None]
-    stop: Callable[[], None]
     is_staged: bool
 
-    def run(self) -> None:
+    def run_all(self) -> None:
         """Run what is pending.
 
         Raises:
@@ -51,7 +118,8 @@ class RolloutDriver:
         settings = self.settings
         while pending := self._read_pending():
             queue = RolloutQueue(pending, retries=settings.rollout_retries, workers=settings.workers)
-            self._run_all(queue)
+            while queue.has_more:  # what is to be tried again comes after all others
+                self._run_queue(queue)
             if queue.is_outage:
                 self.progress.report_outage(queue.n_failed_in_row)
             if not self.is_staged or not queue.n_finished or queue.is_outage:
@@ -62,47 +130,26 @@ class RolloutDriver:
         self.progress.set_work(n_planned=planned, n_pending=len(pending))
         return pending
 
-    def _run_all(self, queue: RolloutQueue) -> None:
-        """Run what the queue gives on worker threads."""
-        workers = self.settings.workers
-        running: dict[Future[FinishedRollout], PendingRollout] = {}
-        threads = ThreadPoolExecutor(workers, thread_name_prefix="mergemill-rollout")
-        try:
-            while True:
-                while len(running) < workers and (one := queue.take()) is not None:
-                    running[threads.submit(self._track, one)] = one
-                if not running:
-                    return
-                done, _ = wait(running, return_when=FIRST_COMPLETED, timeout=WAIT_SECONDS)
-                for future in done:
-                    one = running.pop(future)
-                    queue.settle(one, self._store_result(future, one))
-        except BaseException:
-            self.stop()
-            raise
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+    def _run_queue(self, queue: RolloutQueue) -> None:
+        """Run what the queue gives until it gives nothing, and wait for the end of what runs."""
+        records = iter(queue.take, None)
+        with closing(self.cluster.map(self.run, records, RolloutKeeper(self.progress))) as events:
+            for event in events:
+                if isinstance(event, RolloutEnded):
+                    queue.settle(event.pending, self._store_result(event.result, event.pending))
 
-    def _track(self, one: PendingRollout) -> FinishedRollout:
-        with self.progress.track(one.plan):
-            return self.run_one(one)
-
-    def _store_result(self, future: Future[FinishedRollout], one: PendingRollout) -> Rollout | None:
+    def _store_result(self, finished: FinishedRollout | Exception, one: PendingRollout) -> Rollout | None:
         """Store a finished rollout with its trajectories, and forget what the record holds.
 
         Returns:
             The stored rollout, which is another driver's where that was faster; None after an error.
         """
-        try:
-            finished = future.result()
-        except CancelledRunError:
-            raise
-        except MergemillError as error:
-            self.progress.report_failure(one.plan, error)
-            return None
-        except Exception as error:
-            log.exception("a rollout of %s failed through a bug", one.plan.name)
-            self.progress.report_failure(one.plan, error)
+        if isinstance(finished, CancelledRunError):
+            raise finished
+        if isinstance(finished, Exception):
+            if not isinstance(finished, MergemillError):
+                log.error("a rollout of %s failed through a bug", one.plan.name, exc_info=finished)
+            self.progress.report_failure(one.plan, finished)
             return None
         rollout = self.store.add_once(finished.rollout, *finished.trajectories)  # another driver may have been faster
         if rollout.status is not RolloutStatus.INFRASTRUCTURE:

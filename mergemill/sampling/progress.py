@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import IO, Any
 
@@ -78,16 +77,15 @@ class SamplingProgress:
         finished = self.totals.statuses["done"] + self.totals.statuses["failed"]
         self.n_planned, self.n_pending = n_planned, n_pending + finished
 
-    @contextlib.contextmanager
-    def track(self, plan: RolloutPlan) -> Iterator[None]:
+    def begin(self, plan: RolloutPlan) -> None:
         """Show a rollout as running."""
         with self._lock:
             self.running[plan.key] = (plan, time.monotonic())
-        try:
-            yield
-        finally:
-            with self._lock:
-                self.running.pop(plan.key, None)
+
+    def stop_showing(self, plan: RolloutPlan) -> None:
+        """Show a rollout as running no more."""
+        with self._lock:
+            self.running.pop(plan.key, None)
 
     def report_result(self, rollout: Rollout) -> None:
         """Show a stored rollout."""

@@ -45,6 +45,11 @@ class RolloutQueue:
         """Whether so many failed in a row that the next one would, too."""
         return self.n_failed_in_row >= self._limit
 
+    @property
+    def has_more(self) -> bool:
+        """Whether `take` returns another one."""
+        return bool(self._new or self._again) and not self.is_outage
+
     def take(self) -> PendingRollout | None:
         """Return the next rollout to begin; None if there is none, or an outage."""
         if self.is_outage:

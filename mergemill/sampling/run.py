@@ -7,7 +7,7 @@ instead of being paid again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -16,15 +16,17 @@ from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from core.config import Settings
 from core.errors import UsageError
+from mergemill.clusters import LOCAL, open_cluster
 from mergemill.images.fetch import enable_fetching
-from mergemill.sampling.drive import RolloutDriver
+from mergemill.nodes import share_settings
+from mergemill.sampling.drive import RolloutDriver, open_threads, run_events
 from mergemill.sampling.programs import make_program_store
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, select_tasks
-from mergemill.sampling.upstream import open_gateway
+from mergemill.sampling.upstream import check_upstream, open_gateway
 from mergemill.services import make_services
 from mergemill.simulated_tasks import open_simulated_tasks
-from samplers.gateway.process import Budget, GatewayProcess
+from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.recording import FinishedRollout, get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices, TaskOracle
@@ -58,49 +60,96 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:
             return progress.end()
-        services = make_services(_choose_simulator(settings), engine=True)
-        has_images = find_host_image(settings.sandbox) is None
-        check_machine(tasks, request.scaffolds, settings)
-        if has_images:
-            services = enable_fetching(services, store)
-        with contextlib.ExitStack() as stack:
-            if has_images:
-                stack.enter_context(services.images.hold())
-            shared = stack.enter_context(_open_shared(request, settings, services, progress))
-            if any(task.environment == SIMULATED for task in tasks):
-                shared = stack.enter_context(_open_simulated(shared, store, progress))
-            if shared.programs is not None:
-                for scaffold in request.scaffolds:
-                    shared.programs.ensure(scaffold.program)
-            driver = RolloutDriver(
-                store=store,
-                settings=settings,
-                progress=progress,
-                list_pending=find_pending,  # again: another driver, for whose end this one waited, may have done it
-                run_one=TaskSampler(
-                    tasks={task.id: task for task in tasks},
-                    scaffolds={(scaffold.name, scaffold.version): scaffold for scaffold in request.scaffolds},
-                    shared=shared,
-                ).run,
-                forget=partial(forget_exchanges, shared.gateway),
-                stop=shared.services.sandbox.stop,
-                is_staged=request.attempts is None,
-            )
-            driver.run()
+        make_driver = partial(
+            RolloutDriver,
+            store=store,
+            settings=settings,
+            progress=progress,
+            list_pending=find_pending,  # again: another driver, for whose end this one waited, may have done it
+            is_staged=request.attempts is None,
+        )
+        if settings.cluster != LOCAL:
+            _sample_on_cluster(request, settings, tasks, progress, make_driver)
+        else:
+            with open_sampler(request, settings, store, tasks, progress) as sampler:
+                shared = sampler.shared
+                make_driver(
+                    cluster=open_threads(settings, shared.services),
+                    run=partial(run_events, sampler.run),
+                    forget=partial(forget_exchanges, shared.gateway),
+                ).run_all()
         return progress.end()
+
+
+def _sample_on_cluster(
+    request: SampleRequest,
+    settings: Settings,
+    tasks: Sequence[Task],
+    progress: SamplingProgress,
+    make_driver: Callable[..., RolloutDriver],
+) -> None:
+    """Run rollouts on the nodes of a cluster, each of whose workers has a gateway of its own."""
+    from mergemill.sampling.nodes import NodeRollouts  # noqa: PLC0415 - one machine needs none of it
+
+    if simulated := [task.name for task in tasks if task.environment == SIMULATED]:
+        raise UsageError(f"{simulated[0]} is simulated: it is sampled on this machine", advice="leave --cluster out")
+    if any(scaffold.uses_model for scaffold in request.scaffolds):
+        check_upstream(Upstream.from_settings(settings))
+    services = make_services(settings, engine=False)
+    with open_cluster(settings, services, engine=True, notify=progress.print_message) as opened:
+        run = NodeRollouts(share_settings(settings), request)
+        make_driver(cluster=opened.cluster, run=run, forget=lambda _: None).run_all()
+
+
+@contextlib.contextmanager
+def open_sampler(
+    request: SampleRequest,
+    settings: Settings,
+    store: Store,
+    tasks: Sequence[Task],
+    progress: SamplingProgress,
+    *,
+    slot: str = "",
+) -> Iterator[TaskSampler]:
+    """Open what rollouts of tasks need on this machine: engine, gateway, programs.
+
+    `slot`: that of a worker process of a cluster.
+
+    Raises:
+        MachineError, Transient, UsageError: as of `sample`.
+    """
+    services = make_services(_choose_simulator(settings), engine=True)
+    has_images = find_host_image(settings.sandbox) is None
+    check_machine(tasks, request.scaffolds, settings)
+    if has_images:
+        services = enable_fetching(services, store)
+    with contextlib.ExitStack() as stack:
+        if has_images:
+            stack.enter_context(services.images.hold())
+        shared = stack.enter_context(_open_shared(request, settings, services, progress, slot))
+        if any(task.environment == SIMULATED for task in tasks):
+            shared = stack.enter_context(_open_simulated(shared, store, progress))
+        if shared.programs is not None:
+            for scaffold in request.scaffolds:
+                shared.programs.ensure(scaffold.program)
+        yield TaskSampler(
+            find_task={task.id: task for task in tasks}.__getitem__,
+            scaffolds={(scaffold.name, scaffold.version): scaffold for scaffold in request.scaffolds},
+            shared=shared,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TaskSampler:
-    """Runs rollouts of tasks. `tasks` are by id, `scaffolds` by name and version."""
+    """Runs rollouts of tasks. `find_task` returns a task by its id; `scaffolds` are by name and version."""
 
-    tasks: Mapping[str, Task]
+    find_task: Callable[[str], Task]
     scaffolds: Mapping[tuple[str, str], Scaffold]
     shared: RolloutServices
 
     def run(self, one: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
-        task = self.tasks[one.plan.task]
+        task = self.find_task(one.plan.task)
         return RolloutRun(
             plan=one.plan,
             task=task,
@@ -168,7 +217,7 @@ def make_oracle(task: Task, services: Services) -> TaskOracle:
 
 @contextlib.contextmanager
 def _open_shared(
-    request: SampleRequest, settings: Settings, services: Services, progress: SamplingProgress
+    request: SampleRequest, settings: Settings, services: Services, progress: SamplingProgress, slot: str
 ) -> Iterator[RolloutServices]:
     """Open what all rollouts share; a gateway where a scaffold needs one."""
     make = partial(
@@ -182,5 +231,5 @@ def _open_shared(
     if not any(scaffold.uses_model for scaffold in request.scaffolds):
         yield make(gateway=None, agent_socket=None)
         return
-    with open_gateway(settings, progress) as (gateway, agent_socket):
+    with open_gateway(settings, progress, slot=slot) as (gateway, agent_socket):
         yield make(gateway=gateway, agent_socket=agent_socket)

@@ -43,7 +43,7 @@ def make_user_upstream(settings: Settings) -> Upstream:
 
 @contextlib.contextmanager
 def open_gateway(
-    settings: Settings, progress: SamplingProgress, upstream: Upstream | None = None
+    settings: Settings, progress: SamplingProgress, upstream: Upstream | None = None, *, slot: str = ""
 ) -> Iterator[tuple[GatewayProcess, Path]]:
     """Open a gateway; yield it and its socket for containers.
 
@@ -51,6 +51,7 @@ def open_gateway(
         settings: limits and store.
         progress: shows the usage of the agents' gateway.
         upstream: what plays users; None for that of the agents, which the settings name.
+        slot: of a worker process of a cluster, whose logs are in a folder of its own.
 
     Raises:
         UsageError: no upstream is named.
@@ -61,7 +62,7 @@ def open_gateway(
     is_agents = upstream is None
     upstream = upstream or Upstream.from_settings(settings)
     check_upstream(upstream)
-    logs = settings.store_dir / (LOG_FOLDER if is_agents else USER_LOG_FOLDER)
+    logs = settings.store_dir / ((LOG_FOLDER if is_agents else USER_LOG_FOLDER) + slot)
     folder = Path(tempfile.mkdtemp(prefix="mergemill-agents-"))  # the path of a socket must be short
     try:
         with (

@@ -10,8 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from core.config import OFF, Settings
-from core.errors import InputError
-from mergemill.sampling.drive import RolloutDriver
+from core.errors import InputError, UsageError
+from mergemill.clusters import LOCAL
+from mergemill.sampling.drive import RolloutDriver, open_threads, run_events
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import AttemptRequest, PendingRollout, list_pending
 from mergemill.sampling.scenario_rollout import SampledScenario, ScenarioRolloutRun, WorldServices, make_user_plan
@@ -78,6 +79,8 @@ def sample_scenarios(
         Transient: a model cannot be reached, or database or disk fail.
         UsageError: a model is needed and no endpoint is named.
     """
+    if settings.cluster != LOCAL:
+        raise UsageError("scenarios are sampled on this machine", advice="leave --cluster out")
     require_writable_store(settings)
     with Store.open(settings.db, create=False, writes=True) as store:
         scenarios = select_scenarios(store, request)
@@ -100,11 +103,11 @@ def sample_scenarios(
                 settings=settings,
                 progress=progress,
                 list_pending=find_pending,
-                run_one=sampler.run,
+                cluster=open_threads(settings, services),
+                run=partial(run_events, sampler.run),
                 forget=sampler.forget,
-                stop=services.sandbox.stop,
                 is_staged=request.attempts is None,
-            ).run()
+            ).run_all()
         return progress.end()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -117,15 +118,28 @@ def test_nodes_with_engines_build_and_verify_what_one_machine_does(
     tmp_path: Path,
     server: PostgresServer,  # noqa: F811
 ) -> None:
+    sources = []
     for name in ("greet", "salute", "hail"):
         make_sample(tmp_path / f"ada__{name}")
-    sources = [f"git:ada__{name}" for name in ("greet", "salute", "hail")]
+        sources.append(f"git:ada__{name}")
+    copies = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
     calm, spread = server.create_database(), server.create_database()
-    done = run_mergemill("run", *sources, "--db", calm, "--json", cwd=tmp_path)
+    done = run_mergemill("run", *sources, "--db", calm, "--json", cwd=tmp_path, **copies)
     assert done.exit_code == 0, done.stderr
     assert done.lines[-1]["certified"] == 6
-    options = ("--db", spread, "--cluster", engine_nodes.url, "--json")
-    done = run_mergemill("run", *sources, *options, cwd=tmp_path, **QUICK)
+    cluster = ("--db", spread, "--cluster", engine_nodes.url, "--json")
+    done = run_mergemill("run", *sources, *cluster, cwd=tmp_path, **QUICK, **copies)
     assert done.exit_code == 0, done.stderr
-    assert done.lines[-1]["certified"] == 6
     assert list_records(spread) == list_records(calm)
+
+    tasks = [row["name"] for row in run_mergemill("tasks", "list", "--db", spread, "--json", cwd=tmp_path).lines]
+    rows = [{"instance_id": name, "model_patch": "", "model_name_or_path": "noop"} for name in tasks]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run_mergemill("grade", "--predictions", "p.jsonl", "--out", "s.jsonl", *cluster, cwd=tmp_path, **QUICK)
+    assert done.exit_code == 0, done.stderr
+    scores = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert sorted((score["instance_id"], score["value"]) for score in scores) == [(name, 0.0) for name in sorted(tasks)]
+
+    done = run_mergemill("sample", "--scaffold", "oracle,noop", *cluster, cwd=tmp_path, **QUICK)
+    assert done.exit_code == 0, done.stderr
+    assert (done.lines[-1]["new"], done.lines[-1]["resolved"]) == (12, 6)
