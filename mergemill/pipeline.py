@@ -123,6 +123,8 @@ class ChangeProcessor:
     def process(self) -> Iterator[StageOutcome]:
         """Yield each outcome as it comes; an error ends the change, which stays pending for the next run."""
         was_stopped = True
+        if self.work.is_draining:
+            return
         try:
             with self.services.images.hold():  # its images must exist until its last stage is finished
                 for step in self.steps:
@@ -131,6 +133,8 @@ class ChangeProcessor:
                         is_bug = isinstance(outcome.result, Exception) and outcome.kind is None
                         if is_bug or isinstance(outcome.result, MergemillError):
                             was_stopped = isinstance(outcome.result, CancelledRunError)
+                            return
+                        if self.work.is_draining:
                             return
             was_stopped = False
         finally:
@@ -254,7 +258,7 @@ class PipelineRun:
         """Yield the changes until there are tasks enough."""
         work = self.progress.work
         for lineage in lineages:
-            if self.has_enough_tasks:
+            if self.has_enough_tasks or work.is_draining:
                 break
             work.n_read += 1
             yield lineage
@@ -312,6 +316,8 @@ class PipelineRun:
         Where the miner fails (no network, for instance), the candidates of earlier runs are yielded, too.
         """
         for source in scope.sources:
+            if self.progress.work.is_draining:
+                return
             yielded: set[str] = set()
             self.is_interrupted = False
             for candidates in self._store_batches(self._read_miner(miner, source)):
@@ -327,6 +333,8 @@ class PipelineRun:
         try:
             self.progress.work.start_step(Stage.MINE, source)
             for outcome in miner(source, self.services):
+                if self.progress.work.is_draining:
+                    break
                 if isinstance(outcome, InputError):
                     self._record_failure(Stage.MINE, source, outcome)
                 elif isinstance(outcome, str):

@@ -66,6 +66,8 @@ class WorkState:
     all_read: bool = False
     """Whether no further change will be handed to them."""
     n_finished: int = 0
+    is_draining: bool = False
+    """Whether no further change is begun and each change ends after the step that runs."""
 
     def __post_init__(self) -> None:
         self.started = self.clock()

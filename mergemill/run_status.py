@@ -30,7 +30,9 @@ SILENT_SECONDS = 20.0
 MAX_FILES = 50
 LAST_EVENTS = 30
 ACTIVE_STATES = ("running", "draining")
-"""States of a run whose process works; the others are `finished`, `stopped`, `failed` and `lost`."""
+"""States of a run whose process works."""
+RUN_STATES = (*ACTIVE_STATES, "finished", "stopped", "failed", "lost")
+"""All states of a run."""
 
 
 @dataclass
@@ -69,7 +71,7 @@ class RunStatusFile:
 
     def __enter__(self) -> Self:
         self.shown.__enter__()
-        self._write("running")
+        self._write_active()
         self._heartbeat.start()
         return self
 
@@ -79,7 +81,7 @@ class RunStatusFile:
         self._ended.set()
         self._heartbeat.join(timeout=HEARTBEAT_SECONDS)
         stopped = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
-        self._write("stopped" if stopped else "failed" if kind else "finished")
+        self._write("stopped" if stopped or self.work.is_draining else "failed" if kind else "finished")
         _remove_old_files(self.folder)
         self.shown.__exit__(kind, error, trace)
 
@@ -112,7 +114,10 @@ class RunStatusFile:
 
     def _write_regularly(self) -> None:
         while not self._ended.wait(HEARTBEAT_SECONDS):
-            self._write("running")
+            self._write_active()
+
+    def _write_active(self) -> None:
+        self._write("draining" if self.work.is_draining else "running")
 
     def _write(self, state: str) -> None:
         """Write the file; a full disk must not end the run for it."""
@@ -143,7 +148,7 @@ class RunStatusFile:
         try:
             write_atomically(self.folder / f"{self.id}.json", content, self.folder)
         except MergemillError as error:
-            if state != "running":
+            if state not in ACTIVE_STATES:
                 self.shown.print_message(f"the status of this run is not written: {error}")
 
 

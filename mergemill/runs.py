@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from backends.cluster.local import LocalCluster
+from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from core.config import Settings
 from mergemill.base_trees import keep_missing_trees
@@ -15,10 +16,11 @@ from mergemill.images.budget import ImageBudget
 from mergemill.images.fetch import enable_fetching
 from mergemill.kinds import get_prerequisites
 from mergemill.pipeline import PipelineRun, list_steps
-from mergemill.progress import MessageProgress
+from mergemill.progress import MessageProgress, Progress
 from mergemill.run_status import RunStatusFile
 from mergemill.services import make_services
 from mergemill.sources import resolve_source
+from mergemill.status import describe_disk, measure_engine
 from taskdb.artifacts import require_writable_folder
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
@@ -73,7 +75,9 @@ def run_stages(
     if scope.retry:
         _clear_build_failures(settings)
     mines = stage in (None, Stage.MINE)
-    recorded = RunStatusFile(progress, settings.store_dir / "runs", stage.value if stage else "run", scope.sources)
+    command = stage.value if stage else "run"
+    observed = _observe(progress, command, settings, services)
+    recorded = RunStatusFile(observed, settings.store_dir / "runs", command, scope.sources)
     with Store.open(settings.db, create=mines, clock=services.clock, writes=True) as store, recorded:
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
@@ -87,9 +91,23 @@ def run_stages(
             run.make_room = ImageBudget(services, store, progress.print_message).free_space
         _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
         resolved = _resolve_scope(scope, resolve)  # mining may have found earlier names
-        if stage is None:
+        if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)
         return _build_report(run, resolved)
+
+
+def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:
+    """Return the progress that also serves metrics, where they are wanted."""
+    if settings.metrics_port is None:
+        return progress
+    from mergemill.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none
+
+    def measure() -> dict[str, Any]:
+        sandbox = services.sandbox
+        engine = measure_engine(sandbox) if isinstance(sandbox, DockerSandbox) else None
+        return {"disk": describe_disk(settings.store_dir), "engine": engine}
+
+    return RunMetrics(progress, command, settings.metrics_host, settings.metrics_port, measure)
 
 
 def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:

@@ -186,6 +186,9 @@ PANELS: Mapping[str, Sequence[str]] = {
         "base_source",
         "ca_bundle",
         "image_budget",
+        "drain_seconds",
+        "metrics_port",
+        "metrics_host",
     ),
     "Mining rules": (
         "max_gold_lines",
