@@ -130,6 +130,7 @@ def test_the_other_leftovers_are_removed_where_no_engine_answers(tmp_path: Path)
 
 # ------------------------------------------------------------------------------------------------ killed runs
 
+
 def list_containers(pid: int) -> list[str]:
     command = ["docker", "ps", "-a", "--filter", f"name=\\.{pid}\\.", "--format", "{{.Names}}"]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
