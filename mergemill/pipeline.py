@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from backends.cluster.base import Cluster
 from backends.services import Services
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
+from core.log_fields import log_fields
 from mergemill.progress import Progress, WorkState
 from taskdb.chains import Scope, StageResult
 from taskdb.lineage import Lineage
@@ -187,7 +188,8 @@ class ChangeProcessor:
         self.work.start_step(step.stage, lineage.task.name if lineage.task else lineage.candidate.name)
         results: Sequence[Record | Exception]
         try:
-            output = self.retry_policy.copy()(step.function, lineage, self.services)
+            with log_fields(change=lineage.candidate.name, stage=step.stage.value):
+                output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
             results = [as_disk_error(error) or error]

@@ -11,6 +11,7 @@ from backends.cluster.local import LocalCluster
 from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from core.config import Settings
+from core.log_fields import set_process_fields
 from mergemill.base_trees import keep_missing_trees
 from mergemill.images.budget import ImageBudget
 from mergemill.images.fetch import enable_fetching
@@ -21,6 +22,8 @@ from mergemill.run_status import RunStatusFile
 from mergemill.services import make_services
 from mergemill.sources import resolve_source
 from mergemill.status import describe_disk, measure_engine
+from mergemill.telemetry.logs import is_structured
+from mergemill.telemetry.run_log import RunLog
 from taskdb.artifacts import require_writable_folder
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
@@ -78,6 +81,7 @@ def run_stages(
     command = stage.value if stage else "run"
     observed = _observe(progress, command, settings, services)
     recorded = RunStatusFile(observed, settings.store_dir / "runs", command, scope.sources)
+    set_process_fields(run=recorded.id)
     with Store.open(settings.db, create=mines, clock=services.clock, writes=True) as store, recorded:
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
@@ -97,7 +101,9 @@ def run_stages(
 
 
 def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:
-    """Return the progress that also serves metrics, where they are wanted."""
+    """Return the progress that also logs, and serves metrics, where they are wanted."""
+    if is_structured():
+        progress = RunLog(progress)
     if settings.metrics_port is None:
         return progress
     from mergemill.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none

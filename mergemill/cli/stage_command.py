@@ -19,6 +19,7 @@ from mergemill.cli.draining import DRAINED, drain_on_sigterm
 from mergemill.cli.funnel import print_funnel
 from mergemill.cli.options import CommandFunction, JsonOption, complete_words, split_words, with_settings
 from mergemill.progress import JsonLinesProgress, LiveTableProgress, MessageProgress
+from mergemill.telemetry.logs import LogStream
 from miner.sources import SOURCE_FORMS, expand_sources
 from taskdb.chains import Scope
 from taskdb.records import Kind, Stage
@@ -174,7 +175,7 @@ def run_scope(
 def _make_progress(*, as_json: bool) -> MessageProgress:
     if as_json:
         return JsonLinesProgress(out=sys.stdout)
-    if not logging.getLogger().isEnabledFor(logging.WARNING):
+    if isinstance(sys.stderr, LogStream) or not logging.getLogger().isEnabledFor(logging.WARNING):
         return MessageProgress()
     return LiveTableProgress(Console(stderr=True)) if sys.stderr.isatty() else JsonLinesProgress()
 
