@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -101,9 +102,16 @@ def run_stages(
 
 
 def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:
-    """Return the progress that also logs, and serves metrics, where they are wanted."""
+    """Return the progress that also logs, exports traces and serves metrics, where they are wanted."""
     if is_structured():
         progress = RunLog(progress)
+    if wants_traces(os.environ):
+        try:
+            from mergemill.telemetry.traces import RunTraces  # noqa: PLC0415 - an extra, which most runs do not need
+        except ImportError:
+            progress.print_message("no traces are exported: the extra otel is missing (pip install 'mergemill[otel]')")
+        else:
+            progress = RunTraces(progress, command)
     if settings.metrics_port is None:
         return progress
     from mergemill.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none
@@ -114,6 +122,13 @@ def _observe(progress: Progress, command: str, settings: Settings, services: Ser
         return {"disk": describe_disk(settings.store_dir), "engine": engine}
 
     return RunMetrics(progress, command, settings.metrics_host, settings.metrics_port, measure)
+
+
+def wants_traces(variables: Mapping[str, str]) -> bool:
+    """Return whether OpenTelemetry's variables name a receiver of traces."""
+    named = any(variables.get(f"OTEL_EXPORTER_OTLP_{name}ENDPOINT") for name in ("", "TRACES_"))
+    is_off = variables.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return named and not is_off and variables.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
 
 
 def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
