@@ -102,6 +102,10 @@ class Settings(BaseSettings):
 
     limit: int | None = Field(default=None, ge=1)
     """Process at most this many candidates of each source, newest first."""
+    quota_changes: int | None = Field(default=None, ge=1)
+    """Begin no further change of a repository of which so many were begun, in all runs."""
+    quota_tasks: int | None = Field(default=None, ge=1)
+    """Process no further change of a repository that has so many certified tasks, in all runs."""
     since: date | None = None
     """Process changes merged on or after this day (YYYY-MM-DD)."""
     until: date | None = None

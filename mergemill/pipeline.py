@@ -22,6 +22,7 @@ from backends.services import Services
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
 from core.log_fields import log_fields
 from mergemill.progress import Progress, WorkState
+from mergemill.quotas import RepositoryQuotas
 from taskdb.chains import Scope, StageResult
 from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Certificate, Kind, PullRequest, Record, Rejection, Stage, Task
@@ -222,6 +223,8 @@ class PipelineRun:
     """No further change is begun once the sources have this many certified tasks."""
     n_certified: int = 0
     """Certified tasks of the sources."""
+    quotas: RepositoryQuotas = field(default_factory=RepositoryQuotas)
+    """Quotas of repositories; changes beyond them are left for a run with larger ones."""
     n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
@@ -262,6 +265,8 @@ class PipelineRun:
         for lineage in lineages:
             if self.has_enough_tasks or work.is_draining:
                 break
+            if not self.quotas.admit(lineage):
+                continue
             work.n_read += 1
             yield lineage
         work.all_read = True
@@ -286,6 +291,7 @@ class PipelineRun:
             kind=outcome.kind,
         )
         self._report_results(self.store.add_stage_results(stage_result))
+        self.quotas.certified[candidate.repo] += isinstance(result, Certificate)
         if outcome.stage is Stage.BUILD:
             self.make_room()
 

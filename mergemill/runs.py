@@ -19,6 +19,7 @@ from mergemill.images.fetch import enable_fetching
 from mergemill.kinds import get_prerequisites
 from mergemill.pipeline import PipelineRun, list_steps
 from mergemill.progress import MessageProgress, Progress
+from mergemill.quotas import load_quotas
 from mergemill.run_status import RunStatusFile
 from mergemill.services import make_services
 from mergemill.sources import resolve_source
@@ -91,10 +92,13 @@ def run_stages(
         run = PipelineRun(
             store, services, cluster, recorded, settings.workers, resolve_source=resolve, max_tasks=max_tasks
         )
+        run.quotas = load_quotas(store, settings)
         _count_earlier_work(run, _resolve_scope(scope, resolve))
         if settings.image_budget is not None and Stage.BUILD in scope.stages:
             run.make_room = ImageBudget(services, store, progress.print_message).free_space
         _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
+        if left_out := run.quotas.format_left_out():
+            recorded.print_message(left_out)
         resolved = _resolve_scope(scope, resolve)  # mining may have found earlier names
         if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)

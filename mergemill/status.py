@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import MergemillError
 from mergemill.images.inventory import IMAGE_PREFIX
+from mergemill.quotas import list_waiting
 from mergemill.run_status import ACTIVE_STATES, list_runs
 from taskdb.queries import compute_funnel, compute_summary
 from taskdb.records import Stage
@@ -31,11 +32,12 @@ def collect_status(settings: Settings, limit: int) -> dict[str, Any]:
         InputError: there is no database.
     """
     with Store.open(settings.db, create=False) as store:
-        funnel, summary = compute_funnel(store), compute_summary(store)
+        funnel, summary, quotas = compute_funnel(store), compute_summary(store), list_waiting(store, settings)
     runs = select_runs(list_runs(settings.store_dir / "runs"), limit)
     return {
         "runs": runs,
         "queue": {row["stage"]: row["waiting"] for row in funnel if row["stage"] != Stage.MINE},
+        "quotas": quotas,
         "certified": summary["certified"],
         "failures": list_failures(runs),
         "disk": describe_disk(settings.store_dir),

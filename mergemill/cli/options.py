@@ -41,6 +41,8 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Name, id or unamb
 
 READ_SETTINGS = ("db", "store")
 """Settings of a command that reads the database."""
+QUOTA_SETTINGS = ("quota_changes", "quota_tasks")
+"""Settings of a command that shows which changes wait because of quotas."""
 IMAGE_SETTINGS = (
     *READ_SETTINGS,
     "sandbox",
@@ -170,6 +172,8 @@ PANELS: Mapping[str, Sequence[str]] = {
         "db",
         "store",
         "limit",
+        "quota_changes",
+        "quota_tasks",
         "since",
         "until",
         "language",

@@ -11,7 +11,7 @@ import typer
 from core.config import Settings
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
 from mergemill.progress import format_seconds
 from mergemill.run_status import ACTIVE_STATES
 
@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("status")
-@with_settings(*READ_SETTINGS, "sandbox")
+@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS, "sandbox")
 def status(
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Show at most N ended runs.")] = 5,
     watch: Annotated[
@@ -72,6 +72,9 @@ def _print_status(found: Mapping[str, Any]) -> None:
     if found["failures"]:
         output.print_text("\nfailures of these runs, to be tried again by the same command")
         output.print_rows(found["failures"], (), as_lines=False, nothing="")
+    if found["quotas"]:
+        output.print_text("\nwaiting because of quotas")
+        output.print_rows(found["quotas"], (), as_lines=False, nothing="")
     output.print_text("")
     waiting = ", ".join(f"{stage} {n}" for stage, n in found["queue"].items())
     fields = [("queue", waiting), ("certified", format_count(found["certified"], "task"))]

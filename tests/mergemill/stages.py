@@ -15,6 +15,7 @@ from backends.cluster.local import LocalCluster
 from core.errors import InputError, Transient
 from mergemill.pipeline import PipelineRun, PipelineStep
 from mergemill.progress import JsonLinesProgress, Progress
+from mergemill.quotas import RepositoryQuotas
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
 from taskdb.store import Store
 from taskdb.tags import Tags
@@ -101,6 +102,7 @@ def run(
     make_room: Callable[[], None] = lambda: None,
     max_tasks: int | None = None,
     observe: Callable[[Progress], Progress] = lambda progress: progress,
+    quotas: RepositoryQuotas | None = None,
     **scope: Any,
 ) -> PipelineRun:
     """One run over the database in `folder`; `observe` returns what receives its results."""
@@ -113,5 +115,6 @@ def run(
         done = PipelineRun(store, services, LocalCluster(workers=workers), progress, workers, retry_policy=FAST_RETRY)
         done.make_room = make_room
         done.max_tasks = max_tasks
+        done.quotas = quotas or RepositoryQuotas()
         done.process(stages.steps() if steps is None else steps, done.mine(mine, make_scope(sources=sources, **scope)))
         return done
