@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from backends.git import GitError, GitRepository, build_git_environment, run_git
+from backends.sandbox.container_names import make_folder_prefix
 from core.errors import InputError, make_write_error
 
 MAX_PACK_BYTES = 16 << 30
@@ -159,7 +160,7 @@ def open_pack(pack: Path, commits: Sequence[str]) -> Iterator[GitRepository]:
     """
     if invalid := [commit for commit in commits if not _COMMIT.fullmatch(commit)]:
         raise InputError(f"{invalid[0]!r} is not the id of a commit")
-    with tempfile.TemporaryDirectory(prefix="mergemill-trees-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("trees"), ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "received.git"
         object_format = "sha256" if any(len(commit) == _OID_LENGTH_SHA256 for commit in commits) else "sha1"
         run_git("init", "-q", "--bare", "--template=", f"--object-format={object_format}", str(path))

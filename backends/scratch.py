@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from backends.git import GitError, GitRepository
+from backends.sandbox.container_names import make_folder_prefix
 
 TreeEntries = dict[str, tuple[str, str]]
 """Files of a tree: path -> (mode, blob id)."""
@@ -143,5 +144,5 @@ def _quote_alternate(path: bytes) -> bytes:
 @contextmanager
 def open_scratch(source: GitRepository) -> Iterator[ScratchRepository]:
     """Open a scratch repository on the objects of `source`; it is removed on exit."""
-    with tempfile.TemporaryDirectory(prefix="mergemill-scratch-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("scratch"), ignore_cleanup_errors=True) as folder:
         yield ScratchRepository(Path(folder), source)

@@ -85,7 +85,7 @@ def _derive(lineage: Lineage, services: Any) -> Record:
 
 def process(lineage: Lineage) -> Iterator[ChangeEvent]:
     """Take a change through the stages: function of a map, for workers of other processes, too."""
-    return process_change(list_steps(), make_services(), RETRY_POLICY, lineage)
+    return process_change(list_steps(), make_services(), RETRY_POLICY, lambda: False, lineage)
 
 
 def make_services() -> Any:
@@ -109,7 +109,7 @@ def open_ray(stack: ExitStack, workers: int) -> Cluster:
     cluster = RayCluster(
         address=None,
         needs=WorkerNeeds(cpus=1, memory_bytes=100 << 20, workers=workers),
-        functions=NodeFunctions(check=check_node, stop=do_nothing),
+        functions=NodeFunctions(check=check_node, stop=do_nothing, drain=do_nothing),
         version="1",
         notify=lambda text: print(text, file=sys.stderr),
     )

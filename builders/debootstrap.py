@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from backends.sandbox.container_names import make_folder_prefix
 from core.errors import MachineError, Transient
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ def open_root_file_system(suite: str, packages: Sequence[str], uv: str, finishin
     """
     if missing := find_missing_requirement():
         raise MachineError(f"Debian {suite} cannot be made: {missing}", advice=INSTALL_COMMAND)
-    with tempfile.TemporaryDirectory(prefix="mergemill-base-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("base"), ignore_cleanup_errors=True) as folder:
         root = Path(folder) / "root"
         log.info("debootstrap %s: about a minute", suite)
         _run_command(["debootstrap", "--variant=minbase", f"--include={','.join(packages)}", suite, str(root)], suite)

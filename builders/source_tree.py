@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from backends.git import GitError, GitRepository, run_git
+from backends.sandbox.container_names import make_folder_prefix
 
 OWNER_ID = 1000
 """User and group of the tree in a container."""
@@ -121,7 +122,7 @@ def open_tree_tar(source: GitRepository, commit: str, *, at: str) -> Iterator[IO
     Raises:
         IncompleteCloneError: as `make`.
     """
-    with tempfile.TemporaryDirectory(prefix="mergemill-seed-") as scratch, tempfile.TemporaryFile() as spool:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("seed")) as scratch, tempfile.TemporaryFile() as spool:
         folder = Path(scratch) / "tree"
         create_repository(source, commit, folder)
         write_tar(folder, spool, at=at, when=read_commit_date(source, commit))
@@ -138,7 +139,7 @@ def write_history_tar(source: GitRepository, commit: str, into: IO[bytes], *, at
     Raises:
         IncompleteCloneError: as `create_history`.
     """
-    with tempfile.TemporaryDirectory(prefix="mergemill-seed-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("seed")) as scratch:
         folder = Path(scratch) / "tree"
         create_history(source, commit, folder)
         write_tar(folder, into, at=at, when=read_commit_date(source, commit))

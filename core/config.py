@@ -102,8 +102,19 @@ class Settings(BaseSettings):
     image_budget: ByteSize | None = None
     """Remove the least recently used images during a run once all take more than this, such as 50GB."""
 
+    drain_seconds: float = Field(default=20, ge=0)
+    """Seconds after SIGTERM in which steps that run may finish, before they are stopped."""
+    metrics_port: int | None = Field(default=None, ge=0, le=65535)
+    """Serve metrics for Prometheus at this port during a run; 0 for any free one."""
+    metrics_host: str = "127.0.0.1"
+    """Address of the metrics."""
+
     limit: int | None = Field(default=None, ge=1)
     """Process at most this many candidates of each source, newest first."""
+    quota_changes: int | None = Field(default=None, ge=1)
+    """Begin no further change of a repository of which so many were begun, in all runs."""
+    quota_tasks: int | None = Field(default=None, ge=1)
+    """Process no further change of a repository that has so many certified tasks, in all runs."""
     since: date | None = None
     """Process changes merged on or after this day (YYYY-MM-DD)."""
     until: date | None = None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from backends.git import GitError, GitRepository, run_git
 from backends.index import ScratchIndex
+from backends.sandbox.container_names import make_folder_prefix
 
 
 def stack_patches(repository: GitRepository, base: str, *patches: bytes) -> bytes:
@@ -73,7 +74,7 @@ def _list_conflicts(index: ScratchIndex) -> list[str]:
 
 def _merge_later_side(index: ScratchIndex, path: str) -> bytes | None:
     """Return a file in conflict, merged in favour of the later side; None where it has not three versions."""
-    with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("merge")) as name:
         sides = [Path(name, side) for side in ("base", "ours", "theirs")]
         for stage, side in enumerate(sides, start=1):
             try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from backends.clones import CloneStore
+from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
 from core.errors import InputError
 from core.text import format_count
@@ -113,7 +114,7 @@ def open_bundle(folder: Path, services: Services) -> Iterator[Services]:
     Raises:
         InputError: a task differs from the manifest, or a file is missing.
     """
-    with tempfile.TemporaryDirectory(prefix="mergemill-", ignore_cleanup_errors=True) as temporary:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("bundle"), ignore_cleanup_errors=True) as temporary:
         artifacts = Artifacts(Path(temporary) / "artifacts")
         clones = CloneStore(Path(temporary) / "clones")
         if has_records(folder):

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import verifiers
+from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
 from exporters.bundle_reader import read_bundle
 from exporters.records_bundle import write_records_bundle
@@ -30,7 +31,7 @@ def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
     task = lineage.require_task()
     if not task.image:
         return verifiers.certify(lineage, services)
-    with tempfile.TemporaryDirectory(prefix="mergemill-", ignore_cleanup_errors=True) as temporary:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("certify"), ignore_cleanup_errors=True) as temporary:
         folder = Path(temporary) / "bundle"
         write_records_bundle(task, folder, services)
         with open_bundle(folder, services) as bundle_services:

@@ -40,6 +40,7 @@ def open_cluster(
     engine: bool,
     notify: Callable[[str], None],
     stop: Callable[[BaseException], object] = lambda _: None,
+    is_draining: Callable[[], bool] = lambda: False,
 ) -> Iterator[OpenCluster]:
     """Open the cluster of the settings until the end of the block.
 
@@ -49,6 +50,7 @@ def open_cluster(
         engine: whether its stages need a Docker engine.
         notify: shows a message.
         stop: called in the driver with the exception by which a map is left early.
+        is_draining: returns whether changes are to end after the step that runs.
 
     Raises:
         UsageError: there is no such cluster, or no such registry.
@@ -76,6 +78,7 @@ def open_cluster(
         version=compute_grader_version(),
         notify=notify,
         stop=stop,
+        is_draining=is_draining,
     ) as cluster:
         yield OpenCluster(cluster=cluster, make_function=partial(make_node_steps, settings, engine=engine))
 

@@ -75,9 +75,7 @@ def check_leftovers(machine: Machine) -> MachineCheck:
         if count
         else "no containers of runs that were killed"
     )
-    return build_check(
-        "leftovers", found, not count, "mergemill images list (any command that needs the engine removes them)"
-    )
+    return build_check("leftovers", found, not count, "mergemill gc")
 
 
 def check_docker_disk(machine: Machine) -> MachineCheck:

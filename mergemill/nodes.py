@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from backends.cluster.nodes import NodeFunctions, NodeReport, get_node_name, make_picklable
@@ -64,7 +64,7 @@ def make_node_functions(settings: Settings, services: Services, *, engine: bool)
         engine: whether a Docker engine must answer.
     """
     check = partial(check_node, share_settings(settings), services.artifacts.put(PROBE), engine=engine)
-    return NodeFunctions(check=check, stop=stop_node)
+    return NodeFunctions(check=check, stop=stop_node, drain=drain_node)
 
 
 def share_settings(settings: Settings) -> Settings:
@@ -166,7 +166,7 @@ class NodeWorker:
         services = enable_fetching(self.services, self.store, images)
         self._restore_environment(lineage, services)
         steps = tuple(step for step in list_steps() if step.stage in stages)
-        for event in process_change(steps, services, RETRY_POLICY, lineage):
+        for event in process_change(steps, services, RETRY_POLICY, _draining.is_set, lineage):
             yield event
             if isinstance(event, StageOutcome):
                 if event.stage is Stage.BUILD and self.budget:
@@ -229,6 +229,14 @@ def open_worker(settings: Settings, *, engine: bool) -> NodeWorker:
                 add_stop(services.model.stop)
             _workers[key] = NodeWorker(services, store)
         return _workers[key]
+
+
+_draining = Event()
+
+
+def drain_node() -> None:
+    """Let each change of this process end after the step that runs."""
+    _draining.set()
 
 
 _stops: list[Callable[[], object]] = []

@@ -20,7 +20,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from backends.cluster.base import Cluster, RecordKeeper
 from backends.services import Services
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
+from core.log_fields import log_fields
 from mergemill.progress import Progress, WorkState
+from mergemill.quotas import RepositoryQuotas
 from taskdb.chains import Scope, StageResult
 from taskdb.images import ImageCopy
 from taskdb.lineage import Lineage
@@ -128,7 +130,15 @@ class ImagePushed:
     copy: ImageCopy
 
 
-ChangeEvent = StepStarted | StageOutcome | ImagePushed
+@dataclass(frozen=True)
+class ChangeDrained:
+    """Message that a change ends before its last step, as the run is drained."""
+
+    change: str
+    """Id of the candidate."""
+
+
+ChangeEvent = StepStarted | StageOutcome | ImagePushed | ChangeDrained
 
 
 @dataclass
@@ -139,17 +149,25 @@ class ChangeProcessor:
     services: Services
     retry_policy: Retrying
     lineage: Lineage
+    is_draining: Callable[[], bool] = lambda: False
+    """Returns whether the change is to end after the step that runs."""
 
     def process(self) -> Iterator[ChangeEvent]:
         """Yield each beginning of a step and each outcome as it comes.
 
         An error ends the change, which stays pending for the next run.
         """
+        if self.is_draining():
+            yield ChangeDrained(self.lineage.candidate.id)
+            return
         with self.services.images.hold():  # its images must exist until its last stage is finished
             for step in self.steps:
                 for event in self._run_stage(step):
                     yield event
                     if isinstance(event, StageOutcome) and _ends_change(event):
+                        return
+                    if not isinstance(event, StepStarted) and self.is_draining():
+                        yield ChangeDrained(self.lineage.candidate.id)
                         return
 
     def _run_stage(self, step: PipelineStep) -> Iterator[ChangeEvent]:
@@ -202,7 +220,8 @@ class ChangeProcessor:
         started = time.perf_counter()
         results: Sequence[Record | Exception]
         try:
-            output = self.retry_policy.copy()(step.function, lineage, self.services)
+            with log_fields(change=lineage.candidate.name, stage=step.stage.value):
+                output = self.retry_policy.copy()(step.function, lineage, self.services)
             results = [output] if isinstance(output, Record) else list(output)
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
             results = [as_disk_error(error) or error]
@@ -217,10 +236,14 @@ def _ends_change(outcome: StageOutcome) -> bool:
 
 
 def process_change(
-    steps: Sequence[PipelineStep], services: Services, retry_policy: Retrying, lineage: Lineage
+    steps: Sequence[PipelineStep],
+    services: Services,
+    retry_policy: Retrying,
+    is_draining: Callable[[], bool],
+    lineage: Lineage,
 ) -> Iterator[ChangeEvent]:
     """Take one change through the steps that are pending for it."""
-    return ChangeProcessor(steps, services, retry_policy, lineage).process()
+    return ChangeProcessor(steps, services, retry_policy, lineage, is_draining).process()
 
 
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
@@ -239,20 +262,22 @@ class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
 
     work: WorkState
     reload: Callable[[Lineage], Lineage | None]
-    cancelled: set[str] = field(default_factory=set)
-    """Ids of candidates whose last step was stopped."""
+    cut_short: set[str] = field(default_factory=set)
+    """Ids of candidates that ended before their last step, as the run was stopped or drained."""
 
     def observe(self, result: ChangeEvent, place: str) -> None:
-        """Take note of the beginning of a step, or that it was stopped."""
+        """Take note of the beginning of a step, or that the change ends early."""
         if isinstance(result, StepStarted):
             self.work.start_step(result.change, result.stage, result.name, place)
+        elif isinstance(result, ChangeDrained):
+            self.cut_short.add(result.change)
         elif isinstance(result, StageOutcome) and isinstance(result.result, CancelledRunError):
-            self.cancelled.add(result.lineage.candidate.id)
+            self.cut_short.add(result.lineage.candidate.id)
 
     def end_record(self, record: Lineage, *, is_finished: bool) -> None:
         """Count a change as finished, or forget its step."""
         key = record.candidate.id
-        end = self.work.end_change if is_finished and key not in self.cancelled else self.work.end_step
+        end = self.work.end_change if is_finished and key not in self.cut_short else self.work.end_step
         end(key)
 
     def is_node_failure(self, result: ChangeEvent) -> bool:
@@ -292,6 +317,8 @@ class PipelineRun:
     """No further change is begun once the sources have this many certified tasks."""
     n_certified: int = 0
     """Certified tasks of the sources."""
+    quotas: RepositoryQuotas = field(default_factory=RepositoryQuotas)
+    """Quotas of repositories; changes beyond them are left for a run with larger ones."""
     n_new: int = 0
     failures: dict[int, int] = field(default_factory=dict)
     """Exit code -> number of records, lines or sources that failed with it."""
@@ -342,14 +369,17 @@ class PipelineRun:
                     return
 
     def _make_shared_function(self, steps: Sequence[PipelineStep]) -> ProcessChange:
-        return partial(process_change, steps, self.services, self.retry_policy)
+        work = self.progress.work
+        return partial(process_change, steps, self.services, self.retry_policy, lambda: work.is_draining)
 
     def _count_lineages(self, lineages: Iterable[Lineage]) -> Iterator[Lineage]:
         """Yield the changes until there are tasks enough."""
         work = self.progress.work
         for lineage in lineages:
-            if self.has_enough_tasks:
+            if self.has_enough_tasks or work.is_draining:
                 break
+            if not self.quotas.admit(lineage):
+                continue
             work.n_read += 1
             yield lineage
         work.all_read = True
@@ -374,6 +404,7 @@ class PipelineRun:
             kind=outcome.kind,
         )
         self._report_results(self.store.add_stage_results(stage_result))
+        self.quotas.certified[candidate.repo] += isinstance(result, Certificate)
         if outcome.stage is Stage.BUILD:
             self.make_room()
 
@@ -406,6 +437,8 @@ class PipelineRun:
         Where the miner fails (no network, for instance), the candidates of earlier runs are yielded, too.
         """
         for source in scope.sources:
+            if self.progress.work.is_draining:
+                return
             yielded: set[str] = set()
             self.is_interrupted = False
             for candidates in self._store_batches(self._read_miner(miner, source)):
@@ -421,6 +454,8 @@ class PipelineRun:
         try:
             self.progress.work.start_step(source, Stage.MINE, source)
             for outcome in miner(source, self.services):
+                if self.progress.work.is_draining:
+                    break
                 if isinstance(outcome, InputError):
                     self._record_failure(Stage.MINE, source, outcome)
                 elif isinstance(outcome, str):

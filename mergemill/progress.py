@@ -70,6 +70,8 @@ class WorkState:
     all_read: bool = False
     """Whether no further change will be handed to them."""
     n_finished: int = 0
+    is_draining: bool = False
+    """Whether no further change is begun and each change ends after the step that runs."""
 
     def __post_init__(self) -> None:
         self.started = self.clock()
@@ -145,6 +147,11 @@ def format_seconds(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
+def name_failure(error: Exception) -> str:
+    """Return the kind of a failure: the name of a known error, or `bug`."""
+    return type(error).__name__ if isinstance(error, MergemillError) else "bug"
+
+
 def format_event(result: StageResult) -> dict[str, object]:
     """Return the fields that a stage prints for a result record (docs/cli.md)."""
     return {
@@ -212,8 +219,8 @@ class JsonLinesProgress(MessageProgress):
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
         """Write one line, whose `problem` is the kind of failure."""
-        kind = type(error).__name__ if isinstance(error, MergemillError) else "bug"
-        self._write({"event": "problem", "stage": stage.value, "name": name, "problem": kind, "detail": str(error)})
+        problem = name_failure(error)
+        self._write({"event": "problem", "stage": stage.value, "name": name, "problem": problem, "detail": str(error)})
 
     def _write(self, line: dict[str, object]) -> None:
         self.out.write(json.dumps(line) + "\n")

@@ -1,4 +1,4 @@
-"""Status files of runs, `runs/ID.json` in the store: written by a run, read by the web page.
+"""Status files of runs, `runs/ID.json` in the store: written by a run, read by `mergemill status` and the web page.
 
 A run writes its file twice a second at most and at least every HEARTBEAT_SECONDS; a file that is older than
 SILENT_SECONDS and not finished is of a run that was killed. Only the newest MAX_FILES files are kept.
@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from core.errors import MergemillError
-from mergemill.progress import Progress, WorkState, format_event
+from mergemill.progress import Progress, WorkState, format_event, name_failure
 from taskdb.artifacts import write_atomically
 from taskdb.chains import StageResult
 from taskdb.records import Stage
@@ -29,6 +29,10 @@ HEARTBEAT_SECONDS = 2.0
 SILENT_SECONDS = 20.0
 MAX_FILES = 50
 LAST_EVENTS = 30
+ACTIVE_STATES = ("running", "draining")
+"""States of a run whose process works."""
+RUN_STATES = (*ACTIVE_STATES, "finished", "stopped", "failed", "lost")
+"""All states of a run."""
 
 
 @dataclass
@@ -48,6 +52,10 @@ class RunStatusFile:
     sources: Sequence[str]
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
     """Stage -> numbers of results of this run: passed, rejected, failed."""
+    rejections: dict[str, Counter[str]] = field(default_factory=dict)
+    """Stage -> reason -> number of rejections of this run."""
+    failures: dict[str, Counter[str]] = field(default_factory=dict)
+    """Stage -> kind of exception, or `bug` -> number of failures of this run."""
     work: WorkState = field(init=False)
     """What is running, and how much is left: that of `shown`."""
 
@@ -63,7 +71,7 @@ class RunStatusFile:
 
     def __enter__(self) -> Self:
         self.shown.__enter__()
-        self._write("running")
+        self._write_active()
         self._heartbeat.start()
         return self
 
@@ -73,7 +81,7 @@ class RunStatusFile:
         self._ended.set()
         self._heartbeat.join(timeout=HEARTBEAT_SECONDS)
         stopped = kind is not None and issubclass(kind, KeyboardInterrupt | SystemExit)
-        self._write("stopped" if stopped else "failed" if kind else "finished")
+        self._write("stopped" if stopped or self.work.is_draining else "failed" if kind else "finished")
         _remove_old_files(self.folder)
         self.shown.__exit__(kind, error, trace)
 
@@ -81,15 +89,18 @@ class RunStatusFile:
         """Count a result and pass it on."""
         with self._lock:
             self._count(result.stage, "passed" if result.ok else "rejected")
+            if result.reason:
+                self.rejections.setdefault(result.stage.value, Counter())[result.reason] += 1
             if result.stage is not Stage.MINE:
                 self._events.append(format_event(result) | {"at": _format_now()})
         self.shown.report_result(result)
 
     def report_failure(self, stage: Stage, name: str, error: Exception) -> None:
         """Count a failure and pass it on."""
-        kind = type(error).__name__ if isinstance(error, MergemillError) else "bug"
+        kind = name_failure(error)
         with self._lock:
             self._count(stage, "failed")
+            self.failures.setdefault(stage.value, Counter())[kind] += 1
             self._events.append({"stage": stage.value, "name": name, "ok": False, "reason": kind, "at": _format_now()})
         self.shown.report_failure(stage, name, error)
 
@@ -103,7 +114,10 @@ class RunStatusFile:
 
     def _write_regularly(self) -> None:
         while not self._ended.wait(HEARTBEAT_SECONDS):
-            self._write("running")
+            self._write_active()
+
+    def _write_active(self) -> None:
+        self._write("draining" if self.work.is_draining else "running")
 
     def _write(self, state: str) -> None:
         """Write the file; a full disk must not end the run for it."""
@@ -118,6 +132,8 @@ class RunStatusFile:
                 "started_at": self._started_at,
                 "updated_at": _format_now(),
                 "stages": self.counts,
+                "rejections": self.rejections,
+                "failures": self.failures,
                 "earlier": self.work.n_earlier,
                 "done": self.work.n_finished,
                 "total": self.work.n_total,
@@ -137,7 +153,7 @@ class RunStatusFile:
         try:
             write_atomically(self.folder / f"{self.id}.json", content, self.folder)
         except MergemillError as error:
-            if state != "running":
+            if state not in ACTIVE_STATES:
                 self.shown.print_message(f"the status of this run is not written: {error}")
 
 
@@ -158,13 +174,14 @@ def list_runs(folder: Path, now: Callable[[], float] = time.time) -> list[dict[s
 
 def _add_rates(status: dict[str, Any], now: float) -> dict[str, Any]:
     started, updated = (datetime.fromisoformat(status[name]).timestamp() for name in ("started_at", "updated_at"))
-    if status["state"] == "running" and now - updated > SILENT_SECONDS:
+    if status["state"] in ACTIVE_STATES and now - updated > SILENT_SECONDS:
         status["state"] = "lost"
-    running = status["state"] == "running"
+    running = status["state"] in ACTIVE_STATES
     seconds = max(0.0, (now if running else updated) - started)
     rate = status["done"] / seconds * 3600 if seconds else 0.0
     left = status["seconds_left"] if running else None
-    return status | {"seconds": round(seconds), "rate": round(rate), "seconds_left": left}
+    earlier: dict[str, Any] = {"rejections": {}, "failures": {}}  # a file of an earlier version lacks them
+    return earlier | status | {"seconds": round(seconds), "rate": round(rate), "seconds_left": left}
 
 
 def _remove_old_files(folder: Path) -> None:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from backends.sandbox.docker import DockerSandbox
 from backends.services import Services
 from core.config import Settings
+from core.log_fields import set_process_fields
 from mergemill.base_trees import keep_missing_trees
 from mergemill.clusters import open_cluster
 from mergemill.images.budget import ImageBudget
 from mergemill.images.fetch import enable_fetching
 from mergemill.kinds import get_prerequisites
 from mergemill.pipeline import PipelineRun, list_steps
-from mergemill.progress import MessageProgress
+from mergemill.progress import MessageProgress, Progress
+from mergemill.quotas import load_quotas
 from mergemill.run_status import RunStatusFile
 from mergemill.services import make_services
 from mergemill.sources import resolve_source
+from mergemill.status import describe_disk, measure_engine
+from mergemill.telemetry.logs import is_structured
+from mergemill.telemetry.run_log import RunLog
 from taskdb.artifacts import require_writable_store
 from taskdb.chains import Scope
 from taskdb.lineage import Lineage
@@ -73,13 +80,23 @@ def run_stages(
     if scope.retry:
         _clear_build_failures(settings)
     mines = stage in (None, Stage.MINE)
-    recorded = RunStatusFile(progress, settings.store_dir / "runs", stage.value if stage else "run", scope.sources)
+    command = stage.value if stage else "run"
+    observed = _observe(progress, command, settings, services)
+    recorded = RunStatusFile(observed, settings.store_dir / "runs", command, scope.sources)
+    set_process_fields(run=recorded.id)
     patience = settings.db_patience
     with Store.open(settings.db, create=mines, clock=services.clock, writes=True, patience=patience) as store, recorded:
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
         resolve = partial(resolve_source, settings=settings, store=store)
-        with open_cluster(settings, services, engine=needs_engine, notify=progress.print_message, stop=stop) as opened:
+        with open_cluster(
+            settings,
+            services,
+            engine=needs_engine,
+            notify=progress.print_message,
+            stop=stop,
+            is_draining=lambda: progress.work.is_draining,
+        ) as opened:
             run = PipelineRun(
                 store,
                 services,
@@ -90,14 +107,47 @@ def run_stages(
                 make_function=opened.make_function,
                 max_tasks=max_tasks,
             )
+            run.quotas = load_quotas(store, settings)
             _count_earlier_work(run, _resolve_scope(scope, resolve))
             if settings.image_budget is not None and Stage.BUILD in scope.stages and not opened.make_function:
                 run.make_room = ImageBudget(services, store, progress.print_message).free_space
             _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
+        if left_out := run.quotas.format_left_out():
+            recorded.print_message(left_out)
         resolved = _resolve_scope(scope, resolve)  # mining may have found earlier names
-        if stage is None:
+        if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)
         return _build_report(run, resolved)
+
+
+def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:
+    """Return the progress that also logs, exports traces and serves metrics, where they are wanted."""
+    if is_structured():
+        progress = RunLog(progress)
+    if wants_traces(os.environ):
+        try:
+            from mergemill.telemetry.traces import RunTraces  # noqa: PLC0415 - an extra, which most runs do not need
+        except ImportError:
+            progress.print_message("no traces are exported: the extra otel is missing (pip install 'mergemill[otel]')")
+        else:
+            progress = RunTraces(progress, command)
+    if settings.metrics_port is None:
+        return progress
+    from mergemill.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none
+
+    def measure() -> dict[str, Any]:
+        sandbox = services.sandbox
+        engine = measure_engine(sandbox) if isinstance(sandbox, DockerSandbox) else None
+        return {"disk": describe_disk(settings.store_dir), "engine": engine}
+
+    return RunMetrics(progress, command, settings.metrics_host, settings.metrics_port, measure)
+
+
+def wants_traces(variables: Mapping[str, str]) -> bool:
+    """Return whether OpenTelemetry's variables name a receiver of traces."""
+    named = any(variables.get(f"OTEL_EXPORTER_OTLP_{name}ENDPOINT") for name in ("", "TRACES_"))
+    is_off = variables.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return named and not is_off and variables.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
 
 
 def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:

@@ -20,6 +20,7 @@ from backends.git import GitRepository, list_patch_paths
 from backends.llm.ledger import CallLedger
 from backends.overlay import open_task_tree
 from backends.sandbox.base import ContainerSession
+from backends.sandbox.container_names import make_folder_prefix
 from backends.sandbox.execution import ExecResult
 from backends.sandbox.locks import hold_machine_lock
 from backends.sandbox.registry import find_host_image
@@ -223,7 +224,7 @@ def open_simulated_tasks(
         raise UsageError("simulated tasks need a model that answers for programs", advice=advice)
     folder = services.settings.store_dir / LEDGER_FOLDER
     host_image = find_host_image(services.settings.sandbox)
-    scratch = Path(tempfile.mkdtemp(prefix="mergemill-simulated-"))
+    scratch = Path(tempfile.mkdtemp(prefix=make_folder_prefix("simulated")))
     try:
         with (
             hold_machine_lock("simulated", str(folder.resolve()), on_wait=lambda: print_message(WAITS)),

@@ -195,3 +195,20 @@ setup_s3() {
     "$venv/bin/python" -m tests.s3_server ||
         lacks "the S3 server versitygw could not be built" "install Go 1.21 or newer, then: $venv/bin/python -m tests.s3_server"
 }
+
+# --- deployment -------------------------------------------------------------------------------------------------------
+
+# For the tests of deploy/: they read the compose file and render the chart.
+setup_compose() {
+    PATH=$PATH:/usr/bin command -v docker-compose >/dev/null || apt docker-compose
+}
+
+helm_version=v3.19.0
+
+setup_helm() {
+    if PATH=$PATH:$HOME/go/bin command -v helm >/dev/null; then return; fi
+    command -v go >/dev/null || lacks "helm is missing and there is no Go to build it" "install helm 3, or Go"
+    print "building helm $helm_version, some minutes"
+    GOBIN=$HOME/go/bin go install "helm.sh/helm/v3/cmd/helm@$helm_version" >/dev/null 2>&1 ||
+        lacks "helm could not be built" "go install helm.sh/helm/v3/cmd/helm@$helm_version"
+}

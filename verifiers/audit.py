@@ -17,6 +17,7 @@ from pathlib import Path, PurePosixPath
 from packaging.version import InvalidVersion, Version
 
 from backends.git import build_git_environment
+from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
 from evaluation.needles import encode_lines, extract_added_lines, hash_lines
 from taskdb.records import Task
@@ -117,7 +118,7 @@ def _audit_git_directory(
 ) -> Iterator[tuple[str, str]]:
     """Yield (path, description) for everything in a git directory besides one commit."""
     yield from ((f"{root}/{path}", description) for path, description in _find_extra_refs(files))
-    with tempfile.TemporaryDirectory(prefix="mergemill-") as folder:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("audit")) as folder:
         for path, content in files.items():
             inside = PurePosixPath(path)
             if inside.parts[:1] == ("objects",) and ".." not in inside.parts and inside.parts[1:2] != ("info",):

@@ -16,6 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 from backends.git import run_git
+from backends.sandbox.container_names import make_folder_prefix
 from languages.paths import is_protected
 from taskdb.records import Task
 
@@ -249,7 +250,7 @@ COIN_FORGER = Probe(
 
 def make_patch(changes: Changes, base: Mapping[str, bytes]) -> bytes:
     """Return a git diff of the changes against the base tree."""
-    with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("probe")) as name:
         folder = Path(name)
         run_git("init", "-q", cwd=folder)
         _write_files(folder, {path: base.get(path) for path in changes})

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from backends.git import GitError, list_patch_renames, run_git
 from backends.sandbox.base import ContainerPool
+from backends.sandbox.container_names import make_folder_prefix
 from backends.services import Services
 from evaluation.edits.drafts import EditDraft, draft_line_mutants, draft_omissions, draft_rewrites
 from evaluation.edits.fixed_files import FixedFile, select_fixed_files
@@ -133,7 +134,7 @@ def read_gold_files(base: Mapping[str, bytes], gold: bytes) -> list[FixedFile]:
         GitError: git cannot parse the patch.
     """
     old_names = list_patch_renames(gold)
-    with tempfile.TemporaryDirectory(prefix="mergemill-") as name:
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("strength")) as name:
         folder = Path(name)
         for path, content in base.items():
             (folder / path).parent.mkdir(parents=True, exist_ok=True)

@@ -6,6 +6,7 @@ one set of services, nothing is pickled, and a driver that is killed leaves no o
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -22,6 +23,9 @@ RECORDS_PER_WORKER = 2
 """Records queued for each worker, including the current one, so that no worker waits for mining."""
 STOP_TIMEOUT = 10.0
 """Seconds that workers may take to end their current step when a map is left early."""
+
+SIGNAL_SECONDS = 1.0
+"""Longest wait for a message. Python handles a signal that came just before a wait only at its end."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,14 @@ def _feed_workers(
                 running -= yield from _unpack_result(outbox.get())
         if not running:
             return
-        running -= yield from _unpack_result(outbox.get())
+        running -= yield from _unpack_result(_await_message(outbox))
+
+
+def _await_message(outbox: queue.SimpleQueue[Any]) -> Any:
+    """Return the next message. A signal that arrives just before the wait is handled after SIGNAL_SECONDS."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return outbox.get(timeout=SIGNAL_SECONDS)
 
 
 def _unpack_result(message: Any) -> Generator[Any, None, int]:

@@ -39,11 +39,13 @@ class WorkerNeeds:
 class NodeFunctions:
     """Functions for the processes of other machines. They are pickled, so they hold no connection.
 
-    `check` reports on a node; `stop` ends what the calls of its process are waiting for.
+    `check` reports on a node; `stop` ends what the calls of its process are waiting for; `drain` lets them end early by
+    themselves.
     """
 
     check: Callable[[], NodeReport]
     stop: Callable[[], None]
+    drain: Callable[[], None]
 
 
 def get_node_name() -> str:

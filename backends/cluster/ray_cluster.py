@@ -107,8 +107,8 @@ class _Mailbox:
 class _WorkerActor:
     """Actor that processes records, one at a time. `stop` is called while one is being processed."""
 
-    def __init__(self, key: str, mailbox: Any, stop: Callable[[], None]) -> None:
-        self._key, self._mailbox, self._stop = key, mailbox, stop
+    def __init__(self, key: str, mailbox: Any, functions: NodeFunctions) -> None:
+        self._key, self._mailbox, self._functions = key, mailbox, functions
         self._is_stopped = False
         root = logging.getLogger()
         root.addHandler(_MailboxHandler(lambda content: self._send(LOG, self._key, content)))
@@ -129,7 +129,10 @@ class _WorkerActor:
 
     def stop(self) -> None:
         self._is_stopped = True
-        self._stop()
+        self._functions.stop()
+
+    def drain(self) -> None:
+        self._functions.drain()
 
     def _send(self, kind: str, key: str, content: Any) -> None:
         ray.get(self._mailbox.put.remote(pickle.dumps(_Message(kind, key, content))))
@@ -208,6 +211,7 @@ class RayCluster:
         functions: what the nodes run besides the function of a map.
         notify: shows a message.
         stop: called with the exception by which a map is left early.
+        is_draining: returns whether the records that are being processed are to end early.
 
     Raises:
         MachineError: no cluster answers, it has another version, or none of its nodes can be used.
@@ -222,9 +226,10 @@ class RayCluster:
         version: str,
         notify: Callable[[str], None],
         stop: Callable[[BaseException], object] = lambda _: None,
+        is_draining: Callable[[], bool] = lambda: False,
     ) -> None:
         self.address, self.needs, self.functions, self.version = address, needs, functions, version
-        self.notify, self.stop = notify, stop
+        self.notify, self.stop, self.is_draining = notify, stop, is_draining
         self.nodes: dict[str, _Node] = {}
         self.workers: dict[str, _WorkerState] = {}
         self.mailbox: Any = None
@@ -377,7 +382,7 @@ class RayCluster:
             "scheduling_strategy": NodeAffinitySchedulingStrategy(node_id=node.id, soft=False),
         }
         make: Any = ray.remote(_WorkerActor)
-        actor = make.options(**options).remote(key, self.mailbox, self.functions.stop)
+        actor = make.options(**options).remote(key, self.mailbox, self.functions)
         self.workers[key] = _WorkerState(actor, node, actor.greet.remote())
 
     # ---------------------------------------------------------------------------------------------- locality
@@ -604,6 +609,10 @@ class _RayMap(Generic[Record, Result]):
                 ray.get(reference, timeout=CONNECT_SECONDS)
             except RayError as error:
                 yield from self._lose(references[reference], error)
+        if self.cluster.is_draining():
+            for worker in workers.values():
+                if worker.attempt:
+                    worker.actor.drain.remote()
         self.cluster.look_for_nodes()
 
     def _lose(self, key: str, error: RayError) -> Iterator[Result]:

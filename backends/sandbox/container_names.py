@@ -1,7 +1,8 @@
-"""Container names that identify the process that created them, so that those of dead processes can be removed.
+"""Names of containers and folders that identify the process that made them, so that those of dead ones can be removed.
 
-`mergemill-HOST.PID.START-NUMBER`: HOST is a hash of the machine, START of the process's start time within this boot. It
-is a name and not a label because labels of a container become labels of an image committed from it.
+`mergemill-HOST.PID.START-NUMBER`, of folders for temporary files `mergemill-HOST.PID.START-WORD-RANDOM`: HOST is a hash
+of the machine, START of the process's start time within this boot. It is a name and not a label because labels of a
+container become labels of an image committed from it.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import itertools
 import os
 import platform
 import re
+import tempfile
 from pathlib import Path
 
 PREFIX = "mergemill-"
-_NAME = re.compile(rf"^/?{PREFIX}(?P<host>[0-9a-f]+)\.(?P<pid>\d+)\.(?P<start>[0-9a-f]+)-\d+$")
+_NAME = re.compile(rf"^/?{PREFIX}(?P<host>[0-9a-f]+)\.(?P<pid>\d+)\.(?P<start>[0-9a-f]+)-[\w-]+$")
 _numbers = itertools.count(1)
 
 
@@ -48,11 +50,25 @@ def _hash_start_time(pid: int) -> str | None:
 
 def make_container_name() -> str:
     """Return a new container name of this process."""
+    return f"{_make_process_prefix()}{next(_numbers)}"
+
+
+def make_folder_prefix(word: str) -> str:
+    """Return the beginning of the name of a folder that `tempfile` makes for this process for the purpose `word`."""
+    return f"{_make_process_prefix()}{word}-"
+
+
+def _make_process_prefix() -> str:
     pid = os.getpid()
-    return f"{PREFIX}{_hash_host()}.{pid}.{_hash_start_time(pid)}-{next(_numbers)}"
+    return f"{PREFIX}{_hash_host()}.{pid}.{_hash_start_time(pid)}-"
+
+
+def find_orphaned_folders() -> list[Path]:
+    """Return the folders for temporary files whose mergemill process, of this machine, is dead, sorted."""
+    return sorted(path for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*") if is_orphan(path.name))
 
 
 def is_orphan(name: str) -> bool:
-    """Return whether a process of this machine that is now dead created the container of that name."""
+    """Return whether a process of this machine that is now dead made the container or folder of that name."""
     match = _NAME.match(name)
     return match is not None and match["host"] == _hash_host() and _hash_start_time(int(match["pid"])) != match["start"]

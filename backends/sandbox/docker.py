@@ -139,6 +139,10 @@ class DockerSandbox:
         """Return ids of containers whose mergemill process, of this machine, is dead."""
         return self.engine.find_orphans()
 
+    def count_containers(self) -> int:
+        """Return the number of mergemill's containers on the engine, of all processes and machines."""
+        return len(self.engine.list_containers())
+
     def reap(self) -> int:
         """Remove the containers of dead mergemill processes of this machine and return how many."""
         return sum(self.engine.remover.remove(container) for container in self.engine.find_orphans())

@@ -168,9 +168,14 @@ class DockerEngine:
 
     def find_orphans(self) -> list[str]:
         """Return ids of containers whose mergemill process, of this machine, is dead."""
+        containers = self.list_containers().items()
+        return [container for container, names in containers if any(map(is_orphan, names))]
+
+    def list_containers(self) -> dict[str, list[str]]:
+        """Return id -> names of all containers of mergemill, running or not, also of other machines."""
         with translate_errors():
             containers = self.get_client().containers(all=True, filters={"name": PREFIX})
-        return [c["Id"] for c in containers if any(is_orphan(name) for name in c["Names"] or ())]
+        return {container["Id"]: container["Names"] or [] for container in containers}
 
 
 def _close_clients(clients: list[docker.APIClient]) -> None:

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, ClassVar, cast
 
 from backends.sandbox.archive import MAX_FILE_BYTES
-from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
+from backends.sandbox.container_names import find_orphaned_folders, make_container_name
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.mounts import Mount
 from backends.sandbox.output import CappedOutput, LineBuffer
@@ -191,7 +191,7 @@ class LocalSandbox:
 
     def reap(self) -> int:
         """Remove the folders of dead mergemill processes of this machine and return how many."""
-        orphans = [path for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*") if is_orphan(path.name)]
+        orphans = find_orphaned_folders()
         for path in orphans:
             shutil.rmtree(path, ignore_errors=True)
         return len(orphans)

@@ -22,6 +22,7 @@ from mergemill import __version__
 from mergemill.cli.commands import find_entry
 from mergemill.cli.lazy_group import LazyGroup
 from mergemill.cli.streams import GuardedStream, OutputClosedError
+from mergemill.telemetry.logs import LogFormat, LogStream, configure_logging
 
 HELP_WIDTH = 80
 """Least width of help: its tables cut names in fewer columns, where a terminal wraps whole lines."""
@@ -51,6 +52,16 @@ def _print_version(wanted: bool) -> None:
 def _configure(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print errors only.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Log each step to standard error.")] = False,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option("--log-format", envvar="MERGEMILL_LOG_FORMAT", help="Write standard error as text or JSON lines."),
+    ] = LogFormat.TEXT,
+    log_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--log-file", metavar="FILE", envvar="MERGEMILL_LOG_FILE", help="Append the log to this file as JSON lines."
+        ),
+    ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version)
     ] = False,
@@ -61,7 +72,7 @@ def _configure(
     if quiet and verbose:
         raise UsageError("--quiet and --verbose exclude each other")
     level = logging.ERROR if quiet else logging.INFO if verbose else logging.WARNING
-    logging.basicConfig(level=level, stream=sys.stderr, format="mergemill: %(message)s", force=True)
+    configure_logging(level, log_format, log_file)
 
 
 def main() -> None:
@@ -122,6 +133,9 @@ def _invoke(arguments: list[str]) -> int:
 
 
 def _print_error(line: str) -> None:
+    if isinstance(sys.stderr, LogStream):
+        sys.stderr.write_error(line)
+        return
     sys.stderr.write(f"mergemill: {escape_line(line)}\n")
     sys.stderr.flush()
 

@@ -38,6 +38,8 @@ def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversati
         output.print_text("\nattempts to build its environment")
         output.print_rows(report["attempts"], ATTEMPT_COLUMNS, as_lines=False, nothing="")
     output.print_text("")
+    if "waiting_for" in report:
+        output.print_text(f"waits because of a quota of its repository: {report['waiting_for']}")
     for task_id in report["tasks"]:
         output.print_text(f"task: mergemill tasks show {task_id[:16]}")
     if report["published"]:

@@ -65,6 +65,8 @@ COMMANDS: Mapping[str, CommandEntry] = {
     ),
     "db": CommandEntry("db", "Take care of the task database.", MACHINE),
     "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
+    "gc": CommandEntry("leftovers", "Remove what killed processes left: containers, folders and files.", MACHINE),
+    "status": CommandEntry("status", "Show what runs where, the queue, rates, failures, disk and engine.", MACHINE),
     "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),
     "doctor": CommandEntry(
         "doctor", "Check this machine's requirements and name the command that fixes each.", MACHINE

@@ -12,7 +12,7 @@ from core.config import Settings
 from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
 from mergemill.cli.stories import print_step_funnel
 from taskdb import queries
 from taskdb.simulation_queries import compute_simulation_funnel
@@ -46,7 +46,7 @@ FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
 
 
 @app.command("funnel")
-@with_settings(*READ_SETTINGS)
+@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
 def funnel(
     sources: Annotated[
         list[str] | None,
@@ -80,6 +80,7 @@ def funnel(
             raise UsageError(f"--{'by' if by else 'repo'} is for changes, and {of.value} have no repository")
         _print_steps(of, sources or (), settings, as_json=as_json)
         return
+    from mergemill.quotas import list_waiting  # noqa: PLC0415 - not for worlds and simulations
     from mergemill.sources import resolve_source  # noqa: PLC0415 - only this command needs the miner
 
     with Store.open(settings.db, create=False) as store:
@@ -90,10 +91,14 @@ def funnel(
             return
         stages = queries.compute_funnel(store, resolved, repo)
         examples = queries.find_examples(store, resolved, repo)
+        quotas = [row for row in list_waiting(store, settings) if repo in (None, row["repo"])]
     if as_json:
         output.print_rows(stages, (), as_lines=True, nothing="")
-    else:
-        print_funnel(stages, examples)
+        return
+    print_funnel(stages, examples)
+    if quotas:
+        output.print_text("")
+        output.print_rows(quotas, (), as_lines=False, nothing="")
 
 
 def _print_steps(of: FunnelSubject, names: Sequence[str], settings: Settings, *, as_json: bool) -> None:

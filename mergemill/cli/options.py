@@ -41,6 +41,8 @@ IdArgument = Annotated[str, typer.Argument(metavar="ID", help="Name, id or unamb
 
 READ_SETTINGS = ("db", "store", "artifacts")
 """Settings of a command that reads the database."""
+QUOTA_SETTINGS = ("quota_changes", "quota_tasks")
+"""Settings of a command that shows which changes wait because of quotas."""
 IMAGE_SETTINGS = (
     *READ_SETTINGS,
     "sandbox",
@@ -173,6 +175,8 @@ PANELS: Mapping[str, Sequence[str]] = {
         "store",
         "artifacts",
         "limit",
+        "quota_changes",
+        "quota_tasks",
         "since",
         "until",
         "language",
@@ -192,6 +196,9 @@ PANELS: Mapping[str, Sequence[str]] = {
         "base_source",
         "ca_bundle",
         "image_budget",
+        "drain_seconds",
+        "metrics_port",
+        "metrics_host",
     ),
     "Mining rules": (
         "max_gold_lines",

@@ -82,6 +82,19 @@ def print_text(content: str) -> None:
     sys.stdout.write(f"{shown}{line_end}")
 
 
+def clear_terminal() -> None:
+    """Clear the terminal; print an empty line where standard output is none."""
+    if sys.stdout.isatty():
+        Console().clear()
+    else:
+        print_text("")
+
+
+def flush() -> None:
+    """Write what is buffered, for readers that wait for it."""
+    sys.stdout.flush()
+
+
 def choose_mark(*, ok: bool) -> str:
     """Return a mark for a passed or failed check, in words where standard output cannot show the sign."""
     sign, word = ("✓", "ok  ") if ok else ("✗", "FAIL")

@@ -15,9 +15,11 @@ from core.errors import UsageError
 from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.commands import COMMANDS
+from mergemill.cli.draining import DRAINED, drain_on_sigterm
 from mergemill.cli.funnel import print_funnel
 from mergemill.cli.options import CommandFunction, JsonOption, complete_words, split_words, with_settings
 from mergemill.progress import JsonLinesProgress, LiveTableProgress, MessageProgress
+from mergemill.telemetry.logs import LogStream
 from miner.sources import SOURCE_FORMS, expand_sources
 from taskdb.chains import Scope
 from taskdb.records import Kind, Stage
@@ -155,20 +157,25 @@ def run_scope(
     """Run one stage, or all for None, print the summary and return the exit code."""
     from mergemill.runs import run_stages  # noqa: PLC0415 - a wrong option is reported without loading the stages
 
-    report = run_stages(stage, scope, settings, _make_progress(as_json=as_json), _announce_stop, max_tasks=max_tasks)
+    progress = _make_progress(as_json=as_json)
+    with drain_on_sigterm(progress.work, settings.drain_seconds, progress.print_message):
+        report = run_stages(stage, scope, settings, progress, _announce_stop, max_tasks=max_tasks)
     if as_json:
         output.print_json({"event": "summary", "new": report.n_new, **report.summary})
     elif logging.getLogger().isEnabledFor(logging.WARNING):
         print_funnel(report.funnel, report.examples)
         certified = format_count(report.summary["certified"], "certified task")
         output.print_text(f"this run: {format_count(report.n_new, 'new result')}; {certified} of these sources so far")
+    if progress.work.is_draining:
+        output.print_message(f"drained: {progress.format_interruption()}; the same command continues from here")
+        return DRAINED
     return report.exit_code
 
 
 def _make_progress(*, as_json: bool) -> MessageProgress:
     if as_json:
         return JsonLinesProgress(out=sys.stdout)
-    if not logging.getLogger().isEnabledFor(logging.WARNING):
+    if isinstance(sys.stderr, LogStream) or not logging.getLogger().isEnabledFor(logging.WARNING):
         return MessageProgress()
     return LiveTableProgress(Console(stderr=True)) if sys.stderr.isatty() else JsonLinesProgress()
 

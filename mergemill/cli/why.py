@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -10,11 +11,13 @@ from core.config import Settings
 from core.errors import InputError, UsageError
 from mergemill.cli import output
 from mergemill.cli.change_report import print_change_report
-from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
+from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.cli.stories import print_report
+from mergemill.quotas import RepositoryQuotas, load_quotas
 from taskdb import queries
 from taskdb.artifacts import open_artifacts
 from taskdb.attempts import find_transcript
+from taskdb.records import Stage
 from taskdb.simulation_queries import look_up_simulation
 from taskdb.store import Store
 from taskdb.world_stories import look_up_world
@@ -25,7 +28,7 @@ MESSAGE_CHARACTERS = 4000
 
 
 @app.command("why")
-@with_settings(*READ_SETTINGS)
+@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
 def why(
     change: IdArgument,
     log: Annotated[bool, typer.Option("--log", help="Print the log of its rejection instead.")] = False,
@@ -52,6 +55,8 @@ def why(
             return
         log_hash = queries.find_rejection_log(store, pull_request)
         transcript = find_transcript(store, pull_request)
+        if quota := _find_quota(report, load_quotas(store, settings), pull_request.repo):
+            report["waiting_for"] = quota
     if log:
         if log_hash is None:
             raise InputError(f"{report['name']} has no log of a rejection")
@@ -62,6 +67,14 @@ def why(
         output.print_json(report)
     else:
         print_change_report(report, has_log=log_hash is not None, has_conversation=transcript is not None)
+
+
+def _find_quota(report: Mapping[str, Any], quotas: RepositoryQuotas, repo: str) -> str | None:
+    """Return the option of the quota by which a change waits; None where it waits for none or is finished."""
+    events = report["events"]
+    if not events or not events[-1]["ok"] or events[-1]["stage"] == Stage.CERTIFY:
+        return None
+    return quotas.find_reached(repo, is_begun=events[-1]["stage"] != Stage.MINE)
 
 
 def _print_other(report: dict[str, Any], settings: Settings, *, log: bool, conversation: bool, as_json: bool) -> None:

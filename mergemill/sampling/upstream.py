@@ -12,6 +12,7 @@ from pathlib import Path
 import requests
 
 from backends.llm.meter import TokenPrices
+from backends.sandbox.container_names import make_folder_prefix
 from backends.sandbox.locks import hold_machine_lock
 from core.config import Settings
 from core.errors import InputError, MergemillError, Transient
@@ -63,7 +64,7 @@ def open_gateway(
     upstream = upstream or Upstream.from_settings(settings)
     check_upstream(upstream)
     logs = settings.store_dir / ((LOG_FOLDER if is_agents else USER_LOG_FOLDER) + slot)
-    folder = Path(tempfile.mkdtemp(prefix="mergemill-agents-"))  # the path of a socket must be short
+    folder = Path(tempfile.mkdtemp(prefix=make_folder_prefix("agents")))  # the path of a socket must be short
     try:
         with (
             hold_machine_lock("sample", str(logs.resolve()), on_wait=lambda: progress.print_message(WAITS)),

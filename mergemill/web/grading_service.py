@@ -44,6 +44,10 @@ class GradingService:
         """Return the numbers of submissions."""
         return self._open()[1].count()
 
+    def count_opened(self) -> QueueStatus | None:
+        """Return the numbers of submissions, or None before the first one."""
+        return self._opened[1].count() if self._opened else None
+
     def close(self) -> None:
         """End the gradings in progress."""
         if self._opened:

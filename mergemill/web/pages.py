@@ -15,6 +15,7 @@ from mergemill.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
 from mergemill.web.early_start import AnswerError, EarlyStart, Page, send_early
+from mergemill.web.metrics import show_metrics
 from mergemill.web.rollouts import find_stored_rollout
 from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters
@@ -63,6 +64,7 @@ def make_routes(context: WebContext, answer_error: AnswerError) -> list[Route]:
         "/artifacts/{digest}": (show_artifact, None),
         "/rollouts/{rollout}": (show_rollout, None),
         "/runs": (show_runs, None),
+        "/metrics": (show_metrics, None),
     }
     return [
         Route(path, _bind(context, page, start, answer_error), methods=["GET"]) for path, (page, start) in pages.items()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from backends.git import EMPTY_TREE, GitError, GitRepository, run_git
+from backends.sandbox.container_names import make_folder_prefix
 from core.errors import InputError, make_write_error
 from miner import changelog
 from miner.changes import Change, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
@@ -56,7 +57,7 @@ class ReleaseRepository:
             return found
         if sdist.size is not None and sdist.size > sdists.MAX_BYTES:
             raise InputError(f"{sdist.package.filename} has {sdist.size // 1024**2} MB")
-        with tempfile.TemporaryDirectory(prefix="mergemill-sdist-") as folder:
+        with tempfile.TemporaryDirectory(prefix=make_folder_prefix("sdist")) as folder:
             files = sdists.read_sdist(index.download(sdist, Path(folder)))
         try:
             self.repository.run_git(

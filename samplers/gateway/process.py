@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import quote
 
+from backends.sandbox.container_names import make_folder_prefix
 from core.errors import InputError, MachineError, MergemillError, Transient, UsageError
 from samplers.gateway.__main__ import TOKEN_VARIABLE
 from samplers.gateway.access import Budget, GatewayUsage, RolloutAccess, Upstream
@@ -59,7 +60,7 @@ class GatewayProcess:
         self.port = port
         self._upstream = upstream
         self._token = secrets.token_urlsafe(32)
-        self._folder = Path(tempfile.mkdtemp(prefix="mergemill-gateway-"))
+        self._folder = Path(tempfile.mkdtemp(prefix=make_folder_prefix("gateway")))
         self._control = self._folder / "control"
         self._rollouts: dict[str, RolloutAccess] = {}
         self._lock = threading.Lock()

@@ -14,7 +14,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from backends.cluster.local import LocalCluster
 from core.errors import InputError, Transient
 from mergemill.pipeline import PipelineRun, PipelineStep
-from mergemill.progress import JsonLinesProgress
+from mergemill.progress import JsonLinesProgress, Progress
+from mergemill.quotas import RepositoryQuotas
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
 from taskdb.store import Store
 from taskdb.tags import Tags
@@ -100,15 +101,20 @@ def run(
     workers: int = 2,
     make_room: Callable[[], None] = lambda: None,
     max_tasks: int | None = None,
+    observe: Callable[[Progress], Progress] = lambda progress: progress,
+    quotas: RepositoryQuotas | None = None,
     **scope: Any,
 ) -> PipelineRun:
-    """One run over the database in `folder`."""
-    with Store.open(f"sqlite:///{folder}/m.db") as store, (folder / "events").open("a") as out:
+    """One run over the database in `folder`; `observe` returns what receives its results."""
+    with (
+        Store.open(f"sqlite:///{folder}/m.db") as store,
+        (folder / "events").open("a") as out,
+        observe(JsonLinesProgress(out=out)) as progress,
+    ):
         services: Any = SimpleNamespace(images=SimpleNamespace(hold=nullcontext))
-        done = PipelineRun(
-            store, services, LocalCluster(workers=workers), JsonLinesProgress(out=out), workers, retry_policy=FAST_RETRY
-        )
+        done = PipelineRun(store, services, LocalCluster(workers=workers), progress, workers, retry_policy=FAST_RETRY)
         done.make_room = make_room
         done.max_tasks = max_tasks
+        done.quotas = quotas or RepositoryQuotas()
         done.process(stages.steps() if steps is None else steps, done.mine(mine, make_scope(sources=sources, **scope)))
         return done

@@ -25,10 +25,16 @@ def stop(folder: Path) -> None:
     (folder / "stop").touch()
 
 
+def drain(folder: Path) -> None:
+    (folder / "drain").touch()
+
+
 def make_functions(
     folder: Path, *, problems: dict[str, str] | None = None, versions: dict[str, str] | None = None
 ) -> NodeFunctions:
-    return NodeFunctions(check=partial(check, problems or {}, versions or {}), stop=partial(stop, folder))
+    return NodeFunctions(
+        check=partial(check, problems or {}, versions or {}), stop=partial(stop, folder), drain=partial(drain, folder)
+    )
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""What a run shows to other programs: metrics for Prometheus, traces for OpenTelemetry, logs as JSON lines."""
