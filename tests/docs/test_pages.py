@@ -90,6 +90,11 @@ TO_BE_WRITTEN = frozenset({"languages/shell.py", "tests/languages/examples/shell
 """Files of CONTRIBUTING's walk-through."""
 IMAGE_LABELS = frozenset({"mergemill.base", "mergemill.python", "mergemill.recipe"})
 """Labels of Docker images, which look like Python names."""
+TELEMETRY = frozenset(
+    f"mergemill.{word}"
+    for word in ("change", "command", "kind", "reason", "record", "run", "source", "stage", "verdict")
+)
+"""Attributes of traces and a logger, which look like Python names, too."""
 DOTTED_NAME = re.compile(rf"((?:{'|'.join(PACKAGES)})(?:\.\w+)+)(?=\(|$)")
 FILE_NAME = re.compile(r"\.(md|py|toml|sh|db|jsonl?|lock|sqlite|patch|xml)$")
 
@@ -126,7 +131,7 @@ def test_every_python_name_on_a_page_is_there(page: Path) -> None:
     missing = []
     for code in iterate_code(page):
         name = DOTTED_NAME.match(code)
-        if name and name[1] not in IMAGE_LABELS and not FILE_NAME.search(name[1]) and not resolves(name[1]):
+        if name and name[1] not in IMAGE_LABELS | TELEMETRY and not FILE_NAME.search(name[1]) and not resolves(name[1]):
             missing.append(name[1])
     assert not missing, f"{name_page(page)} names what is not there: {missing}"
 
