@@ -14,6 +14,9 @@ from benchmarks.scale.profile import Profile
 
 HIGH = 0.85
 """Share of the time from which a resource counts as the bottleneck."""
+LEAST_IN_TAIL = 0.5
+"""Share of the time after the last job was begun, whose last part nothing but a few long changes takes."""
+NODE_RESOURCES = ("cores", "sandboxes")
 LONGEST = "longest changes"
 TERA = 1e12
 
@@ -45,13 +48,19 @@ class Outcome:
     @property
     def bottleneck(self) -> str:
         """The resource that was busy all the time: services before drivers, drivers before nodes."""
-        for name, share in self.whole_usage.items():
-            if share >= HIGH:
-                return name
-        if self.tail_hours > self.hours / 2:
-            return LONGEST
-        busy = [name for name, share in self.usage.items() if share >= HIGH]
-        return busy[0] if busy else max(self.usage, key=lambda name: self.usage[name])
+        if self.tail_hours <= self.hours / 2:
+            busy = [name for name, share in self.usage.items() if share >= HIGH]
+            return busy[0] if busy else max(self.usage, key=lambda name: self.usage[name])
+        tail = {name: share for name, share in self._compute_tail_usage().items() if name not in NODE_RESOURCES}
+        return next((name for name, share in tail.items() if share >= LEAST_IN_TAIL), LONGEST)
+
+    def _compute_tail_usage(self) -> dict[str, float]:
+        """Return the share of each resource after the last job was begun."""
+        before = self.hours - self.tail_hours
+        return {
+            name: (share * self.hours - self.usage[name] * before) / self.tail_hours
+            for name, share in self.whole_usage.items()
+        }
 
 
 def simulate(plan: Plan, profile: Profile, seed: int = 0) -> Outcome:

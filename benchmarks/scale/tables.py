@@ -120,12 +120,14 @@ def make_cluster(plan: Plan, sandboxes: int) -> Plan:
 
 
 def _render_head(first: str) -> str:
-    names = [first, "nodes", "hours", "of them at the end", "core hours", "dollars", "TB", "certified tasks"]
+    names = [first, "nodes", "hours", "of them at the end", "core hours", "dollars of nodes"]
+    names += ["all dollars", "TB", "certified tasks"]
     return f"| {' | '.join([*names, 'cores busy', 'bottleneck'])} |\n|---|{'---:|' * len(names)}---|"
 
 
 def _render_row(label: str, outcome: Outcome) -> str:
     cells = [label, f"{outcome.plan.nodes:,}", f"{outcome.hours:,.1f}", f"{outcome.tail_hours:.1f}"]
-    cells += [f"{outcome.node_hours * outcome.plan.cores:,.0f}", f"{sum(outcome.dollars.values()):,.0f}"]
+    cells += [f"{outcome.node_hours * outcome.plan.cores:,.0f}", f"{outcome.dollars['nodes']:,.0f}"]
+    cells += [f"{sum(outcome.dollars.values()):,.0f}"]
     cells += [f"{sum(outcome.terabytes.values()):.2f}", f"{outcome.totals.tasks:,}", f"{outcome.usage['cores']:.0%}"]
     return f"| {' | '.join([*cells, outcome.bottleneck])} |"

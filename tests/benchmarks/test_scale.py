@@ -672,7 +672,7 @@ def test_the_answers_have_a_row_for_each_plan(monkeypatch: pytest.MonkeyPatch) -
     assert len(shown) == 2 + 1 + 5 + 2
     assert all(row in table for row in shown)
     assert table.count("| bottleneck |") == 4
-    assert {line.count("|") for line in table.splitlines() if line.startswith("|")} == {11}
+    assert {line.count("|") for line in table.splitlines() if line.startswith("|")} == {12}
 
 
 # ---------------------------------------------------------------------------------------------- comparison
