@@ -187,3 +187,16 @@ def _copy_images(images: Iterable[str], source: docker.DockerClient, target: doc
     present = {tag for image in target.images.list(BASES) for tag in image.tags}
     for tag in (one for one in images if one not in present):
         target.images.load(source.images.get(tag).save(named=tag))
+
+
+def remove_built_images(engine: IsolatedEngine) -> None:
+    """Remove all containers, volumes and images of an engine but its base images, as if it had just been started."""
+    client = docker.DockerClient(base_url=engine.host, version="auto")
+    for container in client.containers.list(all=True):
+        container.remove(force=True)
+    for volume in client.volumes.list():
+        volume.remove(force=True)
+    while built := [image for image in client.images.list() if not any(tag.startswith(BASES) for tag in image.tags)]:
+        for image in built:
+            with suppress(DockerException):  # others are built on it: they are removed first, in this round
+                client.images.remove(image.id, force=True)

@@ -1,0 +1,1 @@
+"""A simulator of large runs, fed by what was measured on small ones."""

@@ -1,0 +1,322 @@
+"""Compare predictions of the simulator with real runs on this machine.
+
+Candidates of some sources are divided into two halves, by every second one. Each half is run once with one worker,
+stage by stage, which gives its stage times and CPU seconds: the calibration. Then the second half is run for real, all
+stages at once, with each number of workers. Every run begins with a new database and an engine that has base images
+alone. Two predictions are compared with each real run:
+
+- from the calibration of the same changes: an earlier run with one worker. This is what the simulator knows of
+  contention, of layers that changes share, of drivers and of the order of work;
+- from the calibration of the other half: also whether changes of the same repositories are alike. Changes are drawn
+  from it again and again; the mean is the prediction.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import count
+from pathlib import Path
+from unittest import mock
+
+from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
+from benchmarks.scale.factory import Factory
+from benchmarks.scale.measure import compute_cores, list_candidates, read_repositories, sum_step_seconds, time_storing
+from benchmarks.scale.plan import SQLITE, Plan
+from benchmarks.scale.population import SimulatedChange, SimulatedRepository
+from benchmarks.scale.profile import MeasuredChange, MeasuredRepository, Profile
+from mergemill.cli import run_command_line
+from taskdb.store import Store
+
+ALLOWED_ERROR = 0.15
+STAGES = ("build", "verify", "judge", "derive", "certify")
+SLICE_SECONDS = 2.0
+DRAWS = 200
+BURN_SECONDS = 2.0
+BURN_ROUNDS = 3
+SAME, OTHERS = "an earlier run of the same changes", "other changes of the same repositories"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a run with one worker, stage by stage, gave."""
+
+    profile: Profile
+    fixed_seconds: float
+    """Of a `run` that finds nothing to do: start, mining, reading the database."""
+    efficiency: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A prediction and the run that it is about."""
+
+    basis: str
+    workers: int
+    changes: int
+    predicted: float
+    low: float
+    high: float
+    """5 and 95 % of the draws."""
+    real: float
+    real_cpu: float
+    load: float
+    """Of the machine in the minute before the run."""
+
+    @property
+    def error(self) -> float:
+        """Share by which the prediction is too long."""
+        return self.predicted / self.real - 1
+
+    @property
+    def holds(self) -> bool:
+        """Whether the prediction is within the goal."""
+        return abs(self.error) <= ALLOWED_ERROR
+
+
+def check(
+    sources: Sequence[str], out: Path, *, limit: int, workers: Sequence[int], until: str | None, bases: Sequence[str]
+) -> list[Comparison]:
+    """Calibrate, run and compare; `out` is given all databases, and `check.json` with the numbers.
+
+    Args:
+        sources: whose changes are run.
+        out: a folder that does not exist, or is empty.
+        limit: candidates of each source, of both halves together.
+        workers: numbers of workers of the real runs.
+        until: newest day of a change.
+        bases: patterns of the base images that the engine begins with.
+
+    Raises:
+        SystemExit: a stage fails.
+        MachineError: an engine of its own cannot be started.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    scope = [*sources, "--limit", str(limit), *(["--until", until] if until else [])]
+    efficiency = measure_efficiency(os.cpu_count() or 1)
+    with start_engine(out / "engine", bases) as engine, mock.patch.dict(os.environ, DOCKER_HOST=engine.host):
+        others, predicted = divide(find_candidates(scope, out / "mined"))
+        calibrations = {
+            basis: calibrate(scope, names, out / folder, engine, efficiency)
+            for basis, names, folder in ((OTHERS, others, "others"), (SAME, predicted, "same"))
+        }
+        comparisons = []
+        for n in workers:
+            load = os.getloadavg()[0]
+            real, cpu = run_for_real(scope, predicted, n, out / f"workers-{n}", engine)
+            for basis, calibration in calibrations.items():
+                drawn = None if basis == SAME else count_of(calibrations[SAME])
+                times = predict(calibration, n, drawn)
+                bounds, mean = statistics.quantiles(times, n=20), statistics.mean(times)
+                comparisons.append(Comparison(basis, n, len(predicted), mean, bounds[0], bounds[-1], real, cpu, load))
+            _write_numbers(out / "check.json", comparisons, calibrations)
+    return sorted(comparisons, key=lambda one: (one.basis, one.workers))
+
+
+def count_of(calibration: Calibration) -> list[int]:
+    """Return the number of changes of each repository."""
+    return [len(repository.changes) for repository in calibration.profile.repositories]
+
+
+def _write_numbers(path: Path, comparisons: Sequence[Comparison], calibrations: Mapping[str, Calibration]) -> None:
+    numbers = {
+        "comparisons": [asdict(one) | {"error": one.error, "holds": one.holds} for one in comparisons],
+        "calibrations": {
+            basis: {
+                "cores": dict(one.profile.cores),
+                "fixed_seconds": one.fixed_seconds,
+                "efficiency": one.efficiency,
+                "seconds": {str(k): v for k, v in sum_step_seconds(one.profile.repositories, with_layers=True).items()},
+            }
+            for basis, one in calibrations.items()
+        },
+    }
+    path.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
+
+
+# ------------------------------------------------------------------------------------------------------ real runs
+
+
+def run_stage(arguments: Sequence[str], folder: Path) -> float:
+    """Run a command of mergemill on a folder's database; return its wall seconds.
+
+    Raises:
+        SystemExit: the command fails.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
+    if code := run_command_line(["--quiet", *arguments, "--db", f"sqlite:///{folder.absolute()}/scale.db"]):
+        raise SystemExit(code)
+    return time.perf_counter() - started
+
+
+def open_store(folder: Path) -> Store:
+    """Open the database of a folder."""
+    return Store.open(f"sqlite:///{folder.absolute()}/scale.db", create=False)
+
+
+def find_candidates(scope: Sequence[str], folder: Path) -> dict[str, list[str]]:
+    """Mine the sources; return the names of each repository's candidates, newest first."""
+    run_stage(["mine", *scope], folder)
+    names: dict[str, list[str]] = {}
+    with open_store(folder) as store:
+        for name, repo, _ in list_candidates(store):
+            names.setdefault(repo, []).append(name)
+    return names
+
+
+def divide(candidates: Mapping[str, Sequence[str]]) -> tuple[list[str], list[str]]:
+    """Divide each repository's candidates, every second one to each half."""
+    halves = [[name for names in candidates.values() for name in names[first::2]] for first in (0, 1)]
+    return halves[0], halves[1]
+
+
+def calibrate(
+    scope: Sequence[str], names: Sequence[str], folder: Path, engine: IsolatedEngine, efficiency: tuple[float, ...]
+) -> Calibration:
+    """Run changes with one worker, stage by stage, on an engine with base images alone."""
+    remove_built_images(engine)
+    chosen = [*scope, "--only", ",".join(names), "--workers", "1"]
+    run_stage(["mine", *scope], folder)
+    cpu = {}
+    for stage in STAGES:
+        before = engine.group.read_cpu_seconds()
+        run_stage([stage, *chosen], folder)
+        cpu[stage] = engine.group.read_cpu_seconds() - before
+    fixed = run_stage(["run", *chosen], folder)
+    numbers = count()
+    with open_store(folder) as store:
+        store_times = time_storing(store, lambda: Store.open(f"sqlite:///{folder.absolute()}/{next(numbers)}.db"), 1)
+        repositories = _select(read_repositories(store), store, names)
+    profile = Profile(
+        sources=(),
+        repositories=repositories,
+        cores=compute_cores(cpu, sum_step_seconds(repositories, with_layers=True)),
+        store={SQLITE: store_times},
+        artifact_bytes=0,
+        database_bytes=0,
+    )
+    return Calibration(profile, fixed, efficiency)
+
+
+def _select(
+    repositories: Sequence[MeasuredRepository], store: Store, names: Sequence[str]
+) -> tuple[MeasuredRepository, ...]:
+    """Return the repositories with the named candidates alone; the others were mined and not processed."""
+    chosen = set(names)
+    by_repository: dict[str, list[str]] = {}
+    for name, repo, _ in list_candidates(store):
+        by_repository.setdefault(repo, []).append(name)
+    ordered = iter([name in chosen for of in by_repository.values() for name in of])
+    return tuple(
+        replace(repository, changes=tuple(change for change in repository.changes if next(ordered)))
+        for repository in repositories
+    )
+
+
+def run_for_real(
+    scope: Sequence[str], names: Sequence[str], workers: int, folder: Path, engine: IsolatedEngine
+) -> tuple[float, float]:
+    """Run changes through all stages in a new database; return wall and CPU seconds."""
+    remove_built_images(engine)
+    before = engine.group.read_cpu_seconds()
+    seconds = run_stage(["run", *scope, "--only", ",".join(names), "--workers", str(workers)], folder)
+    return seconds, engine.group.read_cpu_seconds() - before
+
+
+# ---------------------------------------------------------------------------------------------------- predictions
+
+
+def predict(
+    calibration: Calibration, workers: int, drawn: Sequence[int] | None = None, *, draws: int = DRAWS, seed: int = 0
+) -> list[float]:
+    """Return the predicted wall seconds of a run, once for each draw.
+
+    Args:
+        calibration: what is known.
+        workers: of the run.
+        drawn: number of changes of each repository, which are drawn from those of the calibration; None: the
+            calibration's own changes in their order.
+        draws: number of draws, also of the moments at which workers wait.
+        seed: of the draws.
+    """
+    times = []
+    counts = drawn or count_of(calibration)
+    for number in range(draws):
+        rng = random.Random(seed + number)  # noqa: S311 - no secret
+        repositories = [
+            _Listed(index, repository, rng.choices(repository.changes, k=n) if drawn else repository.changes)
+            for index, (repository, n) in enumerate(zip(calibration.profile.repositories, counts, strict=True))
+            if repository.changes
+        ]
+        plan = Plan(
+            repositories=len(repositories),
+            nodes=1,
+            sandboxes_per_node=workers,
+            cores=len(calibration.efficiency),
+            sandbox_memory_gb=0,
+            node_failures_per_1000_hours=0,
+            judge_requests=0,
+            slice_seconds=SLICE_SECONDS,
+            efficiency=calibration.efficiency,
+        )
+        factory = Factory(plan, calibration.profile, repositories, rng, is_local=True)
+        factory.run()
+        times.append(factory.loop.now + calibration.fixed_seconds)
+    return times
+
+
+class _Listed(SimulatedRepository):
+    """A repository with given candidates."""
+
+    def __init__(self, number: int, of: MeasuredRepository, changes: Sequence[MeasuredChange]) -> None:
+        super().__init__(number, of.language, 0, 0.0, 0.0, 0.0, changes, len(changes))
+
+    def list_changes(self, rng: random.Random) -> list[SimulatedChange]:
+        """Return the candidates in their order."""
+        del rng
+        return [
+            SimulatedChange(self, number, one, None if one.dependency is None else (self.number, one.dependency, 0))
+            for number, one in enumerate(self.measured)
+        ]
+
+
+def measure_efficiency(cores: int) -> tuple[float, ...]:
+    """Return the speed of a core when 1, 2, ... cores compute, as a share of that of one alone."""
+    best = []
+    for busy in range(1, cores + 1):
+        with multiprocessing.get_context("spawn").Pool(busy) as pool:
+            rounds = [statistics.mean(pool.map(_burn, [BURN_SECONDS] * busy, 1)) for _ in range(BURN_ROUNDS)]
+        best.append(max(rounds))
+    return tuple(round(min(1.0, speed / best[0]), 3) for speed in best)
+
+
+def _burn(seconds: float) -> float:
+    """Compute for some seconds; return the loops per CPU second, so that waiting for a core does not count."""
+    n, total, end = 0, 0, time.perf_counter() + seconds
+    used = time.process_time()
+    while time.perf_counter() < end:
+        total += sum(range(1000))
+        n += 1
+    return n / (time.process_time() - used)
+
+
+def render_check(comparisons: Sequence[Comparison]) -> str:
+    """Return the table in Markdown."""
+    lines = [
+        "| predicted from | workers | predicted s | 5 to 95 % | real s | CPU s | load before | error | within 15 % |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    for one in comparisons:
+        draws = f"{one.low:.0f}-{one.high:.0f}" if one.low != one.high else ""
+        lines.append(
+            f"| {one.basis} | {one.workers} | {one.predicted:.0f} | {draws} | {one.real:.0f} | {one.real_cpu:.0f} "
+            f"| {one.load:.1f} | {one.error:+.1%} | {'yes' if one.holds else '**no**'} |"
+        )
+    return "\n".join(lines) + "\n"
