@@ -1,16 +1,16 @@
-"""A real Kubernetes cluster of one node in a temporary folder: etcd, API server, controllers, scheduler, kubelet, containerd.
+"""A real Kubernetes cluster of one node in a temporary folder, with every part but kube-proxy and DNS.
 
 `scripts/test kubernetes` compiles Kubernetes' programs into the user's cache (`setup_kubernetes` in `scripts/lib.sh`);
 etcd, containerd, runc and the CNI plugins are Debian's. The node's containerd is one of its own, so an engine of this
-machine is not touched. Root is needed. Nothing stands for a part of Kubernetes; left out are kube-proxy and DNS, so
-there are no addresses of services, and nothing enforces network policies.
+machine is not touched. Root is needed. Without kube-proxy there are no addresses of
+services, and nothing enforces network policies.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import datetime
+import datetime as dt
 import io
 import ipaddress
 import json
@@ -292,6 +292,8 @@ class KubernetesCluster:
             f'[grpc]\naddress = "{self.socket}"',
             f'[ttrpc]\naddress = "{self.socket}.ttrpc"',
             f'[{runtime}]\nsandbox_image = "{PAUSE_IMAGE}"\nstream_server_address = "127.0.0.1"',
+            # Root need not have the right (CAP_SYS_RESOURCE) to protect processes from the kernel's memory killer.
+            "restrict_oom_score_adj = true",
             f'[{runtime}.containerd]\nsnapshotter = "overlayfs"\ndefault_runtime_name = "runc"',
             f'[{runtime}.containerd.runtimes.runc]\nruntime_type = "io.containerd.runc.v2"',
             f"[{runtime}.containerd.runtimes.runc.options]\nSystemdCgroup = false",
@@ -400,15 +402,15 @@ class Authority:
         self._write(file, key, builder.sign(self._key, hashes.SHA256()))
 
     def _build(self, subject: x509.Name, key: rsa.RSAPrivateKey) -> x509.CertificateBuilder:
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(days=2))
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(days=2))
         )
 
     def _write(self, file: str, key: rsa.RSAPrivateKey, certificate: x509.Certificate) -> None:
@@ -510,6 +512,14 @@ def open_cluster(folder: Path) -> Iterator[KubernetesCluster]:
         cluster.stop()
 
 
-def encode_credentials(user: str, password: str) -> str:
-    """Return a registry's credentials as a secret of the API holds them."""
-    return base64.b64encode(f"{user}:{password}".encode()).decode()
+def build_docker_secret(name: str, host: str, user: str, password: str) -> dict[str, Any]:
+    """Return a secret of the namespace `default` with the credentials of a registry."""
+    word = base64.b64encode(f"{user}:{password}".encode()).decode()
+    config = json.dumps({"auths": {host: {"auth": word}}})
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "default"},
+        "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": config},
+    }
