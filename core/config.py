@@ -86,8 +86,8 @@ class Settings(BaseSettings):
     kubernetes_pull_secret: str | None = None
     """Secret of the namespace with the credentials of that registry."""
     kubernetes_helper_image: str | None = None
-    """Image with Python that takes the network away from pods, as the nodes pull it. Default: the newest base of Python
-    on the Docker engine."""
+    """Image with Python that takes the network away from pods and offers sockets in them, as nodes pull it. Default:
+    the newest base of Python on the Docker engine."""
     kubernetes_nodes: Annotated[tuple[str, ...], NoDecode] = ()
     """Labels of the nodes that may run pods (KEY=VALUE), comma-separated. Default: any node."""
     kubernetes_runtime_class: str | None = None

@@ -34,6 +34,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from backends.sandbox.locks import hold_machine_lock
+
 VERSION = "1.34.4"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "pause")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mergemill-tests"
@@ -503,13 +505,23 @@ def _remove_control_groups() -> None:
 
 @contextlib.contextmanager
 def open_cluster(folder: Path) -> Iterator[KubernetesCluster]:
-    """Start a cluster for the block."""
-    cluster = KubernetesCluster(folder)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
+    """Start a cluster for the block; waits while another one runs: a kubelet ends what it does not know."""
+    with hold_machine_lock("tests", "kubernetes-cluster"):
+        assert not _is_running("kubelet"), "a kubelet runs on this machine, whose pods that of the tests would end"
+        cluster = KubernetesCluster(folder)
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+def _is_running(program: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/comm"):
+        with contextlib.suppress(OSError):
+            if path.read_text().strip() == program:
+                return True
+    return False
 
 
 def build_docker_secret(name: str, host: str, user: str, password: str) -> dict[str, Any]:

@@ -11,15 +11,19 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
+from typing import IO, Any
 
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.docker_images import DockerImageStore
+from backends.sandbox.engine import translate_errors
+from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.images import EngineInfo, ImageInfo
 from backends.sandbox.locks import hold_machine_lock
+from backends.sandbox.mounts import Mount
 from core.errors import InputError, MachineError
 
 IMAGE_PREFIX = "mergemill/"
+COPY_LIMITS = ResourceLimits(seconds=600, memory_mb=256, disk_mb=256, pids=16, cpus=1, output_bytes=1)
 _PYTHON_BASE = re.compile(r"mergemill/base:python(\d+)\.(\d+)-")
 
 
@@ -55,10 +59,35 @@ class ClusterImageStore:
         """Return a method of the engine's store: what builds, moves or removes images."""
         if name.startswith("_"):
             raise AttributeError(name)
+        return getattr(self.require_engine().images, name)
+
+    def require_engine(self) -> DockerSandbox:
+        """Return the engine that builds images and keeps volumes.
+
+        Raises:
+            MachineError: none answers.
+        """
         if isinstance(self._engine, MachineError):
             message = f"images are built and kept by a Docker engine, also for --sandbox kubernetes: {self._engine}"
             raise MachineError(message, advice=self._engine.advice)
-        return getattr(self._engine.images, name)
+        return self._engine
+
+    def copy_volume(self, mount: Mount, out: IO[bytes]) -> None:
+        """Write a volume of the engine as a tar whose paths begin with the last part of the mount's target.
+
+        Raises:
+            MachineError: no engine answers.
+            Transient: it fails.
+        """
+        engine = self.require_engine().engine
+        with translate_errors():
+            container = engine.create_container(self.find_helper(), ["/none"], COPY_LIMITS, mounts=[mount])
+            try:
+                stream, _ = container.client.get_archive(container.id, mount.target)
+                for chunk in stream:
+                    out.write(chunk)
+            finally:
+                engine.remover.remove_later(lambda: container.id)
 
     # --- as ImageStore -----------------------------------------------------------------------------------------------
 

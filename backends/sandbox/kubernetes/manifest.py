@@ -19,6 +19,9 @@ LABELS: Mapping[str, str] = {"app.kubernetes.io/name": "mergemill-sandbox", "app
 SELECTOR = f"app.kubernetes.io/name={LABELS['app.kubernetes.io/name']}"
 KEEPALIVE = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
 """First process; bash, because it reaps orphaned processes. Its child may be killed: all processes of a command are."""
+RELAY = "relay"
+"""Container that offers sockets of this machine. Nothing foreign runs in it."""
+WAIT = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit()); signal.pause()"
 CUT_NETWORK = Path(__file__).with_name("cut_network.py")
 START_SECONDS = 3600
 """Seconds that a pod may take for its image, and wait for its command, before its own deadline applies."""
@@ -43,7 +46,8 @@ def build_pod(
     settings: PodSettings,
     *,
     helper: str | None,
-    labels: Mapping[str, str] | None = None,
+    socket_folders: Sequence[str] = (),
+    relay: str = "",
 ) -> dict[str, Any]:
     """Return the manifest of a pod whose container waits for commands.
 
@@ -53,7 +57,8 @@ def build_pod(
         limits: of its container. The pod ends by itself some time after `limits.seconds`, whoever forgot it.
         settings: of the sandbox.
         helper: image with Python that takes the network away; None for a pod with network.
-        labels: further labels.
+        socket_folders: paths of folders that its container shares with one for sockets.
+        relay: image with Python of that one.
     """
     spec: dict[str, Any] = {
         "containers": [build_main(image, limits)],
@@ -71,7 +76,9 @@ def build_pod(
         spec["runtimeClassName"] = settings.runtime_class
     if settings.pull_secret:
         spec["imagePullSecrets"] = [{"name": settings.pull_secret}]
-    metadata = {"name": name, "labels": {**LABELS, **(labels or {})}}
+    if socket_folders:
+        _share_folders(spec, list(dict.fromkeys(socket_folders)), relay)
+    metadata = {"name": name, "labels": dict(LABELS)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -97,13 +104,26 @@ def build_main(image: str, limits: ResourceLimits) -> dict[str, Any]:
     }
 
 
+def _share_folders(spec: dict[str, Any], folders: Sequence[str], relay: str) -> None:
+    """Add a container that offers sockets in folders, which the main one sees read-only."""
+    mounts = [{"name": f"sockets-{number}", "mountPath": folder} for number, folder in enumerate(folders)]
+    spec["volumes"] = [{"name": mount["name"], "emptyDir": {"sizeLimit": "1Mi"}} for mount in mounts]
+    spec["containers"][0]["volumeMounts"] = [{**mount, "readOnly": True} for mount in mounts]
+    spec["containers"].append({**_build_helper(RELAY, relay, WAIT, []), "volumeMounts": mounts})
+
+
 def _build_cutter(helper: str) -> dict[str, Any]:
-    resources = {"cpu": "100m", "memory": "64Mi", "ephemeral-storage": "16Mi"}
+    return _build_helper(CUTTER, helper, CUT_NETWORK.read_text(encoding="utf-8"), ["NET_ADMIN"])
+
+
+def _build_helper(name: str, image: str, script: str, capabilities: Sequence[str]) -> dict[str, Any]:
+    """Return a container that runs a script of this project in Python."""
+    resources = {"cpu": "50m", "memory": "64Mi", "ephemeral-storage": "16Mi"}
     return {
-        "name": CUTTER,
-        "image": helper,
+        "name": name,
+        "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", CUT_NETWORK.read_text(encoding="utf-8")],
+        "command": ["python3", "-c", script],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "resources": {"limits": resources, "requests": resources},
         "securityContext": {
@@ -111,7 +131,7 @@ def _build_cutter(helper: str) -> dict[str, Any]:
             "runAsGroup": 0,
             "allowPrivilegeEscalation": False,
             "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"], "add": ["NET_ADMIN"]},
+            "capabilities": {"drop": ["ALL"], "add": list(capabilities)},
         },
     }
 

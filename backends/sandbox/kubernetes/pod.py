@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -14,8 +15,9 @@ from backends.sandbox.container import HOSTS_FILE, KILL_GRACE, POLL_SECONDS
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.image_registry import translate_pull_error
 from backends.sandbox.kubernetes.api import STDERR, STDOUT, BusyNamespaceError, ClusterApi, ExecStream, MissingPodError
-from backends.sandbox.kubernetes.manifest import CUTTER, MAIN, iterate_containers, read_ended_state
-from backends.sandbox.kubernetes.script import RUN_SCRIPT, Request, parse_report
+from backends.sandbox.kubernetes.manifest import CUTTER, MAIN, RELAY, iterate_containers, read_ended_state
+from backends.sandbox.kubernetes.script import RUN_SCRIPT, STEP_SCRIPT, Request, parse_report
+from backends.sandbox.kubernetes.tunnel import RELAY_SCRIPT
 from backends.sandbox.output import BoundedBuffer, CappedOutput, ReadPacer
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient
 
@@ -24,8 +26,6 @@ log = logging.getLogger(__name__)
 KILLED_EXIT_CODE = 137
 NO_FILES_EXIT_CODE = 125
 """Exit code of the script where it could not run the command."""
-REPORT_SECONDS = 5.0
-"""Time that a node takes to report what ended a process."""
 PULL_SECONDS = 1800.0
 """Seconds that a node may take for the images of a pod."""
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0
@@ -77,9 +77,8 @@ class Pod:
         status = found.get("status", {})
         if problem := self._find_start_problem(status, waited):
             raise problem
-        return any(
-            one["name"] == MAIN and "running" in one.get("state", {}) for one in status.get("containerStatuses", ())
-        )
+        states = [one.get("state", {}) for one in status.get("containerStatuses", ())]
+        return bool(states) and all("running" in state for state in states)
 
     def _find_start_problem(self, status: Mapping[str, Any], waited: float) -> MergemillError | None:
         """Return why the pod will not start; None while it may."""
@@ -128,6 +127,10 @@ class Pod:
             stream.close()
             raise Transient(f"pod {self.name} does not take its files: {error}") from error
         return stream
+
+    def open_relay(self, path: str) -> ExecStream:
+        """Start the relay of a socket, which is offered at that path; the caller closes the stream."""
+        return self.api.open_exec(self.name, RELAY, ["python3", "-c", RELAY_SCRIPT.read_text(encoding="utf-8"), path])
 
     def run(self, request: Request, seconds: float, script: str = RUN_SCRIPT) -> ExecResult:
         """Run a command for at most so many seconds; a pod that exceeds them is deleted.
@@ -184,26 +187,39 @@ class Pod:
         Raises:
             Transient: the pod is lost, or the connection was.
         """
-        # A node reports the end of a container some seconds after it.
-        patience = {None: KILL_GRACE, KILLED_EXIT_CODE: REPORT_SECONDS}.get(exec_code, 0.0)
-        deadline = time.monotonic() + patience
+        # A busy node reports the end of a container, and why it ended it, many seconds after it.
+        is_lost = exec_code is None or (exec_code == KILLED_EXIT_CODE and not self._answers())
+        deadline = time.monotonic() + (KILL_GRACE if is_lost else 0.0)
         while True:
             found = self.api.get_pod(self.name)
             if found is None:
                 raise MissingPodError(f"pod {self.name} was removed by another process while it ran")
             status = found["status"]
-            if status.get("phase") == "Failed" or read_ended_state(status):
+            has_ended = status.get("phase") == "Failed" or read_ended_state(status) is not None
+            if has_ended and (_is_explained(status) or time.monotonic() > deadline):
                 return KILLED_EXIT_CODE, _find_kill_reason(status)
             if self.stopping.is_set():
                 raise CancelledRunError("stopped")
             if time.monotonic() < deadline:
                 time.sleep(POLL_SECONDS / 2)
-            elif exec_code is None:
+            elif exec_code is None or is_lost:
                 raise Transient(f"the connection to pod {self.name} broke", advice="run the same command again later")
             elif exec_code == NO_FILES_EXIT_CODE:
                 raise Transient(f"pod {self.name} does not take its files", advice="the image needs coreutils and tar")
             else:
                 return exec_code, None  # the command ended the script, whose pod still runs
+
+    def _answers(self) -> bool:
+        """Return whether a further command runs: one that killed all processes of its container left the first."""
+        with (
+            contextlib.suppress(Transient),
+            contextlib.closing(self.open_exec(STEP_SCRIPT, Request(words=["true"]))) as stream,
+        ):
+            deadline = time.monotonic() + KILL_GRACE
+            while time.monotonic() < deadline and stream.read(POLL_SECONDS) is not None:
+                pass
+            return stream.exit_code == 0
+        return False
 
     def is_running(self) -> bool:
         """Return whether commands can still be run."""
@@ -238,6 +254,12 @@ def create_pod(api: ClusterApi, manifest: Mapping[str, Any], stopping: threading
 def _describe_start(image: str, message: str) -> InputError:
     advice = "the image needs /bin/bash, coreutils and tar"
     return InputError(f"{image} does not start: {message[:300]}", advice=advice)
+
+
+def _is_explained(status: Mapping[str, Any]) -> bool:
+    """Return whether the status of an ended pod is its last: a container's end may be reported before the reason."""
+    ended = read_ended_state(status) or {}
+    return bool(status.get("reason") or ended.get("reason") == "OOMKilled" or ended.get("exitCode", 0) == 0)
 
 
 def _find_kill_reason(status: Mapping[str, Any]) -> str | None:

@@ -23,17 +23,18 @@ from backends.sandbox.image_registry import parse_registry
 from backends.sandbox.kubernetes.api import BusyNamespaceError, ClusterApi
 from backends.sandbox.kubernetes.images import ClusterImageStore
 from backends.sandbox.kubernetes.manifest import SELECTOR, PodSettings, build_pod
+from backends.sandbox.kubernetes.mounts import SocketMount, split_mounts
 from backends.sandbox.kubernetes.pod import Pod, create_pod
 from backends.sandbox.kubernetes.process import KubernetesProcess
 from backends.sandbox.kubernetes.script import Request
 from backends.sandbox.kubernetes.session import KubernetesSession
-from backends.sandbox.local import MissingStore
 from backends.sandbox.mounts import Mount
 from backends.sandbox.pool import WarmContainerPool
 from backends.sandbox.removal import ContainerRemover
-from core.errors import Transient, UsageError
+from core.errors import Transient
 
 if TYPE_CHECKING:
+    from backends.sandbox.base import ContainerSession
     from backends.sandbox.images import ImageStore
     from backends.sandbox.volumes import VolumeStore
     from core.config import Settings
@@ -99,8 +100,12 @@ class KubernetesSandbox:
         self._threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-pod")
         self._remover = ContainerRemover(self._delete_pod)
         self.images = cast("ImageStore", images)
-        self.volumes = cast("VolumeStore", MissingStore("kubernetes", "volume"))
         self._check_namespace()
+
+    @property
+    def volumes(self) -> VolumeStore:
+        """Volumes of the Docker engine, of which pods have copies."""
+        return self._images.require_engine().volumes
 
     def _check_namespace(self) -> None:
         """Let the API server check a pod without creating it."""
@@ -154,21 +159,32 @@ class KubernetesSandbox:
         workdir: str = "/",
         network: bool = True,
         mounts: Sequence[Mount] = (),
-    ) -> Iterator[KubernetesSession]:
+    ) -> Iterator[ContainerSession]:
         """Open a session in one pod; see `backends.sandbox.base.Sandbox.open_session`.
 
+        A pod has copies of read-only volumes and folders, and tunnels to sockets in them. A session that writes into a
+        volume, which installs programs, has a container of the Docker engine.
+
         Raises:
-            UsageError: it would need mounts.
+            UsageError: a folder is to be mounted that has something else than files and sockets.
+            MachineError: volumes are to be mounted, and no engine answers.
         """
-        if mounts:
-            raise UsageError("--sandbox kubernetes cannot mount folders", advice="--sandbox docker")
+        options: dict[str, Any] = {"tree": tree, "files": files, "env": env, "workdir": workdir}
+        if not all(mount.read_only for mount in mounts):
+            engine = self._images.require_engine()
+            with engine.open_session(image, limits=limits, network=network, mounts=mounts, **options) as installing:
+                yield installing
+            return
+        sockets, copies = split_mounts(mounts, self._images.copy_volume)
         session = KubernetesSession(
-            lambda: self._start_pod(image, limits, network=network),
+            lambda: self._start_pod(image, limits, network=network, sockets=sockets),
             self._remove_later,
             tree,
             files or {},
             env=env or {},
             workdir=workdir,
+            sockets=sockets,
+            copies=copies,
         )
         with contextlib.closing(session):
             yield session
@@ -215,11 +231,18 @@ class KubernetesSandbox:
         """Reference of the image that takes the network away."""
         return self._helper_image or self._images.resolve(self._images.find_helper())
 
-    def _start_pod(self, image: str, limits: ResourceLimits, *, network: bool = False) -> Pod:
+    def _start_pod(
+        self, image: str, limits: ResourceLimits, *, network: bool = False, sockets: Sequence[SocketMount] = ()
+    ) -> Pod:
         """Create a pod and return it once it is ready; the caller removes it."""
-        reference = self._images.resolve(image)
         manifest = build_pod(
-            make_container_name(), reference, limits, self._settings, helper=None if network else self._helper
+            make_container_name(),
+            self._images.resolve(image),
+            limits,
+            self._settings,
+            helper=None if network else self._helper,
+            socket_folders=[one.folder for one in sockets],
+            relay=self._helper if sockets else "",
         )
         create_pod(self._api, manifest, self._stopping, self._pending_seconds)
         pod = Pod(

@@ -21,8 +21,8 @@ _READ_REQUEST = """
 unset "${!KUBERNETES_@}"
 [ -z "$0" ] || printf %s "$0" > /etc/hosts
 read -r words paths bytes blocks || exit 125
-mapfile -d '' -n $((1 + words + paths)) -t request
-head -c "$bytes" | tar -x -C / || exit 125
+mapfile -d '' -n $((2 + words + paths)) -t request
+mkdir -p -- "${request[1]}" && head -c "$bytes" | tar -x -C "${request[1]}" || exit 125
 cd -- "${request[0]:-.}" || exit 125
 limit() { ulimit -c 0; ulimit -n FILES; ulimit -f "$blocks"; } 2>/dev/null
 """.replace("FILES", str(OPEN_FILES))
@@ -35,13 +35,13 @@ count_kills() {
 }
 count_kills
 before=$kills
-(limit; exec "${request[@]:1:words}") < /dev/null >&2
+(limit; exec "${request[@]:2:words}") < /dev/null >&2
 code=$?
 END
 count_kills
 printf '%d %d\\n' "$code" $((kills - before))
 found=()
-for path in "${request[@]:1+words}"; do
+for path in "${request[@]:2+words}"; do
     if [ -f "$path" ] && [ ! -L "$path" ] && [ "$(stat -c %s -- "$path")" -le MAX ]; then found+=("${path#/}"); fi
 done
 [ ${#found[@]} -eq 0 ] || tar -c -C / -- "${found[@]}"
@@ -50,7 +50,7 @@ RUN_SCRIPT = _READ_REQUEST + _RUN.replace("END", "kill -KILL -- -1")
 """Runs the only command of a container: all of its processes end with it."""
 STEP_SCRIPT = _READ_REQUEST + _RUN.replace("END\n", "")
 """Runs one of several commands; its background processes stay."""
-PROCESS_SCRIPT = _READ_REQUEST + '\nlimit\nexec "${request[@]:1:words}"\n'
+PROCESS_SCRIPT = _READ_REQUEST + '\nlimit\nexec "${request[@]:2:words}"\n'
 """Becomes a program, whose stdin is the rest of this one's."""
 
 
@@ -58,14 +58,15 @@ PROCESS_SCRIPT = _READ_REQUEST + '\nlimit\nexec "${request[@]:1:words}"\n'
 class Request:
     """A program to run.
 
-    `words` are program and arguments, `collect` the paths to return. `tar` is unpacked first: its bytes, or a file that
-    is read from where it stands.
+    `words` are program and arguments, `collect` the paths to return. `tar` is unpacked in the folder `root` first: its
+    bytes, or a file that is read from where it stands.
     """
 
     words: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     tar: bytes | IO[bytes] = b""
     collect: Sequence[str] = ()
+    root: str = "/"
     workdir: str = ""
 
     def encode(self, limits: ResourceLimits) -> Iterator[bytes]:
@@ -77,7 +78,7 @@ class Request:
         size = tar.seek(0, io.SEEK_END) - begin
         tar.seek(begin)
         head = f"{len(words)} {len(self.collect)} {size} {blocks}\n"
-        body = "".join(f"{word}\0" for word in [self.workdir, *words, *self.collect])
+        body = "".join(f"{word}\0" for word in [self.workdir, self.root, *words, *self.collect])
         yield head.encode() + body.encode(errors="surrogateescape")
         yield from archive.read_chunks(tar)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import IO
@@ -13,9 +14,12 @@ from typing import IO
 from backends.sandbox import archive
 from backends.sandbox.execution import ExecResult
 from backends.sandbox.kubernetes.api import MissingPodError
+from backends.sandbox.kubernetes.mounts import CopyMount, SocketMount
 from backends.sandbox.kubernetes.pod import KILLED_EXIT_CODE, Pod
 from backends.sandbox.kubernetes.script import STEP_SCRIPT, Request
+from backends.sandbox.kubernetes.tunnel import SocketTunnel
 from backends.sandbox.session import EXEC_GRACE, KILL_AFTER_SECONDS, TIMEOUT_EXIT_CODE
+from core.errors import Transient
 
 FILE_SECONDS = 600.0
 """Time limit for writing or reading files."""
@@ -31,6 +35,8 @@ class KubernetesSession:
         files: absolute path -> content, written before the start.
         env: environment variables of each command.
         workdir: working directory of each command.
+        sockets: of this machine, offered in the pod.
+        copies: of folders and volumes, written first.
     """
 
     def __init__(
@@ -42,6 +48,8 @@ class KubernetesSession:
         *,
         env: Mapping[str, str],
         workdir: str,
+        sockets: Sequence[SocketMount] = (),
+        copies: Sequence[CopyMount] = (),
     ) -> None:
         self._make = make
         self._remove = remove
@@ -49,6 +57,9 @@ class KubernetesSession:
         self._files = files
         self._env = dict(env)
         self._workdir = workdir
+        self._sockets = sockets
+        self._copies = copies
+        self._tunnels: list[SocketTunnel] = []
         self._pod: Pod | None = None
         self._starting = threading.Lock()
 
@@ -83,7 +94,7 @@ class KubernetesSession:
     def write_files(self, files: Mapping[str, bytes], *, mode: int = 0o644) -> None:
         """Write files."""
         pod = self._start_pod()
-        pod.run(Request(words=["true"], tar=archive.build_tar(files, mode)), FILE_SECONDS, STEP_SCRIPT)
+        _write_tar(pod, Request(words=["true"], tar=archive.build_tar(files, mode)))
 
     def close(self) -> None:
         """Delete the pod."""
@@ -91,6 +102,7 @@ class KubernetesSession:
             self._forget(pod)
 
     def _forget(self, pod: Pod) -> None:
+        self._close_tunnels()
         self._remove(pod.name)
         if self._pod is pod:
             self._pod = None
@@ -103,21 +115,45 @@ class KubernetesSession:
                 try:
                     self._fill(pod)
                 except BaseException:
+                    self._close_tunnels()
                     self._remove(pod.name)
                     raise
                 self._pod = pod
             return pod
 
+    def _close_tunnels(self) -> None:
+        while self._tunnels:
+            self._tunnels.pop().close()
+
     def _fill(self, pod: Pod) -> None:
+        for copy in self._copies:
+            with tempfile.TemporaryFile() as spool:
+                copy.write_tar(spool)
+                spool.seek(0)
+                _write_tar(pod, Request(words=["true"], tar=spool, root=copy.root))
+        for one in self._sockets:
+            self._tunnels.append(SocketTunnel(functools.partial(pod.open_relay, one.target), one.source))
         if self._files:
-            pod.run(Request(words=["true"], tar=archive.build_tar(self._files)), FILE_SECONDS, STEP_SCRIPT)
+            _write_tar(pod, Request(words=["true"], tar=archive.build_tar(self._files)))
         if self._tree is not None:
             # The script is given the number of bytes, and the length of the tree's tar is not known before.
             with tempfile.TemporaryFile() as spool, self._tree() as tree:
                 for chunk in archive.read_chunks(tree):
                     spool.write(chunk)
                 spool.seek(0)
-                pod.run(Request(words=["true"], tar=spool), FILE_SECONDS, STEP_SCRIPT)
+                _write_tar(pod, Request(words=["true"], tar=spool))
+
+
+def _write_tar(pod: Pod, request: Request) -> None:
+    """Unpack the tar of a request.
+
+    Raises:
+        Transient: the pod was ended, for its disk is full.
+    """
+    result = pod.run(request, FILE_SECONDS, STEP_SCRIPT)
+    if result.exit_code:
+        problem = f"pod {pod.name} does not take its files: {result.killed_by or result.output[-200:]}"
+        raise Transient(problem, advice="raise --disk-mb, or run the same command again later")
 
 
 def _has_ended(pod: Pod, result: ExecResult) -> bool:

@@ -49,3 +49,10 @@ def cluster_registry(cluster: KubernetesCluster, registry: LocalRegistry) -> str
     """The registry that the cluster's nodes pull from."""
     cluster.trust_registry(registry.host)
     return f"{registry.host}/tasks"
+
+
+@pytest.fixture
+def pod_options(cluster_registry: str, base: str) -> dict[str, str]:
+    """Settings of a sandbox in which one base image, pushed once, is all that a node must pull."""
+    target = f"{cluster_registry}/{base.removeprefix('mergemill/')}"
+    return {"kubernetes_registry": cluster_registry, "kubernetes_helper_image": target}

@@ -57,7 +57,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "docker":
         return Backend(name="docker", image=request.getfixturevalue("base"), has_images=True)
     if request.param == "kubernetes":
-        options = {"kubernetes_registry": request.getfixturevalue("cluster_registry")}
+        options = request.getfixturevalue("pod_options")
         return Backend(name="kubernetes", image=request.getfixturevalue("base"), has_images=True, options=options)
     if request.param == "bubblewrap":
         require_bubblewrap()

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import http.server
+import os
+import shutil
+import socketserver
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +24,7 @@ import yaml
 from backends.sandbox.base import Sandbox
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.mounts import Mount
 from backends.sandbox.registry import open_sandbox
 from core.config import Settings
 from core.errors import InputError, MachineError, Transient, UsageError
@@ -33,6 +40,14 @@ TURN_ON = """
 import fcntl, socket, struct
 with socket.socket() as probe:
     fcntl.ioctl(probe, 0x8914, struct.pack("16sH22x", b"eth0", 0x1043))
+"""
+ASK = """
+import socket, sys
+with socket.socket(socket.AF_UNIX) as client:
+    client.connect("/run/mergemill/gateway/gateway.sock")
+    client.sendall(sys.argv[1].encode())
+    client.shutdown(socket.SHUT_WR)
+    print(client.makefile().read())
 """
 HOLDER = """
 import sys, time
@@ -60,8 +75,8 @@ def open_pods(registry: str | None = None, **options: Any) -> Sandbox:
 
 
 @pytest.fixture
-def pods(cluster_registry: str) -> Sandbox:
-    return open_pods(cluster_registry)
+def pods(pod_options: dict[str, str]) -> Sandbox:
+    return open_sandbox(Settings(sandbox="kubernetes", **pod_options))  # type: ignore[arg-type]
 
 
 def run_bash(pods: Sandbox, image: str, script: str, limits: ResourceLimits = LIMITS, **options: Any) -> ExecResult:
@@ -129,6 +144,78 @@ def test_a_pod_whose_network_cannot_be_cut_does_not_start(cluster_registry: str,
     with pytest.raises((MachineError, InputError)) as raised:
         broken.run(base, ["true"], limits=LIMITS)
     assert "--kubernetes-helper-image" in raised.value.format_line()
+
+
+# -------------------------------------------------------------------------------------------- sockets, volumes, folders
+
+
+class Echo(socketserver.StreamRequestHandler):
+    """Answers with what it was sent, once that has ended."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"got " + self.rfile.read())
+
+
+@contextmanager
+def serve_echo(path: Path) -> Iterator[None]:
+    with socketserver.ThreadingUnixStreamServer(str(path), Echo) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+            path.unlink()
+
+
+def test_an_agent_without_network_reaches_a_socket_of_this_machine(pods: Sandbox, base: str, server: str) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="gw-"))
+    mounts = [Mount(source=str(folder), target="/run/mergemill/gateway")]
+    ask = "python3 /run/mergemill/ask.py"
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        first = stack.enter_context(ExitStack())
+        first.enter_context(serve_echo(folder / "gateway.sock"))
+        files = {"/run/mergemill/ask.py": ASK.encode(), "/probe.py": PROBE.encode()}
+        session = stack.enter_context(pods.open_session(base, limits=LIMITS, files=files, network=False, mounts=mounts))
+        assert session.run(f"{ask} hello", seconds=30).output == "got hello\n"
+        each = f"{ask} $(printf %0100000d $i) > /tmp/$i &"
+        many = session.run(f"for i in 1 2 3; do {each} done; wait; cat /tmp/1 /tmp/2 /tmp/3 | tr -d 0", seconds=30)
+        assert many.output == "got 1\ngot 2\ngot 3\n"
+        assert "unreachable" in session.run(f"python3 /probe.py {server}", seconds=30).output
+        first.close()
+        again = threading.Timer(2, lambda: stack.enter_context(serve_echo(folder / "gateway.sock")))
+        again.start()
+        assert session.run(f"{ask} waited", seconds=30).output == "got waited\n"  # for a server that starts again
+        again.join()
+
+
+def test_a_pod_has_copies_of_volumes_and_folders(pods: Sandbox, base: str, tmp_path: Path) -> None:
+    name = f"mergemill-test-{uuid.uuid4().hex[:12]}"
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "tool").write_text("tool\n")
+    (tmp_path / "programs" / "link").symlink_to("tool")
+    pods.volumes.create(name, {})
+    try:
+        made = Mount(source=name, target="/opt/made", read_only=False)
+        with pods.open_session(base, limits=LIMITS, mounts=[made]) as session:  # in a container of the engine
+            assert session.run("echo made > /opt/made/file; chmod 755 /opt/made/file", seconds=30).exit_code == 0
+        folder = Mount(source=str(tmp_path / "programs"), target="/usr/local/programs")
+        mounts = [dataclasses.replace(made, read_only=True), folder]
+        with pods.open_session(base, limits=LIMITS, network=False, mounts=mounts) as session:
+            result = session.run("cat /opt/made/file /usr/local/programs/link; test -x /opt/made/file", seconds=30)
+            assert (result.exit_code, result.output) == (0, "made\ntool\n")
+    finally:
+        wait_until(lambda: pods.volumes.remove(name))
+
+
+def test_a_folder_with_pipes_is_not_mounted(pods: Sandbox, base: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    mounts = [Mount(source=str(tmp_path), target="/x")]
+    with pytest.raises(UsageError, match="cannot mount"), pods.open_session(base, limits=LIMITS, mounts=mounts):
+        pass
 
 
 # -------------------------------------------------------------------------------------------------------------- limits
