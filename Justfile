@@ -19,6 +19,10 @@ test-fast:
 test-slow:
     scripts/test slow
 
+# Run the tests of pods on a cluster of this machine
+test-kubernetes:
+    scripts/test kubernetes
+
 # Make tasks from real packages; or `just demo simulate`, `just demo worlds`
 demo system="tasks":
     scripts/demo {{system}}

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from backends.sandbox.execution import ExecResult
-from backends.sandbox.pool import DockerContainerPool
+from backends.sandbox.pool import WarmContainerPool
 from evaluation.script import render
 
 
@@ -34,9 +34,9 @@ def meter_tests() -> Iterator[RunMeter]:
 
     Scripts that were rendered before are not counted.
     """
-    meter, run, render_script = RunMeter(), DockerContainerPool.run, render.render_script
+    meter, run, render_script = RunMeter(), WarmContainerPool.run, render.render_script
 
-    def run_counted(pool: DockerContainerPool, *args: Any, **options: Any) -> ExecResult:
+    def run_counted(pool: WarmContainerPool, *args: Any, **options: Any) -> ExecResult:
         result = run(pool, *args, **options)
         meter.add(result.files)
         return result
@@ -45,7 +45,7 @@ def meter_tests() -> Iterator[RunMeter]:
         return render_script(*args, **options | {"metered": True})
 
     with (
-        mock.patch.object(DockerContainerPool, "run", run_counted),
+        mock.patch.object(WarmContainerPool, "run", run_counted),
         mock.patch.object(render, "render_script", render_metered),
     ):
         yield meter

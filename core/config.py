@@ -81,10 +81,28 @@ class Settings(BaseSettings):
     node_registry: str | None = None
     """Push images to this registry (HOST/PREFIX) during a run on a cluster, so that other nodes can pull them."""
     sandbox: str = "docker"
-    """Where commands run: `docker`, `bubblewrap` (namespaces, the programs of this machine and no images), or `local`
-    (subprocesses of this machine, without isolation and images)."""
+    """Where commands run: `docker`, `kubernetes` (pods of a cluster), `bubblewrap` (namespaces, the programs of this
+    machine and no images), or `local` (subprocesses of this machine, without isolation and images)."""
     allow_untrusted_local: bool = False
     """Permit `--sandbox local`, which runs foreign code as the user of mergemill."""
+    kubernetes_context: str | None = None
+    """Context of the kubeconfig for `--sandbox kubernetes`. Default: the current one, or the account of the pod that
+    mergemill runs in."""
+    kubernetes_namespace: str | None = None
+    """Namespace of the pods. Default: that of the context."""
+    kubernetes_registry: str | None = None
+    """Registry (HOST/PREFIX) that images are pushed to and the nodes pull them from. Default: the nodes have them."""
+    kubernetes_pull_secret: str | None = None
+    """Secret of the namespace with the credentials of that registry."""
+    kubernetes_helper_image: str | None = None
+    """Image with Python that takes the network away from pods and offers sockets in them, as nodes pull it. Default:
+    the newest base of Python on the Docker engine."""
+    kubernetes_nodes: Annotated[tuple[str, ...], NoDecode] = ()
+    """Labels of the nodes that may run pods (KEY=VALUE), comma-separated. Default: any node."""
+    kubernetes_runtime_class: str | None = None
+    """Runtime class of the pods, such as one of gVisor. Default: that of the cluster."""
+    kubernetes_pending_seconds: float = Field(default=600, ge=0)
+    """Seconds that a pod may wait for a node with room."""
     llm: Literal["off"] | str = OFF
     """URL of the OpenAI-compatible API to query (such as `http://localhost:8000/v1`), or `off`."""
     simulator_model: str | None = None
@@ -387,7 +405,22 @@ class Settings(BaseSettings):
     worlds_min_noticed: float = Field(default=0.7, ge=0, le=1)
     """Least share of the mutations in fields that a task names which the checks notice, 0..1."""
 
-    @field_validator("licenses", "github_tokens", "benchmarks", "judge_models", "simulate_benchmarks", mode="before")
+    @field_validator("kubernetes_nodes")
+    @classmethod
+    def _check_nodes(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if any("=" not in label for label in value):
+            raise ValueError("is not a list of KEY=VALUE")
+        return value
+
+    @field_validator(
+        "licenses",
+        "github_tokens",
+        "benchmarks",
+        "judge_models",
+        "simulate_benchmarks",
+        "kubernetes_nodes",
+        mode="before",
+    )
     @classmethod
     def _split_list(cls, value: object) -> object:
         """Split a list that is written with commas, on the command line or in the environment."""

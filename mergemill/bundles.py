@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 import exporters
+from backends.sandbox.image_registry import parse_registry
 from core.config import Settings
 from core.errors import InputError, UsageError
 from exporters.item import ExportItem
@@ -185,7 +186,7 @@ def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Se
     chosen = ((task, certificate) for task, certificate, _ in queries.iter_tasks(store, filters) if task.image)
     images = copies.collect_images(chosen)
     services = make_services(settings, engine=True)
-    for _, outcome in copies.push_images(services.images, images, copies.parse_registry(registry), services.clock):
+    for _, outcome in copies.push_images(services.images, images, parse_registry(registry), services.clock):
         if not isinstance(outcome, ImageCopy):
             raise outcome
         store.add(outcome)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from backends.cluster.local import LocalCluster
 from backends.cluster.nodes import WorkerNeeds
+from backends.sandbox.image_registry import parse_registry
 from core.errors import MachineError, UsageError
 from mergemill.grader_version import compute_grader_version
-from mergemill.images.copies import parse_registry
 
 if TYPE_CHECKING:
     from backends.cluster.base import Cluster

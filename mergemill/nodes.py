@@ -17,10 +17,11 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from backends.cluster.nodes import NodeFunctions, NodeReport, get_node_name, make_picklable
+from backends.sandbox.image_registry import parse_registry
 from core.errors import MergemillError
 from mergemill.grader_version import compute_grader_version
 from mergemill.images.budget import ImageBudget
-from mergemill.images.copies import TransferRequest, parse_registry, push_images
+from mergemill.images.copies import TransferRequest, push_images
 from mergemill.images.fetch import enable_fetching
 from mergemill.pipeline import (
     RETRY_POLICY,

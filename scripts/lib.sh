@@ -212,3 +212,78 @@ setup_helm() {
     GOBIN=$HOME/go/bin go install "helm.sh/helm/v3/cmd/helm@$helm_version" >/dev/null 2>&1 ||
         lacks "helm could not be built" "go install helm.sh/helm/v3/cmd/helm@$helm_version"
 }
+
+# --- Kubernetes -------------------------------------------------------------------------------------------------------
+
+kubernetes_version=1.34.4
+kubernetes_programs="kube-apiserver kube-controller-manager kube-scheduler kubelet"
+kubernetes_folder=${XDG_CACHE_HOME:-$HOME/.cache}/mergemill-tests/kubernetes-$kubernetes_version
+
+# For the tests of pods, which start a cluster of one node: its programs are compiled from the Go module k8s.io/kubernetes
+# into the user's cache, once; etcd, containerd, runc and the CNI plugins are Debian's.
+setup_kubernetes() {
+    local path=$PATH:/usr/sbin:/sbin
+    PATH=$path command -v etcd >/dev/null || apt etcd-server
+    PATH=$path command -v containerd >/dev/null && PATH=$path command -v runc >/dev/null || apt containerd runc
+    [ -x /usr/lib/cni/bridge ] || apt containernetworking-plugins
+    setup_registry
+    local program
+    for program in $kubernetes_programs pause; do
+        if [ ! -x "$kubernetes_folder/$program" ]; then compile_kubernetes; return; fi
+    done
+}
+
+compile_kubernetes() {
+    PATH=$PATH:/usr/local/go/bin command -v go >/dev/null ||
+        lacks "Go is missing" "install Go 1.24 or newer (https://go.dev/dl), then: scripts/test kubernetes"
+    print "compiling Kubernetes $kubernetes_version into $kubernetes_folder (10 minutes with two processors)"
+    mkdir -p "$kubernetes_folder"
+    (
+        set -e
+        export PATH=$PATH:/usr/local/go/bin GOFLAGS=-buildvcs=false
+        exec 9>"$kubernetes_folder.lock"
+        flock 9
+        work=$(mktemp -d)
+        trap 'rm -rf "$work"' EXIT
+        cd "$work"
+        source=$(go mod download -json "k8s.io/kubernetes@v$kubernetes_version" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+        # The module names its own parts by folders that only its repository has; they are published with v0.
+        {
+            printf 'module cluster\n\ngo 1.24\n\nrequire k8s.io/kubernetes v%s\n\nreplace (\n' "$kubernetes_version"
+            sed -n "s#^\t\(k8s.io/[a-z-]*\) => ./staging.*#\t\1 => \1 v0${kubernetes_version#1}#p" "$source/go.mod"
+            printf ')\n'
+        } >go.mod
+        {
+            printf 'package cluster\n\nimport (\n'
+            printf '\t_ "k8s.io/kubernetes/cmd/%s/app"\n' $kubernetes_programs
+            printf ')\n'
+        } >programs.go
+        go mod tidy
+        info=k8s.io/component-base/version
+        for program in $kubernetes_programs; do
+            go build -trimpath -ldflags "-s -w -X $info.gitVersion=v$kubernetes_version -X $info.gitMajor=1 -X $info.gitMinor=34" \
+                -o "$program.new" "k8s.io/kubernetes/cmd/$program"
+            mv "$program.new" "$kubernetes_folder/$program"
+        done
+        # What holds the namespaces of a pod.
+        cat >pause.go <<'GO'
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ended := make(chan os.Signal, 1)
+	signal.Notify(ended, syscall.SIGINT, syscall.SIGTERM)
+	<-ended
+}
+GO
+        CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o "$kubernetes_folder/pause" pause.go
+    ) >"$kubernetes_folder/log" 2>&1 || {
+        tail -n 3 "$kubernetes_folder/log" >&2
+        lacks "Kubernetes could not be compiled" "read $kubernetes_folder/log; Go modules are fetched from GOPROXY"
+    }
+}

@@ -19,7 +19,7 @@ from backends.sandbox.docker_volumes import DockerVolumeStore
 from backends.sandbox.engine import DockerEngine, translate_errors
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.mounts import Mount
-from backends.sandbox.pool import WARM_COMMAND, DockerContainerPool, WarmContainer
+from backends.sandbox.pool import WARM_COMMAND, WarmContainer, WarmContainerPool
 from backends.sandbox.process import DockerContainerProcess
 from backends.sandbox.session import DockerContainerSession, build_keepalive_command
 
@@ -65,7 +65,7 @@ class DockerSandbox:
             return container.execute(collect)
 
     @contextlib.contextmanager
-    def open_pool(self, image: str, *, limits: ResourceLimits) -> Iterator[DockerContainerPool]:
+    def open_pool(self, image: str, *, limits: ResourceLimits) -> Iterator[WarmContainerPool]:
         """Open a container pool; see `backends.sandbox.base.Sandbox.open_pool`."""
 
         def make_warm_container() -> WarmContainer:
@@ -77,7 +77,7 @@ class DockerSandbox:
                 raise
 
         self.engine.leases.acquire(image)
-        pool = DockerContainerPool(
+        pool = WarmContainerPool(
             make_warm_container, self.engine.remover.remove_later, self.engine.threads, translate_errors
         )
         with contextlib.closing(pool):

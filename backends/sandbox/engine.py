@@ -92,7 +92,7 @@ class DockerEngine:
         self._cpus = float(info["NCPU"])
         self.id = str(info.get("ID") or client.base_url)
         self.threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
-        self.remover = ContainerRemover(self.get_client)
+        self.remover = ContainerRemover(self._remove_container)
         self.stopping = threading.Event()
         self.record_use = record_use
         self.leases = ImageLeases(self.id, record_use)
@@ -165,6 +165,9 @@ class DockerEngine:
             host_config=build_host_config(client, limits, network=network, mounts=mounts),
         )
         return Container(created["Id"], self.get_client, self.threads, limits, self.stopping)
+
+    def _remove_container(self, container: str) -> None:
+        self.get_client().remove_container(container, force=True, v=True)
 
     def find_orphans(self) -> list[str]:
         """Return ids of containers whose mergemill process, of this machine, is dead."""

@@ -15,13 +15,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from backends.sandbox.removal import CONNECTION_ERRORS
-from core.errors import CancelledRunError, InputError, MergemillError, Transient
+from core.errors import CancelledRunError, InputError, MergemillError, Transient, UsageError
 
 log = logging.getLogger(__name__)
 
 TRANSFER_TIMEOUT = 1800
 """Seconds the engine may be silent while it transfers an image."""
+_REGISTRY = re.compile(
+    r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9.-]+(?=:))(:\d{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+)
+"""HOST[:PORT]/PREFIX. Without a dot, a port or `localhost` the first part would name a user of Docker Hub."""
 ABSENT_PATTERN = re.compile(r"manifest unknown|name unknown|not found", re.IGNORECASE)
+_DENIED_PATTERN = re.compile(r"denied|unauthorized|no basic auth|authorization failed", re.IGNORECASE)
 _ERROR_TABLE: tuple[tuple[str, type[MergemillError], str, str], ...] = (
     ("no space left", Transient, "the disk is full", "free disk space, for example: mergemill images prune"),
     ("verification failed", InputError, "holds something else under that digest", "push the image again"),
@@ -161,6 +166,30 @@ def translate_registry_error(reference: str, message: str) -> MergemillError:
     return error_class(f"{reference}: the registry {description}: {message.strip()}", advice=advice.format(host=host))
 
 
+def translate_pull_error(reference: str, message: str) -> MergemillError:
+    """Return the project's error for an image that a node of a cluster could not pull."""
+    if ABSENT_PATTERN.search(message) and not _DENIED_PATTERN.search(message):
+        return InputError(f"no such image: {reference}: {message}", advice="push it to the registry of the cluster")
+    if _DENIED_PATTERN.search(message):
+        advice = "name a secret with its credentials by --kubernetes-pull-secret"
+        return InputError(f"{reference}: the registry denies access to the node: {message}", advice=advice)
+    return translate_registry_error(reference, message)
+
+
+def parse_registry(word: str) -> str:
+    """Return `HOST/PREFIX` without a slash at its end.
+
+    Raises:
+        UsageError: the word is not of this form.
+    """
+    word = word.rstrip("/")
+    if not _REGISTRY.fullmatch(word):
+        raise UsageError(
+            f"{word!r} is not a registry", advice="HOST/PREFIX in lower case, such as localhost:5000/tasks"
+        )
+    return word
+
+
 def split_image_name(name: str) -> tuple[str, str]:
     """Return repository and tag of an image name; a colon before the last slash is part of the registry's address."""
     repository, colon, tag = name.rpartition(":")
@@ -178,7 +207,7 @@ def _inspect_or_none(client: Any, name: str) -> Any:
 
 def _is_absent(error: Exception) -> bool:
     """Return whether the error is that of a missing manifest; some registries answer 404 for denied access, too."""
-    is_denied = re.search("denied|unauthorized", _get_message(error), re.IGNORECASE)
+    is_denied = _DENIED_PATTERN.search(_get_message(error))
     status = getattr(error, "status_code", None)
     return isinstance(error, MissingManifestError) or (status == http.HTTPStatus.NOT_FOUND and not is_denied)
 

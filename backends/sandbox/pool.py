@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from backends.sandbox import archive
 from backends.sandbox.container import HOSTS_FILE, Container
@@ -37,8 +37,27 @@ WARM_COMMAND = ("/bin/bash", "-c", BOOT_SCRIPT, HOSTS_FILE)
 """Command of a warm container. Its input is the numbers of words, paths and bytes, followed by those."""
 
 
+class StartedContainer(Protocol):
+    """A started container that waits for its command."""
+
+    @property
+    def id(self) -> str:
+        """Id by which it is removed."""
+        ...
+
+    def run(
+        self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
+    ) -> ExecResult:
+        """Run the command; a started container runs one."""
+        ...
+
+    def close(self) -> None:
+        """Close what it has open in this process."""
+        ...
+
+
 class WarmContainer:
-    """A started container that waits for its command.
+    """A started container of a Docker engine that waits for its command.
 
     Raises:
         HTTPError: the engine cannot start it.
@@ -51,6 +70,11 @@ class WarmContainer:
             self._stream: Any = opened.enter_context(container.attach(stdin=True))
             container.client.start(container.id)
             self._open = opened.pop_all()
+
+    @property
+    def id(self) -> str:
+        """Id of the container."""
+        return self.container.id
 
     def run(
         self, command: Sequence[str], files: Mapping[str, bytes], collect: Sequence[str], env: Mapping[str, str]
@@ -70,7 +94,7 @@ class WarmContainer:
         self._open.close()
 
 
-class DockerContainerPool:
+class WarmContainerPool:
     """See `backends.sandbox.base.ContainerPool`. To be used by one thread at a time.
 
     Args:
@@ -82,7 +106,7 @@ class DockerContainerPool:
 
     def __init__(
         self,
-        make: Callable[[], WarmContainer],
+        make: Callable[[], StartedContainer],
         remove: Callable[[Callable[[], str]], None],
         threads: ThreadPoolExecutor,
         translate_errors: Callable[[], AbstractContextManager[None]],
@@ -91,7 +115,7 @@ class DockerContainerPool:
         self._remove = remove
         self._threads = threads
         self._translate_errors = translate_errors
-        self._next: Future[WarmContainer] | None = threads.submit(make)
+        self._next: Future[StartedContainer] | None = threads.submit(make)
 
     def run(
         self,
@@ -120,8 +144,8 @@ class DockerContainerPool:
             self._next = None
 
 
-def _close_and_get_id(future: Future[WarmContainer]) -> str:
+def _close_and_get_id(future: Future[StartedContainer]) -> str:
     """Close a container's streams, once it is created, and return its id."""
     warm = future.result()
     warm.close()
-    return warm.container.id
+    return warm.id

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from core.errors import UsageError
+from core.errors import MachineError, UsageError
 
 if TYPE_CHECKING:
     from backends.sandbox.base import Sandbox
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 SANDBOXES: Mapping[str, str] = {
     "docker": "backends.sandbox.docker:create_sandbox",
+    "kubernetes": "backends.sandbox.kubernetes.sandbox:create_sandbox",
     "bubblewrap": "backends.sandbox.bubblewrap:create_sandbox",
     "local": "backends.sandbox.local:create_sandbox",
 }
@@ -43,4 +44,9 @@ def open_sandbox(settings: Settings, record_use: Callable[[str], None] = lambda 
     if settings.sandbox not in SANDBOXES:
         raise UsageError(f"--sandbox: {settings.sandbox} is unknown", advice=f"one of {', '.join(SANDBOXES)}")
     module, _, function = SANDBOXES[settings.sandbox].partition(":")
-    return cast("Sandbox", getattr(import_module(module), function)(settings, record_use))
+    try:
+        factory = getattr(import_module(module), function)
+    except ModuleNotFoundError as error:
+        advice = f"pip install 'mergemill[{settings.sandbox}]'"
+        raise MachineError(f"--sandbox {settings.sandbox} needs the package {error.name}", advice=advice) from error
+    return cast("Sandbox", factory(settings, record_use))

@@ -8,7 +8,7 @@ import http.client
 import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import requests
 import urllib3
@@ -20,13 +20,13 @@ _T = TypeVar("_T")
 
 
 class ContainerRemover:
-    """Removes containers. `clients` returns the calling thread's client.
+    """Removes containers. `remove_container` is given the id of one, which may run, and may raise CONNECTION_ERRORS.
 
     A removal that fails is only logged; it is retried after the next one that succeeds.
     """
 
-    def __init__(self, clients: Callable[[], Any]) -> None:
-        self._clients = clients
+    def __init__(self, remove_container: Callable[[str], None]) -> None:
+        self._remove_container = remove_container
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="mergemill-remove")
         self._pending: set[Future[bool]] = set()
         self._failed: list[str] = []
@@ -54,12 +54,12 @@ class ContainerRemover:
     def remove(self, container: str) -> bool:
         """Remove a container, running or not; return whether it is gone."""
         try:
-            self._clients().remove_container(container, force=True, v=True)
+            self._remove_container(container)
         except CONNECTION_ERRORS as error:
             # 404: it is gone. 409: it is being removed.
             status = getattr(error, "status_code", None)
             if status not in {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.CONFLICT}:
-                log.info("container %s is not removed yet: %s", container[:12], error)
+                log.info("container %s is not removed yet: %s", container, error)
                 self._failed.append(container)
                 return False
         with contextlib.suppress(IndexError):  # another thread may have popped the last

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from backends.sandbox.image_registry import parse_registry
 from core.config import Settings
 from core.errors import InputError, MergemillError
 from mergemill.images import copies, inventory
@@ -88,7 +89,7 @@ def push(
         UsageError: `registry` is not `HOST/PREFIX`.
         InputError: no task matches.
     """
-    prefix = copies.parse_registry(registry)
+    prefix = parse_registry(registry)
     services = make_services(settings, engine=True)
     with Store.open(settings.db, create=False) as store:
         requests = _collect_images(store, filters)

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from backends.sandbox.images import ImageInfo, ImageStore
-from core.errors import InputError, MergemillError, Transient, UsageError
+from core.errors import InputError, MergemillError, Transient
 from mergemill.images.inventory import IMAGE_PREFIX
 from taskdb.images import ImageCopy
 from taskdb.records import Certificate, Task
-
-_REGISTRY = re.compile(
-    r"(localhost|[a-z0-9-]+(\.[a-z0-9-]+)+|[a-z0-9.-]+(?=:))(:\d{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
-)
-"""HOST[:PORT]/PREFIX. Without a dot, a port or `localhost` the first part would name a user of Docker Hub."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,20 +60,6 @@ def find_certified_copy(
     """
     digest = certificate.image_digest if certificate else task.image_digest
     return next((copy.reference for copy in copies.get(task.image, ()) if copy.image_digest == digest), None)
-
-
-def parse_registry(word: str) -> str:
-    """Return `HOST/PREFIX` without a slash at its end.
-
-    Raises:
-        UsageError: the word is not of this form.
-    """
-    word = word.rstrip("/")
-    if not _REGISTRY.fullmatch(word):
-        raise UsageError(
-            f"{word!r} is not a registry", advice="HOST/PREFIX in lower case, such as localhost:5000/tasks"
-        )
-    return word
 
 
 def push_images(

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from backends.sandbox.image_registry import parse_registry
 from backends.services import Services
 from core.errors import InputError, Transient, UsageError
-from mergemill.images.copies import collect_images, find_certified_copy, parse_registry, push_images
+from mergemill.images.copies import collect_images, find_certified_copy, push_images
 from mergemill.images.fetch import enable_fetching
 from taskdb import queries
 from taskdb.chains import StageResult

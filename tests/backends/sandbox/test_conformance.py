@@ -10,9 +10,9 @@ import tarfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO
 
@@ -37,16 +37,28 @@ class Backend:
     image: str
     has_images: bool
     """Whether the backend has an image store."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Settings beyond the name."""
 
     def open(self) -> Sandbox:
         """Open a sandbox of this backend."""
-        return open_sandbox(Settings(sandbox=self.name, allow_untrusted_local=True))
+        return open_sandbox(Settings(sandbox=self.name, allow_untrusted_local=True, **self.options))  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=[pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "local"])
+@pytest.fixture(
+    params=[
+        pytest.param("docker", marks=pytest.mark.docker),
+        pytest.param("kubernetes", marks=pytest.mark.kubernetes),
+        "bubblewrap",
+        "local",
+    ]
+)
 def backend(request: pytest.FixtureRequest) -> Backend:
     if request.param == "docker":
         return Backend(name="docker", image=request.getfixturevalue("base"), has_images=True)
+    if request.param == "kubernetes":
+        options = request.getfixturevalue("pod_options")
+        return Backend(name="kubernetes", image=request.getfixturevalue("base"), has_images=True, options=options)
     if request.param == "bubblewrap":
         require_bubblewrap()
         return Backend(name="bubblewrap", image="host", has_images=False)
@@ -74,13 +86,13 @@ def open_tree() -> Iterator[IO[bytes]]:
 
 
 def test_the_suite_covers_every_registered_backend() -> None:
-    assert set(SANDBOXES) == {"docker", "bubblewrap", "local"}
+    assert set(SANDBOXES) == {"docker", "kubernetes", "bubblewrap", "local"}
 
 
 def test_an_unknown_backend_is_a_usage_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UsageError, match="podman is unknown") as raised:
         open_sandbox(Settings(sandbox="podman"))
-    assert raised.value.advice == "one of docker, bubblewrap, local"
+    assert raised.value.advice == "one of docker, kubernetes, bubblewrap, local"
 
 
 def test_the_local_backend_is_rejected_unless_it_is_permitted() -> None:
