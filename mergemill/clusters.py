@@ -53,7 +53,6 @@ def open_cluster(
         is_draining: returns whether changes are to end after the step that runs.
 
     Raises:
-        UsageError: there is no such cluster, or no such registry.
         MachineError: Ray is not installed, no cluster answers, or none of its nodes can be used.
     """
     if settings.cluster == LOCAL:
@@ -61,7 +60,6 @@ def open_cluster(
         return
     from mergemill.nodes import make_node_functions, make_node_steps  # noqa: PLC0415 - one machine needs none of it
 
-    check_cluster_settings(settings)
     try:
         from backends.cluster.ray_cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:

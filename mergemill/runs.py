@@ -13,7 +13,7 @@ from backends.services import Services
 from core.config import Settings
 from core.log_fields import set_process_fields
 from mergemill.base_trees import keep_missing_trees
-from mergemill.clusters import open_cluster
+from mergemill.clusters import LOCAL, check_cluster_settings, open_cluster
 from mergemill.images.budget import ImageBudget
 from mergemill.images.fetch import enable_fetching
 from mergemill.kinds import get_prerequisites
@@ -71,9 +71,11 @@ def run_stages(
 
     Raises:
         MachineError: no engine answers, and a stage needs one.
+        UsageError: there is no such cluster or registry.
         InputError: there is no database, and the stage reads one; or database or store can only be read.
         Transient: the database cannot be written.
     """
+    check_cluster_settings(settings)
     require_writable_store(settings)
     needs_engine = _needs_engine(scope)
     services = make_services(settings, engine=needs_engine)
@@ -90,7 +92,7 @@ def run_stages(
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
         resolve = partial(resolve_source, settings=settings, store=store)
         with open_cluster(
-            settings,
+            settings if stage is not Stage.MINE else settings.model_copy(update={"cluster": LOCAL}),  # in the driver
             services,
             engine=needs_engine,
             notify=progress.print_message,

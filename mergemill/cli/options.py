@@ -43,9 +43,12 @@ READ_SETTINGS = ("db", "store", "artifacts")
 """Settings of a command that reads the database."""
 QUOTA_SETTINGS = ("quota_changes", "quota_tasks")
 """Settings of a command that shows which changes wait because of quotas."""
+KUBERNETES_SETTINGS = tuple(name for name in Settings.model_fields if name.startswith("kubernetes_"))
+"""Settings of --sandbox kubernetes."""
 IMAGE_SETTINGS = (
     *READ_SETTINGS,
     "sandbox",
+    *KUBERNETES_SETTINGS,
     "allow_untrusted_local",
     "base_source",
     "ca_bundle",
@@ -200,6 +203,7 @@ PANELS: Mapping[str, Sequence[str]] = {
         "metrics_port",
         "metrics_host",
     ),
+    "Kubernetes": KUBERNETES_SETTINGS,
     "Mining rules": (
         "max_gold_lines",
         "max_test_lines",
@@ -259,6 +263,14 @@ SETTING_METAVARS = {
     "db": "URL",
     "store": "DIR",
     "artifacts": "DIR|URL",
+    "kubernetes_context": "NAME",
+    "kubernetes_namespace": "NAME",
+    "kubernetes_registry": "HOST/PREFIX",
+    "kubernetes_pull_secret": "NAME",
+    "kubernetes_helper_image": "IMAGE",
+    "kubernetes_nodes": "KEY=VALUE",
+    "kubernetes_runtime_class": "NAME",
+    "node_registry": "HOST/PREFIX",
     "clones": "DIR",
     "skills": "DIR",
     "llm": "URL",

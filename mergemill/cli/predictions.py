@@ -12,7 +12,7 @@ from core.config import Settings
 from core.errors import InputError, MergemillError, Transient
 from core.text import format_count
 from mergemill.cli import output
-from mergemill.clusters import LOCAL
+from mergemill.clusters import LOCAL, check_cluster_settings
 from mergemill.grading import TaskGrader
 from mergemill.predictions import (
     MalformedRow,
@@ -41,6 +41,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
         MachineError: no engine answers at the start.
         Transient: some submissions are unscored.
     """
+    check_cluster_settings(settings)
     with Store.open(settings.db, create=False) as store:
         grader = TaskGrader(store, settings)
         rows, malformed = read_predictions(path, grader)

@@ -16,7 +16,7 @@ from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from core.config import Settings
 from core.errors import UsageError
-from mergemill.clusters import LOCAL, open_cluster
+from mergemill.clusters import LOCAL, check_cluster_settings, open_cluster
 from mergemill.images.fetch import enable_fetching
 from mergemill.nodes import share_settings
 from mergemill.sampling.drive import RolloutDriver, open_threads, run_events
@@ -52,6 +52,7 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         Transient: the model cannot be reached, or database or disk fail.
         UsageError: a scaffold needs a model and none is given.
     """
+    check_cluster_settings(settings)
     require_writable_store(settings)
     with Store.open(settings.db, create=False, writes=True) as store:
         tasks = select_tasks(store, request)

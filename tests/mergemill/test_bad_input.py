@@ -111,7 +111,7 @@ def test_an_index_that_does_not_answer_is_a_transient_failure(tmp_path: Path) ->
         (["mine", "greet"], "'greet' is not a source"),
         (["mine"], "no source is named"),
         (["mine", SOURCE, "--frob"], "No such option: --frob"),
-        (["mine", SOURCE, "--cluster", "ray://head:1"], "--cluster"),
+        (["mine", SOURCE, "--cluster", "head:1"], "--cluster: head:1 is unknown"),
         (["mine", SOURCE, "--llm", "ftp://model"], "--llm"),
         (["mine", SOURCE, "--llm", "http://model/v1"], "--model"),
         (["mine", SOURCE, "--language", "cobol"], "--language"),
