@@ -45,6 +45,7 @@ def nodes() -> Iterator[RayNodes]:
         yield cluster
 
 
+@pytest.mark.ray
 @pytest.mark.postgres
 @pytest.mark.timeout(300)
 def test_a_run_on_two_nodes_writes_what_one_machine_writes(
@@ -110,6 +111,7 @@ def list_records(url: str) -> dict[str, list[str]]:
     return {name: rows for name, rows in content.items() if name not in ("image_copy", "events")}
 
 
+@pytest.mark.ray
 @pytest.mark.docker
 @pytest.mark.postgres
 @pytest.mark.timeout(900)

@@ -22,7 +22,7 @@ from tests.backends.cluster import functions
 from tests.backends.cluster.functions import VERSION, CountingKeeper, ModuloKeeper, Said, make_functions
 from tests.ray_nodes import QUICK, RayNodes, find_port, list_session, start_ray_nodes
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray's own
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(300), pytest.mark.filterwarnings("ignore")]  # Ray's own
 
 
 @pytest.fixture(scope="module")
