@@ -79,8 +79,12 @@ class RolloutKeeper(RecordKeeper[PendingRollout, RolloutEvent]):
         self.progress.stop_showing(record.plan)
 
     def is_node_failure(self, result: RolloutEvent) -> bool:
-        """Return whether there is no record, as engine, disk or network failed."""
-        return isinstance(result, RolloutEnded) and isinstance(result.result, Transient | MachineError)
+        """Return whether infrastructure failed: engine, disk or network, or a node without the image."""
+        if not isinstance(result, RolloutEnded):
+            return False
+        if isinstance(result.result, Exception):
+            return isinstance(result.result, Transient | MachineError)
+        return result.result.rollout.status is RolloutStatus.INFRASTRUCTURE
 
     def make_loss(self, record: PendingRollout, detail: str) -> RolloutEvent:
         """Return the failure of a rollout whose workers were lost each time."""
