@@ -712,7 +712,7 @@ def _list_nodes() -> list[dict[str, Any]]:
 
 
 def _shorten(error: BaseException) -> str:
-    """Return what an error says as one line: of a traceback its end."""
+    """Return an error's text as one line: of a traceback its end."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     shown = lines[-1:] if any(line.endswith("Traceback (most recent call last):") for line in lines) else lines[:2]
     return " ".join(shown)[:300]
