@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from backends.cluster.local import LocalCluster
@@ -13,41 +11,30 @@ from backends.cluster.nodes import WorkerNeeds
 from backends.sandbox.image_registry import parse_registry
 from core.errors import MachineError, UsageError
 from mergemill.grader_version import compute_grader_version
+from mergemill.nodes import make_node_functions
 
 if TYPE_CHECKING:
     from backends.cluster.base import Cluster
-    from backends.services import Services
     from core.config import Settings
-    from mergemill.pipeline import MakeFunction
 
 LOCAL, RAY = "local", "ray"
 ADVICE = "one of local, ray, ray://HOST:PORT"
 
 
-@dataclass(frozen=True, kw_only=True)
-class OpenCluster:
-    """A cluster with its workers. `make_function`: as `PipelineRun.make_function`."""
-
-    cluster: Cluster
-    make_function: MakeFunction | None
-
-
 @contextmanager
 def open_cluster(
     settings: Settings,
-    services: Services,
     *,
     engine: bool,
     notify: Callable[[str], None],
     stop: Callable[[BaseException], object] = lambda _: None,
     is_draining: Callable[[], bool] = lambda: False,
-) -> Iterator[OpenCluster]:
+) -> Iterator[Cluster]:
     """Open the cluster of the settings until the end of the block.
 
     Args:
         settings: of the run.
-        services: of the driver.
-        engine: whether its stages need a Docker engine.
+        engine: whether what is run needs a Docker engine.
         notify: shows a message.
         stop: called in the driver with the exception by which a map is left early.
         is_draining: returns whether changes are to end after the step that runs.
@@ -56,10 +43,8 @@ def open_cluster(
         MachineError: Ray is not installed, no cluster answers, or none of its nodes can be used.
     """
     if settings.cluster == LOCAL:
-        yield OpenCluster(cluster=LocalCluster(workers=settings.workers, stop=stop), make_function=None)
+        yield LocalCluster(workers=settings.workers, stop=stop)
         return
-    from mergemill.nodes import make_node_functions, make_node_steps  # noqa: PLC0415 - one machine needs none of it
-
     try:
         from backends.cluster.ray_cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
@@ -72,13 +57,13 @@ def open_cluster(
     with RayCluster(
         address=None if settings.cluster == RAY else settings.cluster,
         needs=needs,
-        functions=make_node_functions(settings, services, engine=engine),
+        functions=make_node_functions(settings, engine=engine),
         version=compute_grader_version(),
         notify=notify,
         stop=stop,
         is_draining=is_draining,
     ) as cluster:
-        yield OpenCluster(cluster=cluster, make_function=partial(make_node_steps, settings, engine=engine))
+        yield cluster
 
 
 def check_cluster_settings(settings: Settings) -> None:

@@ -12,14 +12,12 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import IO, Any
 
 from backends.cluster.base import RecordKeeper
-from backends.cluster.local import LocalCluster
-from backends.cluster.nodes import make_picklable
 from core.config import Settings
 from core.errors import InputError, MergemillError, UsageError, make_write_error
 from core.files import open_input
@@ -27,7 +25,6 @@ from core.text import encode_json_text
 from mergemill.clusters import LOCAL, open_cluster
 from mergemill.grading import Submission, TaskGrader, make_submission, make_unscored
 from mergemill.nodes import add_stop, localize_settings, share_settings
-from mergemill.services import make_services
 from taskdb.records import Score, Task, to_json
 from taskdb.store import Store
 
@@ -255,9 +252,8 @@ class NodeGrading:
     settings: Settings
 
     def __call__(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
-        """Yield the score of each row, with an error that can be pickled."""
-        for scored in grade_group(_open_grader(self.settings), rows):
-            yield replace(scored, error=make_picklable(scored.error)) if scored.error else scored
+        """Yield the score of each row."""
+        return grade_group(_open_grader(self.settings), rows)
 
 
 @cache
@@ -270,37 +266,29 @@ def _open_grader(settings: Settings) -> TaskGrader:
 
 @dataclass
 class PredictionRun:
-    """Grading of predictions by `workers` threads, or on a cluster. Equal submissions are graded once.
+    """Grading of predictions on the cluster of the grader's settings. Equal submissions are graded once.
 
     `notify` shows a message.
     """
 
     grader: TaskGrader
-    workers: int
     notify: Callable[[str], None] = lambda _: None
 
     def iterate_scores(self, rows: Sequence[Prediction]) -> Iterator[PredictionScore]:
         """Yield the score of each row, in the order of completion.
 
         Raises:
-            UsageError, MachineError: as of `open_cluster`.
+            MachineError: as of `open_cluster`.
         """
         groups: dict[tuple[str, str], list[Prediction]] = defaultdict(list)
         for row in rows:
             groups[row.submission.key].append(row)
         settings, grader = self.grader.settings, self.grader
-        if settings.cluster == LOCAL:
-            cluster = LocalCluster(workers=self.workers, stop=lambda _: grader.stop())
-            with closing(cluster.map(partial(grade_group, grader), groups.values())) as scores:
-                yield from scores
-            return
-        function = NodeGrading(share_settings(settings))
-        services = make_services(settings, engine=False)
-        with (
-            open_cluster(settings, services, engine=True, notify=self.notify) as opened,
-            closing(opened.cluster.map(function, groups.values(), PredictionKeeper())) as scores,
-        ):
+        is_local = settings.cluster == LOCAL
+        function: GradeGroup = partial(grade_group, grader) if is_local else NodeGrading(share_settings(settings))
+        opening = open_cluster(settings, engine=True, notify=self.notify, stop=lambda _: grader.stop())
+        with opening as cluster, closing(cluster.map(function, groups.values(), PredictionKeeper())) as scores:
             for scored in scores:
-                if scored.score.value is not None:
+                if not is_local and scored.score.value is not None:  # a node writes no score
                     grader.keep(scored.prediction.submission, scored.score)
                 yield scored

@@ -17,7 +17,7 @@ from mergemill.clusters import LOCAL, check_cluster_settings, open_cluster
 from mergemill.images.budget import ImageBudget
 from mergemill.images.fetch import enable_fetching
 from mergemill.kinds import get_prerequisites
-from mergemill.pipeline import PipelineRun, list_steps
+from mergemill.pipeline import MakeFunction, PipelineRun, list_steps
 from mergemill.progress import MessageProgress, Progress
 from mergemill.quotas import load_quotas
 from mergemill.run_status import RunStatusFile
@@ -91,27 +91,24 @@ def run_stages(
         services = enable_fetching(services, store)
         stop = partial(_stop_services, services if needs_engine else None, on_stop)
         resolve = partial(resolve_source, settings=settings, store=store)
+        if stage is Stage.MINE:
+            settings = settings.model_copy(update={"cluster": LOCAL})  # mining is the driver's
+        is_local = settings.cluster == LOCAL
         with open_cluster(
-            settings if stage is not Stage.MINE else settings.model_copy(update={"cluster": LOCAL}),  # in the driver
-            services,
+            settings,
             engine=needs_engine,
             notify=progress.print_message,
             stop=stop,
             is_draining=lambda: progress.work.is_draining,
-        ) as opened:
+        ) as cluster:
             run = PipelineRun(
-                store,
-                services,
-                opened.cluster,
-                recorded,
-                settings.workers,
-                resolve_source=resolve,
-                make_function=opened.make_function,
-                max_tasks=max_tasks,
+                store, services, cluster, recorded, settings.workers, resolve_source=resolve, max_tasks=max_tasks
             )
+            if not is_local:
+                run.make_function = _make_node_function(settings, engine=needs_engine)
             run.quotas = load_quotas(store, settings)
             _count_earlier_work(run, _resolve_scope(scope, resolve))
-            if settings.image_budget is not None and Stage.BUILD in scope.stages and not opened.make_function:
+            if settings.image_budget is not None and Stage.BUILD in scope.stages and is_local:
                 run.make_room = ImageBudget(services, store, progress.print_message).free_space
             _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
         if left_out := run.quotas.format_left_out():
@@ -120,6 +117,12 @@ def run_stages(
         if stage is None and not progress.work.is_draining:
             keep_missing_trees(store, services, resolved.sources)
         return _build_report(run, resolved)
+
+
+def _make_node_function(settings: Settings, *, engine: bool) -> MakeFunction:
+    from mergemill.node_steps import make_node_steps  # noqa: PLC0415 - one machine needs none of it
+
+    return partial(make_node_steps, settings, engine=engine)
 
 
 def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import pickle
 import socket
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 NODE_NAME = "MERGEMILL_NODE_NAME"
 """Variable of a node's environment that names it in messages. Default: its host name."""
@@ -53,8 +55,26 @@ def get_node_name() -> str:
     return os.environ.get(NODE_NAME) or socket.gethostname()
 
 
-def make_picklable(error: Exception) -> Exception:
-    """Return an error with its traceback as a note, or one of the same text where it cannot be pickled."""
+def pickle_message(message: object) -> bytes:
+    """Return a message as bytes. Exceptions in it have their traceback as a note.
+
+    An exception that cannot be pickled is replaced by one of the same text.
+    """
+    buffer = io.BytesIO()
+    _MessagePickler(buffer).dump(message)
+    return buffer.getvalue()
+
+
+class _MessagePickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        return (
+            _describe_error(obj).__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+            if isinstance(obj, Exception)
+            else NotImplemented
+        )
+
+
+def _describe_error(error: Exception) -> Exception:
     note = f"on {get_node_name()}:\n{''.join(traceback.format_exception(error))}"
     try:
         pickle.loads(pickle.dumps(error))  # noqa: S301 - our own bytes

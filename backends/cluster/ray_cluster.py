@@ -32,7 +32,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
 
 from backends.cluster.base import RecordKeeper
-from backends.cluster.nodes import NodeFunctions, NodeReport, WorkerNeeds, get_node_name, make_picklable
+from backends.cluster.nodes import NodeFunctions, NodeReport, WorkerNeeds, get_node_name, pickle_message
 from core.errors import MachineError, Transient
 
 log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class _WorkerActor:
                 if self._is_stopped:
                     break
         except Exception as raised:  # noqa: BLE001 - raised again in the driver
-            error = make_picklable(raised)
+            error = raised
         self._send(DONE, attempt, error)
 
     def stop(self) -> None:
@@ -135,7 +135,7 @@ class _WorkerActor:
         self._functions.drain()
 
     def _send(self, kind: str, key: str, content: Any) -> None:
-        ray.get(self._mailbox.put.remote(pickle.dumps(_Message(kind, key, content))))
+        ray.get(self._mailbox.put.remote(pickle_message(_Message(kind, key, content))))
 
 
 class _MailboxHandler(logging.Handler):

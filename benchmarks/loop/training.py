@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,32 @@ from benchmarks.loop.workspace import Workspace
 
 RANDOM = "random"
 """Name of the model with random weights."""
+TAUGHT, TRAINED = "taught", "trained"
+"""Names of the models that rows have taught, and that rewards have trained after that."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPlan:
+    """Sizes of a model, of its training, and of its measurement. This one is tiny."""
+
+    layers: int = 2
+    width: int = 192
+    sft_epochs: int
+    """At most."""
+    sft_loss: float
+    """Mean of five steps below which SFT ends: a model that is sure of all explores nothing."""
+    sft_rate: float = 1e-3
+    attempts: int
+    """Rollouts of each task at each measurement."""
+    rl_steps: int
+    rl_attempts: int
+    """Rollouts of each task in a step, which has all tasks."""
+    rl_rate: float = 1e-4
+
+
+def teach(space: Workspace, rows: str, plan: ModelPlan) -> dict[str, Any]:
+    """Train the model with random weights on rows; errors and numbers as of `fine_tune`."""
+    return fine_tune(space, RANDOM, rows, TAUGHT, epochs=plan.sft_epochs, until=plan.sft_loss, rate=plan.sft_rate)
 
 
 def begin_model(space: Workspace, rows: str, *, layers: int, width: int) -> dict[str, Any]:

@@ -11,13 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.loop.training import RANDOM, begin_model, fine_tune, read_reinforcement
+from benchmarks.loop.training import TAUGHT, TRAINED, begin_model, read_reinforcement, teach
 from benchmarks.loop.workspace import MERGEMILL, StageReport, Workspace
 from benchmarks.simulated_loop.plan import SimulatedLoopPlan
 from benchmarks.simulated_loop.shop import play_case, write_cases, write_conversation, write_shop
 from tests.samplers.scripted_model import ScriptedModel
 
-TAUGHT, TRAINED = "taught", "trained"
 MODELS = {TAUGHT: "before: SFT on simulated conversations", TRAINED: "then GRPO on simulated episodes"}
 """Models that are measured, each trained from the one before."""
 ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+")
@@ -72,10 +71,7 @@ class SimulatedLoop:
         return begin_model(self.space, self._rows, layers=self.plan.layers, width=self.plan.width)
 
     def _fine_tune(self) -> dict[str, Any]:
-        plan = self.plan
-        return fine_tune(
-            self.space, RANDOM, self._rows, TAUGHT, epochs=plan.sft_epochs, until=plan.sft_loss, rate=plan.sft_rate
-        )
+        return teach(self.space, self._rows, self.plan)
 
     @contextmanager
     def serve(self, name: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from benchmarks.loop.training import RANDOM, begin_model, fine_tune, read_reinforcement
+from benchmarks.loop.training import TAUGHT, TRAINED, begin_model, read_reinforcement, teach
 from benchmarks.loop.workspace import StageReport, Workspace
 from benchmarks.world_loop.expert import SolutionPlayer
 from benchmarks.world_loop.plan import WorldLoopPlan
@@ -22,7 +22,7 @@ from benchmarks.world_loop.scenarios import (
 )
 from tests.samplers.scripted_model import ScriptedModel
 
-EXPERT, TAUGHT, TRAINED = "expert", "taught", "trained"
+EXPERT = "expert"
 MODELS = {TAUGHT: "before: SFT on solutions", TRAINED: "then RL"}
 """Models that are measured, each trained from the one before."""
 STEP = "step"
@@ -119,10 +119,7 @@ class WorldLoop:
         return begin_model(self.space, self._rows, layers=self.plan.layers, width=self.plan.width)
 
     def _fine_tune(self) -> dict[str, Any]:
-        plan = self.plan
-        return fine_tune(
-            self.space, RANDOM, self._rows, TAUGHT, epochs=plan.sft_epochs, until=plan.sft_loss, rate=plan.sft_rate
-        )
+        return teach(self.space, self._rows, self.plan)
 
     def _sample(self, model: str) -> dict[str, Any]:
         """Sample the scenarios of RL, and those in which nothing is learned; return numbers of the sampling."""

@@ -54,9 +54,7 @@ def grade_predictions(path: Path, out: Path, settings: Settings, *, as_json: boo
                 require_writable_store(settings)
             quiet = not log.isEnabledFor(logging.WARNING)
             progress = make_score_progress(len(missing), as_json=as_json, quiet=quiet)
-            failures = _grade_rows(
-                PredictionRun(grader, settings.workers, output.print_message), missing, scores, progress
-            )
+            failures = _grade_rows(PredictionRun(grader, output.print_message), missing, scores, progress)
     _print_summary(progress, len(rows) - len(missing), malformed, out, as_json=as_json)
     for row in malformed:
         output.print_message(f"{path}, line {row.line}: {row.problem}")
@@ -77,7 +75,7 @@ def _grade_rows(
                 continue
             in_row += 1
             failures[_report_failure(graded)] += 1
-            if in_row >= run.workers + MAX_CONSECUTIVE_FAILURES:
+            if in_row >= run.grader.settings.workers + MAX_CONSECUTIVE_FAILURES:
                 break
     return failures
 

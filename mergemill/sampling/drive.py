@@ -48,12 +48,15 @@ RunEvents = Callable[[PendingRollout], Iterator[RolloutEvent]]
 def run_events(run_one: RunOne, pending: PendingRollout) -> Iterator[RolloutEvent]:
     """Run a rollout; yield its beginning and its end."""
     yield RolloutStarted(pending)
-    result: FinishedRollout | Exception
+    yield run_to_end(run_one, pending)
+
+
+def run_to_end(run_one: RunOne, pending: PendingRollout) -> RolloutEnded:
+    """Run a rollout and return its end."""
     try:
-        result = run_one(pending)
+        return RolloutEnded(pending, run_one(pending))
     except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
-        result = error
-    yield RolloutEnded(pending, result)
+        return RolloutEnded(pending, error)
 
 
 def open_threads(settings: Settings, services: Services) -> LocalCluster:

@@ -6,14 +6,12 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from threading import Lock
 
-from backends.cluster.nodes import make_picklable
 from backends.sandbox.locks import hold_free_name
 from core.config import Settings
 from core.errors import MergemillError
 from mergemill.nodes import add_stop, localize_settings
-from mergemill.sampling.drive import RolloutEnded, RolloutEvent, RolloutStarted, run_events
+from mergemill.sampling.drive import RolloutEnded, RolloutEvent, RolloutStarted, run_to_end
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import PendingRollout, SampleRequest
 from mergemill.sampling.run import TaskSampler, open_sampler
@@ -32,21 +30,17 @@ class NodeRollouts:
     request: SampleRequest
 
     def __call__(self, pending: PendingRollout) -> Iterator[RolloutEvent]:
-        """Yield the events of a rollout, whose exceptions can be pickled."""
+        """Yield the events of a rollout."""
+        yield RolloutStarted(pending)
         try:
-            worker = _open_worker(self.settings, self.request)
-            events = run_events(worker.run, pending)
+            sampler = _open_worker(self.settings, self.request)
         except MergemillError as error:
-            events = iter((RolloutStarted(pending), RolloutEnded(pending, error)))
-        for event in events:
-            if isinstance(event, RolloutEnded) and isinstance(event.result, Exception):
-                yield replace(event, result=make_picklable(event.result))
-            else:
-                yield event
+            yield RolloutEnded(pending, error)
+        else:
+            yield run_to_end(sampler.run, pending)
 
 
 _samplers: dict[str, TaskSampler] = {}
-_lock = Lock()
 
 
 def _open_worker(settings: Settings, request: SampleRequest) -> TaskSampler:
@@ -56,15 +50,13 @@ def _open_worker(settings: Settings, request: SampleRequest) -> TaskSampler:
         MachineError: no engine answers, or a program cannot be installed.
         Transient: the model server does not answer.
     """
-    with _lock:
-        if (key := settings.model_dump_json()) not in _samplers:
-            own = localize_settings(settings)
-            opened = ExitStack()
-            store = opened.enter_context(Store.open(own.db, create=False, patience=own.db_patience))
-            slot = opened.enter_context(hold_free_name(str(own.store_dir.resolve()), SLOTS))
-            opening = open_sampler(request, own, store, (), SamplingProgress(), slot=slot)
-            sampler = opened.enter_context(opening)
-            _samplers[key] = replace(sampler, find_task=partial(store.get, Task))
+    if (key := settings.model_dump_json()) not in _samplers:
+        own = localize_settings(settings)
+        with ExitStack() as opening:
+            store = opening.enter_context(Store.open(own.db, create=False, patience=own.db_patience))
+            slot = opening.enter_context(hold_free_name(str(own.store_dir.resolve()), SLOTS))
+            sampler = opening.enter_context(open_sampler(request, own, store, (), SamplingProgress(), slot=slot))
             add_stop(sampler.shared.services.sandbox.stop)
-            add_stop(opened.close)
-        return _samplers[key]
+            add_stop(opening.pop_all().close)
+        _samplers[key] = replace(sampler, find_task=partial(store.get, Task))
+    return _samplers[key]

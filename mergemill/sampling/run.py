@@ -96,10 +96,9 @@ def _sample_on_cluster(
         raise UsageError(f"{simulated[0]} is simulated: it is sampled on this machine", advice="leave --cluster out")
     if any(scaffold.uses_model for scaffold in request.scaffolds):
         check_upstream(Upstream.from_settings(settings))
-    services = make_services(settings, engine=False)
-    with open_cluster(settings, services, engine=True, notify=progress.print_message) as opened:
+    with open_cluster(settings, engine=True, notify=progress.print_message) as cluster:
         run = NodeRollouts(share_settings(settings), request)
-        make_driver(cluster=opened.cluster, run=run, forget=lambda _: None).run_all()
+        make_driver(cluster=cluster, run=run, forget=lambda _: None).run_all()
 
 
 @contextlib.contextmanager

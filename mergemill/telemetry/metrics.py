@@ -129,7 +129,9 @@ def read_work(work: WorkState) -> Iterator[Gauge]:
     waiting = max(0, work.n_total - work.n_finished - len(changes))
     states = {"waiting": waiting, "running": len(changes), "done": work.n_finished}
     yield Gauge("changes", "Changes of this run that are known so far.", "state", states)
-    yield Gauge("draining", "1 once the run was told to stop and finishes what runs.", "", {"": work.is_draining})
+    yield Gauge(
+        "draining", "1 while a run is drained: it finishes what runs and begins nothing.", "", {"": work.is_draining}
+    )
     left = work.estimate_seconds_left()
     if left is not None:
         yield Gauge("seconds_left", "Estimated seconds until the known changes are done.", "", {"": left})

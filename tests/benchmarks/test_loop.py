@@ -18,10 +18,9 @@ from benchmarks.loop.loop import DEMONSTRATED, MODELS, REINFORCED, Loop
 from benchmarks.loop.plan import FULL, SMALL
 from benchmarks.loop.report import SolvedShare, count_solved
 from benchmarks.loop.repository import FAMILIES, NOUNS, VERBS, BugFix, plan_fixes
-from benchmarks.loop.workspace import ROOT, Workspace
-from core.config import Settings
-from taskdb.rollouts import Rollout, RolloutStatus
-from taskdb.store import Store
+from benchmarks.loop.workspace import Workspace
+from taskdb.rollouts import RolloutStatus
+from tests.benchmarks.small_loop import load_rollouts, read_facts, run_small_loop
 from tests.samplers.scripted_model import ModelRequest
 
 FIRST_STEP = f"{SMALL.rl_model}-0"
@@ -130,22 +129,7 @@ def takes_the_small_loop(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a small loop that has run."""
-    out = tmp_path_factory.mktemp("loop")
-    command = [sys.executable, "-m", "benchmarks.loop", "--small", "--out", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    log = out / "log.txt"
-    assert done.returncode == 0, done.stderr[-2000:] + (log.read_text()[-2000:] if log.exists() else "")
-    return out
-
-
-def read_facts(small: Path, stage: str) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((small / "stages" / f"{stage}.json").read_text())["facts"]
-    return facts
-
-
-def load_rollouts(small: Path) -> list[Rollout]:
-    with Store.open(Settings(db=f"sqlite:///{small / 'mergemill.db'}").db, create=False) as store:
-        return store.load_all(Rollout)
+    return run_small_loop("benchmarks.loop", tmp_path_factory.mktemp("loop"))
 
 
 @takes_the_small_loop

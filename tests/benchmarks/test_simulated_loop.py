@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,11 @@ from typing import Any
 import pytest
 from mergemill_client.simulated import connect
 
-from benchmarks.loop.workspace import ROOT, Workspace
+from benchmarks.loop.workspace import Workspace
 from benchmarks.simulated_loop.loop import TAUGHT, TRAINED, SimulatedLoop, list_tasks
 from benchmarks.simulated_loop.plan import SMALL
 from benchmarks.simulated_loop.shop import CASES, UNREADABLE, write_cases, write_shop
+from tests.benchmarks.small_loop import read_facts, run_small_loop
 from tests.simulators.making import make_seed, read_lines
 
 
@@ -79,17 +78,7 @@ def takes_the_small_loop(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a small loop that has run."""
-    out = tmp_path_factory.mktemp("small")
-    command = [sys.executable, "-m", "benchmarks.simulated_loop", "--small", "--out", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    log = out / "log.txt"
-    assert done.returncode == 0, done.stderr[-2000:] + (log.read_text()[-2000:] if log.exists() else "")
-    return out
-
-
-def read_facts(small: Path, stage: str) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads((small / "stages" / f"{stage}.json").read_text())["facts"]
-    return facts
+    return run_small_loop("benchmarks.simulated_loop", tmp_path_factory.mktemp("small"))
 
 
 @takes_the_small_loop

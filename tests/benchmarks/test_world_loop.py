@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.loop.workspace import ROOT
 from benchmarks.world_loop.expert import SolutionPlayer
 from benchmarks.world_loop.loop import EXPERT, MODELS, STEP, TAUGHT, TRAINED
 from benchmarks.world_loop.plan import FULL, SMALL
@@ -25,9 +22,8 @@ from benchmarks.world_loop.scenarios import (
     draw_scenarios,
     write_worlds,
 )
-from core.config import Settings
-from taskdb.rollouts import Rollout, RolloutStatus
-from taskdb.store import Store
+from taskdb.rollouts import RolloutStatus
+from tests.benchmarks.small_loop import load_rollouts, run_small_loop
 from tests.samplers.scripted_model import ModelRequest
 from tests.samplers.worlds.local_server import needs_root, open_local_server
 from worlds.examples.loading import read_scenarios, read_world
@@ -96,17 +92,7 @@ def takes_the_small_loop(test: Callable[..., None]) -> Callable[..., None]:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a small loop that has run."""
-    out = tmp_path_factory.mktemp("loop")
-    command = [sys.executable, "-m", "benchmarks.world_loop", "--small", "--out", str(out)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    log = out / "log.txt"
-    assert done.returncode == 0, done.stderr[-2000:] + (log.read_text()[-2000:] if log.exists() else "")
-    return out
-
-
-def load_rollouts(small: Path) -> list[Rollout]:
-    with Store.open(Settings(db=f"sqlite:///{small / 'mergemill.db'}").db, create=False) as store:
-        return store.load_all(Rollout)
+    return run_small_loop("benchmarks.world_loop", tmp_path_factory.mktemp("loop"))
 
 
 @takes_the_small_loop

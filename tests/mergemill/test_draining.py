@@ -43,7 +43,7 @@ cli.main()
 
 
 class DrainedStages(FakeStages):
-    """Stages of which the build of one change tells the run to drain."""
+    """Stages whose build of one change sets the run to drain."""
 
     work: Any = None
 

@@ -231,7 +231,7 @@ def run(reviews: GradedTasks, grader: TaskGrader, out: Path) -> list[dict[str, A
     rows, malformed = read_predictions(reviews.folder / "p.jsonl", grader)
     assert not malformed
     with ScoreFile(out) as scores:
-        for graded in PredictionRun(grader, 2).iterate_scores(select_missing(rows, scores.scored)):
+        for graded in PredictionRun(grader).iterate_scores(select_missing(rows, scores.scored)):
             scores.add(graded.to_fields())
     return [json.loads(line) for line in out.read_text().splitlines()]
 

@@ -95,7 +95,7 @@ def break_down(record: int) -> Iterator[Said]:
 
 @dataclass
 class CountingKeeper(RecordKeeper[int, Said]):
-    """Keeps what it was told. `finished`: records that are resumed as None."""
+    """Keeps the arguments of its calls. `finished`: records that are resumed as None."""
 
     def __post_init__(self) -> None:
         self.observed: list[Said] = []
