@@ -296,6 +296,10 @@ class RayCluster:
         if not any(node.slots for node in self.nodes.values()):
             raise MachineError(f"no node of the cluster can be used: {'; '.join(problems)}")
 
+    def look_soon(self) -> None:
+        """Look for nodes at the next occasion: a worker was lost, perhaps with its node."""
+        self._next_look = 0.0
+
     def look_for_nodes(self) -> None:
         """Take note of nodes that came and went, and start the workers that are missing."""
         now = time.monotonic()
@@ -623,6 +627,7 @@ class _RayMap(Generic[Record, Result]):
             attempt.is_lost = True
             return
         del self.cluster.workers[key]
+        self.cluster.look_soon()
         node = worker.node
         node.losses += 1
         if not isinstance(error, RayActorError):
@@ -648,6 +653,7 @@ def _connect(address: str | None, needs: WorkerNeeds) -> None:
     for name in ("ray", "ray.client_builder"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("ray._private.authentication").setLevel(logging.ERROR)  # it warns of its being enabled
+    logging.getLogger("ray.util.client.logsclient").disabled = True  # lines of the head's log; workers send their own
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of Ray, about its own next versions
         if address is None:

@@ -1,0 +1,42 @@
+"""Clusters without nodes, addresses without a cluster, a cluster of this machine: no other head may run meanwhile."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.backends.cluster.drivers import DRIVER, run_driver
+from tests.ray_nodes import QUICK, find_port, start_ray_nodes
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+
+
+def test_a_cluster_without_engines_is_an_error(tmp_path: Path) -> None:
+    with start_ray_nodes() as bare:
+        found = run_driver(bare.url, tmp_path, QUICK)
+        assert "no node of the cluster has the resource 'docker'" in found
+        without_token = {name: value for name, value in QUICK.items() if name != "RAY_AUTH_TOKEN"}
+        found = run_driver(bare.url, tmp_path, without_token | {"RAY_AUTH_TOKEN": "f" * 32})
+        assert f"MachineError: no Ray cluster answers at {bare.url}" in found
+
+
+def test_an_address_where_nothing_answers_is_an_error(tmp_path: Path) -> None:
+    found = run_driver(f"ray://127.0.0.1:{find_port()}", tmp_path, QUICK)
+    assert "no Ray cluster answers" in found
+    assert "Connection refused" in found
+
+
+def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
+    found = run_driver_locally(tmp_path)
+    assert len(set(found)) == 2
+
+
+def run_driver_locally(folder: Path) -> list[str]:
+    script = DRIVER.replace("address=url", "address=None").replace("100 << 20)", "100 << 20, workers=2)")
+    command = [sys.executable, "-c", script, "", str(folder), "0.1"]
+    env = {**os.environ, "RAY_AUTH_MODE": "disabled"}
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout.split()
