@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 import ray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_fixed
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
 from backends.cluster.base import RecordKeeper
 from backends.cluster.nodes import NodeFunctions, NodeReport, WorkerNeeds, get_node_name, pickle_message
@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 Record = TypeVar("Record")
 Result = TypeVar("Result")
 
+HEAD = "node:__internal_head__"
+"""Resource by which Ray marks the head of a cluster."""
 ENGINES = "docker"
 """Custom resource of a node: the number of workers that its Docker engine is for."""
 START_NODE = """ray start --address=HOST:6379 --resources '{"docker": 4}'"""
@@ -56,13 +58,6 @@ NODES_SECONDS = 10.0
 CHECK_SECONDS = 90.0
 """Time that a node may take to report on itself."""
 CONNECT_SECONDS = 10.0
-CONNECT_POLICY = Retrying(
-    retry=retry_if_exception_type(ConnectionAbortedError),
-    stop=stop_after_attempt(3),
-    wait=wait_fixed(2),
-    reraise=True,
-)
-"""A head that is busy may not start the process for a driver in time."""
 STOP_SECONDS = 10.0
 """Time that workers may take to end their step when a map is left early."""
 FAILURES_IN_ROW = 3
@@ -240,8 +235,7 @@ class RayCluster:
     def __enter__(self) -> Self:
         _connect(self.address, self.needs)
         try:
-            options = {"num_cpus": 0, "max_concurrency": 1000}
-            self.mailbox = ray.remote(_Mailbox).options(**options).remote()
+            self.mailbox = _open_mailbox()
             self._find_first_nodes()
         except BaseException:
             ray.shutdown()
@@ -643,6 +637,16 @@ class _RayMap(Generic[Record, Result]):
 # -------------------------------------------------------------------------------------------------- connection
 
 
+def _is_busy(error: BaseException) -> bool:
+    """Return whether the head did not start its process for a driver (in time), which it may do the next time."""
+    return isinstance(error, ConnectionAbortedError) or "client server failed" in str(error)
+
+
+_CONNECT_POLICY = Retrying(
+    retry=retry_if_exception(_is_busy), stop=stop_after_attempt(3), wait=wait_fixed(2), reraise=True
+)
+
+
 def _connect(address: str | None, needs: WorkerNeeds) -> None:
     """Connect to a cluster, or start one on this machine.
 
@@ -661,7 +665,7 @@ def _connect(address: str | None, needs: WorkerNeeds) -> None:
             return
         _require_port(address)
         try:
-            ray.init(address, log_to_driver=False, logging_level=logging.WARNING)
+            _CONNECT_POLICY(ray.init, address, log_to_driver=False, logging_level=logging.WARNING)
         except (ConnectionError, RuntimeError, RayError) as error:
             text = _shorten(error)
             if "version" in text.lower():
@@ -705,6 +709,13 @@ def _require_port(address: str) -> None:
     except OSError as error:
         reason = error.strerror or str(error)
         raise MachineError(f"no Ray cluster answers at {address}: {reason}", advice=_HEAD_ADVICE) from error
+
+
+def _open_mailbox() -> Any:
+    """Return the mailbox, on the head: any other node may be lost while a run goes on."""
+    head = next(node["NodeID"] for node in _list_nodes() if node["Alive"] and HEAD in node["Resources"])
+    place = NodeAffinitySchedulingStrategy(node_id=head, soft=False)
+    return ray.remote(_Mailbox).options(num_cpus=0, max_concurrency=1000, scheduling_strategy=place).remote()
 
 
 def _call(function: Callable[[], NodeReport]) -> NodeReport:

@@ -59,11 +59,14 @@ def work(record: int, *, seconds: float = 0.05) -> Iterator[Said]:
 
 
 def work_until_stopped(record: int, folder: Path) -> Iterator[Said]:
-    yield say(record, "begin")
-    while not (folder / "stop").exists():
-        time.sleep(0.05)
-    (folder / f"stopped-{record}").touch()
-    yield say(record, "end")
+    """Leave a mark when the record ends, whether at its next result or before it."""
+    try:
+        yield say(record, "begin")
+        while not (folder / "stop").exists():
+            time.sleep(0.05)
+        yield say(record, "end")
+    finally:
+        (folder / f"stopped-{record}").touch()
 
 
 def die_once(record: int, folder: Path, mortal: int) -> Iterator[Said]:

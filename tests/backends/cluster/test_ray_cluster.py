@@ -175,6 +175,21 @@ def test_a_node_that_joins_is_used_and_one_that_is_killed_costs_nothing(nodes: R
     assert any("node-c is gone" in message for message in messages)
 
 
+def test_no_node_that_can_be_lost_keeps_the_messages(nodes: RayNodes, tmp_path: Path) -> None:
+    for _ in range(4):  # a node is chosen by chance
+        with connect(nodes, tmp_path):
+            names = {pid: read_title(pid) for pid in list_session(nodes.nodes["head"].process.pid)}
+            assert "ray::_Mailbox" in {name.partition(".")[0] for name in names.values()}
+
+
+def read_title(pid: int) -> str:
+    """Return what a process shows as its command; empty for one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0")
+    except OSError:
+        return ""
+
+
 def test_results_of_a_node_that_comes_back_are_dropped(nodes: RayNodes, tmp_path: Path) -> None:
     keeper = CountingKeeper()
     frozen = nodes.add("node-d", cpus=2, engines=2)
