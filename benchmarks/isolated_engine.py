@@ -75,15 +75,50 @@ class ControlGroup:
             Path(folder).rmdir()
 
 
-@dataclass(frozen=True)
+@dataclass
 class IsolatedEngine:
-    """A running engine."""
+    """An engine of its own; `start` and `stop` are called by `start_engine`."""
 
-    host: str
-    """For the variable DOCKER_HOST."""
-    data: Path
-    """Folder of its images, volumes and build cache."""
+    folder: Path
+    command: Sequence[str]
     group: ControlGroup
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> str:
+        """For the variable DOCKER_HOST."""
+        return f"unix://{self.folder}/engine.sock"
+
+    @property
+    def data(self) -> Path:
+        """Folder of its images, volumes and build cache."""
+        return self.folder / "data"
+
+    def start(self) -> docker.DockerClient:
+        """Start it, and return a client as soon as it answers.
+
+        Raises:
+            MachineError: it does not start.
+        """
+        log = self.folder / "engine.log"
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        return _connect(self.host, self.process, log)
+
+    def stop(self) -> None:
+        """Stop it, if it runs."""
+        if self.process:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait()
+
+    def kill(self) -> None:
+        """Kill it and its containerd, as a crash would; what runs in containers is ended by the next start."""
+        containerd = self.folder / "run" / "containerd" / "containerd.pid"
+        with suppress(OSError, ValueError):
+            os.kill(int(containerd.read_text()), signal.SIGKILL)
+        if self.process:
+            self.process.kill()
+            self.process.wait()
 
 
 def measure_bytes(folder: Path) -> int:
@@ -120,26 +155,23 @@ def start_engine(folder: Path, bases: Sequence[str] = ("*",), *, keep: bool = Fa
     name = f"mergemill-engine-{hashlib.sha256(bytes(folder.absolute())).hexdigest()[:8]}"
     group = ControlGroup(name)
     _remove_killed_engine(folder, group, default)
-    engine = IsolatedEngine(f"unix://{folder}/engine.sock", folder / "data", group)
     network = default.containers.run(
         tags[0], ["sleep", "infinity"], name=name, detach=True, init=True, auto_remove=True
     )
-    process = None
+    engine = None
     try:
         group.create()
         pid = default.api.inspect_container(network.id)["State"]["Pid"]
-        command = ["nsenter", f"--net=/proc/{pid}/ns/net", dockerd, "--host", engine.host, "--bip", _BRIDGE]
-        command += ["--cgroup-parent", group.containers, "--data-root", str(engine.data)]
+        command = ["nsenter", f"--net=/proc/{pid}/ns/net", dockerd, "--host", f"unix://{folder}/engine.sock"]
+        command += ["--bip", _BRIDGE, "--cgroup-parent", group.containers, "--data-root", str(folder / "data")]
         command += ["--exec-root", str(folder / "run"), "--pidfile", str(folder / "engine.pid")]
         group.add(os.getpid())
-        with (folder / "engine.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        _copy_images(tags, default, _connect(engine, process, folder / "engine.log"))
+        engine = IsolatedEngine(folder, command, group)
+        _copy_images(tags, default, engine.start())
         yield engine
     finally:
-        if process:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
+        if engine:
+            engine.stop()
         network.kill()
         group.remove()
         if not keep:
@@ -169,12 +201,12 @@ def _wait_for_end(pid: int) -> None:
         time.sleep(0.2)
 
 
-def _connect(engine: IsolatedEngine, process: subprocess.Popen[bytes], log: Path) -> docker.DockerClient:
+def _connect(host: str, process: subprocess.Popen[bytes], log: Path) -> docker.DockerClient:
     """Return a client of the engine as soon as it answers."""
     end = time.monotonic() + _START_SECONDS
     while True:
         try:
-            return docker.DockerClient(base_url=engine.host, version="auto")
+            return docker.DockerClient(base_url=host, version="auto")
         except (DockerException, OSError) as error:
             if process.poll() is not None or time.monotonic() > end:
                 last = log.read_text(errors="replace").strip().rpartition("\n")[2]

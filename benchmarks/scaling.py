@@ -1,11 +1,15 @@
-"""What a driver costs: `python -m benchmarks.scaling [--page FILE]`.
+"""What more workers give, and what a driver costs: `python -m benchmarks.scaling [--page FILE]`.
 
-Changes go through the pipeline's runner with stages that return made records at once, so that all time is the
-driver's: reading, handing out, storing and showing. Printed for SQLite, and with `--postgresql` for a temporary server:
+Real runs, on an engine of its own that has base images alone each time (`--engine`, root on Linux): tasks per hour with
+1, 2 and 4 workers, as ratios to one. Workers share the machine's processors, so they can give no more than those.
 
-- milliseconds of the driver for each certified task (goal: at most 20), and how many sandboxes one driver feeds at that
-  rate if a task keeps one busy for as many seconds as the cost benchmark measured;
+All else is the driver's alone: changes go through the pipeline's runner with stages that return made records. Printed
+for SQLite, and with `--postgresql` for a temporary server:
+
+- milliseconds of the driver for each certified task (goal: at most 20), with stages that return at once, and how many
+  sandboxes one driver feeds at that rate if a task keeps one busy for as long as the cost benchmark measured;
 - the same with workers of a Ray cluster on this machine (`--ray`), whose processes take their part of the processors;
+- how busy `--fed` (1,000) workers are whose stages wait, `--feed-seconds` (30) for each task (goal: 0.9 of the time);
 - memory of the driver with all changes queued, as a ratio to that with a hundredth of them (goal: at most 1.2).
 
 With `--check` the exit code is 1 when a goal is missed.
@@ -15,11 +19,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -31,6 +36,7 @@ from typing import Any
 from backends.cluster.base import Cluster
 from backends.cluster.local import LocalCluster
 from backends.cluster.nodes import NodeFunctions, NodeReport, WorkerNeeds
+from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
 from benchmarks.page_table import write_table
 from mergemill.pipeline import RETRY_POLICY, ChangeEvent, PipelineRun, PipelineStep, process_change
 from mergemill.progress import JsonLinesProgress
@@ -39,6 +45,8 @@ from taskdb.records import Candidate, PullRequest, Record, Stage
 from taskdb.store import Store
 from taskdb.tags import Tags
 from tests import records
+from tests.cli import make_command_environment
+from tests.sample import make_sample
 from tests.scopes import make_scope
 from tests.taskdb.conftest import PostgresServer, find_programs
 
@@ -47,6 +55,12 @@ MOST_MEMORY_RATIO = 1.2
 TASK_SECONDS = 105.0
 """Wall seconds of a certified task in one worker, measured by benchmarks.cost (docs/measured.md)."""
 SOURCE = "git:greet"
+WORKERS = (1, 2, 4)
+SAMPLES = ("greet", "salute", "hail", "cheer")
+FED_WORKERS = 1000
+FEED_SECONDS = 30.0
+"""Seconds of a task in a worker that waits: less than a third of TASK_SECONDS, so that the driver has more to do."""
+LEAST_BUSY = 0.9
 
 
 @dataclass(frozen=True)
@@ -67,19 +81,27 @@ def mine(source: str, services: Any, *, changes: int) -> Iterator[MinedChange]:
         yield MinedChange(pull, records.make_candidate(pull), records.make_tags(pull))
 
 
-def list_steps() -> tuple[PipelineStep, ...]:
-    """Return stages that return made records at once."""
+def list_steps(seconds: float = 0.0) -> tuple[PipelineStep, ...]:
+    """Return stages that return made records; those of a task wait for so many seconds together."""
+
+    def wait(record: Record) -> Record:
+        time.sleep(seconds / 5)
+        return record
+
     return (
-        PipelineStep(Stage.BUILD, "environment", lambda it, _: records.make_environment(it.candidate)),
-        PipelineStep(Stage.VERIFY, "verification", lambda it, _: records.make_verification(it.require_environment())),
-        PipelineStep(Stage.JUDGE, "verdict", lambda it, _: records.make_verdict(it.require_verification())),
-        PipelineStep(Stage.DERIVE, "task", _derive),
-        PipelineStep(Stage.CERTIFY, "certificate", lambda it, _: records.make_certificate(it.require_task())),
+        PipelineStep(Stage.BUILD, "environment", lambda it, _: wait(records.make_environment(it.candidate))),
+        PipelineStep(Stage.VERIFY, "verification", lambda it, _: wait(_verify(it))),
+        PipelineStep(Stage.JUDGE, "verdict", lambda it, _: wait(records.make_verdict(it.require_verification()))),
+        PipelineStep(Stage.DERIVE, "task", lambda it, _: wait(_derive(it))),
+        PipelineStep(Stage.CERTIFY, "certificate", lambda it, _: wait(records.make_certificate(it.require_task()))),
     )
 
 
-def _derive(lineage: Lineage, services: Any) -> Record:
-    del services
+def _verify(lineage: Lineage) -> Record:
+    return records.make_verification(lineage.require_environment())
+
+
+def _derive(lineage: Lineage) -> Record:
     return records.make_task(lineage.require_verification(), lineage.candidate)
 
 
@@ -127,6 +149,56 @@ def time_driver(url: str, cluster: Cluster, changes: int) -> dict[str, float]:
         return {"tasks": run.n_certified, "wall": 1000 * seconds / run.n_certified, "cpu": 1000 * cpu / run.n_certified}
 
 
+def measure_busy(url: str, workers: int, seconds: float, rounds: int = 3) -> float:
+    """Return the share of the time in which workers were busy that wait in their stages, so many changes for each."""
+    with Store.open(url) as store:
+        cluster = LocalCluster(workers=workers)
+        run = PipelineRun(store, make_services(), cluster, JsonLinesProgress(out=StringIO()), workers)
+        started = time.perf_counter()
+        miner = partial(mine, changes=rounds * workers)
+        run.process(list_steps(seconds), run.mine(miner, make_scope(sources=[SOURCE])))
+        return run.n_certified * seconds / (workers * (time.perf_counter() - started))
+
+
+def time_real_runs(bases: Sequence[str], *, ray: bool) -> str:
+    """Make tasks of small repositories for real, with more and more workers; return a table.
+
+    Raises:
+        CalledProcessError: a run fails.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="mm-scaling-", dir="/var/tmp"))  # overlay needs a real file system
+    lines = ["| workers | of | tasks | seconds | tasks an hour | ratio |", "|---|---:|---:|---:|---:|---:|"]
+    try:
+        for name in SAMPLES:
+            make_sample(folder / f"ada__{name}")
+        with start_engine(folder / "engine", bases) as engine:
+            for kind, shown in (("local", "threads"), ("ray", "Ray"))[: 2 if ray else 1]:
+                rates: list[float] = []
+                for workers in WORKERS:
+                    remove_built_images(engine)
+                    tasks, seconds = _run_for_real(folder, kind, workers, engine)
+                    rates.append(3600 * tasks / seconds)
+                    numbers = f"{tasks} | {seconds:.0f} | {rates[-1]:.0f} | {rates[-1] / rates[0]:.2f}"
+                    lines.append(f"| {shown} | {workers} | {numbers} |")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return "\n".join(lines)
+
+
+def _run_for_real(folder: Path, cluster: str, workers: int, engine: IsolatedEngine) -> tuple[int, float]:
+    """Return certified tasks and seconds of a run that begins with nothing."""
+    place = folder / f"{cluster}-{workers}"
+    place.mkdir()
+    command = ["mergemill", "run", *(f"git:../ada__{name}" for name in SAMPLES), "--json"]
+    command += ["--cluster", cluster, "--workers", str(workers)]
+    alike = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
+    environment = make_command_environment(DOCKER_HOST=engine.host, RAY_AUTH_MODE="disabled", **alike)
+    started = time.perf_counter()
+    done = subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    seconds = time.perf_counter() - started
+    return json.loads(done.stdout.splitlines()[-1])["certified"], seconds
+
+
 def measure_memory(url: str, changes: int) -> float:
     """Return the highest memory, in MB, of a process that begins with so many pending changes and processes some."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--memory-of", url, "--changes", str(changes)]
@@ -156,9 +228,13 @@ def main() -> None:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=main.__doc__)
     parser.add_argument("--changes", type=int, default=2000, help="changes of each run that is timed")
+    parser.add_argument("--fed", type=int, default=FED_WORKERS, help="workers whose stages wait")
+    parser.add_argument("--feed-seconds", type=float, default=FEED_SECONDS, help="time of a task in them")
     parser.add_argument("--queued", type=int, default=100_000, help="changes of the queue whose memory is measured")
     parser.add_argument("--postgresql", action="store_true", help="measure a temporary server, too")
     parser.add_argument("--ray", action="store_true", help="measure workers of Ray, too")
+    parser.add_argument("--engine", action="store_true", help="measure real runs on an engine of its own, too")
+    parser.add_argument("--base", action="append", metavar="PATTERN", help="tags of the base images of that engine")
     parser.add_argument("--memory-of", metavar="URL", help=argparse.SUPPRESS)
     parser.add_argument("--page", type=Path, metavar="FILE", help="write the tables between the marks of this page")
     parser.add_argument("--check", action="store_true", help="exit with 1 when a goal is missed")
@@ -166,8 +242,10 @@ def main() -> None:
     if options.memory_of:
         run_some(options.memory_of)
         return
+    real = time_real_runs(options.base or ["python3.11-*"], ray=options.ray) + "\n" if options.engine else ""
     with ExitStack() as stack:
         tables, is_missed = measure(stack, options)
+    tables = f"\n{real}{tables}"
     print(tables)
     if options.page:
         write_table(options.page, "benchmarks.scaling", tables)
@@ -196,6 +274,10 @@ def measure(stack: ExitStack, options: argparse.Namespace) -> tuple[str, bool]:
             is_missed |= found["wall"] > MOST_MILLISECONDS
             numbers = f"{found['tasks']:,.0f} | {found['wall']:.1f} | {found['cpu']:.1f} | {fed:,.0f}"
             lines.append(f"| {database} | {cluster} | {numbers} |")
+    busy = measure_busy(databases[database]("busy"), options.fed, options.feed_seconds)
+    is_missed |= busy < LEAST_BUSY
+    fleet = f"{options.fed:,} workers that wait {options.feed_seconds:g} s for each task ({database})"
+    lines += ["", f"One driver keeps {fleet} busy for {busy:.1%} of the time (goal: at least {LEAST_BUSY:.0%})."]
     memory = []
     for changes in (max(1, options.queued // 100), options.queued):
         url = databases["SQLite"](f"memory-{changes}")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import groupby
 from typing import Protocol
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
@@ -235,6 +236,11 @@ def _ends_change(outcome: StageOutcome) -> bool:
     return is_bug or isinstance(outcome.result, MergemillError)
 
 
+def _is_result(event: ChangeEvent) -> bool:
+    """Whether an event is a record, which is stored."""
+    return isinstance(event, StageOutcome) and isinstance(event.result, Record)
+
+
 def process_change(
     steps: Sequence[PipelineStep],
     services: Services,
@@ -357,13 +363,9 @@ class PipelineRun:
         make_function = self.make_function or self._make_shared_function
         work.all_read = False
         keeper = ChangeKeeper(work, reload)
-        with closing(self.cluster.map(make_function(steps), self._count_lineages(lineages), keeper)) as events:
-            for event in events:
-                if isinstance(event, ImagePushed):
-                    self.store.add(event.copy)
-                if not isinstance(event, StageOutcome):
-                    continue
-                self._store_outcome(event)
+        with closing(self.cluster.map_batches(make_function(steps), self._count_lineages(lineages), keeper)) as batches:
+            for events in batches:
+                self._store_events(events)
                 if self.consecutive_failures >= self.workers + MAX_CONSECUTIVE_FAILURES:
                     self.progress.print_message("stopped: engine or network is gone; run the same command again later")
                     return
@@ -389,23 +391,37 @@ class PipelineRun:
         """Whether the sources have as many certified tasks as were requested."""
         return self.max_tasks is not None and self.n_certified >= self.max_tasks
 
-    def _store_outcome(self, outcome: StageOutcome) -> None:
-        candidate, result = outcome.lineage.candidate, outcome.result
-        if isinstance(result, Exception):
-            self._record_failure(outcome.stage, candidate.name, result)
-            return
+    def _store_events(self, events: Iterable[ChangeEvent]) -> None:
+        """Store the results of some events, in one transaction where none of the events is a failure."""
+        stored = [event for event in events if not isinstance(event, StepStarted | ChangeDrained)]
+        for is_result, group in groupby(stored, key=_is_result):
+            if is_result:
+                self._store_results([event for event in group if isinstance(event, StageOutcome)])
+                continue
+            for event in group:
+                if isinstance(event, ImagePushed):
+                    self.store.add(event.copy)
+                elif isinstance(event.result, Exception):
+                    self._record_failure(event.stage, event.lineage.candidate.name, event.result)
+
+    def _store_results(self, outcomes: Sequence[StageOutcome]) -> None:
         self.consecutive_failures = 0
-        stage_result = StageResult(
-            stage=outcome.stage,
-            result=result,
-            source=candidate.source,
-            name=candidate.name,
-            seconds=outcome.seconds,
-            kind=outcome.kind,
-        )
-        self._report_results(self.store.add_stage_results(stage_result))
-        self.quotas.certified[candidate.repo] += isinstance(result, Certificate)
-        if outcome.stage is Stage.BUILD:
+        results = [
+            StageResult(
+                stage=outcome.stage,
+                result=outcome.result,
+                source=outcome.lineage.candidate.source,
+                name=outcome.lineage.candidate.name,
+                seconds=outcome.seconds,
+                kind=outcome.kind,
+            )
+            for outcome in outcomes
+            if isinstance(outcome.result, Record)
+        ]
+        self._report_results(self.store.add_stage_results(*results))
+        for outcome in outcomes:
+            self.quotas.certified[outcome.lineage.candidate.repo] += isinstance(outcome.result, Certificate)
+        if any(outcome.stage is Stage.BUILD for outcome in outcomes):
             self.make_room()
 
     def _report_results(self, results: Iterable[StageResult]) -> None:

@@ -77,8 +77,10 @@ def run_stages(
     """
     check_cluster_settings(settings)
     require_writable_store(settings)
-    needs_engine = _needs_engine(scope)
-    services = make_services(settings, engine=needs_engine)
+    if stage is Stage.MINE:
+        settings = settings.model_copy(update={"cluster": LOCAL})  # mining is the driver's
+    needs_engine, is_local = _needs_engine(scope), settings.cluster == LOCAL
+    services = make_services(settings, engine=needs_engine and is_local)  # otherwise the nodes have engines
     if scope.retry:
         _clear_build_failures(settings)
     mines = stage in (None, Stage.MINE)
@@ -89,11 +91,10 @@ def run_stages(
     patience = settings.db_patience
     with Store.open(settings.db, create=mines, clock=services.clock, writes=True, patience=patience) as store, recorded:
         services = enable_fetching(services, store)
-        stop = partial(_stop_services, services if needs_engine else None, on_stop)
+        stop = partial(
+            _stop_services, services if needs_engine and is_local else None, on_stop if needs_engine else None
+        )
         resolve = partial(resolve_source, settings=settings, store=store)
-        if stage is Stage.MINE:
-            settings = settings.model_copy(update={"cluster": LOCAL})  # mining is the driver's
-        is_local = settings.cluster == LOCAL
         with open_cluster(
             settings,
             engine=needs_engine,
@@ -230,11 +231,12 @@ def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
         yield from run.mine(partial(mine, only=scope.only, find_similar=run.find_similar, readers=readers), scope)
 
 
-def _stop_services(services: Services | None, on_stop: Callable[[], None], error: BaseException) -> None:
+def _stop_services(services: Services | None, on_stop: Callable[[], None] | None, error: BaseException) -> None:
+    """End what the users of services wait for; `on_stop` is called first, if Ctrl-C is the reason."""
     # After Ctrl-C in the driver's own code, the cluster is left by GeneratorExit.
+    if on_stop and (isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)):
+        on_stop()
     if services is not None:
-        if isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt):
-            on_stop()
         services.sandbox.stop()
         if services.model is not None:
             services.model.stop()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Generic, Protocol, TypeVar
+from contextlib import closing
+from typing import Generic, TypeVar
 
 from core.errors import Transient
 
 Record = TypeVar("Record")
 Result = TypeVar("Result")
+
+MOST_RESULTS = 200
+"""Most results that are yielded as one list."""
 
 
 class RecordKeeper(Generic[Record, Result]):
@@ -47,14 +52,30 @@ class RecordKeeper(Generic[Record, Result]):
         return ""
 
 
-class Cluster(Protocol):
+class Cluster(ABC):
     """Workers of this machine or of others."""
+
+    @abstractmethod
+    def map_batches(
+        self,
+        function: Callable[[Record], Iterator[Result]],
+        records: Iterable[Record],
+        keeper: RecordKeeper[Record, Result],
+    ) -> Generator[list[Result], None, None]:
+        """Yield the function's results for all records as they complete, those that are there at a time as one list.
+
+        No list is empty or longer than MOST_RESULTS. Records are read lazily, in the caller's thread, a few ahead of
+        the workers. An exception of the function ends the map. Leaving the generator (Ctrl-C, `close`) starts no
+        further record and waits for the workers to end their step.
+        """
 
     def map(
         self,
         function: Callable[[Record], Iterator[Result]],
         records: Iterable[Record],
-        keeper: RecordKeeper[Record, Result],
+        keeper: RecordKeeper[Record, Result] | None = None,
     ) -> Generator[Result, None, None]:
-        """Yield the function's results for all records as they complete; see `cluster.local.LocalCluster`."""
-        ...
+        """Yield the results of `map_batches` one by one."""
+        with closing(self.map_batches(function, records, keeper or RecordKeeper())) as batches:
+            for results in batches:
+                yield from results

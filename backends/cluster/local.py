@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from backends.cluster.base import RecordKeeper
+from backends.cluster.base import MOST_RESULTS, Cluster, RecordKeeper
 
 Record = TypeVar("Record")
 Result = TypeVar("Result")
@@ -36,7 +36,7 @@ class RecordDone:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalCluster:
+class LocalCluster(Cluster):
     """Cluster of `workers` threads.
 
     `stop` is called with the exception by which a map is left early, to end what the workers wait for. They are then
@@ -49,22 +49,17 @@ class LocalCluster:
     stop: Callable[[BaseException], object] = lambda _: None
     stop_timeout: float = STOP_TIMEOUT
 
-    def map(
+    def map_batches(
         self,
         function: Callable[[Record], Iterator[Result]],
         records: Iterable[Record],
-        keeper: RecordKeeper[Record, Result] | None = None,
-    ) -> Generator[Result, None, None]:
-        """Yield all results of `function(record)`, over all records, in the order of completion.
-
-        Records are read lazily, in the caller's thread, a few ahead of the workers. An exception of the function ends
-        the map. Leaving the generator (Ctrl-C, `close`) starts no further record, calls `stop`, and returns when each
-        worker has ended its current step, or after `stop_timeout`.
-        """
+        keeper: RecordKeeper[Record, Result],
+    ) -> Generator[list[Result], None, None]:
+        """Yield all results; leaving the generator calls `stop`, and waits for at most `stop_timeout`."""
         inbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         outbox: queue.SimpleQueue[Any] = queue.SimpleQueue()
         leaving = threading.Event()
-        worker = _Worker(function, keeper or RecordKeeper(), inbox, outbox, leaving)
+        worker = _Worker(function, keeper, inbox, outbox, leaving)
         threads = [threading.Thread(target=worker.run, daemon=True, name=f"worker-{n}") for n in range(self.workers)]
         for thread in threads:
             thread.start()
@@ -86,7 +81,7 @@ class LocalCluster:
 
 def _feed_workers(
     records: Iterator[Record], inbox: queue.SimpleQueue[Any], outbox: queue.SimpleQueue[Any], limit: int
-) -> Iterator[Any]:
+) -> Iterator[list[Any]]:
     """Keep at limit `limit` records queued and yield the results until all records are done."""
     running, more = 0, True
     while True:
@@ -97,11 +92,11 @@ def _feed_workers(
                 break
             else:
                 more = False
-            while not outbox.empty():  # reading a record may take long (mining): results must not wait for it
-                running -= yield from _unpack_result(outbox.get())
+            # reading a record may take long (mining): results must not wait for it
+            running -= yield from _unpack_results(_take_waiting(outbox))
         if not running:
             return
-        running -= yield from _unpack_result(_await_message(outbox))
+        running -= yield from _unpack_results([_await_message(outbox), *_take_waiting(outbox)])
 
 
 def _await_message(outbox: queue.SimpleQueue[Any]) -> Any:
@@ -111,14 +106,28 @@ def _await_message(outbox: queue.SimpleQueue[Any]) -> Any:
             return outbox.get(timeout=SIGNAL_SECONDS)
 
 
-def _unpack_result(message: Any) -> Generator[Any, None, int]:
-    """Yield a result and return 0; for the message that a record is done return 1."""
-    if not isinstance(message, RecordDone):
-        yield message
-        return 0
-    if message.error is not None:
-        raise message.error
-    return 1
+def _take_waiting(outbox: queue.SimpleQueue[Any]) -> list[Any]:
+    """Return the messages that are there, a few of them where there are many."""
+    waiting: list[Any] = []
+    while len(waiting) < MOST_RESULTS - 1 and not outbox.empty():
+        waiting.append(outbox.get())
+    return waiting
+
+
+def _unpack_results(messages: Iterable[Any]) -> Generator[list[Any], None, int]:
+    """Yield the results as one list, and return the number of records that are done."""
+    results, ended = list[Any](), list[RecordDone]()
+    for message in messages:
+        if isinstance(message, RecordDone):
+            ended.append(message)
+        else:
+            results.append(message)
+    if results:
+        yield results
+    for record in ended:
+        if record.error is not None:
+            raise record.error
+    return len(ended)
 
 
 @dataclass(frozen=True)

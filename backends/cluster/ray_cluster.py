@@ -31,7 +31,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
 
-from backends.cluster.base import RecordKeeper
+from backends.cluster.base import MOST_RESULTS, Cluster, RecordKeeper
 from backends.cluster.nodes import NodeFunctions, NodeReport, WorkerNeeds, get_node_name, pickle_message
 from core.errors import MachineError, Transient
 
@@ -66,6 +66,8 @@ REST_SECONDS = 60.0
 """First rest of a node; each further one is twice as long."""
 LOSSES_IN_ROW = 5
 """Workers that a node may lose, one after the other, before it is left out."""
+NO_NODE_SECONDS = 300.0
+"""Time without any node that can work, after which a map ends."""
 
 READY, RESULT, DONE, LOG = "ready", "result", "done", "log"
 
@@ -197,7 +199,7 @@ class _WorkerState:
     attempt: _Attempt[Any] | None = None
 
 
-class RayCluster:
+class RayCluster(Cluster):
     """Context manager of workers in a Ray cluster, used for any number of maps, one after the other.
 
     Args:
@@ -255,19 +257,18 @@ class RayCluster:
         self.workers.clear()
         ray.shutdown()
 
-    def map(
+    def map_batches(
         self,
         function: Callable[[Record], Iterator[Result]],
         records: Iterable[Record],
-        keeper: RecordKeeper[Record, Result] | None = None,
-    ) -> Generator[Result, None, None]:
-        """Yield all results of `function(record)`, over all records, in the order of completion.
+        keeper: RecordKeeper[Record, Result],
+    ) -> Generator[list[Result], None, None]:
+        """Yield all results. The function is pickled.
 
-        The function is pickled. Records are read lazily, in the caller's thread, a few ahead of the workers. A record
-        whose worker is lost, or whose node fails (`keeper.is_node_failure`), is given to another node, up to ATTEMPTS
-        times. An exception of the function ends the map, and so does leaving the generator.
+        A record whose worker is lost, or whose node fails (`keeper.is_node_failure`), is given to another node, up to
+        ATTEMPTS times.
         """
-        one = _RayMap(self, ray.put(function), iter(records), keeper or RecordKeeper())
+        one = _RayMap(self, ray.put(function), iter(records), keeper)
         try:
             yield from one.run()
         except BaseException as error:
@@ -408,15 +409,17 @@ class _RayMap(Generic[Record, Result]):
         """Key of an attempt -> attempt and key of its worker."""
         self.more = True
         self._next_watch = 0.0
+        self._had_node = time.monotonic()
         self._inbox: queue.SimpleQueue[_Message | Exception] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._receiver = threading.Thread(target=self._receive, name="mergemill-mailbox", daemon=True)
 
-    def run(self) -> Iterator[Result]:
+    def run(self) -> Iterator[list[Result]]:
         """Yield all results."""
         self._receiver.start()
         while True:
-            yield from self._watch()
+            if lost := list(self._watch()):
+                yield lost
             while self._wants_record():
                 self._read_record()
                 self._assign()
@@ -465,13 +468,31 @@ class _RayMap(Generic[Record, Result]):
                     self.keeper.observe(message.content, worker.node.name if worker else "")
                 self._inbox.put(message)
 
-    def _handle_messages(self, *, wait: bool) -> Iterator[Result]:
+    def _handle_messages(self, *, wait: bool) -> Iterator[list[Result]]:
         """Handle the messages that are there; with `wait`, wait for one, but not longer than WATCH_SECONDS."""
+        results: list[Result] = []
+        for message in self._take_messages(wait=wait):
+            if results and self._needs_earlier_results(message):
+                yield results
+                results = []
+            results += self._handle(message)
+        if results:
+            yield results
+
+    def _take_messages(self, *, wait: bool) -> list[_Message | Exception]:
+        taken: list[_Message | Exception] = []
         with contextlib.suppress(queue.Empty):
-            message = self._inbox.get(wait, timeout=WATCH_SECONDS if wait else None)
-            while True:
-                yield from self._handle(message)
-                message = self._inbox.get_nowait()
+            taken.append(self._inbox.get(wait, timeout=WATCH_SECONDS if wait else None))
+            while len(taken) < MOST_RESULTS:
+                taken.append(self._inbox.get_nowait())
+        return taken
+
+    def _needs_earlier_results(self, message: _Message | Exception) -> bool:
+        """Return whether the results of before must be with the caller: a record is read again, or the map ends."""
+        if isinstance(message, Exception):
+            return True
+        attempt, _ = self.running.get(message.key, (None, ""))
+        return message.kind == DONE and attempt is not None and (attempt.has_failed or message.content is not None)
 
     def _handle(self, message: _Message | Exception) -> Iterator[Result]:
         if isinstance(message, Exception):
@@ -612,6 +633,19 @@ class _RayMap(Generic[Record, Result]):
                 if worker.attempt:
                     worker.actor.drain.remote()
         self.cluster.look_for_nodes()
+        self._require_node()
+
+    def _require_node(self) -> None:
+        """Check that there has been a node lately.
+
+        Raises:
+            Transient: all are gone or left out, and no other has come.
+        """
+        now = time.monotonic()
+        if any(not worker.node.is_left_out for worker in self.cluster.workers.values()):
+            self._had_node = now
+        elif now - self._had_node > NO_NODE_SECONDS:
+            raise Transient("no node of the cluster is left", advice=f"start one ({START_NODE}), then run this again")
 
     def _lose(self, key: str, error: RayError) -> Iterator[Result]:
         """Forget a worker whose process is gone, once the messages that it sent before are handled."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
 
+from backends.cluster.base import Cluster
 from backends.cluster.local import LocalCluster
 from core.errors import InputError, Transient
 from mergemill.pipeline import PipelineRun, PipelineStep
@@ -103,6 +104,7 @@ def run(
     max_tasks: int | None = None,
     observe: Callable[[Progress], Progress] = lambda progress: progress,
     quotas: RepositoryQuotas | None = None,
+    cluster: Cluster | None = None,
     **scope: Any,
 ) -> PipelineRun:
     """One run over the database in `folder`; `observe` returns what receives its results."""
@@ -112,7 +114,8 @@ def run(
         observe(JsonLinesProgress(out=out)) as progress,
     ):
         services: Any = SimpleNamespace(images=SimpleNamespace(hold=nullcontext))
-        done = PipelineRun(store, services, LocalCluster(workers=workers), progress, workers, retry_policy=FAST_RETRY)
+        cluster = cluster or LocalCluster(workers=workers)
+        done = PipelineRun(store, services, cluster, progress, workers, retry_policy=FAST_RETRY)
         done.make_room = make_room
         done.max_tasks = max_tasks
         done.quotas = quotas or RepositoryQuotas()

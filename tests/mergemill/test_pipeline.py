@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from backends.cluster.base import Cluster
 from backends.cluster.local import LocalCluster
 from core.errors import InputError, MachineError, Transient
+from taskdb.chains import StageResult
 from taskdb.queries import compute_summary
 from taskdb.records import Kind, Stage, Task
 from taskdb.store import Store
@@ -240,6 +242,46 @@ def test_a_change_that_other_rules_reject_begins_a_new_chain(tmp_path: Path) -> 
     assert summarize(tmp_path)["rejected"] == {"too-large": 4}
     assert run(tmp_path, FakeStages()).n_new == 4  # the earlier chain is current again, with all its records
     assert summarize(tmp_path)["certified"] == 3
+
+
+def test_results_that_wait_are_stored_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    add = Store.add_stage_results
+
+    def add_slowly(self: Store, *finished: StageResult) -> list[StageResult]:
+        sizes.append(len(finished))
+        time.sleep(0.05)
+        return add(self, *finished)
+
+    monkeypatch.setattr(Store, "add_stage_results", add_slowly)
+    done = run(tmp_path, FakeStages(), mine=partial(mine_changes, changes=30), workers=4)
+    assert summarize(tmp_path)["certified"] == 20
+    assert sum(sizes) == done.n_new - 30 == 20 * 5
+    assert max(sizes) > 1
+
+
+class OneBatch(Cluster):
+    """Yields all results as one list, in the order of the records."""
+
+    def map_batches(self, function: Any, records: Any, keeper: Any) -> Any:
+        yield [result for record in records for result in function(record)]
+
+
+@pytest.mark.parametrize(("error", "code"), [(InputError("bad"), 3), (Transient("away"), 75), (ValueError("bug"), 1)])
+def test_a_failure_among_results_that_wait_costs_none_of_them(tmp_path: Path, error: Exception, code: int) -> None:
+    stages = FakeStages({(Stage.VERIFY, "ada__greet-2"): error})
+    done = run(tmp_path, stages, cluster=OneBatch())
+    assert done.exit_code == code
+    found = summarize(tmp_path)
+    assert (found["environments"], found["certified"]) == (3, 2)
+
+
+def test_what_a_machine_lacks_ends_the_run_after_the_results_before_it(tmp_path: Path) -> None:
+    stages = FakeStages({(Stage.VERIFY, "ada__greet-2"): MachineError("no engine")})
+    with pytest.raises(MachineError, match="no engine"):
+        run(tmp_path, stages, cluster=OneBatch())
+    found = summarize(tmp_path)
+    assert (found["environments"], found["certified"]) == (2, 1)
 
 
 def test_the_cluster_reads_only_a_few_records_ahead() -> None:

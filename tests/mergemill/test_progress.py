@@ -136,8 +136,10 @@ def test_earlier_work_is_counted_for_every_stage(tmp_path: Path) -> None:
 def test_only_a_run_with_an_engine_announces_that_containers_are_stopped() -> None:
     announced: list[bool] = []
     stopped: Any = SimpleNamespace(sandbox=SimpleNamespace(stop=lambda: announced.append(True)), model=None)
-    _stop_services(None, lambda: announced.append(False), KeyboardInterrupt())
+    _stop_services(None, None, KeyboardInterrupt())
     assert announced == []
+    _stop_services(None, lambda: announced.append(False), KeyboardInterrupt())  # the containers of other machines
+    assert announced.pop() is False
     _stop_services(stopped, lambda: announced.append(False), KeyboardInterrupt())
     assert announced == [False, True]
 

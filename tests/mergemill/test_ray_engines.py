@@ -51,6 +51,7 @@ def test_nodes_with_engines_build_verify_grade_and_sample_as_one_machine_does(
     tmp_path: Path,
     server: PostgresServer,  # noqa: F811
     names: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sources = []
     for name in names:
@@ -61,6 +62,7 @@ def test_nodes_with_engines_build_verify_grade_and_sample_as_one_machine_does(
     done = run_mergemill("run", *sources, "--db", calm, "--json", cwd=tmp_path, **copies)
     assert done.exit_code == 0, done.stderr
     assert done.lines[-1]["certified"] == 2 * len(names)
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")  # the driver's machine needs no engine
     cluster = ("--db", spread, "--cluster", engine_nodes.url, "--json")
     done = run_mergemill("run", *sources, *cluster, cwd=tmp_path, **QUICK, **copies)
     assert done.exit_code == 0, done.stderr

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from backends.cluster.nodes import WorkerNeeds
-from core.errors import MachineError
+from core.errors import MachineError, Transient
 from tests.backends.cluster import functions
 from tests.backends.cluster.drivers import DRIVER
 from tests.backends.cluster.functions import VERSION, CountingKeeper, ModuloKeeper, Said, make_functions
@@ -173,6 +173,20 @@ def test_a_node_that_joins_is_used_and_one_that_is_killed_costs_nothing(nodes: R
     assert "node-c" in {result.node for result in results}
     assert keeper.resumed
     assert any("node-c is gone" in message for message in messages)
+
+
+def test_the_loss_of_all_nodes_ends_the_map(nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from backends.cluster import ray_cluster  # noqa: PLC0415 - as in `connect`
+
+    monkeypatch.setattr(ray_cluster, "NO_NODE_SECONDS", 3.0)
+    last = nodes.add("node-e")
+    others = make_functions(tmp_path, problems=dict.fromkeys(("node-a", "node-b"), "no engine"))
+    with connect(nodes, tmp_path, functions=others) as cluster:
+        results = cluster.map(partial(functions.work, seconds=0.2), range(40))
+        next(results)
+        last.kill()
+        with pytest.raises(Transient, match="no node of the cluster is left"):
+            list(results)
 
 
 def test_no_node_that_can_be_lost_keeps_the_messages(nodes: RayNodes, tmp_path: Path) -> None:

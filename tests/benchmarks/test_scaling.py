@@ -1,0 +1,58 @@
+"""The scaling benchmark: its tables, and that a goal can be missed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import scaling
+from benchmarks.page_table import END, format_mark
+from taskdb.chains import StageResult
+from taskdb.store import Store
+
+SMALL = ("--changes", "20", "--queued", "400", "--fed", "8", "--feed-seconds", "0.5")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["scaling", *SMALL, *options])
+    with pytest.raises(SystemExit) as ended:
+        scaling.main()
+    return int(ended.value.code or 0)
+
+
+def test_the_tables_are_written_into_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n" + format_mark("benchmarks.scaling") + END + "after\n")
+    assert run(monkeypatch, "--page", str(page)) == 0
+    text = page.read_text()
+    assert "| SQLite | threads | 20 |" in text
+    assert "One driver keeps 8 workers that wait 0.5 s for each task (SQLite) busy for " in text
+    assert "| 400 |" in text
+    assert text.endswith("after\n")
+
+
+@pytest.mark.parametrize(
+    ("goal", "value"), [("MOST_MILLISECONDS", 0.001), ("LEAST_BUSY", 1.0), ("MOST_MEMORY_RATIO", 0.1)]
+)
+def test_a_missed_goal_is_seen(goal: str, value: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = {"MOST_MILLISECONDS": 1e9, "LEAST_BUSY": 0.0, "MOST_MEMORY_RATIO": 1e9}
+    for name, loose in others.items():
+        monkeypatch.setattr(scaling, name, loose)
+    assert run(monkeypatch, "--check") == 0
+    monkeypatch.setattr(scaling, goal, value)
+    assert run(monkeypatch, "--check") == 1
+
+
+def test_workers_that_wait_for_the_driver_are_not_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    quick = scaling.measure_busy(f"sqlite:///{tmp_path}/a.db", 4, 1.0)
+    add = Store.add_stage_results
+
+    def add_slowly(self: Store, *finished: StageResult) -> list[StageResult]:
+        time.sleep(0.3)
+        return add(self, *finished)
+
+    monkeypatch.setattr(Store, "add_stage_results", add_slowly)
+    assert scaling.measure_busy(f"sqlite:///{tmp_path}/b.db", 4, 1.0) < 0.8 * quick
