@@ -47,7 +47,7 @@ RUN_SECONDS = 1200.0
 """Time after which a run counts as hanging."""
 COPIES = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
 """The three repositories are alike."""
-WORKER = "ray::_WorkerActor"
+WORKER = "ray::WorkerActor"
 
 
 @dataclass

@@ -126,7 +126,7 @@ def do_nothing() -> None:
 
 def open_ray(stack: ExitStack, workers: int) -> Cluster:
     """Open a Ray cluster on this machine until the end of the stack."""
-    from backends.cluster.ray_cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
+    from backends.cluster.ray_cluster.cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
 
     cluster = RayCluster(
         address=None,

@@ -46,7 +46,7 @@ def open_cluster(
         yield LocalCluster(workers=settings.workers, stop=stop)
         return
     try:
-        from backends.cluster.ray_cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
+        from backends.cluster.ray_cluster.cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
     except ImportError as error:
         raise MachineError(f"--cluster {settings.cluster} needs Ray", advice="pip install 'mergemill[ray]'") from error
     needs = WorkerNeeds(

@@ -12,7 +12,7 @@ import sys, time
 from functools import partial
 from pathlib import Path
 from backends.cluster.nodes import WorkerNeeds
-from backends.cluster.ray_cluster import RayCluster
+from backends.cluster.ray_cluster.cluster import RayCluster
 from core.errors import MachineError
 from tests.backends.cluster.functions import *
 

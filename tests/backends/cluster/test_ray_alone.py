@@ -43,9 +43,9 @@ def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
 def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from backends.cluster import ray_cluster  # noqa: PLC0415 - Ray reads the environment when it is imported
+    from backends.cluster.ray_cluster import cluster, connection  # noqa: PLC0415 - as in `connect`
 
-    monkeypatch.setattr(ray_cluster._CONNECT_POLICY, "wait", wait_none())
+    monkeypatch.setattr(connection._CONNECT_POLICY, "wait", wait_none())
     calls: list[str] = []
 
     def init(address: str, **_: object) -> None:
@@ -54,13 +54,13 @@ def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
             raise RuntimeError("Starting Ray client server failed. See ray_client_server_23000.err for detailed logs.")
         raise ConnectionError("this is another problem")
 
-    monkeypatch.setattr(ray_cluster.ray, "init", init)
+    monkeypatch.setattr(connection.ray, "init", init)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"ray://127.0.0.1:{listening.getsockname()[1]}"
         needs = WorkerNeeds(cpus=1, memory_bytes=1)
         with (
             pytest.raises(MachineError, match="this is another problem"),
-            ray_cluster.RayCluster(
+            cluster.RayCluster(
                 address=url, needs=needs, functions=make_functions(tmp_path), version=VERSION, notify=print
             ),
         ):
