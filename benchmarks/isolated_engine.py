@@ -129,13 +129,16 @@ def measure_bytes(folder: Path) -> int:
 
 
 @contextmanager
-def start_engine(folder: Path, bases: Sequence[str] = ("*",), *, keep: bool = False) -> Iterator[IsolatedEngine]:
+def start_engine(
+    folder: Path, bases: Sequence[str] = ("*",), *, keep: bool = False, registries: Sequence[str] = ()
+) -> Iterator[IsolatedEngine]:
     """Start an engine that has the default engine's base images, and stop it at the end; this process is counted, too.
 
     Args:
         folder: for its data; is created, and removed at the end unless it is kept.
         bases: patterns of the base images' tags, such as `python3.13-*`.
         keep: the folder stays, and may be that of an earlier engine, whose images and layers the new one then has.
+        registries: addresses, HOST:PORT or a range, of registries without TLS.
 
     Raises:
         MachineError: not root, no default engine, or the engine does not start.
@@ -165,6 +168,7 @@ def start_engine(folder: Path, bases: Sequence[str] = ("*",), *, keep: bool = Fa
         command = ["nsenter", f"--net=/proc/{pid}/ns/net", dockerd, "--host", f"unix://{folder}/engine.sock"]
         command += ["--bip", _BRIDGE, "--cgroup-parent", group.containers, "--data-root", str(folder / "data")]
         command += ["--exec-root", str(folder / "run"), "--pidfile", str(folder / "engine.pid")]
+        command += [part for registry in registries for part in ("--insecure-registry", registry)]
         group.add(os.getpid())
         engine = IsolatedEngine(folder, command, group)
         _copy_images(tags, default, engine.start())

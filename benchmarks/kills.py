@@ -1,11 +1,12 @@
 """Kill drivers, workers, nodes, engines and the database at random: `python -m benchmarks.kills [--page FILE]`.
 
-Two nodes with engines of their own (network, images, store) and a PostgreSQL server make tasks of three small
-repositories. First one machine makes them, undisturbed. Then runs on the nodes begin from nothing, again and again,
-while something is killed with SIGKILL every few seconds, until there were `--kills` kills; a killed driver is started
-again by the same command, and what else was killed comes back after some seconds. A run ends when a driver ends with
-exit code 0. Its database must then have the records of the undisturbed one: the same ids, each as often. Needs root on
-Linux, `docker.io`, PostgreSQL and Ray.
+Two nodes with engines of their own (network, disk, images, store), a registry between them and a PostgreSQL server make
+tasks of three small repositories. First one machine makes them, undisturbed. Then runs on the nodes begin from nothing,
+again and again, while something is killed with SIGKILL every few seconds, until there were `--kills` kills; a killed
+driver is started again by the same command, and what else was killed comes back after some seconds. After every third
+kill or so something fails without dying: a node stops for some seconds, its disk is full, the registry is down. A run
+ends when a driver ends with exit code 0. Its database must then have the records of the undisturbed one: the same ids,
+each as often. Needs root on Linux, `docker.io`, `docker-registry`, PostgreSQL and Ray.
 
 With `--check` the exit code is 1 when the records of a run differ.
 """
@@ -22,16 +23,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import docker
 
 from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
 from benchmarks.page_table import write_table
 from benchmarks.scaling import open_server
 from tests.cli import make_command_environment
 from tests.ray_nodes import QUICK, RayNodes, list_session, start_ray_nodes
+from tests.registry import LocalRegistry
 from tests.sample import make_sample
 from tests.taskdb.conftest import PostgresServer
 from tests.taskdb.content import read_content
@@ -43,6 +47,13 @@ LEAST_PAUSE, MOST_PAUSE = 2.0, 12.0
 """Seconds between two kills."""
 DOWN_SECONDS = 2.0
 """Time that an engine or the database is away."""
+FAULT_SECONDS = 6.0
+"""Time that a node stops, its disk is full, or the registry is away."""
+FAULT_SHARE = 0.3
+"""Share of kills after which something fails without dying."""
+DISK_BYTES = 8 << 30
+KILLS = ("driver", "worker", "node", "engine", "database")
+FAULTS = ("stopped node", "full disk", "registry")
 RUN_SECONDS = 1200.0
 """Time after which a run counts as hanging."""
 COPIES = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
@@ -58,11 +69,16 @@ class Factory:
     nodes: RayNodes
     engines: Mapping[str, IsolatedEngine]
     server: PostgresServer
+    registry: LocalRegistry
+
+    def get_disk(self, name: str) -> Path:
+        """Return the file system of a node, with its engine and its store."""
+        return self.folder / "disks" / name
 
     def add_node(self, name: str) -> None:
         """Start a node, or start it again."""
-        store = self.folder / "stores" / name
-        store.mkdir(parents=True, exist_ok=True)
+        store = self.get_disk(name) / "store"
+        store.mkdir(exist_ok=True)
         self.nodes.add(name, env={"DOCKER_HOST": self.engines[name].host, "MERGEMILL_NODE_STORE": str(store)})
 
     def empty(self) -> None:
@@ -71,9 +87,15 @@ class Factory:
             self.nodes.nodes[name].kill()
         for engine in self.engines.values():
             remove_built_images(engine)
-        shutil.rmtree(self.folder / "stores", ignore_errors=True)
         for name in NODES:
+            shutil.rmtree(self.get_disk(name) / "store")
             self.add_node(name)
+
+    def revive_nodes(self) -> None:
+        """Start the nodes again that ended by themselves, as one does that the head took for lost."""
+        for name in NODES:
+            if self.nodes.nodes[name].process.poll() is not None:
+                self.add_node(name)
 
     def list_workers(self) -> list[int]:
         """Return the processes of workers on the nodes."""
@@ -90,6 +112,7 @@ class Run:
     url: str
     driver: subprocess.Popen[bytes] = field(init=False)
     kills: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
     starts: int = 0
     codes: list[int] = field(default_factory=list)
     """Exit codes of drivers that ended by themselves."""
@@ -100,6 +123,7 @@ class Run:
         """Start the driver, or start it again."""
         sources = [f"git:ada__{name}" for name in NAMES]
         options = ["--db", self.url, "--cluster", self.factory.nodes.url, "--json"]
+        options += ["--node-registry", f"{self.factory.registry.host}/mergemill"]
         log = self.factory.folder / "driver.log"
         with log.open("ab") as output:
             self.driver = subprocess.Popen(
@@ -118,22 +142,25 @@ class Run:
         Raises:
             SystemExit: it does not end.
         """
-        victims: dict[str, Callable[[], bool]] = {
-            "driver": self._kill_driver,
-            "worker": self._kill_worker,
-            "node": self._kill_node,
-            "engine": self._kill_engine,
-            "database": self._kill_database,
-        }
         started = time.monotonic()
         self.start_driver()
         while not self._has_ended(self.random.uniform(LEAST_PAUSE, MOST_PAUSE)):
             if time.monotonic() - started > RUN_SECONDS:
                 raise SystemExit(f"a run hangs: see {self.factory.folder}/driver.log")
+            self.factory.revive_nodes()
             if self.kills.total() < most_kills:
-                name = self.random.choice(list(victims))
-                self.kills[name] += victims[name]()
+                self._disturb()
         self.seconds = time.monotonic() - started
+
+    def _disturb(self) -> None:
+        kills = (self._kill_driver, self._kill_worker, self._kill_node, self._kill_engine, self._kill_database)
+        faults = (self._stop_node, self._fill_disk, self._stop_registry)
+        name, kill = self.random.choice(list(zip(KILLS, kills, strict=True)))
+        self.kills[name] += kill()
+        if self.random.random() < FAULT_SHARE:
+            name, fail = self.random.choice(list(zip(FAULTS, faults, strict=True)))
+            fail()
+            self.faults[name] += 1
 
     def _has_ended(self, seconds: float) -> bool:
         """Wait; return whether a driver has ended with exit code 0. One that ended otherwise is started again."""
@@ -183,6 +210,25 @@ class Run:
         self.factory.server.start_again()
         return True
 
+    def _stop_node(self) -> None:
+        node = self.factory.nodes.nodes[self.random.choice(NODES)]
+        node.signal(signal.SIGSTOP)
+        time.sleep(FAULT_SECONDS)
+        node.signal(signal.SIGCONT)
+
+    def _fill_disk(self) -> None:
+        disk = self.factory.get_disk(self.random.choice(NODES))
+        file = disk / "full"
+        with file.open("wb") as full:
+            os.posix_fallocate(full.fileno(), 0, shutil.disk_usage(disk).free)
+        time.sleep(FAULT_SECONDS)
+        file.unlink()
+
+    def _stop_registry(self) -> None:
+        self.factory.registry.stop()
+        time.sleep(FAULT_SECONDS)
+        self.factory.registry.start()
+
 
 def _read_title(pid: int) -> str:
     """Return what a process shows as its command; empty for one that is gone."""
@@ -201,12 +247,39 @@ def open_factory() -> Iterator[Factory]:
         for name in NAMES:
             make_sample(folder / f"ada__{name}")
         server = open_server(stack)
+        registry = LocalRegistry(folder / "registry", address=_find_bridge_address())
+        registry.start()
+        stack.callback(registry.stop)
         nodes = stack.enter_context(start_ray_nodes())
-        engines = {name: stack.enter_context(start_engine(folder / name, BASES)) for name in NODES}
-        factory = Factory(folder, nodes, engines, server)
+        engines = {}
+        for name in NODES:
+            disk = stack.enter_context(_open_disk(folder / "disks" / name))
+            engines[name] = stack.enter_context(start_engine(disk / "engine", BASES, registries=[registry.host]))
+        factory = Factory(folder, nodes, engines, server, registry)
         for name in NODES:
             factory.add_node(name)
         yield factory
+
+
+@contextmanager
+def _open_disk(folder: Path) -> Iterator[Path]:
+    """Mount a file system of its own at a folder."""
+    image = folder.with_suffix(".img")
+    folder.mkdir(parents=True)
+    with image.open("wb") as out:
+        out.truncate(DISK_BYTES)
+    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=False)
+
+
+def _find_bridge_address() -> str:
+    """Return this machine's address in the network of the default engine's containers, which the nodes' engines see."""
+    network = docker.from_env(version="auto").networks.get("bridge")
+    return str(network.attrs["IPAM"]["Config"][0]["Gateway"])
 
 
 def list_records(url: str) -> dict[str, list[str]]:
@@ -249,24 +322,25 @@ def kill_at_random(factory: Factory, expected: Mapping[str, list[str]], kills: i
 
 def format_table(runs: list[Run], expected: Mapping[str, list[str]], calm_seconds: float, seed: int) -> str:
     """Return the tables in Markdown."""
-    kinds = ("driver", "worker", "node", "engine", "database")
-    total = sum((run.kills for run in runs), Counter[str]())
+    total = sum((run.kills + run.faults for run in runs), Counter[str]())
+    kinds = (*KILLS, *FAULTS)
     lines = [
         f"| run | {' | '.join(kinds)} | starts of the driver | seconds | records as undisturbed |",
         f"|---|{'---:|' * len(kinds)}---:|---:|---|",
     ]
     for number, run in enumerate(runs):
-        counts = " | ".join(str(run.kills[kind]) for kind in kinds)
+        counts = " | ".join(str((run.kills + run.faults)[kind]) for kind in kinds)
         answer = "yes" if run.is_equal else "**no**"
         lines.append(f"| {seed + number} | {counts} | {run.starts} | {run.seconds:.0f} | {answer} |")
     counts = " | ".join(str(total[kind]) for kind in kinds)
+    killed = sum(total[kind] for kind in KILLS)
     equal = sum(run.is_equal for run in runs)
     starts, seconds = sum(run.starts for run in runs), sum(run.seconds for run in runs)
     lines.append(f"| all | {counts} | {starts} | {seconds:.0f} | {equal} of {len(runs)} |")
     lost = (seconds - len(runs) * calm_seconds) / max(1, total.total())
     made = f"{len(expected['tasks'])} tasks, {sum(map(len, expected.values()))} rows in all"
-    took = f"undisturbed it takes {calm_seconds:.0f} s on the two nodes. A kill costs {lost:.0f} s on average."
-    lines += ["", f"{total.total()} kills. A run makes {made}; {took}"]
+    took = f"undisturbed it takes {calm_seconds:.0f} s on the two nodes. A kill or fault costs {lost:.0f} s on average."
+    lines += ["", f"{killed} kills, {total.total() - killed} faults. A run makes {made}; {took}"]
     return "\n" + "\n".join(lines) + "\n\n"
 
 
@@ -285,7 +359,7 @@ def main() -> None:
         for run in kill_at_random(factory, expected, options.kills, options.seed):
             runs.append(run)
             done = sum(one.kills.total() for one in runs)
-            outcome = f"{dict(run.kills)}, {run.seconds:.0f} s, equal: {run.is_equal}"
+            outcome = f"{dict(run.kills + run.faults)}, {run.seconds:.0f} s, equal: {run.is_equal}"
             print(f"{done} of {options.kills} kills: {outcome}", file=sys.stderr)
         table = format_table(runs, expected, calm_seconds, options.seed)
     print(table)

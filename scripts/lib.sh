@@ -165,6 +165,13 @@ setup_registry() {
     if [ -d /run/systemd/system ]; then systemctl disable -q --now docker-registry || :; fi
 }
 
+# --- a clock that jumps -----------------------------------------------------------------------------------------------
+
+# For the test of a clock that jumps: a library between a process and the machine's clock.
+setup_faketime() {
+    compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null || apt libfaketime
+}
+
 # --- a browser --------------------------------------------------------------------------------------------------------
 
 # For the tests of the web page and its screenshots.

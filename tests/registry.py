@@ -34,12 +34,14 @@ class LocalRegistry:
 
     folder: Path
     locked: bool = False
+    address: str = "localhost"
+    """Of this machine; engines take others than `localhost` only as insecure registries."""
     port: int = 0
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
     def host(self) -> str:
-        return f"localhost:{self.port}"
+        return f"{self.address}:{self.port}"
 
     @property
     def home(self) -> Path:
@@ -56,11 +58,12 @@ class LocalRegistry:
             (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.port = self.port or _find_free_port()
+        own = "127.0.0.1" if self.address == "localhost" else self.address
         (self.folder / "passwords").write_text(PASSWORDS)
         config: dict[str, Any] = {
             "version": "0.1",
             "log": {"level": "error"},
-            "http": {"addr": f"127.0.0.1:{self.port}"},
+            "http": {"addr": f"{own}:{self.port}"},
             "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}, "delete": {"enabled": True}},
         }
         if self.locked:
@@ -72,7 +75,7 @@ class LocalRegistry:
             )
         for _ in range(100):
             with socket.socket() as client:
-                if client.connect_ex(("127.0.0.1", self.port)) == 0:
+                if client.connect_ex((own, self.port)) == 0:
                     return
             time.sleep(0.05)
         raise AssertionError((self.folder / "log").read_text())

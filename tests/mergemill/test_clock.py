@@ -1,0 +1,69 @@
+"""A machine's clock that jumps during a run, as after a suspension or a correction from the network."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli import make_command_environment, run_mergemill
+from tests.mergemill.test_ray_engines import list_records
+from tests.sample import make_sample
+from tests.taskdb.chains import make_url
+
+ADVICE = "libfaketime is not installed: apt-get install -y libfaketime"
+JUMPS = ("+3d", "-2d", "+0", "-1h", "+1h")
+
+
+def find_library() -> Path:
+    found = next(iter(sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), None)
+    if found is None:
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(ADVICE)
+    assert found is not None
+    return found
+
+
+@pytest.mark.docker
+@pytest.mark.timeout(300)
+def test_a_clock_that_jumps_changes_no_record(tmp_path: Path) -> None:
+    library = find_library()
+    make_sample(tmp_path / "ada__greet")
+    calm, jumping = make_url(tmp_path / "calm"), make_url(tmp_path / "jumping")
+    for folder in ("calm", "jumping"):
+        (tmp_path / folder).mkdir()
+    done = run_mergemill("run", "git:ada__greet", "--db", calm, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+
+    clock = tmp_path / "clock"
+    clock.write_text("+0\n")
+    variables = {
+        "LD_PRELOAD": str(library),
+        "FAKETIME_TIMESTAMP_FILE": str(clock),
+        "FAKETIME_NO_CACHE": "1",
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",  # a monotonic clock never jumps
+    }
+    jumps = itertools.cycle(JUMPS)
+    with subprocess.Popen(
+        ["mergemill", "run", "git:ada__greet", "--db", jumping, "--store", "jumping/store"],
+        cwd=tmp_path,
+        env=make_command_environment(**variables),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as driver:
+        n_jumps = 0
+        while driver.poll() is None:
+            clock.write_text(f"{next(jumps)}\n")
+            n_jumps += 1
+            try:
+                driver.wait(0.7)
+            except subprocess.TimeoutExpired:
+                continue
+        assert driver.stderr is not None
+        assert driver.returncode == 0, driver.stderr.read()
+    assert n_jumps > len(JUMPS)
+    assert list_records(jumping) == list_records(calm)
+    assert list_records(calm)["tasks"]

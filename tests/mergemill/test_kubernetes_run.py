@@ -1,0 +1,50 @@
+"""`--sandbox kubernetes`: tests that run in pods give the records that containers of an engine give."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.backends.sandbox.conftest import cluster, cluster_registry, shared_cluster  # noqa: F401 - fixtures
+from tests.cli import run_mergemill
+from tests.mergemill.test_ray_engines import list_records
+from tests.sample import make_sample
+from tests.taskdb.chains import make_url
+
+NAMES = ("greet", "salute", "hail")
+
+
+@pytest.mark.kubernetes
+@pytest.mark.timeout(1500)
+def test_pods_build_verify_grade_and_sample_as_an_engine_does(
+    tmp_path: Path,
+    cluster_registry: str,  # noqa: F811
+) -> None:
+    for name in NAMES:
+        make_sample(tmp_path / f"ada__{name}")
+    sources = [f"git:ada__{name}" for name in NAMES]
+    copies = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
+    for folder in ("engine", "pods"):
+        (tmp_path / folder).mkdir()
+    on_engine, in_pods = make_url(tmp_path / "engine"), make_url(tmp_path / "pods")
+    done = run_mergemill("run", *sources, "--db", on_engine, "--json", cwd=tmp_path, **copies)
+    assert done.exit_code == 0, done.stderr
+    assert done.lines[-1]["certified"] == 2 * len(NAMES)
+    pods = ("--db", in_pods, "--sandbox", "kubernetes", "--kubernetes-registry", cluster_registry, "--json")
+    done = run_mergemill("run", *sources, *pods, cwd=tmp_path, **copies)
+    assert done.exit_code == 0, done.stderr
+    assert list_records(in_pods) == list_records(on_engine)
+
+    tasks = [row["name"] for row in run_mergemill("tasks", "list", "--db", in_pods, "--json", cwd=tmp_path).lines]
+    rows = [{"instance_id": name, "model_patch": "", "model_name_or_path": "noop"} for name in tasks]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = run_mergemill("grade", "--predictions", "p.jsonl", "--out", "s.jsonl", *pods, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    scores = [json.loads(line) for line in (tmp_path / "s.jsonl").read_text().splitlines()]
+    assert sorted((score["instance_id"], score["value"]) for score in scores) == [(name, 0.0) for name in sorted(tasks)]
+
+    done = run_mergemill("sample", "--scaffold", "oracle,noop", *pods, cwd=tmp_path)
+    assert done.exit_code == 0, done.stderr
+    assert (done.lines[-1]["new"], done.lines[-1]["resolved"]) == (4 * len(NAMES), 2 * len(NAMES))
