@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tenacity import wait_none
 
-from backends.cluster.nodes import WorkerNeeds
-from core.errors import MachineError
 from tests.backends.cluster.drivers import DRIVER, run_driver
-from tests.backends.cluster.functions import VERSION, make_functions
 from tests.ray_nodes import QUICK, find_port, start_ray_nodes
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
@@ -38,34 +33,6 @@ def test_an_address_where_nothing_answers_is_an_error(tmp_path: Path) -> None:
 def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
     found = run_driver_locally(tmp_path)
     assert len(set(found)) == 2
-
-
-def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    from backends.cluster.ray_cluster import cluster, connection  # noqa: PLC0415 - as in `connect`
-
-    monkeypatch.setattr(connection._CONNECT_POLICY, "wait", wait_none())
-    calls: list[str] = []
-
-    def init(address: str, **_: object) -> None:
-        calls.append(address)
-        if len(calls) == 1:
-            raise RuntimeError("Starting Ray client server failed. See ray_client_server_23000.err for detailed logs.")
-        raise ConnectionError("this is another problem")
-
-    monkeypatch.setattr(connection.ray, "init", init)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        url = f"ray://127.0.0.1:{listening.getsockname()[1]}"
-        needs = WorkerNeeds(cpus=1, memory_bytes=1)
-        with (
-            pytest.raises(MachineError, match="this is another problem"),
-            cluster.RayCluster(
-                address=url, needs=needs, functions=make_functions(tmp_path), version=VERSION, notify=print
-            ),
-        ):
-            pass
-    assert calls == [url, url]
 
 
 def run_driver_locally(folder: Path) -> list[str]:

@@ -239,6 +239,26 @@ def test_a_node_that_cannot_be_used_is_left_out_with_its_reason(nodes: RayNodes,
     assert {result.node for result in results} == {"node-b"}
 
 
+def test_a_head_that_fails_to_start_a_server_for_the_driver_is_asked_again(
+    nodes: RayNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from backends.cluster.ray_cluster import connection  # noqa: PLC0415 - as in `connect`
+
+    calls: list[str] = []
+    init = connection.ray.init
+
+    def fail_once(address: str, **options: Any) -> None:
+        calls.append(address)
+        if len(calls) == 1:
+            raise RuntimeError("Starting Ray client server failed. See ray_client_server_23000.err for detailed logs.")
+        init(address, **options)
+
+    monkeypatch.setattr(connection.ray, "init", fail_once)
+    with connect(nodes, tmp_path) as cluster:
+        assert group(list(cluster.map(functions.work, range(2)))) == dict.fromkeys(range(2), WHOLE)
+    assert calls == [nodes.url, nodes.url]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
