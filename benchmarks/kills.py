@@ -297,7 +297,7 @@ def run_calmly(factory: Factory) -> tuple[dict[str, list[str]], float]:
     sources = [f"git:ada__{name}" for name in NAMES]
     environment = make_command_environment(**COPIES)
     subprocess.run(
-        ["mergemill", "run", *sources, "--db", url, "--quiet"], cwd=factory.folder, env=environment, check=True
+        ["mergemill", "--quiet", "run", *sources, "--db", url], cwd=factory.folder, env=environment, check=True
     )
     expected = list_records(url)
     calm = Run(factory, random.Random(0), factory.server.create_database())  # noqa: S311 - no secret
