@@ -43,7 +43,7 @@ from tests.taskdb.content import read_content
 NAMES = ("greet", "salute", "hail")
 NODES = ("node-a", "node-b")
 BASES = ("python3.11-*",)
-LEAST_PAUSE, MOST_PAUSE = 2.0, 12.0
+LEAST_PAUSE, MOST_PAUSE = 1.0, 6.0
 """Seconds between two kills."""
 DOWN_SECONDS = 2.0
 """Time that an engine or the database is away."""
@@ -220,7 +220,13 @@ class Run:
         disk = self.factory.get_disk(self.random.choice(NODES))
         file = disk / "full"
         with file.open("wb") as full:
-            os.posix_fallocate(full.fileno(), 0, shutil.disk_usage(disk).free)
+            end, size = 0, shutil.disk_usage(disk).free
+            while size > 4096:
+                try:
+                    os.posix_fallocate(full.fileno(), end, size)
+                    end += size
+                except OSError:  # others write, too
+                    size //= 2
         time.sleep(FAULT_SECONDS)
         file.unlink()
 
@@ -353,6 +359,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="exit with 1 when the records of a run differ")
     options = parser.parse_args()
     runs: list[Run] = []
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is stopped, as after Ctrl-C
     with open_factory() as factory:
         expected, calm_seconds = run_calmly(factory)
         print(f"undisturbed: {calm_seconds:.0f} s", file=sys.stderr)
