@@ -33,6 +33,7 @@ import docker
 from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
 from benchmarks.page_table import write_table
 from benchmarks.scaling import open_server
+from benchmarks.small_disk import fill_disk, mount_disk
 from tests.cli import make_command_environment
 from tests.ray_nodes import QUICK, RayNodes, list_session, start_ray_nodes
 from tests.registry import LocalRegistry
@@ -217,18 +218,8 @@ class Run:
         node.signal(signal.SIGCONT)
 
     def _fill_disk(self) -> None:
-        disk = self.factory.get_disk(self.random.choice(NODES))
-        file = disk / "full"
-        with file.open("wb") as full:
-            end, size = 0, shutil.disk_usage(disk).free
-            while size > 4096:
-                try:
-                    os.posix_fallocate(full.fileno(), end, size)
-                    end += size
-                except OSError:  # others write, too
-                    size //= 2
-        time.sleep(FAULT_SECONDS)
-        file.unlink()
+        with fill_disk(self.factory.get_disk(self.random.choice(NODES))):
+            time.sleep(FAULT_SECONDS)
 
     def _stop_registry(self) -> None:
         self.factory.registry.stop()
@@ -259,27 +250,12 @@ def open_factory() -> Iterator[Factory]:
         nodes = stack.enter_context(start_ray_nodes())
         engines = {}
         for name in NODES:
-            disk = stack.enter_context(_open_disk(folder / "disks" / name))
+            disk = stack.enter_context(mount_disk(folder / "disks" / name, DISK_BYTES))
             engines[name] = stack.enter_context(start_engine(disk / "engine", BASES, registries=[registry.host]))
         factory = Factory(folder, nodes, engines, server, registry)
         for name in NODES:
             factory.add_node(name)
         yield factory
-
-
-@contextmanager
-def _open_disk(folder: Path) -> Iterator[Path]:
-    """Mount a file system of its own at a folder."""
-    image = folder.with_suffix(".img")
-    folder.mkdir(parents=True)
-    with image.open("wb") as out:
-        out.truncate(DISK_BYTES)
-    subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
-    subprocess.run(["mount", "-o", "loop", image, folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=False)
 
 
 def _find_bridge_address() -> str:

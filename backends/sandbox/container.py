@@ -20,6 +20,7 @@ import requests
 
 from backends.sandbox import archive
 from backends.sandbox.execution import ExecResult, ResourceLimits
+from backends.sandbox.host_disk import DiskObserver, HostDisk
 from backends.sandbox.mounts import Mount
 from backends.sandbox.output import BoundedBuffer, CappedOutput, FrameDecoder, ReadPacer
 from backends.sandbox.watch import FIRST_CHECK, UsageWatch
@@ -46,7 +47,7 @@ class Container:
     """A created container.
 
     `clients` returns the calling thread's client; `wait_threads` run the request that waits for the end. Once
-    `stopping` is set, the container is killed and its result is discarded.
+    `stopping` is set, the container is killed and its result is discarded. `disk`: where the engine keeps its files.
     """
 
     id: str
@@ -54,6 +55,7 @@ class Container:
     wait_threads: ThreadPoolExecutor
     limits: ResourceLimits
     stopping: threading.Event
+    disk: HostDisk
 
     @property
     def client(self) -> Any:
@@ -68,7 +70,7 @@ class Container:
         """Start the container, wait for its end and collect files.
 
         Raises:
-            Transient: the container cannot be followed or ended.
+            Transient: the container cannot be followed or ended, or the engine's disk was full.
             CancelledRunError: `stopping` was set meanwhile.
         """
         with self.attach() as stream:
@@ -100,11 +102,13 @@ class Container:
         output = CappedOutput(self.limits.output_bytes)
         started = time.monotonic()
         ended = self.wait_threads.submit(self._wait)
-        killed_by = ContainerMonitor(self, stream, ended, started, FrameDecoder(output, results)).follow()
+        monitor = ContainerMonitor(self, stream, ended, started, FrameDecoder(output, results))
+        killed_by = monitor.follow()
         seconds = time.monotonic() - started
         code = ended.result()
         if self.stopping.is_set():
             raise CancelledRunError("stopped")
+        monitor.disk.require()
         killed_by = killed_by or self._find_kill_reason(code, seconds)
         return ExecResult(exit_code=code, output=output.get_text(), files={}, seconds=seconds, killed_by=killed_by)
 
@@ -180,12 +184,18 @@ class ContainerMonitor:
     """
 
     def __init__(
-        self, container: Container, stream: Any, ended: Future[int], started: float, frames: FrameDecoder
+        self,
+        container: Container,
+        stream: Any,
+        ended: Future[int],
+        started: float,
+        frames: FrameDecoder,
     ) -> None:
         self._container = container
         self._stream = stream
         self._ended = ended
         self._frames = frames
+        self.disk = DiskObserver(container.disk)
         self._deadline = started + container.limits.seconds
         self._watch = UsageWatch(container)
         self._pacer = ReadPacer()
@@ -228,6 +238,7 @@ class ContainerMonitor:
         return bool(data)
 
     def _enforce_limits(self, now: float) -> None:
+        self.disk.look()
         if now >= self._give_up:
             raise Transient(f"container {self._container.id[:12]} cannot be ended", advice="restart the Docker engine")
         if self._kill_request is not None or self._ended.done():

@@ -16,6 +16,7 @@ from docker.utils import kwargs_from_env
 from backends.sandbox.container import HOSTNAME, Container, build_host_config
 from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
 from backends.sandbox.execution import ResourceLimits
+from backends.sandbox.host_disk import HostDisk
 from backends.sandbox.images import EngineInfo
 from backends.sandbox.leases import ImageLeases
 from backends.sandbox.mounts import Mount
@@ -90,6 +91,7 @@ class DockerEngine:
             raise MachineError(f"no Docker engine answers at {url}: {error}", advice=SETUP_COMMAND) from error
         self._version = client.api_version
         self._cpus = float(info["NCPU"])
+        self._disk = HostDisk(str(info["DockerRootDir"]))
         self.id = str(info.get("ID") or client.base_url)
         self.threads = ThreadPoolExecutor(max_workers=64, thread_name_prefix="mergemill-wait")
         self.remover = ContainerRemover(self._remove_container)
@@ -164,7 +166,7 @@ class DockerEngine:
             network_disabled=not network,
             host_config=build_host_config(client, limits, network=network, mounts=mounts),
         )
-        return Container(created["Id"], self.get_client, self.threads, limits, self.stopping)
+        return Container(created["Id"], self.get_client, self.threads, limits, self.stopping, self._disk)
 
     def _remove_container(self, container: str) -> None:
         self.get_client().remove_container(container, force=True, v=True)

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import IO, Any
 
 import requests
@@ -21,6 +22,7 @@ import requests
 from backends.sandbox import archive
 from backends.sandbox.container import POLL_SECONDS, Container
 from backends.sandbox.execution import ExecResult
+from backends.sandbox.host_disk import DiskObserver
 from backends.sandbox.output import CappedOutput, FrameDecoder, ReadPacer
 from backends.sandbox.watch import UsageWatch
 from core.errors import CancelledRunError
@@ -131,13 +133,14 @@ class DockerContainerSession:
 
     def _follow(self, container: Container, exec_id: str, seconds: float) -> ExecResult:
         output, started = CappedOutput(container.limits.output_bytes), time.monotonic()
+        deadline, disk = started + seconds + KILL_AFTER_SECONDS + EXEC_GRACE, DiskObserver(container.disk)
         with _open_exec_stream(container, exec_id) as stream:
-            killed_by = _read_until_done(
-                container, exec_id, stream, FrameDecoder(output), started + seconds + KILL_AFTER_SECONDS + EXEC_GRACE
-            )
+            running = _RunningCommand(container, exec_id, stream, disk)
+            killed_by = _read_until_done(running, FrameDecoder(output), deadline)
         elapsed = time.monotonic() - started
         if container.stopping.is_set():
             raise CancelledRunError("stopped")
+        disk.require()
         code = KILLED_EXIT_CODE if killed_by else int(container.client.exec_inspect(exec_id)["ExitCode"] or 0)
         if killed_by:
             self.close()
@@ -158,14 +161,22 @@ def _open_exec_stream(container: Container, exec_id: str) -> Iterator[Any]:
         stream.close()
 
 
-def _read_until_done(
-    container: Container, exec_id: str, stream: Any, frames: FrameDecoder, deadline: float
-) -> str | None:
+@dataclass(frozen=True)
+class _RunningCommand:
+    """A command in a container, with the stream of its output."""
+
+    container: Container
+    exec_id: str
+    stream: Any
+    disk: DiskObserver
+
+
+def _read_until_done(command: _RunningCommand, frames: FrameDecoder, deadline: float) -> str | None:
     """Read output until the command ends; return why the container was killed, `time` or `disk`, else None.
 
     Background processes may keep the output open, so the engine is queried whether a silent command still runs.
     """
-    pacer = ReadPacer()
+    pacer, container, stream = ReadPacer(), command.container, command.stream
     with contextlib.closing(UsageWatch(container)) as watch, contextlib.closing(select.epoll()) as poll:
         poll.register(stream.fileno(), select.EPOLLIN)
         while True:
@@ -174,8 +185,9 @@ def _read_until_done(
                     return None
                 frames.feed(data)
                 pacer.wait(len(data))
-            elif not container.client.exec_inspect(exec_id)["Running"]:
+            elif not container.client.exec_inspect(command.exec_id)["Running"]:
                 return None
+            command.disk.look()
             now = time.monotonic()
             if now >= watch.next_check and watch.check():
                 _kill(container)
