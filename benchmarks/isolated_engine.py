@@ -178,6 +178,7 @@ def start_engine(
             engine.stop()
         network.kill()
         group.remove()
+        _unmount_below(folder)  # what an engine mounted that was killed and started again
         if not keep:
             shutil.rmtree(folder)
 
@@ -189,14 +190,18 @@ def _remove_killed_engine(folder: Path, group: ControlGroup, default: docker.Doc
         if b"dockerd" in Path(f"/proc/{pid}/cmdline").read_bytes():
             os.kill(pid, signal.SIGTERM)
             _wait_for_end(pid)
-    places = [line.split(" ")[1] for line in Path("/proc/mounts").read_text().splitlines()]
-    for place in sorted((one for one in places if one.startswith(f"{folder.absolute()}/")), reverse=True):
-        subprocess.run(["umount", "--lazy", place], check=False)
+    _unmount_below(folder)
     shutil.rmtree(folder / "run", ignore_errors=True)
     with suppress(NotFound):
         default.containers.get(group.name).remove(force=True)
     if group.folder.exists():
         group.remove()
+
+
+def _unmount_below(folder: Path) -> None:
+    places = [line.split(" ")[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    for place in sorted((one for one in places if one.startswith(f"{folder.absolute()}/")), reverse=True):
+        subprocess.run(["umount", "--lazy", place], check=False)
 
 
 def _wait_for_end(pid: int) -> None:

@@ -345,9 +345,9 @@ def main() -> None:
             outcome = f"{dict(run.kills + run.faults)}, {run.seconds:.0f} s, equal: {run.is_equal}"
             print(f"{done} of {options.kills} kills: {outcome}", file=sys.stderr)
         table = format_table(runs, expected, calm_seconds, options.seed)
-    print(table)
-    if options.page:
-        write_table(options.page, "benchmarks.kills", table)
+        print(table)
+        if options.page:
+            write_table(options.page, "benchmarks.kills", table)
     sys.exit(1 if options.check and not all(run.is_equal for run in runs) else 0)
 
 
