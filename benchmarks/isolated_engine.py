@@ -68,11 +68,28 @@ class ControlGroup:
         return int(fields["usage_usec"]) / 1e6
 
     def remove(self) -> None:
-        """Move what runs in the group to its parent, and remove it."""
+        """Move what runs in the group to its parent, end containers that outlived their engine, and remove it."""
         for process in (self.folder / "processes" / "cgroup.procs").read_text().split():
             (self.folder.parent / "cgroup.procs").write_text(process)
         for folder, _, _ in os.walk(self.folder, topdown=False):
-            Path(folder).rmdir()
+            _remove_group(Path(folder))
+
+
+def _remove_group(folder: Path) -> None:
+    """Remove a group without groups below it, once its processes are killed."""
+    end = time.monotonic() + _STOP_SECONDS
+    while True:
+        for process in (folder / "cgroup.procs").read_text().split():
+            with suppress(ProcessLookupError):
+                os.kill(int(process), signal.SIGKILL)
+        try:
+            folder.rmdir()
+        except OSError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.1)
+        else:
+            return
 
 
 @dataclass
