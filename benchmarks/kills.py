@@ -35,11 +35,11 @@ from benchmarks.page_table import write_table
 from benchmarks.scaling import open_server
 from benchmarks.small_disk import fill_disk, mount_disk
 from tests.cli import make_command_environment
-from tests.ray_nodes import QUICK, RayNodes, list_session, start_ray_nodes
+from tests.ray_nodes import QUICK, RayNodes, list_session, read_title, start_ray_nodes
 from tests.registry import LocalRegistry
-from tests.sample import make_sample
+from tests.sample import ALIKE, make_sample
 from tests.taskdb.conftest import PostgresServer
-from tests.taskdb.content import read_content
+from tests.taskdb.content import read_records
 
 NAMES = ("greet", "salute", "hail")
 NODES = ("node-a", "node-b")
@@ -57,8 +57,6 @@ KILLS = ("driver", "worker", "node", "engine", "database")
 FAULTS = ("stopped node", "full disk", "registry")
 RUN_SECONDS = 1200.0
 """Time after which a run counts as hanging."""
-COPIES = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
-"""The three repositories are alike."""
 WORKER = "ray::WorkerActor"
 
 
@@ -101,7 +99,7 @@ class Factory:
     def list_workers(self) -> list[int]:
         """Return the processes of workers on the nodes."""
         pids = [pid for name in NODES for pid in list_session(self.nodes.nodes[name].process.pid)]
-        return [pid for pid in pids if _read_title(pid).startswith(WORKER)]
+        return [pid for pid in pids if read_title(pid).startswith(WORKER)]
 
 
 @dataclass
@@ -115,8 +113,6 @@ class Run:
     kills: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
     starts: int = 0
-    codes: list[int] = field(default_factory=list)
-    """Exit codes of drivers that ended by themselves."""
     seconds: float = 0.0
     is_equal: bool = False
 
@@ -130,7 +126,7 @@ class Run:
             self.driver = subprocess.Popen(
                 ["mergemill", "run", *sources, *options],
                 cwd=self.factory.folder,
-                env=make_command_environment(**QUICK, **COPIES),
+                env=make_command_environment(**QUICK, **ALIKE),
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
@@ -169,7 +165,6 @@ class Run:
             code = self.driver.wait(seconds)
         except subprocess.TimeoutExpired:
             return False
-        self.codes.append(code)
         if code == 0:
             return True
         self.start_driver()
@@ -227,14 +222,6 @@ class Run:
         self.factory.registry.start()
 
 
-def _read_title(pid: int) -> str:
-    """Return what a process shows as its command; empty for one that is gone."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-
-
 @contextmanager
 def open_factory() -> Iterator[Factory]:
     """Open nodes, engines, stores and database until the end of the block."""
@@ -264,11 +251,6 @@ def _find_bridge_address() -> str:
     return str(network.attrs["IPAM"]["Config"][0]["Gateway"])
 
 
-def list_records(url: str) -> dict[str, list[str]]:
-    """Return table -> ids of its records, and the states of changes and tasks."""
-    return {name: rows for name, rows in read_content(url).items() if name not in ("image_copy", "events")}
-
-
 def run_calmly(factory: Factory) -> tuple[dict[str, list[str]], float]:
     """Run on this machine and its engine; return the records. Then run on the nodes; return the seconds of that.
 
@@ -277,14 +259,14 @@ def run_calmly(factory: Factory) -> tuple[dict[str, list[str]], float]:
     """
     url = factory.server.create_database()
     sources = [f"git:ada__{name}" for name in NAMES]
-    environment = make_command_environment(**COPIES)
+    environment = make_command_environment(**ALIKE)
     subprocess.run(
         ["mergemill", "--quiet", "run", *sources, "--db", url], cwd=factory.folder, env=environment, check=True
     )
-    expected = list_records(url)
+    expected = read_records(url)
     calm = Run(factory, random.Random(0), factory.server.create_database())  # noqa: S311 - no secret
     calm.finish(most_kills=0)
-    if list_records(calm.url) != expected:
+    if read_records(calm.url) != expected:
         raise SystemExit("the records of the undisturbed runs differ")
     return expected, calm.seconds
 
@@ -296,7 +278,7 @@ def kill_at_random(factory: Factory, expected: Mapping[str, list[str]], kills: i
         factory.empty()
         run = Run(factory, random.Random(seed), factory.server.create_database())  # noqa: S311 - no secret
         run.finish(most_kills=left)
-        run.is_equal = list_records(run.url) == expected
+        run.is_equal = read_records(run.url) == expected
         left -= run.kills.total()
         seed += 1
         yield run

@@ -46,7 +46,7 @@ from taskdb.store import Store
 from taskdb.tags import Tags
 from tests import records
 from tests.cli import make_command_environment
-from tests.sample import make_sample
+from tests.sample import ALIKE, make_sample
 from tests.scopes import make_scope
 from tests.taskdb.conftest import PostgresServer, find_programs
 
@@ -191,8 +191,7 @@ def _run_for_real(folder: Path, cluster: str, workers: int, engine: IsolatedEngi
     place.mkdir()
     command = ["mergemill", "run", *(f"git:../ada__{name}" for name in SAMPLES), "--json"]
     command += ["--cluster", cluster, "--workers", str(workers)]
-    alike = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
-    environment = make_command_environment(DOCKER_HOST=engine.host, RAY_AUTH_MODE="disabled", **alike)
+    environment = make_command_environment(DOCKER_HOST=engine.host, RAY_AUTH_MODE="disabled", **ALIKE)
     started = time.perf_counter()
     done = subprocess.run(command, cwd=place, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     seconds = time.perf_counter() - started

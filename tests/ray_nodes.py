@@ -76,6 +76,14 @@ def list_session(leader: int) -> list[int]:
     return sorted(found)
 
 
+def read_title(pid: int) -> str:
+    """Return what a process shows as its command; empty for one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="utf-8", errors="replace").rstrip("\0")
+    except OSError:
+        return ""
+
+
 @dataclass
 class RayNodes:
     """The cluster. `url` is what `--cluster` takes."""

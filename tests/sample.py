@@ -41,6 +41,8 @@ THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLI
 NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND
 NONINFRINGEMENT.
 """
+ALIKE = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
+"""Settings with which samples in several repositories do not count as copies of each other."""
 GREET = 'def greet(name):\n    """A greeting for `name`."""\n    return "Hello " + name\n'
 GREET_POLITE = GREET.replace('return "Hello " + name', 'return "Hello, " + name.strip()')
 COUNT = "def count(words):\n    return len(words.split(' '))\n"

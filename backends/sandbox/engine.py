@@ -16,7 +16,7 @@ from docker.utils import kwargs_from_env
 from backends.sandbox.container import HOSTNAME, Container, build_host_config
 from backends.sandbox.container_names import PREFIX, is_orphan, make_container_name
 from backends.sandbox.execution import ResourceLimits
-from backends.sandbox.host_disk import HostDisk
+from backends.sandbox.host_disk import FULL_ADVICE, HostDisk
 from backends.sandbox.images import EngineInfo
 from backends.sandbox.leases import ImageLeases
 from backends.sandbox.mounts import Mount
@@ -36,7 +36,7 @@ def translate_error(error: Exception) -> MergemillError | None:
     if isinstance(error, docker.errors.ImageNotFound):
         return InputError(f"no such image: {text}", advice="mergemill images bootstrap")
     if "no space left" in text.lower():
-        return Transient(f"the disk is full: {text}", advice="free disk space, for example: mergemill images prune")
+        return Transient(f"the disk is full: {text}", advice=FULL_ADVICE)
     if isinstance(error, docker.errors.APIError):
         if error.response is not None and error.is_client_error() and not isinstance(error, docker.errors.NotFound):
             return None

@@ -13,8 +13,7 @@ from core.errors import Transient
 LEAST_FREE_BYTES = 32 << 20
 """ext4 counts up to 16 MB as free that nobody can have."""
 LEAST_FREE_FILES = 100
-FULL = "the disk of the Docker engine is full"
-ADVICE = "free disk space, for example: mergemill images prune"
+FULL_ADVICE = "free disk space, for example: mergemill images prune"
 
 
 class HostDisk:
@@ -54,4 +53,4 @@ class DiskObserver:
         """
         self.look()
         if self._was_full:
-            raise Transient(FULL, advice=ADVICE)
+            raise Transient("the disk of the Docker engine is full", advice=FULL_ADVICE)

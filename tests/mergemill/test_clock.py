@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli import make_command_environment, run_mergemill
-from tests.mergemill.test_ray_engines import list_records
 from tests.sample import make_sample
 from tests.taskdb.chains import make_url
+from tests.taskdb.content import read_records
 
 ADVICE = "libfaketime is not installed: apt-get install -y libfaketime"
 JUMPS = ("+3d", "-2d", "+0", "-1h", "+1h")
@@ -65,5 +65,5 @@ def test_a_clock_that_jumps_changes_no_record(tmp_path: Path) -> None:
         assert driver.stderr is not None
         assert driver.returncode == 0, driver.stderr.read()
     assert n_jumps > len(JUMPS)
-    assert list_records(jumping) == list_records(calm)
-    assert list_records(calm)["tasks"]
+    assert read_records(jumping) == read_records(calm)
+    assert read_records(calm)["tasks"]

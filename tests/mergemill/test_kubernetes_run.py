@@ -9,9 +9,9 @@ import pytest
 
 from tests.backends.sandbox.conftest import cluster, cluster_registry, shared_cluster  # noqa: F401 - fixtures
 from tests.cli import run_mergemill
-from tests.mergemill.test_ray_engines import list_records
-from tests.sample import make_sample
+from tests.sample import ALIKE, make_sample
 from tests.taskdb.chains import make_url
+from tests.taskdb.content import read_records
 
 NAMES = ("greet", "salute", "hail")
 
@@ -25,17 +25,16 @@ def test_pods_build_verify_grade_and_sample_as_an_engine_does(
     for name in NAMES:
         make_sample(tmp_path / f"ada__{name}")
     sources = [f"git:ada__{name}" for name in NAMES]
-    copies = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
     for folder in ("engine", "pods"):
         (tmp_path / folder).mkdir()
     on_engine, in_pods = make_url(tmp_path / "engine"), make_url(tmp_path / "pods")
-    done = run_mergemill("run", *sources, "--db", on_engine, "--json", cwd=tmp_path, **copies)
+    done = run_mergemill("run", *sources, "--db", on_engine, "--json", cwd=tmp_path, **ALIKE)
     assert done.exit_code == 0, done.stderr
     assert done.lines[-1]["certified"] == 2 * len(NAMES)
     pods = ("--db", in_pods, "--sandbox", "kubernetes", "--kubernetes-registry", cluster_registry, "--json")
-    done = run_mergemill("run", *sources, *pods, cwd=tmp_path, **copies)
+    done = run_mergemill("run", *sources, *pods, cwd=tmp_path, **ALIKE)
     assert done.exit_code == 0, done.stderr
-    assert list_records(in_pods) == list_records(on_engine)
+    assert read_records(in_pods) == read_records(on_engine)
 
     tasks = [row["name"] for row in run_mergemill("tasks", "list", "--db", in_pods, "--json", cwd=tmp_path).lines]
     rows = [{"instance_id": name, "model_patch": "", "model_name_or_path": "noop"} for name in tasks]

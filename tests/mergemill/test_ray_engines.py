@@ -14,9 +14,9 @@ import pytest
 from benchmarks.isolated_engine import start_engine
 from tests.cli import run_mergemill
 from tests.ray_nodes import QUICK, RayNodes, start_ray_nodes
-from tests.sample import make_sample
+from tests.sample import ALIKE, make_sample
 from tests.taskdb.conftest import PostgresServer, server  # noqa: F401 - the databases of those tests
-from tests.taskdb.content import read_content
+from tests.taskdb.content import read_records
 
 
 @pytest.fixture(scope="module")
@@ -31,12 +31,6 @@ def engine_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RayNodes]
             store = tmp_path_factory.mktemp(name)
             cluster.add(name, env={"DOCKER_HOST": engine.host, "MERGEMILL_NODE_STORE": str(store)})
         yield cluster
-
-
-def list_records(url: str) -> dict[str, list[str]]:
-    """Ids of all records but those of copies of images, and the tasks with their status."""
-    content = read_content(url)
-    return {name: rows for name, rows in content.items() if name not in ("image_copy", "events")}
 
 
 @pytest.mark.ray
@@ -57,16 +51,15 @@ def test_nodes_with_engines_build_verify_grade_and_sample_as_one_machine_does(
     for name in names:
         make_sample(tmp_path / f"ada__{name}")
         sources.append(f"git:ada__{name}")
-    copies = {"MERGEMILL_MAX_PATCH_SIMILARITY": "1", "MERGEMILL_MAX_STATEMENT_SIMILARITY": "1"}
     calm, spread = server.create_database(), server.create_database()
-    done = run_mergemill("run", *sources, "--db", calm, "--json", cwd=tmp_path, **copies)
+    done = run_mergemill("run", *sources, "--db", calm, "--json", cwd=tmp_path, **ALIKE)
     assert done.exit_code == 0, done.stderr
     assert done.lines[-1]["certified"] == 2 * len(names)
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")  # the driver's machine needs no engine
     cluster = ("--db", spread, "--cluster", engine_nodes.url, "--json")
-    done = run_mergemill("run", *sources, *cluster, cwd=tmp_path, **QUICK, **copies)
+    done = run_mergemill("run", *sources, *cluster, cwd=tmp_path, **QUICK, **ALIKE)
     assert done.exit_code == 0, done.stderr
-    assert list_records(spread) == list_records(calm)
+    assert read_records(spread) == read_records(calm)
 
     tasks = [row["name"] for row in run_mergemill("tasks", "list", "--db", spread, "--json", cwd=tmp_path).lines]
     rows = [{"instance_id": name, "model_patch": "", "model_name_or_path": "noop"} for name in tasks]

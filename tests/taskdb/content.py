@@ -29,5 +29,10 @@ def read_content(url: str) -> dict[str, list[str]]:
     return found
 
 
+def read_records(url: str) -> dict[str, list[str]]:
+    """Return what two runs of the same changes must share: all content but events and copies of images."""
+    return {name: rows for name, rows in read_content(url).items() if name not in ("image_copy", "events")}
+
+
 def _format(row: dict[str, Any]) -> str:
     return repr([bool(value) if name == "ok" else value for name, value in row.items()])

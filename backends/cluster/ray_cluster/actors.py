@@ -17,7 +17,7 @@ READY, RESULT, DONE, LOG = "ready", "result", "done", "log"
 
 @dataclass(frozen=True)
 class WorkerMessage:
-    """WorkerMessage of a worker. `key`: of an attempt, or of the worker for READY and LOG."""
+    """Message of a worker. `key`: of an attempt, or of the worker for READY and LOG."""
 
     kind: str
     key: str
