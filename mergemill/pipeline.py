@@ -421,8 +421,8 @@ class PipelineRun:
         self._report_results(self.store.add_stage_results(*results))
         for outcome in outcomes:
             self.quotas.certified[outcome.lineage.candidate.repo] += isinstance(outcome.result, Certificate)
-        if any(outcome.stage is Stage.BUILD for outcome in outcomes):
-            self.make_room()
+            if outcome.stage is Stage.BUILD:
+                self.make_room()
 
     def _report_results(self, results: Iterable[StageResult]) -> None:
         for result in results:
