@@ -4,9 +4,9 @@ Two nodes with engines of their own (network, disk, images, store), a registry b
 tasks of three small repositories. First one machine makes them, undisturbed. Then runs on the nodes begin from nothing,
 again and again, while something is killed with SIGKILL every few seconds, until there were `--kills` kills; a killed
 driver is started again by the same command, and what else was killed comes back after some seconds. After every third
-kill or so something fails without dying: a node stops for some seconds, its disk is full, the registry is down. A run
-ends when a driver ends with exit code 0. Its database must then have the records of the undisturbed one: the same ids,
-each as often. Needs root on Linux, `docker.io`, `docker-registry`, PostgreSQL and Ray.
+kill or so something fails without dying: a node stops for some seconds or is slow, its disk is full, the registry is
+down. A run ends when a driver ends with exit code 0. Its database must then have the records of the undisturbed one:
+the same ids, each as often. Needs root on Linux, `docker.io`, `docker-registry`, PostgreSQL and Ray.
 
 With `--check` the exit code is 1 when the records of a run differ.
 """
@@ -28,15 +28,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import docker
-
 from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
 from benchmarks.page_table import write_table
 from benchmarks.scaling import open_server
 from benchmarks.small_disk import fill_disk, mount_disk
 from tests.cli import make_command_environment
 from tests.ray_nodes import QUICK, RayNodes, list_session, read_title, start_ray_nodes
-from tests.registry import LocalRegistry
+from tests.registry import LocalRegistry, find_bridge_address
 from tests.sample import ALIKE, make_sample
 from tests.taskdb.conftest import PostgresServer
 from tests.taskdb.content import read_records
@@ -49,12 +47,12 @@ LEAST_PAUSE, MOST_PAUSE = 1.0, 6.0
 DOWN_SECONDS = 2.0
 """Time that an engine or the database is away."""
 FAULT_SECONDS = 6.0
-"""Time that a node stops, its disk is full, or the registry is away."""
+"""Time that a node stops or is slow, its disk is full, or the registry is away."""
 FAULT_SHARE = 0.3
 """Share of kills after which something fails without dying."""
 DISK_BYTES = 8 << 30
 KILLS = ("driver", "worker", "node", "engine", "database")
-FAULTS = ("stopped node", "full disk", "registry")
+FAULTS = ("stopped node", "slow node", "full disk", "registry")
 RUN_SECONDS = 1200.0
 """Time after which a run counts as hanging."""
 WORKER = "ray::WorkerActor"
@@ -151,7 +149,7 @@ class Run:
 
     def _disturb(self) -> None:
         kills = (self._kill_driver, self._kill_worker, self._kill_node, self._kill_engine, self._kill_database)
-        faults = (self._stop_node, self._fill_disk, self._stop_registry)
+        faults = (self._stop_node, self._slow_node, self._fill_disk, self._stop_registry)
         name, kill = self.random.choice(list(zip(KILLS, kills, strict=True)))
         self.kills[name] += kill()
         if self.random.random() < FAULT_SHARE:
@@ -212,6 +210,9 @@ class Run:
         time.sleep(FAULT_SECONDS)
         node.signal(signal.SIGCONT)
 
+    def _slow_node(self) -> None:
+        self.factory.nodes.nodes[self.random.choice(NODES)].slow_down(FAULT_SECONDS)
+
     def _fill_disk(self) -> None:
         with fill_disk(self.factory.get_disk(self.random.choice(NODES))):
             time.sleep(FAULT_SECONDS)
@@ -231,7 +232,7 @@ def open_factory() -> Iterator[Factory]:
         for name in NAMES:
             make_sample(folder / f"ada__{name}")
         server = open_server(stack)
-        registry = LocalRegistry(folder / "registry", address=_find_bridge_address())
+        registry = LocalRegistry(folder / "registry", address=find_bridge_address())
         registry.start()
         stack.callback(registry.stop)
         nodes = stack.enter_context(start_ray_nodes())
@@ -243,12 +244,6 @@ def open_factory() -> Iterator[Factory]:
         for name in NODES:
             factory.add_node(name)
         yield factory
-
-
-def _find_bridge_address() -> str:
-    """Return this machine's address in the network of the default engine's containers, which the nodes' engines see."""
-    network = docker.from_env(version="auto").networks.get("bridge")
-    return str(network.attrs["IPAM"]["Config"][0]["Gateway"])
 
 
 def run_calmly(factory: Factory) -> tuple[dict[str, list[str]], float]:

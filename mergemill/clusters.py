@@ -29,6 +29,7 @@ def open_cluster(
     notify: Callable[[str], None],
     stop: Callable[[BaseException], object] = lambda _: None,
     is_draining: Callable[[], bool] = lambda: False,
+    database: bool = True,
 ) -> Iterator[Cluster]:
     """Open the cluster of the settings until the end of the block.
 
@@ -38,6 +39,7 @@ def open_cluster(
         notify: shows a message.
         stop: called in the driver with the exception by which a map is left early.
         is_draining: returns whether changes are to end after the step that runs.
+        database: whether nodes must be able to read the database.
 
     Raises:
         MachineError: Ray is not installed, no cluster answers, or none of its nodes can be used.
@@ -57,7 +59,7 @@ def open_cluster(
     with RayCluster(
         address=None if settings.cluster == RAY else settings.cluster,
         needs=needs,
-        functions=make_node_functions(settings, engine=engine),
+        functions=make_node_functions(settings, engine=engine, database=database),
         version=compute_grader_version(),
         notify=notify,
         stop=stop,

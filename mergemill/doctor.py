@@ -18,6 +18,7 @@ from core.errors import InputError, MachineError, MergemillError
 from core.text import format_count
 from languages.registry import LANGUAGES
 from mergemill.agent_checks import check_agent_programs, check_agent_python
+from mergemill.clusters import LOCAL, RAY, check_cluster_settings, open_cluster
 from mergemill.machine import ANSWER_SECONDS, Machine, MachineCheck, build_check
 from taskdb.artifacts import open_artifacts
 from taskdb.schema import open_engine
@@ -26,6 +27,8 @@ FREE_MB = 5 * 1024
 """Megabytes that should be free for images, and for database and artifacts."""
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
 OLDEST_GIT = (2, 30)
+NO_DATABASE = "not there yet"
+"""What is found of a database that the first command makes."""
 MODELS_NAMED = 10
 """Models of an endpoint that are named where the requested one is missing."""
 
@@ -185,9 +188,7 @@ def check_database(machine: Machine) -> MachineCheck:
         open_engine(machine.settings.db, create=False).dispose()
     except InputError as error:
         missing = machine.settings.db.startswith("sqlite:///") and not _locate_database_file(machine.settings).exists()
-        return build_check(
-            "database", "not there yet" if missing else str(error), missing, error.advice or "choose --db"
-        )
+        return build_check("database", NO_DATABASE if missing else str(error), missing, error.advice or "choose --db")
     except MergemillError as error:
         return build_check("database", str(error), False, error.advice)
     return build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
@@ -208,6 +209,15 @@ def check_store_disk(machine: Machine) -> MachineCheck:
     return _check_free_space("disk", there, "free disk space, or choose --store")
 
 
+def check_cluster(machine: Machine) -> MachineCheck:
+    """Check that the nodes of --cluster can be used."""
+    settings, problems = machine.settings, list[str]()
+    has_database = check_database(machine).detail != NO_DATABASE
+    with open_cluster(settings, engine=True, notify=problems.append, database=has_database) as cluster:
+        found = "; ".join([cluster.describe(), *problems])
+    return build_check("cluster", found, not problems, "repair the nodes that are left out: docs/clusters.md")
+
+
 CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (
     check_python,
     check_git,
@@ -226,13 +236,32 @@ CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (
     check_database,
     check_artifacts,
     check_store_disk,
+    check_cluster,
 )
+ENGINE_CHECKS = (
+    check_docker_engine,
+    check_leftovers,
+    check_docker_disk,
+    check_base_images,
+    check_base_source,
+    check_agent_python,
+    check_agent_programs,
+)
+"""Checks of this machine's engine, which a driver does without where others work for it."""
 
 
 def run_checks(settings: Settings) -> list[MachineCheck]:
-    """Run all checks in order; an error of mergemill's during a check counts as a failed check."""
+    """Run all checks in order; an error of mergemill's during a check counts as a failed check.
+
+    Those of the engine are left out where there is none and the nodes of a cluster have theirs.
+
+    Raises:
+        UsageError: a setting is malformed.
+    """
+    check_cluster_settings(settings)
     machine = Machine(settings)
-    return [_run_check(check, machine) for check in CHECKS]
+    needs_engine = settings.cluster in (LOCAL, RAY) or not isinstance(machine.engine, MachineError)
+    return [_run_check(check, machine) for check in CHECKS if needs_engine or check not in ENGINE_CHECKS]
 
 
 def _run_check(check: Callable[[Machine], MachineCheck], machine: Machine) -> MachineCheck:

@@ -30,7 +30,7 @@ from mergemill.pipeline import (
 )
 from mergemill.services import make_services
 from taskdb.images import ImageCopy
-from taskdb.records import Stage, Task, Verification
+from taskdb.records import Environment, Record, Stage, Task, Verification
 from taskdb.store import Store
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class NodeWorker:
 
     def process(self, stages: Sequence[Stage], lineage: Lineage) -> Iterator[ChangeEvent]:
         """Take a change through stages; push its images to the registry between the nodes."""
-        images = [lineage.environment.image] if lineage.environment else []
-        images += [task.image for task in lineage.tasks if task.image]
+        environment = lineage.environment.image if lineage.environment else ""
+        images = [image for image in (environment, *(task.image for task in lineage.tasks)) if image]
         services = enable_fetching(self.services, self.store, images)
         self._restore_environment(lineage, services)
         steps = tuple(step for step in list_steps() if step.stage in stages)
@@ -86,9 +86,11 @@ class NodeWorker:
             if isinstance(event, StageOutcome):
                 if event.stage is Stage.BUILD and self.budget:
                     self.budget.free_space()
-                if (image := _find_new_image(event)) and image not in images:
+                if isinstance(event.result, Environment):
+                    environment = event.result.image
+                if (image := _find_new_image(event.result, environment)) and image not in images:
                     images.append(image)
-                    yield from self._push(image, event.lineage.candidate.name)
+                    yield from self._push(image, event.change.name)
 
     def _restore_environment(self, lineage: Lineage, services: Services) -> None:
         """Build the image of an environment again where only a lost node has it."""
@@ -113,11 +115,11 @@ class NodeWorker:
                 log.warning("%s was not pushed: %s", image, outcome.format_line())
 
 
-def _find_new_image(outcome: StageOutcome) -> str:
-    """Return the image that other nodes may need after a result; empty for none."""
-    if isinstance(outcome.result, Verification):
-        return outcome.lineage.require_environment().image
-    return outcome.result.image if isinstance(outcome.result, Task) else ""
+def _find_new_image(result: Record | Exception, environment: str) -> str:
+    """Return the image that other nodes may need after a result; empty for none. `environment`: that of the change."""
+    if isinstance(result, Verification):
+        return environment
+    return result.image if isinstance(result, Task) else ""
 
 
 @cache

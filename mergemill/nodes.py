@@ -33,9 +33,13 @@ NODE_SETTINGS: Mapping[str, str] = {
 PROBE = b"mergemill: a node reads this to see whether it has the artifacts of a run\n"
 
 
-def make_node_functions(settings: Settings, *, engine: bool) -> NodeFunctions:
-    """Return what nodes run besides the function of a map; `engine`: whether a Docker engine must answer."""
-    check = partial(check_node, share_settings(settings), open_artifacts(settings).put(PROBE), engine=engine)
+def make_node_functions(settings: Settings, *, engine: bool, database: bool) -> NodeFunctions:
+    """Return what nodes run besides the function of a map.
+
+    `engine`: whether a Docker engine must answer; `database`: whether the database must be readable.
+    """
+    probe = open_artifacts(settings).put(PROBE)
+    check = partial(check_node, share_settings(settings), probe, engine=engine, database=database)
     return NodeFunctions(check=check, stop=stop_node, drain=drain_node)
 
 
@@ -61,13 +65,14 @@ def localize_settings(settings: Settings) -> Settings:
     return settings.model_copy(update=own)
 
 
-def check_node(settings: Settings, probe: str, *, engine: bool) -> NodeReport:
+def check_node(settings: Settings, probe: str, *, engine: bool, database: bool) -> NodeReport:
     """Return what this node can do.
 
     Args:
         settings: of the driver.
         probe: hash of an artifact of the run.
         engine: whether a Docker engine must answer.
+        database: whether the database must be readable.
     """
     own = localize_settings(settings)
     report = NodeReport(name=get_node_name(), version=compute_grader_version())
@@ -83,7 +88,8 @@ def check_node(settings: Settings, probe: str, *, engine: bool) -> NodeReport:
         advice = "give all nodes the same --artifacts, a shared folder or s3://BUCKET/PREFIX"
         return replace(report, problem=f"cannot read the artifacts of this run ({error}): {advice}")
     try:
-        Store.open(own.db, create=False).close()
+        if database:
+            Store.open(own.db, create=False).close()
     except MergemillError as error:
         advice = "several machines need PostgreSQL: --db postgresql+psycopg://..."
         return replace(report, problem=f"cannot read the database ({error}): {advice}")

@@ -14,11 +14,11 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Protocol
+from typing import Protocol, Self
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
 
-from backends.cluster.base import Cluster, RecordKeeper
+from backends.cluster.base import Cluster, Notice, RecordKeeper
 from backends.services import Services
 from core.errors import CancelledRunError, InputError, MachineError, MergemillError, Transient, as_disk_error
 from core.log_fields import log_fields
@@ -103,11 +103,26 @@ def list_steps() -> tuple[PipelineStep, ...]:
 
 
 @dataclass(frozen=True)
+class ChangeName:
+    """What messages have of a change, whose records the driver has itself. `id` is that of the candidate."""
+
+    id: str
+    name: str
+    source: str
+    repo: str
+
+    @classmethod
+    def from_candidate(cls, candidate: Candidate) -> Self:
+        """Return the name of a candidate's change."""
+        return cls(candidate.id, candidate.name, candidate.source, candidate.repo)
+
+
+@dataclass(frozen=True)
 class StageOutcome:
     """Outcome of one stage for one change: a record, a rejection, or the exception that was raised."""
 
     stage: Stage
-    lineage: Lineage
+    change: ChangeName
     result: Record | Exception
     seconds: float
     kind: Kind | None = None
@@ -115,7 +130,7 @@ class StageOutcome:
 
 
 @dataclass(frozen=True)
-class StepStarted:
+class StepStarted(Notice):
     """Message that a stage of a change begins. `name` is that of the change or task."""
 
     change: str
@@ -227,7 +242,8 @@ class ChangeProcessor:
         except Exception as error:  # noqa: BLE001 - the driver distinguishes the kinds of failure
             results = [as_disk_error(error) or error]
         seconds = (time.perf_counter() - started) / max(1, len(results))
-        yield from (StageOutcome(step.stage, lineage, result, seconds, kind) for result in results)
+        change = ChangeName.from_candidate(lineage.candidate)
+        yield from (StageOutcome(step.stage, change, result, seconds, kind) for result in results)
 
 
 def _ends_change(outcome: StageOutcome) -> bool:
@@ -255,7 +271,7 @@ def process_change(
 def make_failure(lineage: Lineage, error: Exception) -> StageOutcome:
     """Return an error as the outcome of the stage that is pending for a change."""
     stage = lineage.next_stage or (Stage.CERTIFY if lineage.tasks else Stage.DERIVE)
-    return StageOutcome(stage, lineage, error, 0.0)
+    return StageOutcome(stage, ChangeName.from_candidate(lineage.candidate), error, 0.0)
 
 
 ProcessChange = Callable[[Lineage], Iterator[ChangeEvent]]
@@ -278,7 +294,7 @@ class ChangeKeeper(RecordKeeper[Lineage, ChangeEvent]):
         elif isinstance(result, ChangeDrained):
             self.cut_short.add(result.change)
         elif isinstance(result, StageOutcome) and isinstance(result.result, CancelledRunError):
-            self.cut_short.add(result.lineage.candidate.id)
+            self.cut_short.add(result.change.id)
 
     def end_record(self, record: Lineage, *, is_finished: bool) -> None:
         """Count a change as finished, or forget its step."""
@@ -402,7 +418,7 @@ class PipelineRun:
                 if isinstance(event, ImagePushed):
                     self.store.add(event.copy)
                 elif isinstance(event.result, Exception):
-                    self._record_failure(event.stage, event.lineage.candidate.name, event.result)
+                    self._record_failure(event.stage, event.change.name, event.result)
 
     def _store_results(self, outcomes: Sequence[StageOutcome]) -> None:
         self.consecutive_failures = 0
@@ -410,8 +426,8 @@ class PipelineRun:
             StageResult(
                 stage=outcome.stage,
                 result=outcome.result,
-                source=outcome.lineage.candidate.source,
-                name=outcome.lineage.candidate.name,
+                source=outcome.change.source,
+                name=outcome.change.name,
                 seconds=outcome.seconds,
                 kind=outcome.kind,
             )
@@ -420,7 +436,7 @@ class PipelineRun:
         ]
         self._report_results(self.store.add_stage_results(*results))
         for outcome in outcomes:
-            self.quotas.certified[outcome.lineage.candidate.repo] += isinstance(outcome.result, Certificate)
+            self.quotas.certified[outcome.change.repo] += isinstance(outcome.result, Certificate)
             if outcome.stage is Stage.BUILD:
                 self.make_room()
 

@@ -26,6 +26,7 @@ from backends.sandbox.locks import hold_machine_lock
 from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from builders.source_tree import IncompleteCloneError, write_history_tar
+from core.config import OFF, Settings
 from core.errors import InputError, MergemillError, UsageError
 from evaluation.needles import Needles, make_needles
 from samplers.rollouts.environment import SIMULATED, SimulatedEnvironment, SimulatorFailedError
@@ -205,7 +206,12 @@ def list_tests(task: Task) -> list[str]:
 
 @contextlib.contextmanager
 def open_simulated_tasks(
-    services: Services, store: Store, get_image: Callable[[], str], print_message: Callable[[str], None]
+    services: Services,
+    store: Store,
+    get_image: Callable[[], str],
+    print_message: Callable[[str], None],
+    *,
+    slot: str = "",
 ) -> Iterator[SimulatedTasks]:
     """Open what opens simulated tasks; one process at a time for each store.
 
@@ -214,15 +220,15 @@ def open_simulated_tasks(
         store: searched for logs of real runs.
         get_image: returns the image of containers, where the sandbox is not of this machine's programs.
         print_message: shows a line for people.
+        slot: of a worker process of a cluster, whose ledger is in a folder of its own.
 
     Raises:
         UsageError: no model is set.
         InputError, Transient: the ledger cannot be written.
     """
-    if services.model is None:
-        advice = "set --llm URL and --simulator-model NAME"
-        raise UsageError("simulated tasks need a model that answers for programs", advice=advice)
-    folder = services.settings.store_dir / LEDGER_FOLDER
+    check_simulator(services.settings)
+    assert services.model is not None  # noqa: S101 - for the type checker
+    folder = services.settings.store_dir / (LEDGER_FOLDER + slot)
     host_image = find_host_image(services.settings.sandbox)
     scratch = Path(tempfile.mkdtemp(prefix=make_folder_prefix("simulated")))
     try:
@@ -240,6 +246,17 @@ def open_simulated_tasks(
             )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def check_simulator(settings: Settings) -> None:
+    """Check that a model is set which answers for programs.
+
+    Raises:
+        UsageError: none is.
+    """
+    if settings.llm == OFF:
+        advice = "set --llm URL and --simulator-model NAME"
+        raise UsageError("simulated tasks need a model that answers for programs", advice=advice)
 
 
 def find_real_log(store: Store, services: Services, repo: str) -> str:

@@ -49,6 +49,15 @@ class RayNode:
         for pid in list_session(self.process.pid):
             with_pid(pid, number)
 
+    def slow_down(self, seconds: float) -> None:
+        """Let all processes of the node run for a fifth of so many seconds only."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self.signal(signal.SIGSTOP)
+            time.sleep(0.8)
+            self.signal(signal.SIGCONT)
+            time.sleep(0.2)
+
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
         self.process.wait()

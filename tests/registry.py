@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
 import requests
 import yaml
@@ -105,6 +106,12 @@ class LocalRegistry:
         repository, _, digest = reference.partition("/")[2].partition("@")
         url = f"http://127.0.0.1:{self.port}/v2/{repository}/manifests/{digest}"
         requests.delete(url, timeout=10).raise_for_status()
+
+
+def find_bridge_address() -> str:
+    """Return this machine's address in the network of the engine's containers, which isolated engines see, too."""
+    network = docker.from_env(version="auto").networks.get("bridge")
+    return str(network.attrs["IPAM"]["Config"][0]["Gateway"])
 
 
 def make_tiny_image(

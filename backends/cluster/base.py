@@ -16,6 +16,10 @@ MOST_RESULTS = 200
 """Most results that are yielded as one list."""
 
 
+class Notice:
+    """Base of results that are shown and not stored: the work goes on before one has arrived, and one may be lost."""
+
+
 class RecordKeeper(Generic[Record, Result]):
     """What the driver knows of the records of a map. This one is for records that are worth no second attempt.
 
@@ -54,6 +58,10 @@ class RecordKeeper(Generic[Record, Result]):
 
 class Cluster(ABC):
     """Workers of this machine or of others."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return which workers there can be, for people."""
 
     @abstractmethod
     def map_batches(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from backends.cluster.base import MOST_RESULTS, Cluster, RecordKeeper
+from core.text import format_count
 
 Record = TypeVar("Record")
 Result = TypeVar("Result")
@@ -48,6 +49,10 @@ class LocalCluster(Cluster):
     records_per_worker: int = RECORDS_PER_WORKER
     stop: Callable[[BaseException], object] = lambda _: None
     stop_timeout: float = STOP_TIMEOUT
+
+    def describe(self) -> str:
+        """Return the number of threads."""
+        return f"{format_count(self.workers, 'thread')} of this machine"
 
     def map_batches(
         self,

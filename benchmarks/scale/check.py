@@ -1,13 +1,14 @@
 """Compare predictions of the simulator with real runs on this machine.
 
-Candidates of some sources are divided into two halves, by every second one. Each half is run once with one worker,
-stage by stage, which gives its stage times and CPU seconds: the calibration. Then the second half is run for real, all
-stages at once, with each number of workers. Every run begins with a new database and an engine that has base images
-alone. Two predictions are compared with each real run:
+Candidates of some sources are divided into two halves, by every second one. Each half is run with one worker, stage by
+stage, which gives its stage times and CPU seconds: the calibration. The second half is run for real, all stages at
+once, with each number of workers. As machine and network are faster at one time than at another, both halves are
+calibrated before the real runs and again after them, and a prediction is the mean of both. Every run begins with a new
+database and an engine that has base images alone. Two predictions are compared with each real run:
 
-- from the calibration of the same changes: an earlier run with one worker. This is what the simulator knows of
+- from the calibrations of the same changes: this is what the simulator knows of
   contention, of layers that changes share, of drivers and of the order of work;
-- from the calibration of the other half: also whether changes of the same repositories are alike. Changes are drawn
+- from the calibrations of the other half: also whether changes of the same repositories are alike. Changes are drawn
   from it again and again; the mean is the prediction.
 """
 
@@ -40,7 +41,7 @@ SLICE_SECONDS = 2.0
 DRAWS = 200
 BURN_SECONDS = 2.0
 BURN_ROUNDS = 3
-SAME, OTHERS = "an earlier run of the same changes", "other changes of the same repositories"
+SAME, OTHERS = "runs of the same changes, stage by stage", "other changes of the same repositories"
 
 
 @dataclass(frozen=True)
@@ -54,25 +55,31 @@ class Calibration:
 
 
 @dataclass(frozen=True)
+class RealRun:
+    """A run with some workers: wall and CPU seconds, and the load of the machine in the minute before it."""
+
+    workers: int
+    seconds: float
+    cpu: float
+    load: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A prediction and the run that it is about."""
 
     basis: str
-    workers: int
     changes: int
     predicted: float
     low: float
     high: float
-    """5 and 95 % of the draws."""
-    real: float
-    real_cpu: float
-    load: float
-    """Of the machine in the minute before the run."""
+    """5 and 95 % of the draws from both calibrations."""
+    run: RealRun
 
     @property
     def error(self) -> float:
         """Share by which the prediction is too long."""
-        return self.predicted / self.real - 1
+        return self.predicted / self.run.seconds - 1
 
     @property
     def holds(self) -> bool:
@@ -102,21 +109,32 @@ def check(
     efficiency = measure_efficiency(os.cpu_count() or 1)
     with start_engine(out / "engine", bases) as engine, mock.patch.dict(os.environ, DOCKER_HOST=engine.host):
         others, predicted = divide(find_candidates(scope, out / "mined"))
-        calibrations = {
-            basis: calibrate(scope, names, out / folder, engine, efficiency)
-            for basis, names, folder in ((OTHERS, others, "others"), (SAME, predicted, "same"))
-        }
-        comparisons = []
-        for n in workers:
-            load = os.getloadavg()[0]
-            real, cpu = run_for_real(scope, predicted, n, out / f"workers-{n}", engine)
-            for basis, calibration in calibrations.items():
-                drawn = None if basis == SAME else count_of(calibrations[SAME])
-                times = predict(calibration, n, drawn)
-                bounds, mean = statistics.quantiles(times, n=20), statistics.mean(times)
-                comparisons.append(Comparison(basis, n, len(predicted), mean, bounds[0], bounds[-1], real, cpu, load))
-            _write_numbers(out / "check.json", comparisons, calibrations)
-    return sorted(comparisons, key=lambda one: (one.basis, one.workers))
+        halves = ((SAME, predicted, "same"), (OTHERS, others, "others"))
+        calibrations: dict[str, list[Calibration]] = {basis: [] for basis, _, _ in halves}
+
+        def calibrate_halves(when: str) -> None:
+            for basis, names, folder in halves:
+                found = calibrate(scope, names, out / f"{folder}-{when}", engine, efficiency)
+                calibrations[basis].append(found)
+
+        calibrate_halves("before")
+        runs = [run_for_real(scope, predicted, n, out / f"workers-{n}", engine) for n in workers]
+        calibrate_halves("after")
+    comparisons = compare(calibrations, runs)
+    _write_numbers(out / "check.json", comparisons, calibrations)
+    return comparisons
+
+
+def compare(calibrations: Mapping[str, Sequence[Calibration]], runs: Sequence[RealRun]) -> list[Comparison]:
+    """Compare runs of the changes of `calibrations[SAME]` with what each basis predicts."""
+    comparisons = []
+    counts = count_of(calibrations[SAME][0])
+    for basis, found in calibrations.items():
+        for run in runs:
+            times = [time for one in found for time in predict(one, run.workers, None if basis == SAME else counts)]
+            bounds, mean = statistics.quantiles(times, n=20), statistics.mean(times)
+            comparisons.append(Comparison(basis, sum(counts), mean, bounds[0], bounds[-1], run))
+    return comparisons
 
 
 def count_of(calibration: Calibration) -> list[int]:
@@ -124,17 +142,24 @@ def count_of(calibration: Calibration) -> list[int]:
     return [len(repository.changes) for repository in calibration.profile.repositories]
 
 
-def _write_numbers(path: Path, comparisons: Sequence[Comparison], calibrations: Mapping[str, Calibration]) -> None:
+def _write_numbers(
+    path: Path, comparisons: Sequence[Comparison], calibrations: Mapping[str, Sequence[Calibration]]
+) -> None:
     numbers = {
         "comparisons": [asdict(one) | {"error": one.error, "holds": one.holds} for one in comparisons],
         "calibrations": {
-            basis: {
-                "cores": dict(one.profile.cores),
-                "fixed_seconds": one.fixed_seconds,
-                "efficiency": one.efficiency,
-                "seconds": {str(k): v for k, v in sum_step_seconds(one.profile.repositories, with_layers=True).items()},
-            }
-            for basis, one in calibrations.items()
+            basis: [
+                {
+                    "cores": dict(one.profile.cores),
+                    "fixed_seconds": one.fixed_seconds,
+                    "efficiency": one.efficiency,
+                    "seconds": {
+                        str(k): v for k, v in sum_step_seconds(one.profile.repositories, with_layers=True).items()
+                    },
+                }
+                for one in found
+            ]
+            for basis, found in calibrations.items()
         },
     }
     path.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")
@@ -222,12 +247,13 @@ def _select(
 
 def run_for_real(
     scope: Sequence[str], names: Sequence[str], workers: int, folder: Path, engine: IsolatedEngine
-) -> tuple[float, float]:
-    """Run changes through all stages in a new database; return wall and CPU seconds."""
+) -> RealRun:
+    """Run changes through all stages in a new database."""
     remove_built_images(engine)
+    load = os.getloadavg()[0]
     before = engine.group.read_cpu_seconds()
     seconds = run_stage(["run", *scope, "--only", ",".join(names), "--workers", str(workers)], folder)
-    return seconds, engine.group.read_cpu_seconds() - before
+    return RealRun(workers, seconds, engine.group.read_cpu_seconds() - before, load)
 
 
 # ---------------------------------------------------------------------------------------------------- predictions
@@ -314,9 +340,9 @@ def render_check(comparisons: Sequence[Comparison]) -> str:
         "|---|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
     for one in comparisons:
-        draws = f"{one.low:.0f}-{one.high:.0f}" if one.low != one.high else ""
+        run, draws = one.run, f"{one.low:.0f}-{one.high:.0f}" if one.low != one.high else ""
         lines.append(
-            f"| {one.basis} | {one.workers} | {one.predicted:.0f} | {draws} | {one.real:.0f} | {one.real_cpu:.0f} "
-            f"| {one.load:.1f} | {one.error:+.1%} | {'yes' if one.holds else '**no**'} |"
+            f"| {one.basis} | {run.workers} | {one.predicted:.0f} | {draws} | {run.seconds:.0f} | {run.cpu:.0f} "
+            f"| {run.load:.1f} | {one.error:+.1%} | {'yes' if one.holds else '**no**'} |"
         )
     return "\n".join(lines) + "\n"

@@ -10,7 +10,14 @@ import typer
 from core.config import Settings
 from core.errors import MachineError
 from mergemill.cli import output
-from mergemill.cli.options import GITHUB_SETTINGS, IMAGE_SETTINGS, MODEL_SETTINGS, JsonOption, with_settings
+from mergemill.cli.options import (
+    CLUSTER_SETTINGS,
+    GITHUB_SETTINGS,
+    IMAGE_SETTINGS,
+    MODEL_SETTINGS,
+    JsonOption,
+    with_settings,
+)
 
 if TYPE_CHECKING:
     from mergemill.machine import MachineCheck
@@ -19,7 +26,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command("doctor")
-@with_settings(*IMAGE_SETTINGS, *GITHUB_SETTINGS, *MODEL_SETTINGS, "clones")
+@with_settings(*IMAGE_SETTINGS, *GITHUB_SETTINGS, *MODEL_SETTINGS, *CLUSTER_SETTINGS, "clones")
 def doctor(as_json: JsonOption = False, *, settings: Settings) -> None:
     """Check this machine's requirements and name the command that fixes each.
 

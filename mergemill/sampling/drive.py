@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from backends.cluster.base import Cluster, RecordKeeper
+from backends.cluster.base import Cluster, Notice, RecordKeeper
 from backends.cluster.local import LocalCluster
 from backends.services import Services
 from core.config import Settings
@@ -26,7 +26,7 @@ ListPending = Callable[[], tuple[int, list[PendingRollout]]]
 
 
 @dataclass(frozen=True)
-class RolloutStarted:
+class RolloutStarted(Notice):
     """Message that a rollout begins."""
 
     pending: PendingRollout
@@ -38,6 +38,8 @@ class RolloutEnded:
 
     pending: PendingRollout
     result: FinishedRollout | Exception
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """How calls of simulated programs were answered in it, where a process of a cluster counts them."""
 
 
 RolloutEvent = RolloutStarted | RolloutEnded
@@ -143,6 +145,7 @@ class RolloutDriver:
         with closing(self.cluster.map(self.run, records, RolloutKeeper(self.progress))) as events:
             for event in events:
                 if isinstance(event, RolloutEnded):
+                    self.progress.simulated_answers.update(event.answers)
                     queue.settle(event.pending, self._store_result(event.result, event.pending))
 
     def _store_result(self, finished: FinishedRollout | Exception, one: PendingRollout) -> Rollout | None:

@@ -64,7 +64,9 @@ class SamplingProgress:
     read_usage: Callable[[str], GatewayUsage] | None = None
     """Returns what a running plan (its key) has used."""
     count_simulated: Callable[[], Mapping[str, int]] | None = None
-    """Returns how the calls of simulated programs were answered; None where no simulated task is sampled."""
+    """Returns how the calls of simulated programs were answered; None where no simulated task is sampled here."""
+    simulated_answers: Counter[str] = field(default_factory=Counter)
+    """The same, of the workers of a cluster."""
     running: dict[str, tuple[RolloutPlan, float]] = field(default_factory=dict)
     """Key of a plan -> the plan and the time of its start (monotonic)."""
     last_failure: str = ""
@@ -142,8 +144,11 @@ class SamplingProgress:
             "completion_tokens": t.completion_tokens,
             "cost": round(t.cost, 6),
             "seconds": round(time.monotonic() - self.started, 3),
-            **({"simulated_calls": dict(self.count_simulated())} if self.count_simulated else {}),
+            **({"simulated_calls": counts} if (counts := self._count_answers()) else {}),
         }
+
+    def _count_answers(self) -> dict[str, int]:
+        return dict(self.count_simulated() if self.count_simulated else self.simulated_answers)
 
     def show(self, event: dict[str, Any]) -> None:
         """Show an event: nothing here."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import verifiers
@@ -25,7 +25,7 @@ from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, select_tasks
 from mergemill.sampling.upstream import check_upstream, open_gateway
 from mergemill.services import make_services
-from mergemill.simulated_tasks import open_simulated_tasks
+from mergemill.simulated_tasks import SimulatedTasks, check_simulator, open_simulated_tasks
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.recording import FinishedRollout, get_log_path
@@ -35,6 +35,9 @@ from taskdb.artifacts import require_writable_store
 from taskdb.records import Task
 from taskdb.rollouts import RolloutPlan
 from taskdb.store import Store
+
+CountAnswers = Callable[[], Mapping[str, int]]
+"""Returns how the calls of simulated programs were answered: name of a way -> number of calls."""
 
 
 def run_sampling(request: SampleRequest, settings: Settings, progress: SamplingProgress) -> int:
@@ -61,6 +64,9 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
         progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:
             return progress.end()
+        check_machine(tasks, request.scaffolds, settings)
+        if is_simulated := any(task.environment == SIMULATED for task in tasks):
+            check_simulator(settings)
         make_driver = partial(
             RolloutDriver,
             store=store,
@@ -70,9 +76,12 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
             is_staged=request.attempts is None,
         )
         if settings.cluster != LOCAL:
-            _sample_on_cluster(request, settings, tasks, progress, make_driver)
+            _sample_on_cluster(request, settings, progress, make_driver, is_simulated=is_simulated)
         else:
-            with open_sampler(request, settings, store, tasks, progress) as sampler:
+            find_task = {task.id: task for task in tasks}.__getitem__
+            with open_sampler(
+                request, settings, store, progress, find_task=find_task, is_simulated=is_simulated
+            ) as sampler:
                 shared = sampler.shared
                 make_driver(
                     cluster=open_threads(settings, shared.services),
@@ -85,19 +94,19 @@ def sample(request: SampleRequest, settings: Settings, progress: SamplingProgres
 def _sample_on_cluster(
     request: SampleRequest,
     settings: Settings,
-    tasks: Sequence[Task],
     progress: SamplingProgress,
     make_driver: Callable[..., RolloutDriver],
+    *,
+    is_simulated: bool,
 ) -> None:
     """Run rollouts on the nodes of a cluster, each of whose workers has a gateway of its own."""
-    from mergemill.sampling.nodes import NodeRollouts  # noqa: PLC0415 - one machine needs none of it
+    from mergemill.sampling.nodes import NodeTaskRollouts  # noqa: PLC0415 - one machine needs none of it
 
-    if simulated := [task.name for task in tasks if task.environment == SIMULATED]:
-        raise UsageError(f"{simulated[0]} is simulated: it is sampled on this machine", advice="leave --cluster out")
     if any(scaffold.uses_model for scaffold in request.scaffolds):
         check_upstream(Upstream.from_settings(settings))
-    with open_cluster(settings, engine=True, notify=progress.print_message) as cluster:
-        run = NodeRollouts(share_settings(settings), request)
+    engine = find_host_image(settings.sandbox) is None
+    with open_cluster(settings, engine=engine, notify=progress.print_message) as cluster:
+        run = NodeTaskRollouts(settings=share_settings(settings), request=request, is_simulated=is_simulated)
         make_driver(cluster=cluster, run=run, forget=lambda _: None).run_all()
 
 
@@ -106,36 +115,48 @@ def open_sampler(
     request: SampleRequest,
     settings: Settings,
     store: Store,
-    tasks: Sequence[Task],
     progress: SamplingProgress,
     *,
+    find_task: Callable[[str], Task],
+    is_simulated: bool,
     slot: str = "",
 ) -> Iterator[TaskSampler]:
     """Open what rollouts of tasks need on this machine: engine, gateway, programs.
 
-    `slot`: that of a worker process of a cluster.
+    Args:
+        request: what is sampled.
+        settings: of this machine.
+        store: read for images and logs of real runs.
+        progress: receives messages and the usage of the gateway.
+        find_task: returns a task by its id.
+        is_simulated: whether any of the tasks is simulated.
+        slot: of a worker process of a cluster, whose logs are in folders of its own.
 
     Raises:
         MachineError, Transient, UsageError: as of `sample`.
     """
     services = make_services(_choose_simulator(settings), engine=True)
     has_images = find_host_image(settings.sandbox) is None
-    check_machine(tasks, request.scaffolds, settings)
     if has_images:
         services = enable_fetching(services, store)
     with contextlib.ExitStack() as stack:
         if has_images:
             stack.enter_context(services.images.hold())
         shared = stack.enter_context(_open_shared(request, settings, services, progress, slot))
-        if any(task.environment == SIMULATED for task in tasks):
-            shared = stack.enter_context(_open_simulated(shared, store, progress))
+        count_answers: CountAnswers = dict
+        if is_simulated:
+            simulated = stack.enter_context(_open_simulated(shared, store, progress, slot))
+            shared = replace(shared, open_environment=simulated.open_environment)
+            count_answers = simulated.simulator.count_answers
+            progress.count_simulated = count_answers
         if shared.programs is not None:
             for scaffold in request.scaffolds:
                 shared.programs.ensure(scaffold.program)
         yield TaskSampler(
-            find_task={task.id: task for task in tasks}.__getitem__,
+            find_task=find_task,
             scaffolds={(scaffold.name, scaffold.version): scaffold for scaffold in request.scaffolds},
             shared=shared,
+            count_answers=count_answers,
         )
 
 
@@ -146,6 +167,8 @@ class TaskSampler:
     find_task: Callable[[str], Task]
     scaffolds: Mapping[tuple[str, str], Scaffold]
     shared: RolloutServices
+    count_answers: CountAnswers
+    """Returns how the calls of simulated programs were answered so far."""
 
     def run(self, one: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
@@ -158,6 +181,10 @@ class TaskSampler:
             shared=self.shared,
             retry=one.retry,
         ).run()
+
+    def stop(self) -> None:
+        """End the containers of the rollouts that run."""
+        self.shared.services.sandbox.stop()
 
 
 def forget_exchanges(gateway: GatewayProcess | None, plan: RolloutPlan) -> None:
@@ -188,7 +215,9 @@ def _choose_simulator(settings: Settings) -> Settings:
 
 
 @contextlib.contextmanager
-def _open_simulated(shared: RolloutServices, store: Store, progress: SamplingProgress) -> Iterator[RolloutServices]:
+def _open_simulated(
+    shared: RolloutServices, store: Store, progress: SamplingProgress, slot: str
+) -> Iterator[SimulatedTasks]:
     """Open what stands for the environments of simulated tasks."""
     programs = shared.programs
 
@@ -197,10 +226,9 @@ def _open_simulated(shared: RolloutServices, store: Store, progress: SamplingPro
             raise LookupError("a sandbox without volumes has an image of its own")
         return programs.get_image()
 
-    with open_simulated_tasks(shared.services, store, get_image, progress.print_message) as simulated:
-        progress.count_simulated = lambda: asdict(simulated.simulator.counts)
+    with open_simulated_tasks(shared.services, store, get_image, progress.print_message, slot=slot) as simulated:
         try:
-            yield replace(shared, open_environment=simulated.open_environment)
+            yield simulated
         finally:
             simulated.simulator.stop()
 

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from core.config import OFF, Settings
-from core.errors import InputError, UsageError
-from mergemill.clusters import LOCAL
+from core.errors import InputError
+from mergemill.clusters import LOCAL, check_cluster_settings, open_cluster
+from mergemill.nodes import share_settings
 from mergemill.sampling.drive import RolloutDriver, open_threads, run_events
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import AttemptRequest, PendingRollout, list_pending
 from mergemill.sampling.scenario_rollout import SampledScenario, ScenarioRolloutRun, WorldServices, make_user_plan
-from mergemill.sampling.upstream import make_user_upstream, open_gateway
+from mergemill.sampling.upstream import check_upstream, make_user_upstream, open_gateway
 from mergemill.sampling.world_scaffolds import WorldScaffold
 from mergemill.services import make_services
 from mergemill.world_containers import OpenServer, open_world_container
 from mergemill.world_records import load_scenario, load_world
-from samplers.gateway.process import Budget, GatewayProcess
+from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.rollouts.recording import FinishedRollout, get_log_path
-from taskdb.artifacts import Artifacts, require_writable_store
+from taskdb.artifacts import Artifacts, open_artifacts, require_writable_store
 from taskdb.rollouts import RolloutPlan
 from taskdb.store import Store
 from taskdb.world_queries import (
@@ -71,7 +72,7 @@ def sample_scenarios(
         request: what is sampled.
         settings: database, store, engine, upstream and limits.
         progress: receives the events.
-        open_server: starts the server of worlds; None for a container.
+        open_server: starts the server of worlds on this machine; None for a container.
 
     Raises:
         InputError: there is no database or no such scenario, or a scenario is not certified.
@@ -79,8 +80,7 @@ def sample_scenarios(
         Transient: a model cannot be reached, or database or disk fail.
         UsageError: a model is needed and no endpoint is named.
     """
-    if settings.cluster != LOCAL:
-        raise UsageError("scenarios are sampled on this machine", advice="leave --cluster out")
+    check_cluster_settings(settings)
     require_writable_store(settings)
     with Store.open(settings.db, create=False, writes=True) as store:
         scenarios = select_scenarios(store, request)
@@ -89,41 +89,115 @@ def sample_scenarios(
         progress.set_work(n_planned=planned, n_pending=len(pending))
         if not pending:
             return progress.end()
-        services = make_services(settings, engine=open_server is None)
-        subjects = load_subjects(store, services.artifacts, scenarios)
-        start = open_server or partial(open_world_container, services, worlds=len(subjects), episodes=settings.workers)
-        with services.images.hold(), _open_shared(request, settings, services, progress, start) as shared:
-            sampler = ScenarioSampler(
-                subjects=subjects,
-                scaffolds={(scaffold.name, scaffold.version): scaffold for scaffold in request.scaffolds},
-                shared=shared,
-            )
-            RolloutDriver(
-                store=store,
-                settings=settings,
-                progress=progress,
-                list_pending=find_pending,
-                cluster=open_threads(settings, services),
-                run=partial(run_events, sampler.run),
-                forget=sampler.forget,
-                is_staged=request.attempts is None,
-            ).run_all()
+        make_driver = partial(
+            RolloutDriver,
+            store=store,
+            settings=settings,
+            progress=progress,
+            list_pending=find_pending,
+            is_staged=request.attempts is None,
+        )
+        worlds = len({one.parent for one in scenarios})
+        if settings.cluster != LOCAL:
+            _sample_on_cluster(request, settings, progress, make_driver, worlds)
+        else:
+            subjects = load_subjects(store, open_artifacts(settings), scenarios)
+            with open_scenario_sampler(
+                request,
+                settings,
+                progress,
+                find_subject=subjects.__getitem__,
+                worlds=worlds,
+                episodes=settings.workers,
+                open_server=open_server,
+            ) as sampler:
+                make_driver(
+                    cluster=open_threads(settings, sampler.services),
+                    run=partial(run_events, sampler.run),
+                    forget=sampler.forget,
+                ).run_all()
         return progress.end()
+
+
+def _sample_on_cluster(
+    request: WorldSampleRequest,
+    settings: Settings,
+    progress: SamplingProgress,
+    make_driver: Callable[..., RolloutDriver],
+    worlds: int,
+) -> None:
+    """Run rollouts on the nodes of a cluster, each of whose workers has a container of worlds and its own gateways."""
+    from mergemill.sampling.nodes import NodeScenarioRollouts  # noqa: PLC0415 - one machine needs none of it
+
+    if any(scaffold.uses_model for scaffold in request.scaffolds):
+        check_upstream(Upstream.from_settings(settings))
+    if settings.llm != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
+        check_upstream(make_user_upstream(settings))
+    with open_cluster(settings, engine=True, notify=progress.print_message) as cluster:
+        run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
+        make_driver(cluster=cluster, run=run, forget=lambda _: None).run_all()
+
+
+@contextlib.contextmanager
+def open_scenario_sampler(
+    request: WorldSampleRequest,
+    settings: Settings,
+    progress: SamplingProgress,
+    *,
+    find_subject: Callable[[str], SampledScenario],
+    worlds: int,
+    episodes: int = 1,
+    open_server: OpenServer | None = None,
+    slot: str = "",
+) -> Iterator[ScenarioSampler]:
+    """Open what rollouts of scenarios need on this machine: worlds, and gateways where a model is needed.
+
+    Args:
+        request: what is sampled.
+        settings: of this machine.
+        progress: receives messages and the usage of the agents' gateway.
+        find_subject: returns a scenario with its world by its id.
+        worlds: that the scenarios have.
+        episodes: that are played at once.
+        open_server: starts the server of worlds; None for a container.
+        slot: of a worker process of a cluster, whose logs are in folders of its own.
+
+    Raises:
+        MachineError, Transient, UsageError: as of `sample_scenarios`.
+    """
+    services = make_services(settings, engine=open_server is None)
+    start = open_server or partial(open_world_container, services, worlds=worlds, episodes=episodes)
+    with services.images.hold(), _open_shared(request, settings, services, progress, start, slot=slot) as shared:
+        yield ScenarioSampler(
+            find_subject=find_subject,
+            scaffolds={(scaffold.name, scaffold.version): scaffold for scaffold in request.scaffolds},
+            services=services,
+            shared=shared,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSampler:
-    """Runs rollouts of scenarios. `subjects` are by id, `scaffolds` by name and version."""
+    """Runs rollouts of scenarios. `find_subject` returns one by its id; `scaffolds` are by name and version."""
 
-    subjects: Mapping[str, SampledScenario]
+    find_subject: Callable[[str], SampledScenario]
     scaffolds: Mapping[tuple[str, str], WorldScaffold]
+    services: Services
     shared: WorldServices
 
     def run(self, one: PendingRollout) -> FinishedRollout:
         """Run a rollout and return its records."""
         scaffold = self._get_scaffold(one.plan)
-        subject = self.subjects[one.plan.task]
+        subject = self.find_subject(one.plan.task)
         return ScenarioRolloutRun(pending=one, subject=subject, scaffold=scaffold, shared=self.shared).run()
+
+    def stop(self) -> None:
+        """End the container of worlds."""
+        self.services.sandbox.stop()
+
+    def count_answers(self) -> Mapping[str, int]:
+        """Return nothing: no program is simulated."""
+        return {}
 
     def forget(self, plan: RolloutPlan) -> None:
         """Remove the gateways' logs of a plan whose record is stored."""
@@ -201,17 +275,20 @@ def _open_shared(
     services: Services,
     progress: SamplingProgress,
     open_server: OpenServer,
+    *,
+    slot: str,
 ) -> Iterator[WorldServices]:
     """Open what all rollouts share: the gateways that are needed, and the host of worlds."""
     with contextlib.ExitStack() as opened:
         gateway: GatewayProcess | None = None
         user_gateway: GatewayProcess | None = None
         if any(scaffold.uses_model for scaffold in request.scaffolds):
-            gateway, _ = opened.enter_context(open_gateway(settings, progress))
+            gateway, _ = opened.enter_context(open_gateway(settings, progress, slot=slot))
         if any(scaffold.user_model for scaffold in request.scaffolds):
             user_gateway = gateway
             if settings.llm != OFF:
-                user_gateway, _ = opened.enter_context(open_gateway(settings, progress, make_user_upstream(settings)))
+                users = make_user_upstream(settings)
+                user_gateway, _ = opened.enter_context(open_gateway(settings, progress, users, slot=slot))
         yield WorldServices(
             host=opened.enter_context(WorldHost(open_server)),
             artifacts=services.artifacts,

@@ -14,7 +14,7 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 
 from pydantic import BaseModel, Field
@@ -121,6 +121,11 @@ class ExecutionSimulator:
         self._pacer = Pacer(0)
         self._lock = threading.Lock()
         self._same_calls = tuple(threading.Lock() for _ in range(_N_LOCKS))
+
+    def count_answers(self) -> dict[str, int]:
+        """Return the counts by their names."""
+        with self._lock:
+            return asdict(self.counts)
 
     def answer(self, task: SweTask, workspace: Workspace, call: ProgramCall) -> ProgramAnswer:
         """Return the answer to a call; a plain error where none could be used.

@@ -27,9 +27,9 @@ def test_the_table_shows_each_run_and_what_a_kill_costs() -> None:
     runs = [make_run(True, driver=1, engine=2), make_run(False, node=1)]
     runs[1].faults["full disk"] = 1
     table = kills.format_table(runs, {"tasks": ["a", "b"], "candidate": ["c"]}, 50.0, 7)
-    assert "| 7 | 1 | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 2 | 90 | yes |" in table
-    assert "| 8 | 0 | 0 | 1 | 0 | 0 | 0 | 1 | 0 | 2 | 90 | **no** |" in table
-    assert "| all | 1 | 0 | 1 | 2 | 0 | 0 | 1 | 0 | 4 | 180 | 1 of 2 |" in table
+    assert "| 7 | 1 | 0 | 0 | 2 | 0 | 0 | 0 | 0 | 0 | 2 | 90 | yes |" in table
+    assert "| 8 | 0 | 0 | 1 | 0 | 0 | 0 | 0 | 1 | 0 | 2 | 90 | **no** |" in table
+    assert "| all | 1 | 0 | 1 | 2 | 0 | 0 | 0 | 1 | 0 | 4 | 180 | 1 of 2 |" in table
     assert "4 kills, 1 faults. A run makes 2 tasks, 3 rows in all; undisturbed it takes 50 s" in table
     assert "A kill or fault costs 16 s on average" in table
 

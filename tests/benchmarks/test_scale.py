@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.scale import check, tables
 from benchmarks.scale.__main__ import main
-from benchmarks.scale.check import Calibration, Comparison, divide, predict, render_check
+from benchmarks.scale.check import Calibration, Comparison, RealRun, divide, predict, render_check
 from benchmarks.scale.events import EventLoop, Process, RateLimit, Servers, SharedCores
 from benchmarks.scale.factory import Factory
 from benchmarks.scale.measure import (
@@ -705,8 +705,18 @@ def test_every_second_candidate_of_each_repository_is_predicted() -> None:
     assert divide({"a": ["a1", "a2", "a3"], "b": ["b1", "b2"]}) == (["a1", "a3", "b1"], ["a2", "b2"])
 
 
+def test_a_prediction_is_the_mean_of_those_from_before_and_after_the_run() -> None:
+    fast, slow = (make_calibration(make_change(seconds, 0, 0)) for seconds in (10, 30))
+    found = check.compare({check.SAME: [fast, slow], check.OTHERS: [slow, slow]}, [RealRun(1, 23, 20, 0.1)])
+    assert [(one.basis, one.changes, round(one.predicted, 3), one.holds) for one in found] == [
+        (check.SAME, 1, 3 + 20, True),
+        (check.OTHERS, 1, 3 + 30, False),
+    ]
+    assert (round(found[0].low, 3), round(found[0].high, 3)) == (13, 33)
+
+
 def test_a_prediction_that_misses_the_goal_is_reported() -> None:
-    good = Comparison(check.SAME, 2, 6, 112, 112, 112, 100, 190, 0.1)
+    good = Comparison(check.SAME, 6, 112, 112, 112, RealRun(2, seconds=100, cpu=190, load=0.1))
     bad = replace(good, basis=check.OTHERS, predicted=80, low=60, high=100)
     assert (good.holds, bad.holds, replace(good, predicted=116).holds) == (True, False, False)
     rows = render_check([good, bad]).splitlines()[2:]

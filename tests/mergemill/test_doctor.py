@@ -14,6 +14,7 @@ import pytest
 
 from builders.bases import ensure_base
 from core.config import Settings
+from core.errors import UsageError
 from mergemill.doctor import CHECKS, run_checks
 from mergemill.sampling.programs import find_missing_programs, make_program_store
 from samplers.programs import store as program_store
@@ -75,6 +76,25 @@ def test_a_missing_ca_bundle_fails_its_check(tmp_path, no_engine, no_index):
     settings = Settings(db=f"sqlite:///{tmp_path}/a.db", ca_bundle=tmp_path / "none.pem")
     check = run_all_checks(settings)["network settings"]
     assert not check.ok
+
+
+def test_workers_are_threads_without_a_cluster(tmp_path, no_engine, no_index):
+    check = run_all_checks(Settings(db=f"sqlite:///{tmp_path}/a.db", workers=3))["cluster"]
+    assert (check.ok, check.detail) == (True, "3 threads of this machine")
+
+
+def test_a_cluster_that_does_not_answer_fails_its_check_alone(tmp_path, no_engine, no_index):
+    settings = Settings(db=f"sqlite:///{tmp_path}/a.db", store=tmp_path / "s", cluster="ray://127.0.0.1:1")
+    seen = run_all_checks(settings)
+    assert not seen["cluster"].ok
+    assert "no Ray cluster answers at ray://127.0.0.1:1" in seen["cluster"].detail
+    assert "docker engine" not in seen
+    assert seen["git"].ok
+
+
+def test_a_malformed_cluster_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match="--cluster: slurm is unknown"):
+        run_checks(Settings(db=f"sqlite:///{tmp_path}/a.db", cluster="slurm"))
 
 
 def test_the_package_verifiers_of_pypi_fails_its_check(tmp_path, monkeypatch, no_engine, no_index):

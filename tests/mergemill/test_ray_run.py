@@ -9,7 +9,10 @@ import pytest
 
 from tests.cli import run_mergemill
 from tests.history import make_history
+from tests.namespaces import require_bubblewrap
 from tests.ray_nodes import QUICK, RayNodes, start_ray_nodes
+from tests.samplers.scripted_model import ScriptedModel
+from tests.simulators.swe import sampling as swe
 from tests.taskdb.chains import make_url
 from tests.taskdb.conftest import PostgresServer, postgresql, server  # noqa: F401 - the databases of those tests
 from tests.taskdb.content import read_content
@@ -54,6 +57,27 @@ def test_a_run_on_two_nodes_writes_what_one_machine_writes(
     assert read_content(postgresql) == content
     again = run_mergemill(*RUN, "--db", postgresql, "--cluster", nodes.url, "--json", cwd=folder, **QUICK)
     assert again.lines[-1]["new"] == 0
+
+
+@pytest.mark.ray
+@pytest.mark.timeout(300)
+def test_simulated_tasks_are_sampled_on_nodes_without_engines(nodes: RayNodes, tmp_path: Path) -> None:
+    require_bubblewrap()
+    swe.make_task(tmp_path)
+    words = ("--environment", "simulated", "--scaffold", "react,oracle,noop", "--attempts", "2")
+    with ScriptedModel(swe.answer) as model:
+        done = swe.sample(tmp_path, model, *words, "--cluster", nodes.url, named=False, variables=QUICK)
+        assert done.exit_code == 0, done.stderr
+        again = swe.sample(tmp_path, model, *words, "--cluster", nodes.url, named=False, variables=QUICK)
+    *rollouts, summary = done.lines
+    assert sorted((line["scaffold"], line["value"], line["simulated_calls"]) for line in rollouts) == [
+        *[("noop", 0.0, 0)] * 2,
+        *[("oracle", 1.0, 0)] * 2,
+        *[("react", 1.0, 2)] * 2,
+    ]
+    answers = summary["simulated_calls"]
+    assert answers["known"] + answers["fresh"] == 6  # as on one machine, where no worker asks what another one has
+    assert (again.exit_code, again.lines[-1]["new"]) == (0, 0)
 
 
 @pytest.mark.timeout(300)

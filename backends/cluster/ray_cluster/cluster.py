@@ -20,6 +20,7 @@ from backends.cluster.ray_cluster.connection import ENGINES, START_NODE, connect
 from backends.cluster.ray_cluster.ray_map import STOP_SECONDS, RayMap
 from backends.cluster.ray_cluster.state import Node, WorkerState
 from core.errors import MachineError
+from core.text import format_count
 
 Record = TypeVar("Record")
 Result = TypeVar("Result")
@@ -88,6 +89,11 @@ class RayCluster(Cluster):
         self.workers.clear()
         ray.shutdown()
 
+    def describe(self) -> str:
+        """Return the nodes that can be used, with the number of workers that each is large enough for."""
+        usable = sorted((node.name, node.slots) for node in self.nodes.values() if not node.is_left_out)
+        return ", ".join(f"{name} for {format_count(slots, 'worker')}" for name, slots in usable)
+
     def map_batches(
         self,
         function: Callable[[Record], Iterator[Result]],
@@ -136,7 +142,7 @@ class RayCluster(Cluster):
 
     def _begin_checks(self) -> None:
         self._next_look = time.monotonic() + NODES_SECONDS
-        alive = {node["NodeID"]: node for node in list_nodes() if node["Alive"]}
+        alive = _list_living()
         for gone in self.nodes.keys() - alive.keys():
             self.notify(f"node {self.nodes.pop(gone).name} is gone")
             for places in self._claims.values():
@@ -161,6 +167,9 @@ class RayCluster(Cluster):
                     continue
                 report = NodeReport(name=key[:8], version="", problem="does not answer")
             except RayError as error:
+                if key not in _list_living():  # it went just now
+                    del self._checks[key]
+                    continue
                 report = NodeReport(name=key[:8], version="", problem=shorten(error))
             del self._checks[key]
             node = self._add_node(key, report, resources.get(key, {}).get("Resources", {}))
@@ -225,6 +234,10 @@ class RayCluster(Cluster):
     def get_claims(self, key: str) -> set[str]:
         """Return the ids of the nodes that keep what records of this key share."""
         return self._claims.get(key, set())
+
+
+def _list_living() -> dict[str, dict[str, Any]]:
+    return {node["NodeID"]: node for node in list_nodes() if node["Alive"]}
 
 
 def _call(function: Callable[[], NodeReport]) -> NodeReport:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -214,6 +215,23 @@ def test_results_of_a_node_that_comes_back_are_dropped(nodes: RayNodes, tmp_path
     assert woken
     finished = [result.record for result in results if result.part == "end"]
     assert sorted(finished) == list(range(60))
+
+
+def test_a_node_that_answers_slowly_keeps_its_records(nodes: RayNodes, tmp_path: Path) -> None:
+    keeper = CountingKeeper()
+    slow = nodes.add("node-f")
+    slowing = threading.Thread(target=slow.slow_down, args=(20.0,))
+    slowing.start()
+    try:
+        with connect(nodes, tmp_path) as cluster:
+            results = list(cluster.map(partial(functions.work, seconds=0.5), range(60), keeper))
+            messages = cluster.messages
+    finally:
+        slowing.join()
+        slow.kill()
+    assert group(results) == dict.fromkeys(range(60), WHOLE)
+    assert "node-f" in {result.node for result in results}
+    assert (keeper.resumed, messages) == ([], [])
 
 
 def results_of(results: list[Said], node: str) -> list[Said]:

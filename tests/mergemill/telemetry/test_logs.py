@@ -39,6 +39,7 @@ def lines() -> Iterator[io.StringIO]:
     of_run = logging.getLogger("mergemill.run")
     level, logger_level = logger.level, of_run.level
     logger.addHandler(handler)
+    logger.setLevel(logging.WARNING)  # a command of another test in this process may have been quieter
     of_run.setLevel(logging.INFO)
     yield written
     logger.removeHandler(handler)

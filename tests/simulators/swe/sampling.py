@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from taskdb.chains import StageResult
@@ -85,11 +85,15 @@ def simulate(prompt: str) -> Turn:
     return print_text(".                                  [100%]\n1 passed in 0.01s\n")
 
 
-def sample(folder: Path, model: ScriptedModel, *words: str, named: bool = True) -> CommandResult:
+def sample(
+    folder: Path, model: ScriptedModel, *words: str, named: bool = True, variables: Mapping[str, str] | None = None
+) -> CommandResult:
     """Run `mergemill sample` in namespaces; `named`: on the task by its name."""
     models = ("--upstream", model.url, "--llm", model.url, "--model", "agent", "--simulator-model", "simulator")
     task = ("--only", TASK) if named else ()
-    return run_mergemill("sample", "--sandbox", "bubblewrap", *task, *models, "--json", *words, cwd=folder)
+    return run_mergemill(
+        "sample", "--sandbox", "bubblewrap", *task, *models, "--json", *words, cwd=folder, **(variables or {})
+    )
 
 
 def main(words: Sequence[str]) -> int:

@@ -109,6 +109,7 @@ def test_a_failing_simulator_is_infrastructure_and_the_same_command_goes_on(fold
     [
         (("--scaffold", "codex"), 2, "has no place for the program of codex"),
         (("--scaffold", "noop", "--llm", "off"), 2, "simulated tasks need a model that answers for programs"),
+        (("--scaffold", "noop", "--llm", "off", "--cluster", "ray"), 2, "simulated tasks need a model that answers"),
         (("--scaffold", "noop", "--sandbox", "local", "--allow-untrusted-local"), 0, "cannot mount folders"),
     ],
 )
