@@ -101,7 +101,14 @@ def build_base_env(language: str) -> dict[str, str]:
 
 
 def list_recipes(language: str, release: Release, base_source: str) -> tuple[BaseRecipe, ...]:
-    """Return the recipes that this machine supports, best first.
+    """Return the recipes that this machine supports, best first."""
+    can_bootstrap = find_missing_requirement() is None
+    known = list_known_recipes(language, release, base_source)
+    return tuple(recipe for recipe in known if can_bootstrap or recipe.method == "official")
+
+
+def list_known_recipes(language: str, release: Release, base_source: str) -> tuple[BaseRecipe, ...]:
+    """Return the recipes of the bases that may exist on the engine, whichever machine made them, best first.
 
     Debian's own interpreter comes before one of this machine where the base for that has to be made anyway.
     """
@@ -116,13 +123,11 @@ def list_recipes(language: str, release: Release, base_source: str) -> tuple[Bas
     )
     if base_source == "registry":
         return (official,)
-    local = []
-    if find_missing_requirement() is None:
-        host = _create_host_recipe(release) if python else None
-        debian = _create_debian_recipe(language, release) if release.suite else None
-        local = [recipe for recipe in (debian, host) if recipe]
-        if release.suite != interpreters.detect_debian_suite():
-            local.reverse()
+    host = _create_host_recipe(release) if python else None
+    debian = _create_debian_recipe(language, release) if release.suite else None
+    local = [recipe for recipe in (debian, host) if recipe]
+    if release.suite != interpreters.detect_debian_suite():
+        local.reverse()
     return tuple(local) if base_source == "debian" else (official, *local)
 
 
@@ -191,7 +196,7 @@ def _is_registry_reachable(language: str, services: Services) -> bool:
 
 def find_existing_base(language: str, release: Release, services: Services) -> ImageInfo | None:
     """Return the existing base for a release, or None."""
-    recipes = list_recipes(language, release, services.settings.base_source)
+    recipes = list_known_recipes(language, release, services.settings.base_source)
     return next((info for recipe in recipes if (info := services.images.inspect(recipe.name))), None)
 
 

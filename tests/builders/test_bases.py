@@ -202,6 +202,16 @@ def test_an_existing_base_is_not_made_again(services):
 
 
 @pytest.mark.docker
+def test_a_base_that_another_machine_made_is_used_where_none_can_be_made(services, monkeypatch):
+    first = bases.ensure_base("python", "3.11", services)
+    monkeypatch.setattr(bases, "find_missing_requirement", lambda: "debootstrap is not installed")
+    assert bases.ensure_base("python", "3.11", services) == first
+    assert "3.11" in bases.list_available_versions("python", services)
+    known = {recipe.method for recipe in bases.list_recipes("python", PYTHON, "auto")}
+    assert known == {"official"}
+
+
+@pytest.mark.docker
 def test_an_unreachable_registry_is_not_tried_again(services):
     recipe = bases.BaseRecipe(
         language="python", version="3.11", method="official", source="127.0.0.1:9/x:1", python="/p", release=PYTHON

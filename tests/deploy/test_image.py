@@ -23,6 +23,12 @@ SOCKET = Path("/var/run/docker.sock")
 USER = 1000
 MOUNTS = (f"{SOCKET}:{SOCKET}", "/run/lock:/run/lock", "/tmp:/tmp")
 """Those of `deploy/compose.yaml`."""
+BECOME_PLAIN = (
+    "apt-get update && apt-get install -y --no-install-recommends python3-pip"
+    " && rm -f /usr/lib/python3*/EXTERNALLY-MANAGED && ln -sf /usr/bin/python3 /usr/local/bin/python"
+    " && userdel -r mergemill"
+)
+"""Makes of the base image of tests what the image of Docker Hub is: with pip, and without a user."""
 
 
 def docker(*words: str, folder: Path = ROOT) -> str:
@@ -46,6 +52,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         (folder / str(number)).write_bytes(content)
         lines.append(f"COPY {number} {path}")
     lines += [f"ENV {key}={json.dumps(value)}" for key, value in env.items()]
+    lines += [f"RUN {BECOME_PLAIN}"]
     (folder / "Dockerfile").write_text("\n".join(lines))
     docker("build", "-q", "-t", base, ".", folder=folder)
     text, count = re.subn(r"(?m)^FROM python:\S+", f"FROM {base}", (ROOT / "deploy" / "Dockerfile").read_text())

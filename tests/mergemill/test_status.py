@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,8 +13,8 @@ import pytest
 
 from core.errors import Transient
 from mergemill.progress import MessageProgress
-from mergemill.run_status import RunStatusFile
-from mergemill.status import select_runs
+from mergemill.run_status import MAX_FILES, RunStatusFile, list_runs
+from mergemill.status import list_failures, select_runs
 from taskdb.chains import StageResult
 from taskdb.records import Stage
 from tests import records
@@ -65,6 +66,57 @@ def test_the_status_names_what_runs_the_queue_and_failures_by_reason(folder: Pat
         assert " ".join(line.split()) in " ".join(text.split())
 
 
+def write_run(runs: Path, name: str, **fields: Any) -> None:
+    """Write the status of a run that began an hour before its last sign of life, now, and has done 90 changes."""
+    now = datetime.now(UTC)
+    status = {
+        "id": name,
+        "command": "run",
+        "sources": ["git:greet"],
+        "state": "running",
+        "host": "a",
+        "pid": 1,
+        "started_at": (now - timedelta(hours=1)).isoformat(),
+        "updated_at": now.isoformat(),
+        "stages": {},
+        "earlier": 0,
+        "done": 90,
+        "total": 120,
+        "seconds_left": 1200,
+        "running": [],
+        "events": [],
+    }
+    (runs / f"{name}.json").write_text(json.dumps(status | fields))
+
+
+def test_a_run_has_its_rate_and_the_time_that_is_left(tmp_path: Path) -> None:
+    write_run(tmp_path, "2")
+    write_run(tmp_path, "1", state="finished")
+    active, ended = list_runs(tmp_path)
+    assert (active["seconds"], active["rate"], active["seconds_left"]) == (3600, 90, 1200)
+    assert (ended["rate"], ended["seconds_left"]) == (90, None)
+
+
+def test_a_step_has_the_name_of_its_node_or_of_this_machine(tmp_path: Path) -> None:
+    with RunStatusFile(MessageProgress(), tmp_path, "run", ["git:greet"]) as progress:
+        progress.work.start_step("1", Stage.BUILD, "ada__greet-1", "node-a")
+        progress.work.start_step("2", Stage.BUILD, "ada__greet-2")
+        progress._write("running")
+        (run,) = list_runs(tmp_path)
+    places = {step["name"]: step["place"] for step in run["running"]}
+    assert places == {"ada__greet-1": "node-a", "ada__greet-2": socket.gethostname()}
+
+
+def test_only_the_newest_files_are_kept(tmp_path: Path) -> None:
+    for number in range(MAX_FILES + 5):
+        write_run(tmp_path, f"19990101T{number:06}")
+    with RunStatusFile(MessageProgress(), tmp_path, "run", ["git:greet"]):
+        pass
+    left = sorted(path.stem for path in tmp_path.glob("*.json"))
+    assert len(left) == MAX_FILES
+    assert left[0] == "19990101T000006"
+
+
 def test_a_run_whose_process_was_killed_is_lost(folder: Path) -> None:
     (path,) = (folder / "mergemill-store" / "runs").glob("*.json")
     status = json.loads(path.read_text())
@@ -87,6 +139,18 @@ def test_all_active_runs_and_the_newest_others_are_selected() -> None:
     runs = [{"id": number, "state": state} for number, state in enumerate(states)]
     assert [run["id"] for run in select_runs(runs, 1)] == [0, 1, 3]
     assert [run["id"] for run in select_runs(runs, 0)] == [1, 3]
+
+
+def test_failures_of_all_runs_are_counted_most_frequent_first() -> None:
+    runs = [
+        {"failures": {"build": {"bug": 1, "Transient": 2}}},
+        {"failures": {"verify": {"bug": 4}, "build": {"bug": 2}}},
+    ]
+    assert list_failures(runs) == [
+        {"stage": "verify", "kind": "bug", "n": 4},
+        {"stage": "build", "kind": "bug", "n": 3},
+        {"stage": "build", "kind": "Transient", "n": 2},
+    ]
 
 
 def test_without_an_engine_the_rest_is_shown(folder: Path) -> None:

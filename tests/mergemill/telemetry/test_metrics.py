@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from core.errors import MachineError, MergemillError, Transient
 from mergemill.progress import MessageProgress
-from mergemill.telemetry.metrics import MachineGauges, RunMetrics
+from mergemill.telemetry.metrics import MachineGauges, RunMetrics, read_work
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.records import Record, Rejection, Stage
@@ -80,6 +80,7 @@ def test_a_run_is_scraped_while_it_works(tmp_path: Path) -> None:
     assert find_sample(found, "running", stage="certify") == 1
     assert find_sample(found, "changes", state="running") == 1
     assert find_sample(found, "changes", state="done") == 2
+    assert (find_sample(found, "seconds_left") or 0) > 0
     assert find_sample(found, "draining") == 0
     assert find_sample(found, "run_info", command="run") == 1
 
@@ -103,6 +104,35 @@ def test_a_free_port_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     with RunMetrics(MessageProgress(), "run", "127.0.0.1", 0, lambda: NO_DISK):
         pass
     assert "metrics at http://127.0.0.1:" in capsys.readouterr().err
+
+
+def test_a_run_that_is_drained_says_so() -> None:
+    progress = MessageProgress()
+    for is_draining in (False, True):
+        progress.work.is_draining = is_draining
+        found = {gauge.name: gauge.values for gauge in read_work(progress.work)}
+        assert found["draining"] == {"": is_draining}
+
+
+def test_disk_and_engine_are_measured_once_in_a_while() -> None:
+    calls: list[int] = []
+
+    def measure() -> Mapping[str, Any]:
+        calls.append(1)
+        disk = {"free_bytes": 10, "total_bytes": 20}
+        return {"disk": disk, "engine": {"disk": None, "containers": 3, "leftovers": 1, "image_bytes": 50}}
+
+    gauges = MachineGauges(measure)
+    assert [{gauge.name: dict(gauge.values) for gauge in gauges.read()} for _ in range(2)] == 2 * [
+        {
+            "disk_free_bytes": {"store": 10},
+            "disk_total_bytes": {"store": 20},
+            "engine_containers": {"": 3},
+            "engine_leftover_containers": {"": 1},
+            "engine_image_bytes": {"": 50},
+        }
+    ]
+    assert calls == [1]
 
 
 def test_an_engine_that_does_not_answer_costs_only_its_own_gauges() -> None:

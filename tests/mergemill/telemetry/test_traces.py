@@ -102,6 +102,23 @@ def test_a_change_is_a_span_and_each_stage_a_child(
     assert (resource["service.name"], resource["mergemill.command"]) == ("mergemill", "run")
 
 
+class SlowStages(FakeStages):
+    def verify(self, it: Any, services: Any) -> Any:
+        time.sleep(0.2)
+        return super().verify(it, services)
+
+
+def test_the_span_of_a_stage_is_as_long_as_the_stage_was(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", receiver.url)
+    run(tmp_path, SlowStages(), workers=1, observe=partial(RunTraces, command="run"))
+    root, stages = receiver.find_children("ada__greet-1")
+    seconds = {span.name: (span.end_time_unix_nano - span.start_time_unix_nano) / 1e9 for span in stages}
+    assert max(seconds, key=seconds.__getitem__) == "verify"
+    assert 0.2 <= seconds["verify"] <= (root.end_time_unix_nano - root.start_time_unix_nano) / 1e9
+
+
 class WaitingStages(FakeStages):
     """Stages of which the last certification waits until the spans of the other changes have been ended."""
 
