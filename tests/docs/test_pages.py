@@ -55,6 +55,7 @@ OTHER_TOOLS = frozenset(
         "--resources",
         "--weakened",
         "--drivers",
+        "--engine",
         "--goal-hours",
         "--miners",
         "--placement",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -195,6 +197,30 @@ def test_no_node_that_can_be_lost_keeps_the_messages(nodes: RayNodes, tmp_path: 
         with connect(nodes, tmp_path):
             names = {pid: read_title(pid) for pid in list_session(nodes.nodes["head"].process.pid)}
             assert "ray::Mailbox" in {name.partition(".")[0] for name in names.values()}
+
+
+def test_messages_that_nobody_waits_for_are_sent_together(nodes: RayNodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    from backends.cluster.ray_cluster import actors  # noqa: PLC0415 - as in `connect`
+
+    calls: list[list[bytes]] = []
+    monkeypatch.setattr(actors.ray, "get", lambda reference: reference)
+    mailbox = SimpleNamespace(put=SimpleNamespace(remote=calls.append))
+    sender = actors.Sender(mailbox)
+    for number in range(5):
+        sender.send(actors.WorkerMessage(actors.RESULT, "attempt", number))
+    sender.flush()
+    contents = [[pickle.loads(message).content for message in messages] for messages in calls]  # noqa: S301 - our own
+    assert contents == [[0, 1, 2, 3, 4]]
+
+    def fail(messages: list[bytes]) -> None:
+        raise ConnectionError("the mailbox is gone")
+
+    mailbox.put.remote = fail
+    sender.send(actors.WorkerMessage(actors.DONE, "attempt"))
+    with pytest.raises(ConnectionError):
+        sender.flush()
+    with pytest.raises(ConnectionError):
+        sender.send(actors.WorkerMessage(actors.DONE, "attempt"))
 
 
 def test_results_of_a_node_that_comes_back_are_dropped(nodes: RayNodes, tmp_path: Path) -> None:
