@@ -204,10 +204,12 @@ def test_messages_that_nobody_waits_for_are_sent_together(nodes: RayNodes, monke
 
     calls: list[list[bytes]] = []
     monkeypatch.setattr(actors.ray, "get", lambda reference: reference)
+    monkeypatch.setattr(actors, "NOTICE_SECONDS", 30.0)
     mailbox = SimpleNamespace(put=SimpleNamespace(remote=calls.append))
     sender = actors.Sender(mailbox)
     for number in range(5):
         sender.send(actors.WorkerMessage(actors.RESULT, "attempt", number))
+        time.sleep(0.02)
     sender.flush()
     contents = [[pickle.loads(message).content for message in messages] for messages in calls]  # noqa: S301 - our own
     assert contents == [[0, 1, 2, 3, 4]]
