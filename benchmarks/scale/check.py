@@ -6,8 +6,8 @@ once, with each number of workers. As machine and network are faster at one time
 calibrated before the real runs and again after them, and a prediction is the mean of both. Every run begins with a new
 database and an engine that has base images alone. Two predictions are compared with each real run:
 
-- from the calibrations of the same changes: this is what the simulator knows of
-  contention, of layers that changes share, of drivers and of the order of work;
+- from the calibrations of the same changes: this is what the simulator knows of contention, of layers that changes
+  share, of drivers and of the order of work;
 - from the calibrations of the other half: also whether changes of the same repositories are alike. Changes are drawn
   from it again and again; the mean is the prediction.
 """

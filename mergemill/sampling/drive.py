@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 
@@ -12,9 +12,12 @@ from backends.cluster.local import LocalCluster
 from backends.services import Services
 from core.config import Settings
 from core.errors import CancelledRunError, MachineError, MergemillError, Transient
+from mergemill.clusters import open_cluster
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.queue import RolloutQueue
 from mergemill.sampling.request import PendingRollout
+from mergemill.sampling.upstream import check_upstream
+from samplers.gateway.process import Upstream
 from samplers.rollouts.recording import FinishedRollout
 from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store
@@ -64,6 +67,34 @@ def run_to_end(run_one: RunOne, pending: PendingRollout) -> RolloutEnded:
 def open_threads(settings: Settings, services: Services) -> LocalCluster:
     """Return threads of this machine for rollouts; none is begun ahead of the results that show an outage."""
     return LocalCluster(workers=settings.workers, records_per_worker=1, stop=lambda _: services.sandbox.stop())
+
+
+def run_on_nodes(
+    make_driver: Callable[..., RolloutDriver],
+    run: RunEvents,
+    settings: Settings,
+    progress: SamplingProgress,
+    *,
+    engine: bool,
+    upstreams: Iterable[Upstream],
+) -> None:
+    """Run what is pending on the nodes of a cluster, each of whose workers has gateways of its own.
+
+    Args:
+        make_driver: returns the driver, given `cluster`, `run` and `forget`.
+        run: runs a rollout in a worker.
+        settings: of this machine.
+        progress: receives the messages of the cluster.
+        engine: whether a worker needs a Docker engine.
+        upstreams: what the workers' gateways connect to, checked before anything is started.
+
+    Raises:
+        MachineError, Transient, InputError: as of `open_cluster`, `check_upstream` and `RolloutDriver.run_all`.
+    """
+    for upstream in upstreams:
+        check_upstream(upstream)
+    with open_cluster(settings, engine=engine, notify=progress.print_message) as cluster:
+        make_driver(cluster=cluster, run=run, forget=lambda _: None).run_all()
 
 
 @dataclass(frozen=True)

@@ -16,14 +16,14 @@ from backends.sandbox.registry import find_host_image
 from backends.services import Services
 from core.config import Settings
 from core.errors import UsageError
-from mergemill.clusters import LOCAL, check_cluster_settings, open_cluster
+from mergemill.clusters import LOCAL, check_cluster_settings
 from mergemill.images.fetch import enable_fetching
 from mergemill.nodes import share_settings
-from mergemill.sampling.drive import RolloutDriver, open_threads, run_events
+from mergemill.sampling.drive import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.sampling.programs import make_program_store
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import PendingRollout, SampleRequest, list_pending, select_tasks
-from mergemill.sampling.upstream import check_upstream, open_gateway
+from mergemill.sampling.upstream import open_gateway
 from mergemill.services import make_services
 from mergemill.simulated_tasks import SimulatedTasks, check_simulator, open_simulated_tasks
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
@@ -99,15 +99,14 @@ def _sample_on_cluster(
     *,
     is_simulated: bool,
 ) -> None:
-    """Run rollouts on the nodes of a cluster, each of whose workers has a gateway of its own."""
+    """Run rollouts on the nodes of a cluster."""
     from mergemill.sampling.nodes import NodeTaskRollouts  # noqa: PLC0415 - one machine needs none of it
 
-    if any(scaffold.uses_model for scaffold in request.scaffolds):
-        check_upstream(Upstream.from_settings(settings))
+    uses_model = any(scaffold.uses_model for scaffold in request.scaffolds)
+    upstreams = [Upstream.from_settings(settings)] if uses_model else []
     engine = find_host_image(settings.sandbox) is None
-    with open_cluster(settings, engine=engine, notify=progress.print_message) as cluster:
-        run = NodeTaskRollouts(settings=share_settings(settings), request=request, is_simulated=is_simulated)
-        make_driver(cluster=cluster, run=run, forget=lambda _: None).run_all()
+    run = NodeTaskRollouts(settings=share_settings(settings), request=request, is_simulated=is_simulated)
+    run_on_nodes(make_driver, run, settings, progress, engine=engine, upstreams=upstreams)
 
 
 @contextlib.contextmanager

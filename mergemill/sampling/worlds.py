@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from core.config import OFF, Settings
 from core.errors import InputError
-from mergemill.clusters import LOCAL, check_cluster_settings, open_cluster
+from mergemill.clusters import LOCAL, check_cluster_settings
 from mergemill.nodes import share_settings
-from mergemill.sampling.drive import RolloutDriver, open_threads, run_events
+from mergemill.sampling.drive import RolloutDriver, open_threads, run_events, run_on_nodes
 from mergemill.sampling.progress import SamplingProgress
 from mergemill.sampling.request import AttemptRequest, PendingRollout, list_pending
 from mergemill.sampling.scenario_rollout import SampledScenario, ScenarioRolloutRun, WorldServices, make_user_plan
-from mergemill.sampling.upstream import check_upstream, make_user_upstream, open_gateway
+from mergemill.sampling.upstream import make_user_upstream, open_gateway
 from mergemill.sampling.world_scaffolds import WorldScaffold
 from mergemill.services import make_services
 from mergemill.world_containers import OpenServer, open_world_container
@@ -126,16 +126,16 @@ def _sample_on_cluster(
     make_driver: Callable[..., RolloutDriver],
     worlds: int,
 ) -> None:
-    """Run rollouts on the nodes of a cluster, each of whose workers has a container of worlds and its own gateways."""
+    """Run rollouts on the nodes of a cluster, each of whose workers has a container of worlds of its own."""
     from mergemill.sampling.nodes import NodeScenarioRollouts  # noqa: PLC0415 - one machine needs none of it
 
+    upstreams = []
     if any(scaffold.uses_model for scaffold in request.scaffolds):
-        check_upstream(Upstream.from_settings(settings))
+        upstreams.append(Upstream.from_settings(settings))
     if settings.llm != OFF and any(scaffold.user_model for scaffold in request.scaffolds):
-        check_upstream(make_user_upstream(settings))
-    with open_cluster(settings, engine=True, notify=progress.print_message) as cluster:
-        run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
-        make_driver(cluster=cluster, run=run, forget=lambda _: None).run_all()
+        upstreams.append(make_user_upstream(settings))
+    run = NodeScenarioRollouts(settings=share_settings(settings), request=request, worlds=worlds)
+    run_on_nodes(make_driver, run, settings, progress, engine=True, upstreams=upstreams)
 
 
 @contextlib.contextmanager
