@@ -28,6 +28,8 @@ PRIVATE = "/run/mergemill"
 BASE_GIT = f"{PRIVATE}/base.git"
 PATCH_FILE = f"{PRIVATE}/submission.patch"
 STAGED_FILE = f"{PRIVATE}/staged"
+STATE = f"{PRIVATE}/workspace-state"
+"""Beginning of the names of the files with the state, which an observer of the same container does not use."""
 START_SECONDS = 300.0
 READ_SECONDS = 120.0
 GIT_ENV: Mapping[str, str] = {
@@ -40,11 +42,11 @@ GIT_ENV: Mapping[str, str] = {
 """Files belong to the user of the tests, and commands run as root."""
 _START = (
     f"mkdir -p {PRIVATE} && git checkout -q -f main && {{ [ -d {BASE_GIT} ] || cp -a .git {BASE_GIT}; }} && "
-    f"cp .git/index {PRIVATE}/state.index && {{ {MASK_COMMAND}; }}"
+    f"cp .git/index {STATE}.index && {{ {MASK_COMMAND}; }}"
 )
 _GIT = (
     f"export GIT_DIR={BASE_GIT} GIT_WORK_TREE={WORKDIR} GIT_CONFIG_NOSYSTEM=1 HOME={PRIVATE} "
-    f"GIT_INDEX_FILE={PRIVATE}/state.index; cd {WORKDIR} && git -c core.fsmonitor=false "
+    f"GIT_INDEX_FILE={STATE}.index; cd {WORKDIR} && git -c core.fsmonitor=false "
     "-c advice.addEmbeddedRepo=false add -A -- . 2>/dev/null && "
 )
 _DIFF = "git diff --cached --binary --full-index --no-ext-diff --no-textconv HEAD"
@@ -173,7 +175,7 @@ class Workspace:
             LostWorkspaceError: there is no repository any more.
         """
         changed = "git diff --cached --name-only --no-renames --diff-filter=d -z HEAD"
-        files = {name: f"{PRIVATE}/state.{name}" for name in ("tree", "files", "changed", "patch")}
+        files = {name: f"{STATE}.{name}" for name in ("tree", "files", "changed", "patch")}
         self._run_git(
             f"git write-tree > {files['tree']} && git ls-files -z > {files['files']} && "
             f"{changed} > {files['changed']} && {_DIFF} > {files['patch']}"

@@ -263,6 +263,9 @@ def test_results_that_wait_are_stored_together(tmp_path: Path, monkeypatch: pyte
 class OneBatch(Cluster):
     """Yields all results as one list, in the order of the records."""
 
+    def describe(self) -> str:
+        return "this machine"
+
     def map_batches(self, function: Any, records: Any, keeper: Any) -> Any:
         yield [result for record in records for result in function(record)]
 

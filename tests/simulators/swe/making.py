@@ -80,6 +80,14 @@ class Calc:
         self.repo.git("-C", str(folder), "checkout", "-q", "-B", "main", self.base)
         return folder
 
+    @contextlib.contextmanager
+    def open_tree(self) -> Iterator[IO[bytes]]:
+        """Open a tar of the base commit."""
+        with tempfile.TemporaryFile() as spool:
+            write_history_tar(GitRepository(self.repo.path / ".git"), self.base, spool, at=WORKDIR)
+            spool.seek(0)
+            yield spool
+
 
 def print_text(stdout: str, *, code: int = 0, stderr: str = "", files: Mapping[str, str | None] | None = None) -> Turn:
     """Return the simulator's answer."""
@@ -110,15 +118,8 @@ def open_episode(
     calc: Calc, simulator: ExecutionSimulator, host: WorkspaceHost | None = None, task: SweTask | None = None
 ) -> Iterator[SweEpisode]:
     """Open an episode on the base commit."""
-    history = GitRepository(calc.repo.path / ".git")
-
-    @contextlib.contextmanager
-    def tree() -> Iterator[IO[bytes]]:
-        with tempfile.TemporaryFile() as spool:
-            write_history_tar(history, calc.base, spool, at=WORKDIR)
-            spool.seek(0)
-            yield spool
-
-    with SweEpisode(task or calc.make_task(), "Repair `add`.", host or make_host(), tree, simulator) as episode:
+    with SweEpisode(
+        task or calc.make_task(), "Repair `add`.", host or make_host(), calc.open_tree, simulator
+    ) as episode:
         episode.reset()
         yield episode

@@ -11,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError, Transient
+from samplers.instructions.instruction import Instruction
+from samplers.rollouts.container import RolloutContainer
+from simulators.swe.exchange import ProgramAnswer
 from simulators.swe.execution import ATTEMPTS, MAX_OUTPUT_CHARS
+from simulators.swe.workspace import WORKDIR, open_workspace
 from tests.namespaces import require_bubblewrap
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.simulators.swe.making import (
@@ -19,6 +23,7 @@ from tests.simulators.swe.making import (
     HIDDEN_NAME,
     TEST_LINE,
     Calc,
+    make_host,
     open_episode,
     open_simulator,
     print_text,
@@ -227,6 +232,18 @@ def test_agents_that_ask_at_once_pay_once_and_keep_apart(calc: Calc, tmp_path: P
             found = list(threads.map(work, range(8)))
     assert found == [("same\n\n[exit code 0]", f"{number}\n\n[exit code 0]") for number in range(8)]
     assert len(model.requests) == 1
+
+
+def test_the_tree_can_be_read_while_a_rollout_observes_it(calc: Calc) -> None:
+    instruction = Instruction(text="", workdir=WORKDIR, submission="patch")
+    with open_workspace(make_host(), calc.open_tree, lambda *_: ProgramAnswer()) as workspace:
+        container = RolloutContainer(shell=workspace.shell, instruction=instruction, start_seconds=0.0)
+        workspace.write_file("calc/add.py", b"add = sum\n")
+        with ThreadPoolExecutor() as threads:
+            observed = threads.submit(lambda: [container.hash_tree() for _ in range(20)])
+            states = [workspace.read_state() for _ in range(20)]
+    assert {state.changed for state in states} == {frozenset({"calc/add.py"})}
+    assert {*observed.result()} == {state.tree for state in states}
 
 
 def test_a_failing_endpoint_is_no_output(run: Callable[..., list[str]]) -> None:
