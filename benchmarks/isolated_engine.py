@@ -16,10 +16,11 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
 
 import docker
-from docker.errors import DockerException, NotFound
+from docker.errors import APIError, DockerException, NotFound
 
 from core.errors import MachineError
 
@@ -29,6 +30,7 @@ _BRIDGE = "10.123.0.1/24"
 """Address of the bridge. The default engine's containers, in whose network it is, have other ones."""
 _START_SECONDS = 60
 _STOP_SECONDS = 30
+_REMOVE_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -250,11 +252,25 @@ def _copy_images(images: Iterable[str], source: docker.DockerClient, target: doc
 def remove_built_images(engine: IsolatedEngine) -> None:
     """Remove all containers, volumes and images of an engine but its base images, as if it had just been started."""
     client = docker.DockerClient(base_url=engine.host, version="auto")
-    for container in client.containers.list(all=True):
-        container.remove(force=True)
+    end = time.monotonic() + _REMOVE_SECONDS
+    while containers := client.api.containers(all=True):
+        for container in containers:
+            _remove_container(client, container["Id"])
+        if time.monotonic() > end:
+            raise MachineError(f"an engine of its own keeps {len(containers)} containers")
+        time.sleep(0.2)
     for volume in client.volumes.list():
         volume.remove(force=True)
     while built := [image for image in client.images.list() if not any(tag.startswith(BASES) for tag in image.tags)]:
         for image in built:
             with suppress(DockerException):  # others are built on it: they are removed first, in this round
                 client.images.remove(image.id, force=True)
+
+
+def _remove_container(client: docker.DockerClient, container: str) -> None:
+    """Remove a container, or leave it to who is removing it: pools do so after the stage that used them."""
+    try:
+        client.api.remove_container(container, force=True)
+    except APIError as error:
+        if error.status_code not in (HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND):
+            raise

@@ -2,9 +2,10 @@
 
 Candidates of some sources are divided into two halves, by every second one. Each half is run with one worker, stage by
 stage, which gives its stage times and CPU seconds: the calibration. The second half is run for real, all stages at
-once, with each number of workers. As machine and network are faster at one time than at another, both halves are
-calibrated before the real runs and again after them, and a prediction is the mean of both. Every run begins with a new
-database and an engine that has base images alone. Two predictions are compared with each real run:
+once, with each number of workers. Packages come slowly when a network sees them for the first time, so all changes are
+built once before, and this is not counted. As machine and network are faster at one time than at another, both halves
+are calibrated before the real runs and again after them, and a prediction is the mean of both. Every run begins with a
+new database and an engine that has base images alone. Two predictions are compared with each real run:
 
 - from the calibrations of the same changes: this is what the simulator knows of contention, of layers that changes
   share, of drivers and of the order of work;
@@ -90,7 +91,7 @@ class Comparison:
 def check(
     sources: Sequence[str], out: Path, *, limit: int, workers: Sequence[int], until: str | None, bases: Sequence[str]
 ) -> list[Comparison]:
-    """Calibrate, run and compare; `out` is given all databases, and `check.json` with the numbers.
+    """Build all once, calibrate, run and compare; `out` is given all databases, and `check.json` with the numbers.
 
     Args:
         sources: whose changes are run.
@@ -117,6 +118,7 @@ def check(
                 found = calibrate(scope, names, out / f"{folder}-{when}", engine, efficiency)
                 calibrations[basis].append(found)
 
+        run_stage(["build", *scope, "--workers", str(os.cpu_count() or 1)], out / "mined")
         calibrate_halves("before")
         runs = [run_for_real(scope, predicted, n, out / f"workers-{n}", engine) for n in workers]
         calibrate_halves("after")
