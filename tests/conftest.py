@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kubernetes_cluster import KubernetesCluster, open_cluster, require_kubernetes
 from tests.registry import LocalRegistry
 from tests.s3_server import S3Server
 
@@ -40,3 +41,25 @@ def s3_server(started_s3_server: S3Server) -> S3Server:
     if started_s3_server.process is None:
         started_s3_server.start()
     return started_s3_server
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    """Start a cluster for the test session."""
+    require_kubernetes()
+    with open_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch) -> KubernetesCluster:
+    """The cluster, which the kubeconfig of this test names, with all rights."""
+    monkeypatch.setenv("KUBECONFIG", str(shared_cluster.write_kubeconfig("admin")))
+    return shared_cluster
+
+
+@pytest.fixture
+def cluster_registry(cluster: KubernetesCluster, registry: LocalRegistry) -> str:
+    """The registry that the cluster's nodes pull from."""
+    cluster.trust_registry(registry.host)
+    return f"{registry.host}/tasks"

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.sandbox.conftest import cluster, cluster_registry, shared_cluster  # noqa: F401 - fixtures
 from tests.cli import run_mergemill
 from tests.sample import ALIKE, make_sample
 from tests.taskdb.chains import make_url
@@ -20,7 +19,7 @@ NAMES = ("greet", "salute", "hail")
 @pytest.mark.timeout(1500)
 def test_pods_build_verify_grade_and_sample_as_an_engine_does(
     tmp_path: Path,
-    cluster_registry: str,  # noqa: F811
+    cluster_registry: str,
 ) -> None:
     for name in NAMES:
         make_sample(tmp_path / f"ada__{name}")

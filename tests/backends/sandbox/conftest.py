@@ -1,4 +1,4 @@
-"""Images for the tests of the Docker backend, and a cluster for those of the Kubernetes backend."""
+"""Images for the tests of the Docker backend, and options of pods."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import pytest
 
 from backends.sandbox import container_names
 from backends.sandbox.docker import DockerSandbox
-from tests.kubernetes_cluster import KubernetesCluster, open_cluster, require_kubernetes
-from tests.registry import LocalRegistry, make_tiny_image
+from tests.registry import make_tiny_image
 
 
 @pytest.fixture
@@ -27,28 +26,6 @@ def own_host(monkeypatch: pytest.MonkeyPatch) -> str:
     host = uuid.uuid4().hex[:8]
     monkeypatch.setattr(container_names, "_hash_host", lambda: host)
     return host
-
-
-@pytest.fixture(scope="session")
-def shared_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
-    """Start a cluster for the test session."""
-    require_kubernetes()
-    with open_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def cluster(shared_cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch) -> KubernetesCluster:
-    """The cluster, which the kubeconfig of this test names, with all rights."""
-    monkeypatch.setenv("KUBECONFIG", str(shared_cluster.write_kubeconfig("admin")))
-    return shared_cluster
-
-
-@pytest.fixture
-def cluster_registry(cluster: KubernetesCluster, registry: LocalRegistry) -> str:
-    """The registry that the cluster's nodes pull from."""
-    cluster.trust_registry(registry.host)
-    return f"{registry.host}/tasks"
 
 
 @pytest.fixture
