@@ -12,7 +12,14 @@ from urllib.parse import urlsplit
 import ray
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, wait_fixed
+from tenacity import (
+    Retrying,
+    retry_if_exception,
+    retry_if_exception_type,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
 
 from backends.cluster.nodes import WorkerNeeds
 from backends.cluster.ray_cluster.actors import Mailbox
@@ -34,6 +41,10 @@ def _is_busy(error: BaseException) -> bool:
 _CONNECT_POLICY = Retrying(
     retry=retry_if_exception(_is_busy), stop=stop_after_attempt(3), wait=wait_fixed(2), reraise=True
 )
+# `ray start --head` returns up to a second before the port for drivers is open.
+_REFUSED_POLICY = Retrying(
+    retry=retry_if_exception_type(ConnectionRefusedError), stop=stop_after_delay(5), wait=wait_fixed(0.2), reraise=True
+)
 
 
 def connect(address: str | None, needs: WorkerNeeds) -> None:
@@ -52,7 +63,7 @@ def connect(address: str | None, needs: WorkerNeeds) -> None:
         if address is None:
             _start_local(needs)
             return
-        _require_port(address)
+        require_port(address)
         try:
             _CONNECT_POLICY(ray.init, address, log_to_driver=False, logging_level=logging.WARNING)
         except (ConnectionError, RuntimeError, RayError) as error:
@@ -84,8 +95,12 @@ def _start_local(needs: WorkerNeeds) -> None:
         raise MachineError(f"Ray does not start on this machine: {shorten(error)}") from error
 
 
-def _require_port(address: str) -> None:
-    """Check that something listens, which Ray itself finds out after half a minute."""
+def require_port(address: str) -> None:
+    """Check that something listens, which Ray itself finds out after half a minute.
+
+    Raises:
+        MachineError: nothing does, or this is no address.
+    """
     try:
         parts = urlsplit(address)
         host, port = parts.hostname, parts.port or 10001
@@ -94,7 +109,7 @@ def _require_port(address: str) -> None:
     if not host:
         raise MachineError(f"{address} is not the address of a cluster", advice="ray://HOST:PORT")
     try:
-        socket.create_connection((host, port), CONNECT_SECONDS).close()
+        _REFUSED_POLICY(socket.create_connection, (host, port), CONNECT_SECONDS).close()
     except OSError as error:
         reason = error.strerror or str(error)
         raise MachineError(f"no Ray cluster answers at {address}: {reason}", advice=_HEAD_ADVICE) from error

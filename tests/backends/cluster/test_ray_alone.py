@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,21 @@ def test_an_address_where_nothing_answers_is_an_error(tmp_path: Path) -> None:
     found = run_driver(f"ray://127.0.0.1:{find_port()}", tmp_path, QUICK)
     assert "no Ray cluster answers" in found
     assert "Connection refused" in found
+
+
+def test_a_head_that_has_just_been_started_is_waited_for() -> None:
+    check = "import sys; from backends.cluster.ray_cluster.connection import require_port; print(flush=True)"
+    with socket.socket() as head:
+        head.bind(("127.0.0.1", 0))
+        command = [sys.executable, "-c", f"{check}; require_port(sys.argv[1])"]
+        url = f"ray://127.0.0.1:{head.getsockname()[1]}"
+        with subprocess.Popen([*command, url], stdout=subprocess.PIPE) as driver:
+            assert driver.stdout
+            driver.stdout.readline()
+            time.sleep(1)
+            assert driver.poll() is None
+            head.listen()
+        assert driver.returncode == 0
 
 
 def test_a_cluster_of_this_machine_is_started_and_ended(tmp_path: Path) -> None:
