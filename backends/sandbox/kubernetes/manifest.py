@@ -17,8 +17,10 @@ CUTTER = "cut-network"
 """Container that runs before it and takes the pod's network away."""
 LABELS: Mapping[str, str] = {"app.kubernetes.io/name": "mergemill-sandbox", "app.kubernetes.io/managed-by": "mergemill"}
 SELECTOR = f"app.kubernetes.io/name={LABELS['app.kubernetes.io/name']}"
-KEEPALIVE = "trap 'exit 0' TERM; while :; do sleep 3600 & wait $!; done"
-"""First process; bash, because it reaps orphaned processes. Its child may be killed: all processes of a command are."""
+KEEPALIVE = "trap 'exit 143' TERM; while :; do sleep 3600 & wait $!; done"
+"""First process; bash, because it reaps orphaned processes. Its child may be killed: all processes of a command are.
+
+It does not end with 0: the kubelet would report an evicted pod as `Succeeded`, without the reason."""
 RELAY = "relay"
 """Container that offers sockets of this machine. Nothing foreign runs in it."""
 WAIT = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit()); signal.pause()"

@@ -237,6 +237,12 @@ def test_a_command_that_fills_its_disk_is_killed(pods: Sandbox, base: str) -> No
     assert result.seconds < 150
 
 
+def test_a_command_that_ends_its_pod_is_not_killed_by_a_limit(pods: Sandbox, base: str) -> None:
+    result = run_bash(pods, base, "echo begun; kill -TERM 1; sleep 60")
+    assert (result.killed_by, result.exit_code, result.output) == (None, 137, "begun\n")
+    assert result.seconds < 30
+
+
 def test_a_file_does_not_grow_beyond_the_disk_limit(pods: Sandbox, base: str) -> None:
     result = run_bash(pods, base, "head -c 200000000 /dev/zero > /big; stat -c %s /big")
     assert result.output.splitlines()[-1] == str(LIMITS.disk_bytes)
