@@ -119,7 +119,8 @@ def test_a_change_names_the_task_that_takes_the_submission(reviews: GradedTasks)
 
 
 def test_a_command_that_is_killed_at_any_moment_continues_where_it_was(reviews: GradedTasks) -> None:
-    rows = [{**row, "model_name_or_path": f"m{n}"} for n in range(40) for row in make_rows(reviews)]
+    # Many more than are killed at: a busy machine may look at the file seconds later.
+    rows = [{**row, "model_name_or_path": f"m{n}"} for n in range(200) for row in make_rows(reviews)]
     write_rows(reviews.folder, rows)
     words = ["mergemill", "grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder)]
     out = reviews.folder / "s.jsonl"
@@ -302,7 +303,8 @@ def test_a_task_that_cannot_be_graded_here_is_unscored_and_graded_once_it_can(re
 
 
 def test_ctrl_c_keeps_what_was_graded(reviews: GradedTasks) -> None:
-    rows = [{**row, "model_name_or_path": f"m{n}"} for n in range(40) for row in make_rows(reviews)]
+    # Many more than are killed at: a busy machine may look at the file seconds later.
+    rows = [{**row, "model_name_or_path": f"m{n}"} for n in range(200) for row in make_rows(reviews)]
     write_rows(reviews.folder, rows)
     words = ["mergemill", "grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder)]
     process = subprocess.Popen(
