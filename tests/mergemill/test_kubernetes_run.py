@@ -17,10 +17,7 @@ NAMES = ("greet", "salute", "hail")
 
 @pytest.mark.kubernetes
 @pytest.mark.timeout(1500)
-def test_pods_build_verify_grade_and_sample_as_an_engine_does(
-    tmp_path: Path,
-    cluster_registry: str,
-) -> None:
+def test_pods_build_verify_grade_and_sample_as_an_engine_does(tmp_path: Path, cluster_registry: str) -> None:
     for name in NAMES:
         make_sample(tmp_path / f"ada__{name}")
     sources = [f"git:ada__{name}" for name in NAMES]

@@ -62,6 +62,11 @@ def make_rows(reviews: GradedTasks) -> list[dict[str, Any]]:
     return [*right, *blind]
 
 
+def make_many_rows(reviews: GradedTasks) -> list[dict[str, Any]]:
+    """Rows for a command that is ended on the way: a busy machine may look at its scores seconds later."""
+    return [{**row, "model_name_or_path": f"m{n}"} for n in range(200) for row in make_rows(reviews)]
+
+
 def test_each_row_gets_a_score_with_its_instance_and_model(reviews: GradedTasks) -> None:
     write_rows(reviews.folder, make_rows(reviews))
     done = grade(reviews, "--workers", "4", "--json")
@@ -119,8 +124,7 @@ def test_a_change_names_the_task_that_takes_the_submission(reviews: GradedTasks)
 
 
 def test_a_command_that_is_killed_at_any_moment_continues_where_it_was(reviews: GradedTasks) -> None:
-    # Many more than are killed at: a busy machine may look at the file seconds later.
-    rows = [{**row, "model_name_or_path": f"m{n}"} for n in range(200) for row in make_rows(reviews)]
+    rows = make_many_rows(reviews)
     write_rows(reviews.folder, rows)
     words = ["mergemill", "grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder)]
     out = reviews.folder / "s.jsonl"
@@ -303,8 +307,7 @@ def test_a_task_that_cannot_be_graded_here_is_unscored_and_graded_once_it_can(re
 
 
 def test_ctrl_c_keeps_what_was_graded(reviews: GradedTasks) -> None:
-    # Many more than are killed at: a busy machine may look at the file seconds later.
-    rows = [{**row, "model_name_or_path": f"m{n}"} for n in range(200) for row in make_rows(reviews)]
+    rows = make_many_rows(reviews)
     write_rows(reviews.folder, rows)
     words = ["mergemill", "grade", "--predictions", "p.jsonl", "--out", "s.jsonl", "--db", make_url(reviews.folder)]
     process = subprocess.Popen(

@@ -14,6 +14,8 @@ from tests.sample import make_sample
 
 BUGFIX = "ada__greet-3.bugfix"
 OTHER_BUGFIX = "ada__greet-1.bugfix"
+WORDS = "Words are miscounted"
+"""In the statement of BUGFIX alone."""
 
 
 @pytest.fixture(scope="session")

@@ -16,13 +16,11 @@ from taskdb.records import Task
 from taskdb.rollouts import Rollout, RolloutStatus
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
-from tests.samplers.conftest import BUGFIX, OTHER_BUGFIX
+from tests.samplers.conftest import BUGFIX, OTHER_BUGFIX, WORDS
 from tests.samplers.scripted_model import Call, ModelRequest, Script, ScriptedModel, Turn
 
 FIX = "sed -i \"s/split(' ')/split()/\" greet/words.py"
 SUBMIT = Turn(calls=(Call("submit"),))
-WORDS = "Words are miscounted"
-"""In the statement of one of the two bug fixes."""
 
 
 def run_command(command: str) -> Turn:

@@ -258,8 +258,8 @@ def _describe_start(image: str, message: str) -> InputError:
 
 def _is_explained(status: Mapping[str, Any]) -> bool:
     """Return whether the status of an ended pod is its last: a container's end may be reported before the reason."""
-    ended = read_ended_state(status) or {}
-    return bool(status.get("reason") or ended.get("reason") == "OOMKilled" or ended.get("exitCode", 0) == 0)
+    ended = read_ended_state(status)
+    return bool(status.get("reason")) or ended is None or ended.get("reason") == "OOMKilled"
 
 
 def _find_kill_reason(status: Mapping[str, Any]) -> str | None:
