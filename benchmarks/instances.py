@@ -33,7 +33,7 @@ from languages.registry import detect_language
 from miner.instances import InstanceRow, parse_instance
 from miner.patches import parse_published_patches
 from taskdb.artifacts import Artifacts, open_artifacts
-from taskdb.queries import look_up_change
+from taskdb.queries.tasks import look_up_change
 from taskdb.records import Candidate, DifferenceCause, Environment, Verification
 from taskdb.store import Store
 

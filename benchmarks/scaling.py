@@ -40,10 +40,10 @@ from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, star
 from benchmarks.page_table import write_table
 from mergemill.pipeline import RETRY_POLICY, ChangeEvent, PipelineRun, PipelineStep, process_change
 from mergemill.progress import JsonLinesProgress
-from taskdb.lineage import Lineage
 from taskdb.records import Candidate, PullRequest, Record, Stage
+from taskdb.records.lineage import Lineage
+from taskdb.records.tags import Tags
 from taskdb.store import Store
-from taskdb.tags import Tags
 from tests import records
 from tests.cli import make_command_environment
 from tests.sample import ALIKE, make_sample

@@ -21,7 +21,7 @@ from sklearn.model_selection import GroupKFold, StratifiedKFold
 from benchmarks.labelled import ISSUES, Labelled, read_labelled
 from benchmarks.tags_learn import fit
 from miner.tags.tag import tag_text
-from taskdb.tags import ChangeKind
+from taskdb.records.tags import ChangeKind
 
 KEYWORDS = {
     "corrective": r"fix|bug",

@@ -43,9 +43,9 @@ from benchmarks.verify_overhead import make_repository
 from core.config import Settings
 from mergemill.cli import run_command_line
 from mergemill.services import make_services
-from taskdb import queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task, Verification
-from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from tests.exporters.consumers import install
 from verifiers import grade, select_reward

@@ -34,8 +34,9 @@ from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 from rich.table import Table
 
-from taskdb import queries, readonly
-from taskdb.selection import parse_filters
+from taskdb.queries import readonly
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import parse_filters
 from taskdb.store import Store
 
 MOST_MILLISECONDS = 200.0

@@ -9,9 +9,9 @@ from typing import Any
 
 from backends.services import Services
 from evaluation.controls import NO_CONTROLS
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task, TestOrigin
-from taskdb.verdicts import append_addition
+from taskdb.records.lineage import Lineage
+from taskdb.records.verdicts import append_addition
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from enum import StrEnum
 from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
 from evaluation.differences import compare_with_runs
-from taskdb.lineage import Lineage
 from taskdb.records import FailureKind, Kind, PublishedVerdict, Task, Verification
+from taskdb.records.lineage import Lineage
 
 BEHAVIOURAL_FAILURES = (FailureKind.ASSERTION, FailureKind.ERROR)
 

@@ -9,9 +9,9 @@ from pathlib import PurePosixPath
 from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
 from derivers.bugfix import check_bugfix, compare_with_published
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
-from taskdb.verdicts import Interface, Verdict
+from taskdb.records.lineage import Lineage
+from taskdb.records.verdicts import Interface, Verdict
 
 HEADING = "## Interface\n\nThe tests use these names; they must exist with these signatures:\n"
 

@@ -42,10 +42,10 @@ from evaluation.reports.outcomes import OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from evaluation.runner.run import run_tests
 from languages.paths import is_benchmark, is_test_file
-from taskdb.lineage import Lineage
-from taskdb.oracles import PerformanceOracle
 from taskdb.records import Kind, Task, TestId
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import PerformanceOracle
+from taskdb.records.tags import ChangeKind
 
 MAX_SCREENED_TESTS = 500
 """Tests that are timed in the first place; of more, an evenly spaced selection."""

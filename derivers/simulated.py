@@ -14,8 +14,8 @@ from evaluation.lists import make_lists
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.simulation.simulated_run import SimulationError, build_simulation_input, simulate_run
 from languages.paths import is_test_file
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
+from taskdb.records.lineage import Lineage
 
 SAMPLES = 2
 """Simulated runs of each tree; tests whose outcomes differ between them are excluded."""

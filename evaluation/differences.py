@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from evaluation.lists import OutcomeLists, classify_failure, make_lists
+from evaluation.published import compare_lists, find_file, flatten, index_files, list_readings
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from taskdb.artifacts import Artifacts
-from taskdb.published import compare_lists, find_file, flatten, index_files, list_readings
 from taskdb.records import (
     DifferenceCause,
     FailureKind,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dockerfiles.render import find_official_image, read_resource, render_dockerfile
 from exporters.bundle_writer import write_file
 from exporters.review_context import write_review_context
-from taskdb.oracles import ReviewOracle
+from taskdb.records.oracles import ReviewOracle
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -26,10 +26,10 @@ from exporters.build_context import TREE_ARCHIVE
 from exporters.bundle_records import RECORDS_FILE, TREE_FOLDER, TREES_FILE, list_artifacts, make_artifact_path
 from exporters.item import make_folder_name
 from exporters.tree import read_tree
-from taskdb import schema_0006
 from taskdb.artifacts import Artifacts
-from taskdb.record_chains import CHAIN_RECORDS
+from taskdb.queries.record_chains import CHAIN_RECORDS
 from taskdb.records import Candidate, Certificate, PullRequest, Record, Task
+from taskdb.schema import schema_0006
 
 MAX_LINE_BYTES = 256 << 20
 """Size of a record in a bundle."""

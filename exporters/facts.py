@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from taskdb.mapping import count_tokens
+from taskdb.schema.mapping import count_tokens
 
 if TYPE_CHECKING:
     from exporters.item import ExportItem

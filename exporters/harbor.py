@@ -28,7 +28,7 @@ from exporters.verifier_files import (
     compute_verifier_seconds,
     find_submission_path,
 )
-from taskdb.oracles import ReviewOracle
+from taskdb.records.oracles import ReviewOracle
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from taskdb.artifacts import Artifacts
-from taskdb.oracles import ReviewOracle
 from taskdb.records import Task
+from taskdb.records.oracles import ReviewOracle
 
 
 def list_material(task: Task, artifacts: Artifacts) -> dict[str, str]:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from exporters.material import list_material
-from taskdb.oracles import ReviewOracle, TestWritingOracle
+from taskdb.records.oracles import ReviewOracle, TestWritingOracle
 
 if TYPE_CHECKING:
     from exporters.item import ExportItem

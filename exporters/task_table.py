@@ -17,11 +17,8 @@ import pyarrow.parquet as pq
 
 from core.errors import make_write_error
 from core.text import replace_surrogates
-from taskdb.bodies import parse_json
-from taskdb.columns import TASK_COLUMNS, TaskColumns
-from taskdb.selection import TaskFilters
-from taskdb.store import Store
-from taskdb.task_columns import (
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_columns import (
     JSON_FIELDS,
     LIST_FIELDS,
     NUMBER_FIELDS,
@@ -30,6 +27,9 @@ from taskdb.task_columns import (
     TaskColumnBatch,
     iter_task_columns,
 )
+from taskdb.schema.bodies import parse_json
+from taskdb.schema.columns import TASK_COLUMNS, TaskColumns
+from taskdb.store import Store
 
 GROUP_ROWS = 1000
 """Rows of a row group, and of what is read at once."""

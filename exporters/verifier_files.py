@@ -21,7 +21,7 @@ from evaluation.submitted_tests.patch import load_path_rules
 from exporters import task_files
 from exporters.container.writing import CANARY_FOLDER
 from exporters.verifier_archive import pack_verifier
-from taskdb.oracles import (
+from taskdb.records.oracles import (
     CodeEdit,
     Defect,
     MigrationOracle,

@@ -20,9 +20,9 @@ from mergemill.bundle_contents import fetch_image, open_bundle
 from mergemill.images.fetch import enable_fetching
 from mergemill.progress import CountProgress
 from mergemill.services import make_services
-from taskdb import queries
-from taskdb.audits import Audit
+from taskdb.queries import tasks as queries
 from taskdb.records import Task
+from taskdb.records.audits import Audit
 from taskdb.store import Store
 from verifiers.base_tree import TreeFiles
 from verifiers.exploits import EXPLOITS

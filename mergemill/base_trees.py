@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
-from taskdb.source_queries import iterate_base_commits
+from taskdb.queries.sources import iterate_base_commits
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -28,7 +28,7 @@ from exporters.bundle_rows import check_rows
 from exporters.image_archive import check_layout, open_image_archive
 from mergemill.images.copies import fetch_first_copy
 from taskdb.artifacts import Artifacts
-from taskdb.images import ImageCopy
+from taskdb.records.images import ImageCopy
 
 if TYPE_CHECKING:
     from backends.sandbox.images import ImageStore

@@ -12,9 +12,9 @@ from exporters import manifest
 from exporters.bundle_reader import has_records, read_bundle, read_records, unpack_content
 from mergemill.bundle_contents import ImagePlace, find_image, require_sound_bundle
 from mergemill.services import make_services
-from taskdb.images import ImageCopy
-from taskdb.record_chains import add_chain
+from taskdb.queries.record_chains import add_chain
 from taskdb.records import Certificate, Record, Task
+from taskdb.records.images import ImageCopy
 from taskdb.store import Store
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from mergemill.families import FamilyIndex
 from mergemill.images import copies
 from mergemill.progress import CountProgress
 from mergemill.services import make_services
-from taskdb import queries
-from taskdb.image_queries import load_image_copies
-from taskdb.images import ImageCopy
-from taskdb.record_chains import load_chains
+from taskdb.queries import tasks as queries
+from taskdb.queries.images import load_image_copies
+from taskdb.queries.record_chains import load_chains
+from taskdb.queries.selection import Range, TaskFilters
 from taskdb.records import Record, Task
-from taskdb.selection import Range, TaskFilters
+from taskdb.records.images import ImageCopy
 from taskdb.store import Store
 
 BATCH = 200

@@ -11,8 +11,8 @@ from backends.services import Services
 from exporters.bundle_reader import read_bundle
 from exporters.records_bundle import write_records_bundle
 from mergemill.bundle_contents import open_bundle
-from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection
+from taskdb.records.lineage import Lineage
 
 
 def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:

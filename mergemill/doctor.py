@@ -21,7 +21,7 @@ from mergemill.agent_checks import check_agent_programs, check_agent_python
 from mergemill.clusters import LOCAL, RAY, check_cluster_settings, open_cluster
 from mergemill.machine import ANSWER_SECONDS, Machine, MachineCheck, build_check
 from taskdb.artifacts import open_artifacts
-from taskdb.schema import open_engine
+from taskdb.schema.database import open_engine
 
 FREE_MB = 5 * 1024
 """Megabytes that should be free for images, and for database and artifacts."""

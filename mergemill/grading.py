@@ -18,7 +18,7 @@ from core.errors import InputError, MachineError, Transient, UsageError, as_disk
 from mergemill.grader_version import compute_grader_version
 from mergemill.images.fetch import enable_fetching
 from mergemill.services import make_services
-from taskdb import score_queries
+from taskdb.queries import scores as score_queries
 from taskdb.records import Score, Task
 from taskdb.store import Store
 

@@ -15,7 +15,7 @@ from core.errors import InputError
 from mergemill.services import make_model
 from miner.instances import InstanceRow, check_unique, parse_instance, read_lines
 from taskdb.artifacts import open_artifacts
-from taskdb.verdicts import Completion
+from taskdb.records.verdicts import Completion
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient

@@ -24,10 +24,10 @@ from derivers.test_writing import derive_test_writing
 from derivers.variants import derive_terse, derive_traceback, derive_user_story
 from mergemill.base_trees import keep_tree
 from mergemill.variants import check_variant
-from taskdb.kinds import Prerequisites, Requirement
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Rejection, Stage, Task
-from taskdb.tags import ChangeKind
+from taskdb.records.kinds import Prerequisites, Requirement
+from taskdb.records.lineage import Lineage
+from taskdb.records.tags import ChangeKind
 from verifiers.rewards import REWARDS, SIMULATED, TESTS, Reward
 
 

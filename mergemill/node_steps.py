@@ -29,14 +29,14 @@ from mergemill.pipeline import (
     process_change,
 )
 from mergemill.services import make_services
-from taskdb.images import ImageCopy
 from taskdb.records import Environment, Record, Stage, Task, Verification
+from taskdb.records.images import ImageCopy
 from taskdb.store import Store
 
 if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
-    from taskdb.lineage import Lineage
+    from taskdb.records.lineage import Lineage
 
 log = logging.getLogger(__name__)
 

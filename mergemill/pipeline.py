@@ -24,12 +24,12 @@ from core.errors import CancelledRunError, InputError, MachineError, MergemillEr
 from core.log_fields import log_fields
 from mergemill.progress import Progress, WorkState
 from mergemill.quotas import RepositoryQuotas
-from taskdb.chains import Scope, StageResult
-from taskdb.images import ImageCopy
-from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Certificate, Kind, PullRequest, Record, Rejection, Stage, Task
+from taskdb.records.chains import Scope, StageResult
+from taskdb.records.images import ImageCopy
+from taskdb.records.lineage import Lineage
+from taskdb.records.tags import Tags
 from taskdb.store import Store
-from taskdb.tags import Tags
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,8 @@ from rich.text import Text
 
 from core.errors import MergemillError
 from core.text import escape_controls, escape_line, format_count
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 
 
 class Progress(AbstractContextManager["Progress"], Protocol):

@@ -11,8 +11,8 @@ from typing import Any
 
 from core.config import Settings
 from core.text import format_count
-from taskdb.lineage import Lineage
-from taskdb.quota_queries import count_by_repository
+from taskdb.queries.quotas import count_by_repository
+from taskdb.records.lineage import Lineage
 from taskdb.store import Store
 
 NAMED = 3

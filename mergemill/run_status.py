@@ -22,8 +22,8 @@ from typing import Any, Self
 from core.errors import MergemillError
 from mergemill.progress import Progress, WorkState, format_event, name_failure
 from taskdb.artifacts import write_atomically
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 
 HEARTBEAT_SECONDS = 2.0
 SILENT_SECONDS = 20.0

@@ -27,10 +27,10 @@ from mergemill.status import describe_disk, measure_engine
 from mergemill.telemetry.logs import is_structured
 from mergemill.telemetry.run_log import RunLog
 from taskdb.artifacts import require_writable_store
-from taskdb.chains import Scope
-from taskdb.lineage import Lineage
-from taskdb.queries import compute_funnel, compute_summary, find_examples
+from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
 from taskdb.records import Stage
+from taskdb.records.chains import Scope
+from taskdb.records.lineage import Lineage
 from taskdb.store import Store
 
 ENGINE_STAGES = (Stage.BUILD, Stage.VERIFY)

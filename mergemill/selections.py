@@ -10,12 +10,12 @@ from pathlib import Path
 from core.config import Settings
 from core.errors import InputError
 from core.files import read_input
-from taskdb import saved_selections
-from taskdb.queries import count_tasks
-from taskdb.sampling import sample_tasks
-from taskdb.selection import TaskFilters
+from taskdb.queries import saved_selections
+from taskdb.queries.sampling import sample_tasks
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_names import list_origins, resolve_names
+from taskdb.queries.tasks import count_tasks
 from taskdb.store import Store
-from taskdb.task_names import list_origins, resolve_names
 
 SHOWN_NAMES = 10
 """Unknown names that a message lists."""

@@ -33,7 +33,7 @@ from samplers.rollouts.environment import SIMULATED, SimulatedEnvironment, Simul
 from simulators.swe.episode import SweEpisode
 from simulators.swe.execution import ExecutionSimulator, SweTask
 from simulators.swe.workspace import GIT_ENV, WORKDIR, SimulatedPrograms, TreeOpener, Workspace, WorkspaceHost
-from taskdb import queries
+from taskdb.queries import tasks as queries
 from taskdb.records import Task
 from taskdb.store import Store
 

@@ -17,13 +17,13 @@ from simulators.exports.writer import FormatReport, write_exports
 from simulators.options import resolve_options
 from simulators.post_processing.steps import STEPS
 from taskdb.artifacts import Artifacts, open_artifacts
-from taskdb.simulation_queries import (
+from taskdb.queries.simulations import (
     ConversationFilters,
     compute_simulation_funnel,
     list_conversations,
     load_conversations,
 )
-from taskdb.simulations import PREFILTER, SimulatedConversation
+from taskdb.records.simulations import PREFILTER, SimulatedConversation
 
 if TYPE_CHECKING:
     from core.config import Settings

@@ -14,7 +14,7 @@ from typing import Any
 
 from simulators.trajectory import SimulatedTrajectory
 from taskdb.artifacts import Artifacts
-from taskdb.simulations import PREFILTER, SimulatedConversation, SimulationRejection
+from taskdb.records.simulations import PREFILTER, SimulatedConversation, SimulationRejection
 from taskdb.store import Store
 
 BATCH = 200

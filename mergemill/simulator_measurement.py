@@ -1,6 +1,6 @@
 """How true a simulator is: submissions to certified tasks are graded really, and their scores predicted by a model.
 
-Each submission becomes a record (`taskdb.simulator_measurements`); one that has it is not measured again, so an
+Each submission becomes a record (`taskdb.records.simulator_measurements`); one that has it is not measured again, so an
 interrupted run goes on with the same command. Answers of the model are cached in the store, as those of all simulated
 gradings are.
 """
@@ -24,9 +24,8 @@ from evaluation.runner.run import run_tests
 from evaluation.simulation.simulated_run import PROMPT, SimulationError
 from mergemill.grading import Submission, TaskGrader
 from mergemill.services import make_services
-from taskdb import queries
-from taskdb.records import Score, Task, TestId
-from taskdb.simulator_agreement import (
+from taskdb.queries import tasks as queries
+from taskdb.queries.simulator_agreement import (
     ErrorShare,
     SimulatorAgreement,
     compute_agreement,
@@ -34,7 +33,8 @@ from taskdb.simulator_agreement import (
     load_measurements,
     load_valued_rollouts,
 )
-from taskdb.simulator_measurements import PredictionCounts, SimulatorMeasurement, SubmissionKind
+from taskdb.records import Score, Task, TestId
+from taskdb.records.simulator_measurements import PredictionCounts, SimulatorMeasurement, SubmissionKind
 from taskdb.store import Store
 from verifiers.rewards import REWARDS, TESTS
 from verifiers.rewards.simulated import predict_report
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
     from mergemill.simulation import SimulationReporter
-    from taskdb.selection import TaskFilters
+    from taskdb.queries.selection import TaskFilters
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from miner.sources import canonicalize_source
-from taskdb.source_queries import has_source
+from taskdb.queries.sources import has_source
 
 if TYPE_CHECKING:
     from core.config import Settings

@@ -12,7 +12,7 @@ from core.errors import MergemillError
 from mergemill.images.inventory import IMAGE_PREFIX
 from mergemill.quotas import list_waiting
 from mergemill.run_status import ACTIVE_STATES, list_runs
-from taskdb.queries import compute_funnel, compute_summary
+from taskdb.queries.tasks import compute_funnel, compute_summary
 from taskdb.records import Stage
 from taskdb.store import Store
 

@@ -14,15 +14,15 @@ from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.writer import write_training_data
 from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import open_artifacts
-from taskdb.records import Task
-from taskdb.rollouts import Rollout, Trajectory
-from taskdb.trajectory_queries import (
+from taskdb.queries.trajectories import (
     SYNTHETIC,
     TRUSTED_ENVIRONMENTS,
     TrajectoryFilters,
     list_trajectories,
 )
-from taskdb.worlds import Scenario, World
+from taskdb.records import Task
+from taskdb.records.rollouts import Rollout, Trajectory
+from taskdb.records.worlds import Scenario, World
 
 if TYPE_CHECKING:
     from core.config import Settings

@@ -13,10 +13,10 @@ from mergemill.grading import Submission, TaskGrader
 from samplers.imports.foreign import ForeignFormatError, ForeignRollout, list_requests
 from samplers.imports.reading import read_foreign_file
 from samplers.trajectories.build import build_from_requests
-from taskdb import score_queries
 from taskdb.artifacts import Artifacts, require_writable_store
+from taskdb.queries import scores as score_queries
 from taskdb.records import Score, Task
-from taskdb.rollouts import Rollout, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutStatus
 
 if TYPE_CHECKING:
     from core.config import Settings

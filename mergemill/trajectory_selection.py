@@ -14,9 +14,9 @@ from samplers.selection.selecting import (
     select_trajectories,
 )
 from taskdb.artifacts import Artifacts, open_artifacts
+from taskdb.queries.trajectories import TrajectoryFilters, list_trajectories
 from taskdb.records import Task
-from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
-from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
 
 if TYPE_CHECKING:
     from core.config import Settings

@@ -9,8 +9,8 @@ from dataclasses import replace
 from backends.services import Services
 from derivers.base import KindRejection
 from derivers.variants import Reason
-from taskdb.lineage import Lineage
 from taskdb.records import Task
+from taskdb.records.lineage import Lineage
 from verifiers.judge.assess import find_decisive_rule
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import apply_rules

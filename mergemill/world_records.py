@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from taskdb.artifacts import Artifacts
-from taskdb.worlds import (
+from taskdb.records.worlds import (
     GateFinding,
     ModelPassRate,
     Scenario,

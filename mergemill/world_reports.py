@@ -7,9 +7,7 @@ from typing import Any
 
 from core.errors import InputError
 from taskdb.artifacts import Artifacts
-from taskdb.records import to_json
-from taskdb.store import Store
-from taskdb.world_queries import (
+from taskdb.queries.worlds import (
     find_matches,
     find_scenario_certificate,
     find_state,
@@ -18,7 +16,9 @@ from taskdb.world_queries import (
     resolve_scenario,
     resolve_world,
 )
-from taskdb.worlds import Scenario, World
+from taskdb.records import to_json
+from taskdb.records.worlds import Scenario, World
+from taskdb.store import Store
 
 
 def find_world_or_scenario(store: Store, word: str) -> World | Scenario:

@@ -12,7 +12,7 @@ from core.config import Settings
 from miner.git.messages import is_branch_merge_title
 from miner.similarity import PatchSketch, build_sketch
 from taskdb.records import Candidate, PullRequest, Shape
-from taskdb.tags import Tags
+from taskdb.records.tags import Tags
 
 
 class Reason(StrEnum):

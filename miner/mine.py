@@ -19,9 +19,9 @@ from miner.rules.patches import find_language
 from miner.similarity import PatchSketch, build_sketch
 from miner.sources import parse_source
 from miner.tags.tag import tag_change
-from taskdb.discussion import Discussion, LinkedIssue
 from taskdb.records import Candidate, PullRequest, Rejection, Shape, Stage, TestOrigin
-from taskdb.tags import ChangeKind, Tags
+from taskdb.records.discussion import Discussion, LinkedIssue
+from taskdb.records.tags import ChangeKind, Tags
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -11,8 +11,8 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, text
 
-from taskdb.batches import fetch_tuples
 from taskdb.records import Stage, TestOrigin
+from taskdb.schema.batches import fetch_tuples
 
 Row = Mapping[str, Any]
 OUTPUTS: dict[Stage, str] = {

@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, TextClause, bindparam, delete, insert, text
 
-from taskdb import search, tables
-from taskdb.batches import split_batches
 from taskdb.counts import Deltas
-from taskdb.difficulty import compute_difficulty, compute_wilson_interval, make_difficulty_key
 from taskdb.pending import build_state, load_states
 from taskdb.records import Kind, Stage
+from taskdb.records.difficulty import compute_difficulty, compute_wilson_interval, make_difficulty_key
+from taskdb.schema import search, tables
+from taskdb.schema.batches import split_batches
 
 T = TypeVar("T")
 Values = dict[str, Any]

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, text
 
-from taskdb.chains import STAGE_COLUMNS, PendingWork, Scope, find_pending_work
-from taskdb.columns import CHANGE_LISTING as _LISTED
 from taskdb.counts import count_candidates_of, list_sources
+from taskdb.records.chains import STAGE_COLUMNS, PendingWork, Scope, find_pending_work
+from taskdb.schema.columns import CHANGE_LISTING as _LISTED
 
 _NEWEST_FIRST = (_LISTED.c.merged_at.desc(), _LISTED.c.name)
 _PART = 500

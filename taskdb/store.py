@@ -19,11 +19,6 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_e
 
 from core.closable import Closable
 from core.errors import InputError
-from taskdb.batches import execute_in_batches, split_batches
-from taskdb.bodies import unpack_bodies, unpack_field
-from taskdb.chains import PendingWork, Scope, StageResult, find_pending_work
-from taskdb.kinds import MAX_NEIGHBOURS
-from taskdb.lineage import Lineage
 from taskdb.pending import (
     CAN_PAIR,
     count_candidates,
@@ -32,7 +27,6 @@ from taskdb.pending import (
     find_open_states,
     select_open_changes,
 )
-from taskdb.record_tables import TABLE_NAMES, build_change_key, get_record_clause
 from taskdb.records import (
     Candidate,
     Environment,
@@ -44,9 +38,15 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.schema import NoAnswerError, open_engine, translate_errors
-from taskdb.tags import Tags
-from taskdb.verdicts import Verdict
+from taskdb.records.chains import PendingWork, Scope, StageResult, find_pending_work
+from taskdb.records.kinds import MAX_NEIGHBOURS
+from taskdb.records.lineage import Lineage
+from taskdb.records.tags import Tags
+from taskdb.records.verdicts import Verdict
+from taskdb.schema.batches import execute_in_batches, split_batches
+from taskdb.schema.bodies import unpack_bodies, unpack_field
+from taskdb.schema.database import NoAnswerError, open_engine, translate_errors
+from taskdb.schema.record_tables import TABLE_NAMES, build_change_key, get_record_clause
 
 R = TypeVar("R", bound=Record)
 Written = TypeVar("Written")
@@ -73,7 +73,7 @@ class Store(Closable):
         writes: bool = False,
         patience: float = 0.0,
     ) -> Store:
-        """Open the database and upgrade its schema; errors as in `taskdb.schema.open_engine`.
+        """Open the database and upgrade its schema; errors as in `taskdb.schema.database.open_engine`.
 
         Raises:
             InputError: with `writes`, it can only be read. The check comes before work whose result would be lost.

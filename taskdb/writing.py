@@ -9,14 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, insert, select, text, update
 from sqlalchemy.dialects import sqlite
 
-from taskdb import listing, search, tables
-from taskdb.audits import Audit
-from taskdb.batches import execute_in_batches
-from taskdb.bodies import ListBatch, compress_body, store_lists
-from taskdb.chains import StageResult
+from taskdb import listing
 from taskdb.counts import Deltas
-from taskdb.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value, get_table
-from taskdb.record_tables import find_change
 from taskdb.records import (
     Candidate,
     Certificate,
@@ -29,9 +23,16 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.rollouts import Rollout
-from taskdb.tags import Tags
-from taskdb.verdicts import Verdict
+from taskdb.records.audits import Audit
+from taskdb.records.chains import StageResult
+from taskdb.records.rollouts import Rollout
+from taskdb.records.tags import Tags
+from taskdb.records.verdicts import Verdict
+from taskdb.schema import search, tables
+from taskdb.schema.batches import execute_in_batches
+from taskdb.schema.bodies import ListBatch, compress_body, store_lists
+from taskdb.schema.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value, get_table
+from taskdb.schema.record_tables import find_change
 
 Clock = Callable[[], str]
 MinedChange = tuple[PullRequest, Candidate | Rejection, float]

@@ -21,8 +21,8 @@ from core.config import Settings
 from languages.paths import is_protected
 from languages.rendering import LOCAL_SETTINGS
 from taskdb.artifacts import Artifacts
-from taskdb.lineage import Lineage
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, Kind, PublishedLists, TestCommand
+from taskdb.records.lineage import Lineage
 from tests.helpers import TinyRepo
 
 LABEL = "mergemill.test"

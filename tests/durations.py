@@ -1,13 +1,14 @@
-"""Pytest plugin that measures every test and every fixture: `pytest --durations-to FILE`.
+"""Pytest plugin that measures every test and every fixture: `pytest --durations-to=FILE`.
 
-The file has a JSON line for each test (wall seconds of its set-up, its call and its tear-down, and the CPU seconds of its
-process and of the children that it waited for) and for each fixture (how often it was set up, and the seconds of all set-ups,
-without those of the fixtures it asked for). Workers of pytest-xdist send theirs to the controller, which writes the file.
+The file has a JSON line for each test (wall seconds of its set-up, its call and its tear-down, and the CPU seconds of
+its process and of the children that it waited for) and for each fixture (how often it was set up, and the seconds of
+all set-ups, without those of the fixtures it requests). Workers of pytest-xdist send theirs to the controller, which
+writes the file. The equals sign is needed: pytest looks for its configuration before this option is known, and would
+take FILE for the folder of the tests.
 """
 
 from __future__ import annotations
 
-import collections
 import json
 import os
 import time
@@ -123,7 +124,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a worker where the file is: that it measures, too."""
+    """Pass the option to a worker."""
     node.workerinput["durations_to"] = node.config.getoption("--durations-to")
 
 

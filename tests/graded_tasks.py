@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core.config import Settings
 from mergemill.grading import TaskGrader
-from taskdb import queries
-from taskdb.selection import TaskFilters
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.history import make_history

@@ -23,8 +23,8 @@ from taskdb.records import (
     TestRun,
     Verification,
 )
-from taskdb.tags import ChangeKind, Size, Tag, TagEvidence, Tags
-from taskdb.verdicts import Verdict
+from taskdb.records.tags import ChangeKind, Size, Tag, TagEvidence, Tags
+from taskdb.records.verdicts import Verdict
 
 PLAN = BuildPlan(
     language="python",

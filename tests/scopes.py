@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mergemill.kinds import DEFAULT_KINDS, get_prerequisites
-from taskdb.chains import Scope
 from taskdb.records import Kind
+from taskdb.records.chains import Scope
 
 
 def make_scope(*, kinds: Iterable[Kind] = DEFAULT_KINDS, **fields: Any) -> Scope:

@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Any
 
 from backends.services import Services
-from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection, Score, Stage, Task
+from taskdb.records.lineage import Lineage
 from verifiers import grade as tests
 from verifiers.base_tree import TreeFiles
 from verifiers.conditions import AS_VERIFIED, UTC, vary_conditions

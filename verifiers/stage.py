@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from backends.services import Services
-from taskdb.lineage import Lineage
 from taskdb.records import Rejection, TestOrigin, Verification
+from taskdb.records.lineage import Lineage
 from verifiers.verify import verify as verify_with_own_tests
 from verifiers.written_tests import verify_with_written_tests
 

@@ -20,9 +20,9 @@ from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
 from languages.paths import is_benchmark, is_test_file
-from taskdb.lineage import ChangeTests, Lineage
 from taskdb.records import Candidate, Environment, PublishedVerdict, Rejection, RunVariant, Stage, TestRun, Verification
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import ChangeTests, Lineage
+from taskdb.records.tags import ChangeKind
 from verifiers.dead_runs import TestTexts, complete_run, find_unfinished_tests, has_died, has_lost_tests
 from verifiers.selection import is_long, select_eval_files, select_files_that_matter
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from benchmarks.environments.measure import STEPS, EnvironmentResult
-from taskdb.difficulty import compute_wilson_interval
+from taskdb.records.difficulty import compute_wilson_interval
 
 
 def count_reached(rows: Sequence[EnvironmentResult], step: str) -> int:

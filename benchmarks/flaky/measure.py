@@ -13,8 +13,8 @@ from benchmarks.flaky.cases import CASES, FlakyCase
 from benchmarks.flaky.simulate import EVALUATIONS, GRADINGS, REPEATS, CaseResult, FlakyCounts, count_tests
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import Evaluator
-from taskdb.lineage import Lineage
 from taskdb.records import RunVariant, TestId, Verification
+from taskdb.records.lineage import Lineage
 from verifiers.conditions import vary_conditions
 from verifiers.verify import verify
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.flaky.simulate import REPEATS, CaseResult
-from taskdb.difficulty import compute_wilson_interval
+from taskdb.records.difficulty import compute_wilson_interval
 
 
 def render_table(title: str, results: Sequence[CaseResult]) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from mergemill.instances import read_cases
 from miner.instances import read_lines
-from taskdb.verdicts import Finding
+from taskdb.records.verdicts import Finding
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import apply_rules
 from verifiers.judge.signals import SIGNALS, STATEMENT_SIGNALS, compute_signals

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.judge.measure import CALIBRATION, METRICS, compute_reliability, measure_metric
 from benchmarks.judge.rows import LabelledRows
-from taskdb.verdicts import Completion
+from taskdb.records.verdicts import Completion
 from verifiers.judge.assess import assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.completion import complete_by_rules, measure_completion

@@ -26,7 +26,6 @@ from benchmarks.scale.profile import (
     StoreTimes,
 )
 from mergemill.cli import run_command_line
-from taskdb.chains import StageResult
 from taskdb.records import (
     Candidate,
     Certificate,
@@ -39,9 +38,10 @@ from taskdb.records import (
     Task,
     Verification,
 )
+from taskdb.records.chains import StageResult
+from taskdb.records.tags import Tags
+from taskdb.records.verdicts import Verdict
 from taskdb.store import Store
-from taskdb.tags import Tags
-from taskdb.verdicts import Verdict
 
 ROUNDS = 3
 """Times that results are stored again; of each result the shortest time is used."""

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Boolean, Connection, make_url, text
 
 from benchmarks.taskdb.write import set_indices_aside
-from taskdb import search, tables
+from taskdb.schema import search, tables
 from taskdb.store import Store
 
 _BATCH = 5000

@@ -18,11 +18,6 @@ from typing import Any, TypeVar
 from benchmarks.taskdb.trees import compute_base_commit
 from benchmarks.taskdb.words import TextMaker
 from languages.registry import get_language
-from taskdb.base import Record
-from taskdb.chains import StageResult
-from taskdb.discussion import AuthorKind, IssueLink, LinkOrigin
-from taskdb.environments import Attempt, BuildPlan, Counts, Environment, Evidence, TestCommand
-from taskdb.oracles import CodeEdit, Defect, LineSpan, Oracle, PerformanceOracle, ReviewOracle, TestWritingOracle
 from taskdb.records import (
     Candidate,
     Certificate,
@@ -37,8 +32,21 @@ from taskdb.records import (
     TestRun,
     Verification,
 )
-from taskdb.tags import Activity, ChangeKind, LanguageShare, Size, Tag, TagEvidence, Tags
-from taskdb.verdicts import Finding, Interface, QuoteSource, Verdict
+from taskdb.records.base import Record
+from taskdb.records.chains import StageResult
+from taskdb.records.discussion import AuthorKind, IssueLink, LinkOrigin
+from taskdb.records.environments import Attempt, BuildPlan, Counts, Environment, Evidence, TestCommand
+from taskdb.records.oracles import (
+    CodeEdit,
+    Defect,
+    LineSpan,
+    Oracle,
+    PerformanceOracle,
+    ReviewOracle,
+    TestWritingOracle,
+)
+from taskdb.records.tags import Activity, ChangeKind, LanguageShare, Size, Tag, TagEvidence, Tags
+from taskdb.records.verdicts import Finding, Interface, QuoteSource, Verdict
 
 R = TypeVar("R", bound=Record)
 

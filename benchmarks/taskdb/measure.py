@@ -26,9 +26,9 @@ from core.config import Settings
 from exporters.task_table import write_task_table
 from mergemill.bundles import export_splits
 from mergemill.cli import COLLECTION_THRESHOLD
-from taskdb import queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task
-from taskdb.selection import TaskFilters
 from taskdb.store import Store
 
 Clock = Callable[[], float]
@@ -221,7 +221,7 @@ def run_for_memory(url: str, target: str) -> None:
     """Do what `measure_memory` measures."""
     gc.set_threshold(COLLECTION_THRESHOLD)
     from mergemill.kinds import DEFAULT_KINDS, get_prerequisites  # noqa: PLC0415 - in the measured process alone
-    from taskdb.chains import Scope  # noqa: PLC0415
+    from taskdb.records.chains import Scope  # noqa: PLC0415
 
     with Store.open(url) as store:
         if target == "list":

@@ -18,12 +18,14 @@ from typing import Any
 from sqlalchemy import make_url, text
 
 from mergemill.kinds import DEFAULT_KINDS, get_prerequisites
-from taskdb import page_queries, queries, yields
 from taskdb.artifacts import Artifacts
-from taskdb.chains import Scope
-from taskdb.histograms import EDGES, count_bins
+from taskdb.queries import pages as page_queries
+from taskdb.queries import tasks as queries
+from taskdb.queries import yields
+from taskdb.queries.histograms import EDGES, count_bins
+from taskdb.queries.selection import Range, TaskFilters
 from taskdb.records import Task
-from taskdb.selection import Range, TaskFilters
+from taskdb.records.chains import Scope
 from taskdb.store import Store
 
 LIMIT = 20

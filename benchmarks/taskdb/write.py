@@ -29,13 +29,13 @@ from benchmarks.taskdb.generate import (
 from benchmarks.taskdb.trees import write_base_trees
 from taskdb import listing
 from taskdb.artifacts import Artifacts
-from taskdb.base import Record
-from taskdb.bodies import ListBatch, store_lists
-from taskdb.chains import StageResult
-from taskdb.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value
 from taskdb.records import Stage
+from taskdb.records.base import Record
+from taskdb.records.chains import StageResult
+from taskdb.records.verdicts import Verdict
+from taskdb.schema.bodies import ListBatch, store_lists
+from taskdb.schema.mapping import RECORD_TABLES, build_finding_rows, build_rows, build_tag_rows, clean_value
 from taskdb.store import Store
-from taskdb.verdicts import Verdict
 
 CLOCK = "2026-01-01T00:00:00+00:00"
 TableRows = dict[str, tuple[tuple[str, ...], list[tuple[Any, ...]]]]

@@ -18,8 +18,8 @@ from derivers.combined.evaluation import ChainEvaluation, ChainRejection, Reason
 from derivers.feature import derive_feature
 from derivers.statements import render_template
 from evaluation.controls.controls import build_controls
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
+from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_combined"]
 

@@ -11,8 +11,8 @@ from backends.git import GitError, GitRepository
 from backends.services import Services
 from derivers.patch_merge import leave_out_patch, stack_patches
 from languages.paths import is_test_file
-from taskdb.lineage import Lineage
 from taskdb.records import TestId
+from taskdb.records.lineage import Lineage
 
 MAX_PARTS = 5
 """Changes of one task."""

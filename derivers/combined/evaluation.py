@@ -14,8 +14,8 @@ from derivers.combined.chain import ChangeChain
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
-from taskdb.lineage import Lineage
 from taskdb.records import RunVariant
+from taskdb.records.lineage import Lineage
 
 REPEATS = 2
 """Test-only runs, and gold runs; certification adds three more."""

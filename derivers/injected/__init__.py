@@ -23,8 +23,8 @@ from derivers.statements import render_template
 from derivers.structure.definitions import find_enclosing_definition
 from evaluation.reports.coverage import CoveredLines
 from languages.mutation import Mutation, select_diverse
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task, TestId
+from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_injected"]
 

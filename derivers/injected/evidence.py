@@ -15,8 +15,8 @@ from evaluation.controls.controls import BlindControls, build_controls
 from evaluation.lists import OutcomeLists, make_lists
 from evaluation.runner.evaluator import EvaluationRun, Evaluator, select_evaluator
 from evaluation.script.render import extract_config_patch, render_plan_script
-from taskdb.lineage import Lineage
 from taskdb.records import RunVariant, TestId
+from taskdb.records.lineage import Lineage
 
 REPEATS = 2
 """Runs of each tree, to exclude bugs that fail tests only sometimes. Certification adds three more."""

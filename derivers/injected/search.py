@@ -15,8 +15,8 @@ from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import render_plan_script
 from languages.mutation import Mutation, build_patch
 from languages.paths import is_protected, is_test_file
-from taskdb.lineage import Lineage
 from taskdb.records import TestId
+from taskdb.records.lineage import Lineage
 
 MAX_TRIED_BUGS = 12
 """Bugs that are tried for one task of a change; half as many for each further task."""

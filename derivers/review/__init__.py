@@ -24,9 +24,9 @@ from derivers.review.subject import ReviewSubject
 from derivers.review.threads import review_threads
 from derivers.statements import render_template
 from taskdb.artifacts import Artifacts
-from taskdb.lineage import Lineage
-from taskdb.oracles import ReviewOracle
 from taskdb.records import Candidate, Kind, Task
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import ReviewOracle
 
 __all__ = ["FORMS", "NotReviewableError", "build_diff_review", "build_file_review", "derive_review", "write_statement"]
 

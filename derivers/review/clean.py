@@ -18,7 +18,7 @@ from derivers.review.history import ReviewHistory, SourceChange
 from derivers.review.locations import is_meaningful
 from derivers.review.material import NotReviewableError, Reason, build_diff_review, list_added_lines, parse_diff
 from derivers.review.subject import ReviewSubject
-from taskdb.oracles import ReviewOracle
+from taskdb.records.oracles import ReviewOracle
 
 DAY_SECONDS = 24 * 3600
 WATCHED_DAYS, FOLLOWED_DAYS = 365, 730

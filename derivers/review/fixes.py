@@ -28,8 +28,8 @@ from derivers.review.material import (
 from derivers.review.subject import ReviewSubject
 from derivers.structure.definitions import find_enclosing_definition
 from languages.paths import is_source
-from taskdb.oracles import Defect, ReviewOracle
-from taskdb.tags import ChangeKind
+from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.tags import ChangeKind
 
 FIX_KINDS = (ChangeKind.BUGFIX, ChangeKind.SECURITY)
 """Kinds of change that repair a fault."""

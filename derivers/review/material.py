@@ -11,7 +11,7 @@ from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchSet
 
 from taskdb.artifacts import Artifacts
-from taskdb.oracles import Defect, ReviewOracle
+from taskdb.records.oracles import Defect, ReviewOracle
 
 MAX_LINES, MAX_CHARS = 6_000, 400_000
 """Lines and characters of all files of a review without a diff."""

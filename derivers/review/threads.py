@@ -17,8 +17,8 @@ from derivers.review.history import ReviewHistory
 from derivers.review.material import NotReviewableError, Reason, build_diff_review, list_added_lines
 from derivers.review.subject import ReviewSubject
 from languages.paths import is_source
-from taskdb.discussion import AuthorKind, Discussion, ReviewThread
-from taskdb.oracles import Defect, ReviewOracle
+from taskdb.records.discussion import AuthorKind, Discussion, ReviewThread
+from taskdb.records.oracles import Defect, ReviewOracle
 
 MIN_WORDS = 4
 MAX_CLAIM_SENTENCES = 2

@@ -24,9 +24,9 @@ from evaluation.harness.structure.structure_check import (
     uses_module,
 )
 from languages.paths import is_source
-from taskdb.lineage import Lineage
-from taskdb.oracles import MigrationOracle
 from taskdb.records import Candidate, Kind, Task
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import MigrationOracle
 
 _LANGUAGE_ROOTS = frozenset({"crate", "self", "super", "std", "core", "alloc", "__future__", "typing", "types"})
 """Modules that are part of a language; another import of them is no migration."""

@@ -21,10 +21,10 @@ from derivers.structure.definitions import CodeDefinition, list_definitions
 from derivers.structure.trees import ChangedTrees
 from evaluation.harness.structure.structure_check import has_definition
 from languages.paths import is_source
-from taskdb.lineage import Lineage
-from taskdb.oracles import Definition, MovedDefinition, RefactoringOracle
 from taskdb.records import Kind, Task
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import Definition, MovedDefinition, RefactoringOracle
+from taskdb.records.tags import ChangeKind
 
 MIN_SIMILARITY = 0.6
 """Share of equal text from which a new definition is an old one under another name."""

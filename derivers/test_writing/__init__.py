@@ -14,8 +14,8 @@ from derivers.statements import render_template
 from derivers.test_writing.oracle_builder import Reason, WritingOracleBuilder
 from evaluation.controls import NO_CONTROLS
 from evaluation.submitted_tests.runner import NotScoredError
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
+from taskdb.records.lineage import Lineage
 
 __all__ = ["Reason", "derive_test_writing"]
 

@@ -28,8 +28,8 @@ from evaluation.submitted_tests.runner import (
     find_false_alarm,
     has_failure,
 )
-from taskdb.lineage import Lineage
-from taskdb.oracles import CodeEdit, LineSpan, TestWritingOracle
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import CodeEdit, LineSpan, TestWritingOracle
 
 MAX_MUTANTS, TRIED_MUTANTS = 8, 14
 MAX_VARIANTS, TRIED_VARIANTS = 3, 4

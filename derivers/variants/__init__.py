@@ -17,8 +17,8 @@ from derivers.feature import derive_feature
 from derivers.variants.failure_output import collect_outputs, is_truncated, render_outputs
 from derivers.variants.rewriting import shorten_statement, split_sentences, write_user_story
 from derivers.variants.variant_writer import VariantWriter
-from taskdb.lineage import Lineage
 from taskdb.records import Kind, Task
+from taskdb.records.lineage import Lineage
 
 MAX_TERSE_SHARE = 0.7
 """Share of the original's words that a terse statement may have."""

@@ -22,10 +22,11 @@ from pydantic_core import PydanticUndefined
 from core.config import Settings
 from mergemill.cli import app
 from mergemill.cli.lazy_group import iterate_commands
-from taskdb import environments, oracles, records, simulations, verdicts, worlds
-from taskdb.base import MEASURED, Part, Record
+from taskdb import records
+from taskdb.records import environments, oracles, simulations, verdicts, worlds
+from taskdb.records.base import MEASURED, Part, Record
+from taskdb.schema.views import VIEWS
 from taskdb.store import Store
-from taskdb.views import VIEWS
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

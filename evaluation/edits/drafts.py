@@ -33,7 +33,7 @@ NEAR = 3
 
 @dataclass(frozen=True, kw_only=True)
 class EditDraft:
-    """An edit of the gold tree that has not been evaluated; fields as in `taskdb.oracles.CodeEdit`."""
+    """An edit of the gold tree that has not been evaluated; fields as in `taskdb.records.oracles.CodeEdit`."""
 
     operator: str
     path: str

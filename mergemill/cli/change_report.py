@@ -17,7 +17,7 @@ ATTEMPT_COLUMNS = ("number", "proposed_by", "edits", "reason", "seconds", "token
 
 
 def print_change_report(report: dict[str, Any], *, has_log: bool, has_conversation: bool = False) -> None:
-    """Print what `taskdb.queries.explain_change` returned.
+    """Print what `taskdb.queries.tasks.explain_change` returned.
 
     Args:
         report: the change with its events.

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from taskdb.histograms import HistogramBin
+from taskdb.queries.histograms import HistogramBin
 
 BAR_WIDTH = 30
 """Length of the longest bar where the terminal has room for it."""

@@ -31,12 +31,12 @@ from mergemill.cli.options import (
     with_settings,
 )
 from mergemill.cli.trajectories import ModelOption, ScaffoldOption
-from taskdb import queries
-from taskdb.difficulty import DifficultyBand
-from taskdb.selection import TaskFilters
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.trajectories import SYNTHETIC, list_pass_rates
+from taskdb.queries.worlds import find_solution_facts
+from taskdb.records.difficulty import DifficultyBand
 from taskdb.store import Store
-from taskdb.trajectory_queries import SYNTHETIC, list_pass_rates
-from taskdb.world_queries import find_solution_facts
 
 TASK_COLUMNS = ("name", "model", "scaffold", "n", "c", "low", "high", "mean_value", "band", "pass_at", "pass_all")
 TOTAL_COLUMNS = ("model", "scaffold", "tasks", "n", "c", "low", "high", "mean_value", "bands", "pass_at", "pass_all")

@@ -11,11 +11,11 @@ import typer
 from core.config import Settings
 from core.errors import UsageError
 from mergemill.cli.options import complete_words, resolve_filters, split_words
-from taskdb import queries
-from taskdb.selection import TaskFilters
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.trajectories import ENVIRONMENTS, SYNTHETIC, TRUSTED_ENVIRONMENTS
+from taskdb.queries.worlds import find_scenario_ids
 from taskdb.store import Store
-from taskdb.trajectory_queries import ENVIRONMENTS, SYNTHETIC, TRUSTED_ENVIRONMENTS
-from taskdb.world_queries import find_scenario_ids
 
 EnvironmentOption = Annotated[
     str | None,

@@ -22,8 +22,8 @@ from mergemill.cli.options import (
     with_settings,
 )
 from mergemill.progress import make_count_progress
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import to_json
-from taskdb.selection import TaskFilters
 
 app = typer.Typer(add_completion=False)
 

@@ -14,10 +14,10 @@ from core.text import format_count
 from mergemill.cli import output
 from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
 from mergemill.cli.stories import print_step_funnel
-from taskdb import queries
-from taskdb.simulation_queries import compute_simulation_funnel
+from taskdb.queries import tasks as queries
+from taskdb.queries.simulations import compute_simulation_funnel
+from taskdb.queries.world_stories import compute_world_funnel
 from taskdb.store import Store
-from taskdb.world_stories import compute_world_funnel
 
 app = typer.Typer(add_completion=False)
 
@@ -117,7 +117,7 @@ def _print_steps(of: FunnelSubject, names: Sequence[str], settings: Settings, *,
 
 
 def print_funnel(stages: Sequence[Mapping[str, Any]], examples: Mapping[tuple[str, str], str]) -> None:
-    """Print the rows of `taskdb.queries.compute_funnel` and a change for each (stage, reason)."""
+    """Print the rows of `taskdb.queries.tasks.compute_funnel` and a change for each (stage, reason)."""
     mined, candidates, certified = stages[0]["in"], stages[0]["out"], stages[-1]["out"]
     rows = [{**row, "rejected": sum(row["rejected"].values())} for row in stages]
     output.print_rows(rows, ("stage", "in", "out", "rejected", "waiting"), as_lines=False, nothing="")

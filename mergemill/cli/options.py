@@ -26,9 +26,9 @@ from core.config import SECRETS, Settings, describe_settings
 from core.errors import InputError, UsageError
 from mergemill import selections
 from mergemill.cli import output
+from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, TaskStatus, parse_filters
 from taskdb.records import Kind
-from taskdb.selection import FILTERS, FilterField, TaskFilters, TaskStatus, parse_filters
-from taskdb.tags import ChangeKind
+from taskdb.records.tags import ChangeKind
 
 CommandFunction = Callable[..., None]
 

@@ -32,9 +32,9 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.trajectories import SYNTHETIC
 from taskdb.records import Kind
-from taskdb.selection import TaskFilters
-from taskdb.trajectory_queries import SYNTHETIC
 
 if TYPE_CHECKING:
     from mergemill.sampling.progress import SamplingProgress

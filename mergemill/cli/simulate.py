@@ -26,8 +26,8 @@ from mergemill.cli.options import (
     with_settings,
 )
 from mergemill.cli.simulated import export_command, list_command, show_command
-from taskdb.selection import TaskFilters
-from taskdb.simulator_measurements import SubmissionKind
+from taskdb.queries.selection import TaskFilters
+from taskdb.records.simulator_measurements import SubmissionKind
 
 PROFILES = ("default", "simia")
 FORMATS = ("sharegpt", "sharegpt-hermes", "messages", "parquet")

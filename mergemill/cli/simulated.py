@@ -21,7 +21,7 @@ from mergemill.cli.options import (
     with_settings,
 )
 from taskdb.artifacts import open_artifacts
-from taskdb.simulation_queries import ConversationFilters, list_conversations, resolve_conversation
+from taskdb.queries.simulations import ConversationFilters, list_conversations, resolve_conversation
 from taskdb.store import Store
 
 COLUMNS = ("name", "domain", "profile", "simulator", "scenario", "failure", "license", "n_turns", "n_calls")

@@ -9,7 +9,7 @@ import typer
 from core.config import Settings
 from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, JsonOption, with_settings
-from taskdb import readonly
+from taskdb.queries import readonly
 from taskdb.store import Store
 
 app = typer.Typer(add_completion=False)

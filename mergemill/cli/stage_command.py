@@ -21,8 +21,8 @@ from mergemill.cli.options import CommandFunction, JsonOption, complete_words, s
 from mergemill.progress import JsonLinesProgress, LiveTableProgress, MessageProgress
 from mergemill.telemetry.logs import LogStream
 from miner.sources import SOURCE_FORMS, expand_sources
-from taskdb.chains import Scope
 from taskdb.records import Kind, Stage
+from taskdb.records.chains import Scope
 
 SourcesArgument = Annotated[
     list[str] | None,

@@ -10,7 +10,7 @@ from core.errors import InputError
 from core.text import format_count
 from mergemill.cli import output
 from taskdb.artifacts import open_artifacts
-from taskdb.simulations import PREFILTER
+from taskdb.records.simulations import PREFILTER
 
 WORLD_EVENTS = ("at", "step", "thing", "name", "verdict", "detail")
 SIMULATION_EVENTS = ("at", "step", "name", "verdict", "domain", "profile", "simulator", "detail")
@@ -41,7 +41,8 @@ def print_step_funnel(rows: Sequence[Mapping[str, Any]], examples: Mapping[tuple
 def print_report(report: Mapping[str, Any], settings: Settings, *, log: bool, as_json: bool) -> None:
     """Print what became of something: its story, the log of its newest rejection, or JSON.
 
-    `report` is what `taskdb.world_stories.look_up_world` or `taskdb.simulation_queries.look_up_simulation` returned.
+    `report` is what `look_up_world` (`taskdb.queries.world_stories`) or `look_up_simulation`
+    (`taskdb.queries.simulations`) returned.
 
     Raises:
         InputError: there is no such log.

@@ -25,11 +25,12 @@ from mergemill.cli.options import (
     with_filters,
     with_settings,
 )
-from taskdb import queries, saved_selections, yields
 from taskdb.artifacts import open_artifacts
-from taskdb.columns import TASK_COLUMNS
-from taskdb.histograms import count_bins
-from taskdb.selection import TaskFilters, check_columns
+from taskdb.queries import saved_selections, yields
+from taskdb.queries import tasks as queries
+from taskdb.queries.histograms import count_bins
+from taskdb.queries.selection import TaskFilters, check_columns
+from taskdb.schema.columns import TASK_COLUMNS
 from taskdb.store import Store
 
 TABLE_COLUMNS = ("name", "kind", "status", "repo", "n_fail_to_pass", "n_pass_to_pass", "created_at")

@@ -35,16 +35,16 @@ from mergemill.cli.options import (
 )
 from samplers.rollouts.environment import SIMULATED
 from taskdb.artifacts import open_artifacts
-from taskdb.rollouts import Rollout, TrajectoryRole
-from taskdb.selection import TaskFilters
-from taskdb.store import Store
-from taskdb.trajectory_queries import (
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.trajectories import (
     TRUSTED_ENVIRONMENTS,
     TrajectoryFilters,
     find_environment,
     list_trajectories,
     resolve_trajectory,
 )
+from taskdb.records.rollouts import Rollout, TrajectoryRole
+from taskdb.store import Store
 
 if TYPE_CHECKING:
     from mergemill.trajectory_import import ImportedRollout

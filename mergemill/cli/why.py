@@ -14,13 +14,13 @@ from mergemill.cli.change_report import print_change_report
 from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.cli.stories import print_report
 from mergemill.quotas import RepositoryQuotas, load_quotas
-from taskdb import queries
 from taskdb.artifacts import open_artifacts
-from taskdb.attempts import find_transcript
+from taskdb.queries import tasks as queries
+from taskdb.queries.attempts import find_transcript
+from taskdb.queries.simulations import look_up_simulation
+from taskdb.queries.world_stories import look_up_world
 from taskdb.records import Stage
-from taskdb.simulation_queries import look_up_simulation
 from taskdb.store import Store
-from taskdb.world_stories import look_up_world
 
 app = typer.Typer(add_completion=False)
 MESSAGE_CHARACTERS = 4000

@@ -15,7 +15,7 @@ from core.text import format_count
 from mergemill.images.copies import RegistryClient
 from mergemill.images.ledger import UsageLedger
 from mergemill.images.prune import PruneContext, PruneResult, prune_images
-from taskdb.image_queries import load_image_copies, load_image_needs
+from taskdb.queries.images import load_image_copies, load_image_needs
 from taskdb.store import Store
 
 log = logging.getLogger(__name__)

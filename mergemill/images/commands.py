@@ -15,12 +15,13 @@ from mergemill.images.inventory import ImageSummary
 from mergemill.images.ledger import UsageLedger, format_timestamp
 from mergemill.images.prune import PruneContext, PruneResult, prune_images
 from mergemill.services import make_services
-from taskdb import image_queries, queries
-from taskdb.image_queries import ImageNeeds
-from taskdb.images import ImageCopy
+from taskdb.queries import images as image_queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.images import ImageNeeds
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task
-from taskdb.schema import database_exists
-from taskdb.selection import TaskFilters
+from taskdb.records.images import ImageCopy
+from taskdb.schema.database import database_exists
 from taskdb.store import Store
 
 if TYPE_CHECKING:

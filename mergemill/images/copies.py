@@ -9,8 +9,8 @@ from typing import Any
 from backends.sandbox.images import ImageInfo, ImageStore
 from core.errors import InputError, MergemillError, Transient
 from mergemill.images.inventory import IMAGE_PREFIX
-from taskdb.images import ImageCopy
 from taskdb.records import Certificate, Task
+from taskdb.records.images import ImageCopy
 
 
 @dataclass(frozen=True, kw_only=True)

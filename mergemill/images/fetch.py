@@ -15,11 +15,11 @@ from backends.sandbox.base import ContainerPool, Sandbox
 from backends.sandbox.execution import ExecResult, ResourceLimits
 from backends.sandbox.images import ImageInfo, ImageStore
 from mergemill.images.copies import fetch_first_copy
-from taskdb.image_queries import load_image_copies
+from taskdb.queries.images import load_image_copies
 
 if TYPE_CHECKING:
     from backends.services import Services
-    from taskdb.images import ImageCopy
+    from taskdb.records.images import ImageCopy
     from taskdb.store import Store
 
 log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from typing import Any
 
 from backends.sandbox.images import ImageStore, StoredImage
 from mergemill.images.ledger import UsageLedger, format_timestamp
-from taskdb.image_queries import ImageNeeds
-from taskdb.images import ImageCopy
+from taskdb.queries.images import ImageNeeds
+from taskdb.records.images import ImageCopy
 
 IMAGE_PREFIX = "mergemill/"
 """Prefix of the names of mergemill's images. Labels do not identify them: images built on them inherit labels."""

@@ -18,8 +18,8 @@ from core.errors import MergemillError
 from mergemill.images.copies import matches_digest
 from mergemill.images.inventory import build_ancestry, is_own_image, parse_kind
 from mergemill.images.ledger import UsageLedger
-from taskdb.image_queries import ImageNeeds
-from taskdb.images import ImageCopy
+from taskdb.queries.images import ImageNeeds
+from taskdb.records.images import ImageCopy
 
 log = logging.getLogger(__name__)
 

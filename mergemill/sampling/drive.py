@@ -19,7 +19,7 @@ from mergemill.sampling.request import PendingRollout
 from mergemill.sampling.upstream import check_upstream
 from samplers.gateway.process import Upstream
 from samplers.rollouts.recording import FinishedRollout
-from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store
 
 log = logging.getLogger(__name__)

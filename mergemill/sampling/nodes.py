@@ -23,8 +23,8 @@ from mergemill.sampling.worlds import WorldSampleRequest, load_subjects, open_sc
 from samplers.rollouts.recording import FinishedRollout
 from taskdb.artifacts import open_artifacts
 from taskdb.records import Task
+from taskdb.records.worlds import Scenario
 from taskdb.store import Store
-from taskdb.worlds import Scenario
 
 SLOTS = tuple(f"-{number}" for number in range(10_000))
 """Names of the folders with gateways' logs; a worker takes the first that is free, with what a lost one left in it."""

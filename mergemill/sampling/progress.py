@@ -20,7 +20,7 @@ from core.errors import MergemillError, Transient
 from core.text import escape_line
 from mergemill.progress import estimate_seconds_left, format_seconds
 from samplers.gateway.process import GatewayUsage
-from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 
 SHOWN = 12
 """Running rollouts in the live table."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mergemill.sampling.request import PendingRollout
-from taskdb.rollouts import Rollout, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutStatus
 
 MIN_STREAK = 10
 """Different rollouts that must fail in a row to be an outage; twice the number of workers if that is more."""

@@ -13,10 +13,10 @@ from core.errors import InputError
 from samplers.difficulty.staging import STAGES, plan_attempts
 from samplers.scaffolds.base import Scaffold
 from samplers.trajectories.credit import Credit, share_reward
-from taskdb import queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task
-from taskdb.rollouts import RolloutPlan
-from taskdb.selection import TaskFilters
+from taskdb.records.rollouts import RolloutPlan
 from taskdb.store import Store
 
 NO_ROLLOUTS = queries.RolloutCounts()

@@ -33,7 +33,7 @@ from samplers.rollouts.run import RolloutRun, RolloutServices, TaskOracle
 from samplers.scaffolds.base import AgentLimits, CommandScaffold, Scaffold
 from taskdb.artifacts import require_writable_store
 from taskdb.records import Task
-from taskdb.rollouts import RolloutPlan
+from taskdb.records.rollouts import RolloutPlan
 from taskdb.store import Store
 
 CountAnswers = Callable[[], Mapping[str, int]]

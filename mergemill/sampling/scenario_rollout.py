@@ -25,9 +25,9 @@ from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd
 from samplers.trajectories.credit import Credit
 from taskdb.artifacts import Artifacts
+from taskdb.queries.trajectories import SYNTHETIC
 from taskdb.records import Score
-from taskdb.rollouts import RolloutPlan
-from taskdb.trajectory_queries import SYNTHETIC
+from taskdb.records.rollouts import RolloutPlan
 from worlds.definitions import Call, ScenarioDefinition, WorldDefinition
 from worlds.gates.solutions import resolve_arguments
 from worlds.rewards import EpisodeScore, Scorer

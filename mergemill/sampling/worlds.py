@@ -25,9 +25,7 @@ from mergemill.world_records import load_scenario, load_world
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.rollouts.recording import FinishedRollout, get_log_path
 from taskdb.artifacts import Artifacts, open_artifacts, require_writable_store
-from taskdb.rollouts import RolloutPlan
-from taskdb.store import Store
-from taskdb.world_queries import (
+from taskdb.queries.worlds import (
     find_current_scenarios,
     find_matches,
     find_scenario_certificate,
@@ -35,7 +33,9 @@ from taskdb.world_queries import (
     resolve_scenario,
     resolve_world,
 )
-from taskdb.worlds import Scenario, World
+from taskdb.records.rollouts import RolloutPlan
+from taskdb.records.worlds import Scenario, World
+from taskdb.store import Store
 from worlds.definitions import Call
 from worlds.server.host import WorldHost
 

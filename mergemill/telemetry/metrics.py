@@ -34,8 +34,8 @@ from core.errors import MachineError, MergemillError, UsageError
 from core.sockets import bind_socket
 from mergemill.progress import Progress, WorkState, name_failure
 from mergemill.telemetry.observer import ProgressObserver
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from mergemill.progress import Progress
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 
 
 class ProgressObserver:

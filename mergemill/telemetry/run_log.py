@@ -8,8 +8,8 @@ import sys
 from mergemill.progress import format_event, name_failure
 from mergemill.telemetry.logs import RUN_LOGGER, LogStream
 from mergemill.telemetry.observer import ProgressObserver
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 
 log = logging.getLogger(RUN_LOGGER)
 

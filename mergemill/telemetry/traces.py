@@ -21,8 +21,8 @@ from opentelemetry.util.types import AttributeValue
 from mergemill import __version__
 from mergemill.progress import Progress, name_failure
 from mergemill.telemetry.observer import ProgressObserver
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 
 Attributes = dict[str, AttributeValue]
 NANOSECONDS = 1_000_000_000

@@ -11,8 +11,8 @@ from mergemill.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.rendering import DataResponse
 from mergemill.web.task_listing import MAX_ROWS, load_listing, read_parameters
-from taskdb import queries
-from taskdb.columns import TASK_COLUMNS
+from taskdb.queries import tasks as queries
+from taskdb.schema.columns import TASK_COLUMNS
 
 
 class TaskPage(BaseModel):

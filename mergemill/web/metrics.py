@@ -12,7 +12,7 @@ from mergemill.run_status import RUN_STATES, list_runs
 from mergemill.status import describe_disk
 from mergemill.telemetry.metrics import CONTENT_TYPE, Gauge, MachineGauges, format_gauges
 from mergemill.web.context import WebContext
-from taskdb.queries import compute_funnel, compute_summary
+from taskdb.queries.tasks import compute_funnel, compute_summary
 from taskdb.records import Stage
 
 

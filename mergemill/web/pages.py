@@ -21,10 +21,11 @@ from mergemill.web.statement import mark_source, render_statement
 from mergemill.web.task_listing import FACETS, build_facets, build_link, count_values, load_listing, read_parameters
 from mergemill.web.trajectories import load_conversation
 from mergemill.web.visible_text import remove_ansi_sequences
-from taskdb import page_queries, queries
+from taskdb.queries import pages as page_queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.trajectories import list_rollouts
 from taskdb.records import PullRequest, Stage, Task
-from taskdb.trajectory_queries import list_rollouts
-from taskdb.verdicts import QuoteSource, Verdict
+from taskdb.records.verdicts import QuoteSource, Verdict
 
 ROWS = 50
 """Rows of one page of a list."""

@@ -10,9 +10,9 @@ from core.errors import InputError
 from mergemill.web.trajectories import RolloutConversation, make_conversation
 from samplers.trajectories.showing import describe_trajectory
 from taskdb.artifacts import Artifacts
-from taskdb.rollouts import Rollout, Trajectory
+from taskdb.queries.trajectories import find_environment, list_trajectories_of, resolve_rollout, resolve_trajectory
+from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.store import Store
-from taskdb.trajectory_queries import find_environment, list_trajectories_of, resolve_rollout, resolve_trajectory
 
 FACTS = (
     "status",

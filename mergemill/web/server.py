@@ -17,7 +17,7 @@ from mergemill.web.application import QUEUE_LIMIT, make_application
 from mergemill.web.request_guard import is_loopback, make_access_rules
 from mergemill.web.syntax import load_lexers
 from taskdb.artifacts import open_artifacts
-from taskdb.mapping import RECORD_TABLES
+from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.store import Store
 
 SHUTDOWN_SECONDS = 2

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from core.errors import UsageError
 from mergemill.selections import resolve_filters
 from mergemill.web.context import WebContext
-from taskdb import queries
-from taskdb.selection import TaskFilters, parse_filters
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters, parse_filters
 
 MAX_ROWS = 1000
 FACETS = ("kind", "status", "language", "change_kind", "license", "split", "audited", "repo")

@@ -26,8 +26,8 @@ from worlds.examples.loading import (
 
 if TYPE_CHECKING:
     from core.config import Settings
+    from taskdb.records.worlds import Scenario, World
     from taskdb.store import Store
-    from taskdb.worlds import Scenario, World
 
 EXAMPLE_LICENSE = "Apache-2.0"
 WRITTEN = "written"
@@ -108,7 +108,7 @@ def _open_store(settings: Settings, words: Sequence[str]) -> Iterator[Store]:
 
 
 def _load_stored(words: Sequence[str], settings: Settings, *, with_uncertified: bool) -> list[WorldSource]:
-    from taskdb.world_queries import find_certified_worlds, resolve_world  # noqa: PLC0415 - as above
+    from taskdb.queries.worlds import find_certified_worlds, resolve_world  # noqa: PLC0415 - as above
 
     artifacts = open_artifacts(settings)
     with _open_store(settings, words) as store:
@@ -120,7 +120,7 @@ def _load_stored(words: Sequence[str], settings: Settings, *, with_uncertified: 
 
 
 def _load_world(store: Store, artifacts: Artifacts, world: World, *, with_uncertified: bool) -> WorldSource:
-    from taskdb.world_queries import find_world_certificate, list_scenarios  # noqa: PLC0415 - as above
+    from taskdb.queries.worlds import find_world_certificate, list_scenarios  # noqa: PLC0415 - as above
 
     certificate = find_world_certificate(store, world)
     scenarios = list_scenarios(store, world, certified=not with_uncertified)
@@ -146,7 +146,7 @@ def _load_scenario(
     store: Store, artifacts: Artifacts, record: Scenario
 ) -> tuple[ScenarioDefinition, tuple[WorldConversation, ...]]:
     """Return a scenario with its solution, and the rollouts that solved it."""
-    from taskdb.world_queries import find_scenario_certificate  # noqa: PLC0415 - as above
+    from taskdb.queries.worlds import find_scenario_certificate  # noqa: PLC0415 - as above
 
     scenario = load_scenario(record, artifacts)
     certificate = find_scenario_certificate(store, record)

@@ -22,9 +22,17 @@ from mergemill.world_records import (
     make_world_record,
 )
 from taskdb.artifacts import Artifacts, require_writable_store
+from taskdb.queries.worlds import find_scenario_certificate, find_world_certificate, find_world_rejection
+from taskdb.records.worlds import (
+    Scenario,
+    ScenarioCertificate,
+    World,
+    WorldCertificate,
+    WorldOrigin,
+    WorldRejection,
+    WorldStep,
+)
 from taskdb.store import Store
-from taskdb.world_queries import find_scenario_certificate, find_world_certificate, find_world_rejection
-from taskdb.worlds import Scenario, ScenarioCertificate, World, WorldCertificate, WorldOrigin, WorldRejection, WorldStep
 from worlds.bundles.envscaler_reader import ReadScenario, ReadWorld, add_states, read_environments, read_scenarios
 from worlds.container.schema_check import find_schema_error
 from worlds.definitions import ScenarioDefinition, State, WorldDefinition

@@ -9,8 +9,8 @@ from backends.llm.meter import UsageMeter
 from mergemill.world_containers import OpenServer
 from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import encode_lines, load_world, make_world_certificate
-from taskdb.world_queries import find_pending_worlds
-from taskdb.worlds import World, WorldCertificate, WorldStep
+from taskdb.queries.worlds import find_pending_worlds
+from taskdb.records.worlds import World, WorldCertificate, WorldStep
 from worlds.asking import ModelRole
 from worlds.assessment.rounds import CHECKER_PROMPT, TESTER_PROMPT, CallVerdict, WorldAssessor
 from worlds.gates.world_gates import WorldGateSettings, assess_world

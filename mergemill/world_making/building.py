@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from backends.llm.meter import UsageMeter
 from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import make_world_record
-from taskdb.world_queries import find_pending_themes
-from taskdb.worlds import Theme as ThemeRecord
-from taskdb.worlds import World, WorldOrigin, WorldStep
+from taskdb.queries.worlds import find_pending_themes
+from taskdb.records.worlds import Theme as ThemeRecord
+from taskdb.records.worlds import World, WorldOrigin, WorldStep
 from worlds.asking import ModelRole
 from worlds.discovery.seed_tasks import SeedTask
 from worlds.discovery.themes import ThemeDraft

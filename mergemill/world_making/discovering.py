@@ -14,8 +14,8 @@ from core.errors import InputError
 from mergemill.world_making.repositories import read_repositories
 from mergemill.world_making.work import MakingCount, Rejected, WorkBench
 from mergemill.world_records import NO_ASSERTION
-from taskdb.worlds import Theme as ThemeRecord
-from taskdb.worlds import WorldStep, compute_seed_task_id
+from taskdb.records.worlds import Theme as ThemeRecord
+from taskdb.records.worlds import WorldStep, compute_seed_task_id
 from worlds.asking import ModelRole
 from worlds.discovery.inference import THEME_PROMPT, infer_theme
 from worlds.discovery.repositories import infer_seed_task

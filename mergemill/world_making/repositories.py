@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from core.errors import InputError
-from taskdb.source_queries import find_newest_candidates
+from taskdb.queries.sources import find_newest_candidates
 from worlds.discovery.repositories import RepositoryText
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from mergemill.world_making.models import ModelPool
 from mergemill.world_making.scenarios import ScenarioStep
 from mergemill.world_making.work import MakingCount, MakingReporter, MakingRequest, WorkBench
 from taskdb.artifacts import require_writable_store
+from taskdb.records.worlds import WorldStep
 from taskdb.store import Store
-from taskdb.worlds import WorldStep
 from worlds.asking import RoleModels
 from worlds.discovery.seed_tasks import SeedTasks
 from worlds.options import apply_defaults, read_options

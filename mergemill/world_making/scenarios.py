@@ -15,13 +15,13 @@ from mergemill.world_records import (
     make_scenario_certificate,
     make_scenario_record,
 )
-from taskdb.world_queries import (
+from taskdb.queries.worlds import (
     find_certified_worlds,
     find_pending_scenarios,
     list_rejected_names,
     list_scenarios,
 )
-from taskdb.worlds import ModelPassRate, Scenario, ScenarioCertificate, World, WorldStep
+from taskdb.records.worlds import ModelPassRate, Scenario, ScenarioCertificate, World, WorldStep
 from worlds.asking import ModelRole
 from worlds.definitions import Call, ScenarioDefinition, State, WorldDefinition
 from worlds.gates.scenario_gates import ScenarioGateSettings, ScenarioReport, assess_scenario

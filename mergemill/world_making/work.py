@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from backends.llm.meter import UsageMeter
 from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import MergemillError
-from taskdb.worlds import WorldRejection, WorldStep
+from taskdb.records.worlds import WorldRejection, WorldStep
 from worlds.asking import StepFailedError
 from worlds.reasons import Reason
 

@@ -12,16 +12,16 @@ from core.config import Settings
 from core.errors import InputError
 from mergemill.world_records import load_scenario, load_world
 from taskdb.artifacts import Artifacts, open_artifacts
-from taskdb.schema import database_exists
-from taskdb.store import Store
-from taskdb.world_queries import (
+from taskdb.queries.worlds import (
     find_certified_worlds,
     find_matches,
     find_world_certificate,
     list_scenarios,
     resolve_world,
 )
-from taskdb.worlds import World
+from taskdb.records.worlds import World
+from taskdb.schema.database import database_exists
+from taskdb.store import Store
 from worlds.definitions import ScenarioDefinition, WorldDefinition
 from worlds.examples.loading import EXAMPLES_FOLDER, list_example_worlds, read_scenarios, read_world
 from worlds.program.analysis import ProgramAnalysis, analyse_program

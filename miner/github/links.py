@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from taskdb.discussion import IssueLink, LinkOrigin
+from taskdb.records.discussion import IssueLink, LinkOrigin
 
 GITHUB = "https://github.com/"
 

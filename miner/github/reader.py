@@ -29,7 +29,7 @@ from miner.github.links import ChangeText, find_links, parse_fragment_number
 from miner.github.merges import MergedPullRequest, MergeFinder
 from miner.github.record import PullRequestFacts, build_pull_request
 from miner.github.repository_folders import RepositoryFolders
-from taskdb.discussion import IssueLink, LinkOrigin
+from taskdb.records.discussion import IssueLink, LinkOrigin
 
 if TYPE_CHECKING:
     from backends.services import Services

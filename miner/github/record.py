@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from miner.github.discussions import build_issue_key, build_thread_key
 from miner.github.merges import MergedPullRequest
-from taskdb.discussion import AuthorKind, Comment, Discussion, IssueLink, LinkedIssue, ReviewThread
 from taskdb.records import PullRequest
+from taskdb.records.discussion import AuthorKind, Comment, Discussion, IssueLink, LinkedIssue, ReviewThread
 
 _KINDS = {
     "User": AuthorKind.USER,

@@ -7,8 +7,8 @@ import re
 from backends.git import EMPTY_TREE
 from core.config import Settings
 from miner.changes import Change
-from taskdb.discussion import AuthorKind
 from taskdb.records import Shape
+from taskdb.records.discussion import AuthorKind
 
 _BOT = re.compile(
     r"\[bot\]|\b(dependabot|renovate|pre-commit-ci|pyup|github-actions|greenkeeper|snyk|weblate|codecov|"

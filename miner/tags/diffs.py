@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from languages.paths import is_source
-from taskdb.tags import ChangeKind as K
+from taskdb.records.tags import ChangeKind as K
 
 ADDED_LINE_PATTERNS: tuple[tuple[K, str, float, str], ...] = (
     (

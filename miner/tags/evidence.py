@@ -16,9 +16,9 @@ from miner.tags.issues import extract_issue_features
 from miner.tags.labels import parse_conventional_title, parse_label
 from miner.tags.lexicon import GROUP_WEIGHTS, PHRASES
 from miner.tags.weights import MAX_SIGNS, load_model
-from taskdb.discussion import LinkedIssue
-from taskdb.tags import ChangeKind as K
-from taskdb.tags import TagEvidence
+from taskdb.records.discussion import LinkedIssue
+from taskdb.records.tags import ChangeKind as K
+from taskdb.records.tags import TagEvidence
 
 LABEL_WEIGHT = 4.0
 """Weight of a label on the change."""

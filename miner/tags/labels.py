@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from taskdb.tags import ChangeKind as K
+from taskdb.records.tags import ChangeKind as K
 
 SPELLINGS: dict[K, str] = {
     K.BUGFIX: "bug bugfix bugs fix hotfix defect regression crash fixes bugfixes patch-bug fixed",

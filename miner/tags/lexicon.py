@@ -6,7 +6,7 @@ the text (logarithm of odds). The weights of bugfix, refactor and performance ar
 
 from __future__ import annotations
 
-from taskdb.tags import ChangeKind
+from taskdb.records.tags import ChangeKind
 
 GROUPS: dict[str, str] = {
     "repair": (

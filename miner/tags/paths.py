@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from languages.paths import is_part_of_tests
-from taskdb.tags import ChangeKind as K
+from taskdb.records.tags import ChangeKind as K
 
 PATH_CLASSES: tuple[tuple[K, str], ...] = (
     (

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from taskdb.tags import ChangeKind as K
+from taskdb.records.tags import ChangeKind as K
 
 
 class Route(NamedTuple):

@@ -16,8 +16,8 @@ from miner.tags.paths import find_path_signs
 from miner.tags.routes import Route, find_route
 from miner.tags.weights import load_model
 from miner.tags.words import extract_features
-from taskdb.discussion import AuthorKind, LinkedIssue
-from taskdb.tags import Activity, ChangeKind, LanguageShare, Size, Tag, Tags
+from taskdb.records.discussion import AuthorKind, LinkedIssue
+from taskdb.records.tags import Activity, ChangeKind, LanguageShare, Size, Tag, Tags
 
 MIN_ODDS = -1.5
 """Log odds below which a kind is not even a guess; above 0 it is assigned, in between only as the single best guess."""

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from taskdb.tags import TagEvidence
+from taskdb.records.tags import TagEvidence
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.json")
 MAX_SIGNS = 4

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from taskdb.difficulty import DifficultyBand, compute_difficulty
-from taskdb.trajectory_queries import TaskPassRate
-from taskdb.world_queries import SolutionFacts
+from taskdb.queries.trajectories import TaskPassRate
+from taskdb.queries.worlds import SolutionFacts
+from taskdb.records.difficulty import DifficultyBand, compute_difficulty
 
 KS = (1, 2, 4, 8, 16)
 """Numbers of attempts for which pass@k and pass^k are given, as far as there are that many."""

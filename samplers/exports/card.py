@@ -10,7 +10,7 @@ import yaml
 from core import hub
 from core.text import format_count
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
-from taskdb.trajectory_queries import SYNTHETIC
+from taskdb.queries.trajectories import SYNTHETIC
 
 if TYPE_CHECKING:
     from samplers.exports.lengths import LengthBin

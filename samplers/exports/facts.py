@@ -9,8 +9,8 @@ from typing import Any
 from samplers.trajectories.content import TrajectoryContent, read_content
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.rollouts import Rollout, Trajectory
-from taskdb.worlds import Scenario, World
+from taskdb.records.rollouts import Rollout, Trajectory
+from taskdb.records.worlds import Scenario, World
 
 SCENARIO_KIND = "scenario"
 """Kind of a scenario, as tasks have kinds."""

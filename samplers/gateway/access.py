@@ -10,7 +10,7 @@ from pydantic import Field
 from backends.llm.meter import TokenPrices
 from core.config import Settings
 from core.errors import UsageError
-from taskdb.base import Part
+from taskdb.records.base import Part
 
 
 class Upstream(Part):

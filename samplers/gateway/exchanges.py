@@ -22,7 +22,7 @@ from pydantic import TypeAdapter
 
 from core.errors import InputError
 from samplers.gateway.json_text import Json
-from taskdb.base import Part
+from taskdb.records.base import Part
 
 
 class ExchangeError(Part):

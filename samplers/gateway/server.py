@@ -22,7 +22,7 @@ from samplers.gateway.application import AgentApplication, ControlApplication
 from samplers.gateway.gateway import ModelGateway
 from samplers.gateway.log import LogFolder
 from samplers.gateway.upstream import UpstreamClient
-from taskdb.base import Part
+from taskdb.records.base import Part
 
 BACKLOG = 2048
 LOCK_POLL_SECONDS = 0.05

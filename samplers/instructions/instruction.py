@@ -9,8 +9,8 @@ from pathlib import Path
 
 from backends.services import Services
 from core.templates import make_environment
-from taskdb.oracles import ReviewOracle
 from taskdb.records import Task
+from taskdb.records.oracles import ReviewOracle
 
 REVIEW_FOLDER = "/testbed"
 ANSWER_FILE = "/testbed/review.json"

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from samplers.rollouts.actions import list_commands
-from taskdb.rollouts import Leak
+from taskdb.records.rollouts import Leak
 
 MAX_QUOTE = 200
 MIN_CANARY_LENGTH = 25

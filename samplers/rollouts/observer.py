@@ -8,7 +8,7 @@ from collections.abc import Callable
 from core.errors import CancelledRunError, InputError, Transient
 from samplers.gateway.process import GatewayUsage
 from samplers.rollouts.container import RolloutContainer
-from taskdb.rollouts import ObservedState
+from taskdb.records.rollouts import ObservedState
 
 POLL_SECONDS = 0.5
 

@@ -16,7 +16,7 @@ from samplers.rollouts.environment import SIMULATED
 from samplers.rollouts.leaks import find_leaks, list_hidden_lines
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.rollouts import Leak
+from taskdb.records.rollouts import Leak
 
 UPSTREAM_FAILURES = frozenset(
     ("rate-limit", "server", "connection", "timeout", "cut", "nonsense", "key", "closing", "disk", "bug")

@@ -17,7 +17,7 @@ from samplers.trajectories.build import build_trajectories
 from samplers.trajectories.credit import Credit, share_reward
 from taskdb.artifacts import Artifacts
 from taskdb.records import Score
-from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus, Trajectory
+from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus, Trajectory
 
 MAX_DETAIL = 500
 TURNS = "turns"

@@ -25,7 +25,7 @@ from samplers.rollouts.recording import FinishedRollout, RolloutRecorder
 from samplers.scaffolds.base import AgentEnd, AgentLimits, AgentSession, GatewayEndpoint, Scaffold
 from samplers.trajectories.credit import Credit, share_reward
 from taskdb.records import Score, Task
-from taskdb.rollouts import ObservedState, RolloutPlan
+from taskdb.records.rollouts import ObservedState, RolloutPlan
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from core.config import Settings
 from samplers.selection.normalisation import hash_submission
 from samplers.selection.rules import RULES, list_broken_rules
 from taskdb.records import Kind
-from taskdb.rollouts import Trajectory, TrajectoryRole
+from taskdb.records.rollouts import Trajectory, TrajectoryRole
 
 UNSCORED = "unscored"
 REWARD = "reward"

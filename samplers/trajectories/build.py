@@ -14,7 +14,7 @@ from samplers.trajectories.reading import read_requests
 from samplers.trajectories.requests import ModelRequest
 from samplers.trajectories.roles import assign_roles
 from taskdb.artifacts import Artifacts
-from taskdb.rollouts import Rollout, Trajectory, TrajectoryRole
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 
 BUILDER = 1
 """Version of the rules of this package; a new one makes new trajectories of stored rollouts."""

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ConfigDict
 
 from samplers.trajectories.requests import MessageMap, ModelRequest, normalise_message
-from taskdb.base import Part
+from taskdb.records.base import Part
 
 SCHEMA = 1
 

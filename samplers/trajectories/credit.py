@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from core.errors import UsageError
 from core.plugins import load_plugin
 from samplers.trajectories.content import TrajectoryContent
-from taskdb.rollouts import Rollout, TrajectoryRole
+from taskdb.records.rollouts import Rollout, TrajectoryRole
 
 Credit = Callable[[Rollout, Sequence[tuple[TrajectoryRole, TrajectoryContent]]], Sequence[float | None]]
 """Takes a rollout with a value and its trajectories in order; returns the value of each."""

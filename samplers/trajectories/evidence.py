@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from samplers.trajectories.requests import Json, ModelRequest, get_text
-from taskdb.rollouts import Rollout
+from taskdb.records.rollouts import Rollout
 
 FAILURES = re.compile(
     r"""\A\s*(?:<tool_use_error>|\[?(?:tool\s)?error\b)      # the result is an error

@@ -9,7 +9,7 @@ from itertools import groupby
 from languages.paths import is_test_path
 from samplers.trajectories.evidence import TrajectoryEvidence
 from samplers.trajectories.requests import get_text
-from taskdb.rollouts import RolloutStatus
+from taskdb.records.rollouts import RolloutStatus
 
 GRAM_WORDS = 20
 """Words of a gram."""

@@ -11,7 +11,7 @@ from samplers.gateway.exchanges import read_log as read_gateway_log
 from samplers.gateway.translation import to_chat_answer, to_chat_messages
 from samplers.trajectories.requests import ModelRequest
 from taskdb.artifacts import Artifacts
-from taskdb.rollouts import Rollout
+from taskdb.records.rollouts import Rollout
 
 
 def read_requests(exchanges: Iterable[Exchange]) -> list[ModelRequest]:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from samplers.trajectories.requests import Json, ModelRequest, get_text
-from taskdb.rollouts import TrajectoryRole
+from taskdb.records.rollouts import TrajectoryRole
 
 STATEMENT_PART = 200
 """Characters of the task's statement that are looked for; scaffolds wrap and cut it."""

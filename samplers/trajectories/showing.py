@@ -9,7 +9,7 @@ from samplers.trajectories.content import TrajectoryContent, read_content
 from samplers.trajectories.requests import get_text
 from taskdb.artifacts import Artifacts
 from taskdb.records import to_json
-from taskdb.rollouts import Rollout, Trajectory
+from taskdb.records.rollouts import Rollout, Trajectory
 
 ROLLOUT_KEYS = ("status", "reason", "resolved", "checkpoint", "scaffold_version", "origin", "cost", "seconds")
 """Facts of the rollout that are shown with its trajectory."""

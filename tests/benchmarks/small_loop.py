@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.loop.workspace import ROOT
-from taskdb.rollouts import Rollout
+from taskdb.records.rollouts import Rollout
 from taskdb.store import Store
 
 

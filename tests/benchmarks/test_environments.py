@@ -32,7 +32,7 @@ from benchmarks.environments.measure import (
 )
 from benchmarks.environments.tables import render_markdown
 from builders.acceptance import Reason
-from taskdb.difficulty import compute_wilson_interval
+from taskdb.records.difficulty import compute_wilson_interval
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 

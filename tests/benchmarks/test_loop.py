@@ -19,7 +19,7 @@ from benchmarks.loop.plan import FULL, SMALL
 from benchmarks.loop.report import SolvedShare, count_solved
 from benchmarks.loop.repository import FAMILIES, NOUNS, VERBS, BugFix, plan_fixes
 from benchmarks.loop.workspace import Workspace
-from taskdb.rollouts import RolloutStatus
+from taskdb.records.rollouts import RolloutStatus
 from tests.benchmarks.small_loop import load_rollouts, read_facts, run_small_loop
 from tests.samplers.scripted_model import ModelRequest
 

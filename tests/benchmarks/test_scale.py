@@ -44,8 +44,8 @@ from benchmarks.scale.profile import (
 from benchmarks.scale.search import find_nodes
 from benchmarks.scale.simulate import LONGEST, simulate
 from core.errors import InputError
-from taskdb.chains import StageResult
 from taskdb.records import Kind, Rejection, Stage
+from taskdb.records.chains import StageResult
 from taskdb.store import Store
 from tests.records import (
     PLAN,

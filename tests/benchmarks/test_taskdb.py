@@ -20,19 +20,19 @@ from benchmarks.taskdb.measure import Comparison, iter_rows, time_bundles, write
 from benchmarks.taskdb.queries import NO_MATCH, list_queries, make_library_execute, open_driver
 from benchmarks.taskdb.write import CLOCK, write_artifacts, write_database, write_through_store, write_trees
 from exporters.task_table import write_task_table
-from taskdb import tables
 from taskdb.artifacts import Artifacts
-from taskdb.audits import Audit
-from taskdb.images import ImageCopy
-from taskdb.mapping import RECORD_TABLES
-from taskdb.queries import LIST_KEYS
-from taskdb.record_tables import RECORDS_WITHOUT_CHANGE
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.tasks import LIST_KEYS
 from taskdb.records import Bundle, PullRequest, Rejection, Task
-from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
-from taskdb.selection import TaskFilters
-from taskdb.simulator_measurements import SimulatorMeasurement
+from taskdb.records.audits import Audit
+from taskdb.records.images import ImageCopy
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
+from taskdb.records.simulator_measurements import SimulatorMeasurement
+from taskdb.records.tags import Tags
+from taskdb.schema import tables
+from taskdb.schema.mapping import RECORD_TABLES
+from taskdb.schema.record_tables import RECORDS_WITHOUT_CHANGE
 from taskdb.store import Store
-from taskdb.tags import Tags
 from tests.taskdb.chains import make_url
 from tests.taskdb.conftest import PostgresServer, db, postgresql, server  # noqa: F401 - the databases of those tests
 

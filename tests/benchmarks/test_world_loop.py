@@ -22,7 +22,7 @@ from benchmarks.world_loop.scenarios import (
     draw_scenarios,
     write_worlds,
 )
-from taskdb.rollouts import RolloutStatus
+from taskdb.records.rollouts import RolloutStatus
 from tests.benchmarks.small_loop import load_rollouts, run_small_loop
 from tests.samplers.scripted_model import ModelRequest
 from tests.samplers.worlds.local_server import needs_root, open_local_server

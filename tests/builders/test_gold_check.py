@@ -23,8 +23,8 @@ from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from languages.draft import PlanDraft, PlanningContext
 from languages.python.plan import render_plan
 from languages.registry import get_language
-from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Environment, Evidence, Rejection, TestCommand, Verification
+from taskdb.records.lineage import Lineage
 from tests import records
 from tests.builders.test_acceptance import make_result
 from tests.containers import make_lineage, make_services

@@ -14,10 +14,10 @@ import pytest
 from mergemill_client.filters import FILTERS as CLIENT_FILTERS
 from mergemill_client.filters import format_filters
 
-from taskdb import queries
 from taskdb.artifacts import Artifacts
-from taskdb.sampling import sample_tasks
-from taskdb.selection import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
+from taskdb.queries import tasks as queries
+from taskdb.queries.sampling import sample_tasks
+from taskdb.queries.selection import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
 from taskdb.store import Store
 from tests.client.task_server import serve_tasks
 from tests.taskdb.chains import add_chain, make_url

@@ -15,10 +15,10 @@ from derivers.base import KindRejection
 from derivers.review import derive_review
 from miner.patches import split_commit
 from taskdb.artifacts import Artifacts
-from taskdb.lineage import Lineage
-from taskdb.oracles import ReviewOracle
 from taskdb.records import Candidate, Task
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import ReviewOracle
+from taskdb.records.tags import ChangeKind
 from tests import records
 from tests.helpers import TinyRepo
 

@@ -12,8 +12,8 @@ from backends.services import Services
 from derivers.base import KindRejection
 from derivers.combined import derive_combined
 from derivers.patch_merge import stack_patches
-from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Kind, Task, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import HIDDEN, SHOP, SHOP_RIGHT, TESTS

@@ -19,7 +19,7 @@ from evaluation.harness import HARNESS_FOLDER
 from languages.mutation.grammars import find_grammar
 from languages.parsing import create_parser
 from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
-from taskdb.lineage import Lineage
+from taskdb.records.lineage import Lineage
 from tests import records
 from tests.helpers import TinyRepo
 

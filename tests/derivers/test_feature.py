@@ -8,9 +8,9 @@ import pytest
 
 from derivers.base import KindRejection
 from derivers.feature import append_interfaces, derive_feature
-from taskdb.lineage import Lineage
 from taskdb.records import FailureKind, Task
-from taskdb.verdicts import Completion, Finding, Interface, QuoteSource
+from taskdb.records.lineage import Lineage
+from taskdb.records.verdicts import Completion, Finding, Interface, QuoteSource
 from tests import records
 
 SHOUT = Interface(name="shout", signature="def shout(name: str) -> str", path="greet/loud.py", parameters=("name",))

@@ -10,10 +10,10 @@ import pytest
 from backends.services import Services
 from derivers.base import KindRejection
 from derivers.performance import derive_performance
-from taskdb.lineage import Lineage
-from taskdb.oracles import PerformanceOracle
 from taskdb.records import Rejection, Verification
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import PerformanceOracle
+from taskdb.records.tags import ChangeKind
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.slow_rows import FAST, MANY, MORE_TESTS, SLOW, TESTS, WRONG, make_module_patch, make_slow_rows

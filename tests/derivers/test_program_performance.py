@@ -13,10 +13,10 @@ from derivers.base import KindRejection
 from derivers.counters import add_counters
 from derivers.performance import derive_performance
 from evaluation.performance.workload import render_workload, run_workload
-from taskdb.lineage import Lineage
-from taskdb.oracles import PerformanceOracle
 from taskdb.records import Environment, Task, Verification
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import PerformanceOracle
+from taskdb.records.tags import ChangeKind
 from tests import records
 from tests.containers import make_services
 from tests.derivers.slow_programs import CRITERION, GO, JAVA, RUST, SlowProject

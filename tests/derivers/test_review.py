@@ -12,10 +12,10 @@ from derivers.base import KindRejection
 from derivers.review import build_diff_review, derive_review
 from derivers.review.material import MAX_CHANGED, NotReviewableError, Reason
 from taskdb.artifacts import Artifacts
-from taskdb.lineage import Lineage
-from taskdb.oracles import Defect
 from taskdb.records import FailureKind, Kind
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import Defect
+from taskdb.records.tags import ChangeKind
 from tests import records
 from tests.derivers.review_helpers import (
     PADDING,

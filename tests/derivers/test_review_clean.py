@@ -13,7 +13,7 @@ from derivers.base import KindRejection
 from derivers.review.clean import LaterCommit, LineEdit, find_first_fix, parse_edits
 from derivers.review.material import Reason
 from taskdb.records import Task
-from taskdb.tags import ChangeKind
+from taskdb.records.tags import ChangeKind
 from tests.derivers.review_helpers import PADDING, RIGHT, create_services, derive_forms, derive_reviews, get_oracle
 from tests.helpers import TinyRepo
 

@@ -10,9 +10,9 @@ import pytest
 
 from derivers.base import KindRejection
 from derivers.review import derive_review
-from taskdb.discussion import AuthorKind, Comment, Discussion, ReviewThread
 from taskdb.records import Task
-from taskdb.tags import ChangeKind
+from taskdb.records.discussion import AuthorKind, Comment, Discussion, ReviewThread
+from taskdb.records.tags import ChangeKind
 from tests.derivers.review_helpers import (
     PADDING,
     RIGHT,

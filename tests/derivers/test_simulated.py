@@ -15,8 +15,8 @@ from backends.llm.client import ChatModel
 from backends.services import Services
 from derivers.base import KindRejection
 from derivers.simulated import derive_simulated
-from taskdb.lineage import Lineage
 from taskdb.records import Candidate, FailureKind, Rejection, Task
+from taskdb.records.lineage import Lineage
 from tests.backends.llm.conftest import client, server
 from tests.backends.llm.server import ModelServer, ScriptedAnswer
 from tests.containers import make_services

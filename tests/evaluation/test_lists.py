@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from evaluation.lists import make_lists
+from evaluation.published import compare_lists
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
-from taskdb.published import compare_lists
 from taskdb.records import FailureKind, FlakyTest, PublishedLists, RunVariant
 
 

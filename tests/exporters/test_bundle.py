@@ -11,8 +11,8 @@ import exporters
 from core.errors import InputError, UsageError
 from exporters import manifest
 from exporters.tree import read_tree
-from taskdb.oracles import ReviewOracle
 from taskdb.records import Kind, Task
+from taskdb.records.oracles import ReviewOracle
 from tests.containers import make_services
 from tests.exporters.tasks import make_certificate, make_task
 

@@ -15,12 +15,12 @@ from benchmarks.taskdb.write import write_database
 from core.errors import InputError, Transient
 from core.text import replace_surrogates
 from exporters import task_table
-from taskdb import queries
-from taskdb.bodies import compress_body
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.task_columns import JSON_FIELDS, LIST_FIELDS, NUMBER_FIELDS, TEXT_FIELDS
 from taskdb.records import BuildPlan, Evidence, FailureKind, Task
-from taskdb.selection import TaskFilters
+from taskdb.schema.bodies import compress_body
 from taskdb.store import Store
-from taskdb.task_columns import JSON_FIELDS, LIST_FIELDS, NUMBER_FIELDS, TEXT_FIELDS
 from tests import records
 from tests.taskdb.conftest import db, postgresql, server  # noqa: F401 - the databases of those tests
 

@@ -27,8 +27,8 @@ import yaml
 import exporters
 from core.parquet import ParquetShards
 from exporters.rows import TRAINING_TYPES
-from taskdb.oracles import Defect, ReviewOracle
 from taskdb.records import Task
+from taskdb.records.oracles import Defect, ReviewOracle
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
 from tests.exporters.test_verifiers import REVIEWS, TEXT, make_review_task

@@ -18,9 +18,9 @@ from builders.bases import ensure_base
 from derivers.performance import derive_performance
 from derivers.test_writing import derive_test_writing
 from exporters.verifier_archive import pack_verifier
-from taskdb.oracles import Defect, ReviewOracle
 from taskdb.records import Kind, Task, Verification
-from taskdb.tags import ChangeKind
+from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.records.tags import ChangeKind
 from tests import records
 from tests.containers import make_lineage, make_services
 from tests.exporters.tasks import WORDS, WORDS_RIGHT, make_task_with_image

@@ -16,8 +16,8 @@ from evaluation.controls.controls import BOUND
 from languages.draft import PlanningContext
 from languages.paths import is_protected
 from languages.registry import LANGUAGES, get_language
-from taskdb.lineage import Lineage
 from taskdb.records import Candidate, Environment, Verification
+from taskdb.records.lineage import Lineage
 from tests import records
 from tests.containers import make_services
 from tests.helpers import TinyRepo

@@ -14,8 +14,8 @@ from backends.git import GitRepository
 from builders.build import build
 from languages import paths, registry
 from languages.registry import LANGUAGES
-from taskdb.lineage import Lineage
 from taskdb.records import Environment, Verification
+from taskdb.records.lineage import Lineage
 from tests import records
 from tests.containers import make_services
 from tests.helpers import TinyRepo

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from builders.build import build
-from taskdb.lineage import Lineage
 from taskdb.records import Environment, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 from tests.languages.examples import LanguageExample

@@ -17,11 +17,11 @@ from mergemill.grader_version import compute_grader_version
 from mergemill.grading import Submission
 from mergemill.services import make_services
 from mergemill.simulator_measurement import COLLECTORS
-from taskdb import queries
 from taskdb.artifacts import Artifacts
-from taskdb.chains import StageResult
+from taskdb.queries import tasks as queries
 from taskdb.records import FailureKind, Score, Stage, Task
-from taskdb.simulator_measurements import SubmissionKind
+from taskdb.records.chains import StageResult
+from taskdb.records.simulator_measurements import SubmissionKind
 from taskdb.store import Store
 from tests import records
 from tests.helpers import TinyRepo

@@ -18,8 +18,8 @@ from mergemill.pipeline import PipelineRun, PipelineStep
 from mergemill.progress import JsonLinesProgress, Progress
 from mergemill.quotas import RepositoryQuotas
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
+from taskdb.records.tags import Tags
 from taskdb.store import Store
-from taskdb.tags import Tags
 from tests import records
 from tests.scopes import make_scope
 

@@ -25,12 +25,12 @@ from exporters.bundle_records import ARTIFACT_FOLDER, RECORDS_FILE, TREE_FOLDER,
 from exporters.tree import read_tree
 from mergemill.bundle_contents import check_bundle
 from mergemill.bundle_import import import_bundle
-from taskdb.audits import Audit
-from taskdb.record_chains import load_chains
+from taskdb.queries.record_chains import load_chains
 from taskdb.records import Candidate, PullRequest, Task
+from taskdb.records.audits import Audit
+from taskdb.records.tags import Tags
+from taskdb.records.verdicts import Verdict
 from taskdb.store import Store
-from taskdb.tags import Tags
-from taskdb.verdicts import Verdict
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.bundles import add_tasks, edit_manifest, seal

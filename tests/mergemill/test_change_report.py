@@ -8,7 +8,7 @@ import pytest
 
 from mergemill.cli import output
 from mergemill.cli.change_report import SHOWN_TESTS, format_verdict, print_change_report
-from taskdb.verdicts import Completion, StatementScores
+from taskdb.records.verdicts import Completion, StatementScores
 from tests import records
 
 MINED = ("mine", None, None)

@@ -16,9 +16,9 @@ import pytest
 from mergemill.cli.commands import COMMANDS, WORLD_COMMANDS, CommandEntry, find_entry
 from mergemill.cli.lazy_group import iterate_commands, load_command
 from taskdb.artifacts import Artifacts
-from taskdb.mapping import RECORD_TABLES
-from taskdb.record_tables import TABLE_NAMES
 from taskdb.records import Stage
+from taskdb.schema.mapping import RECORD_TABLES
+from taskdb.schema.record_tables import TABLE_NAMES
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.helpers import TinyRepo
@@ -329,7 +329,8 @@ READING = """
 import sys
 from mergemill.cli import run_command_line
 code = run_command_line(sys.argv[1:])
-heavy = {"alembic", "docker", "git", "httpx", "pyarrow", "sqlalchemy.orm", "sqlglot", "sqlmodel", "taskdb.tables"}
+heavy = {"alembic", "docker", "git", "httpx", "pyarrow", "sqlalchemy.orm", "sqlglot", "sqlmodel"}
+heavy |= {"taskdb.schema.tables"}
 loaded = heavy & set(sys.modules)
 sys.exit(f"loaded: {loaded}" if loaded else code)
 """

@@ -19,8 +19,8 @@ from mergemill import bundles
 from mergemill.families import FamilyIndex
 from mergemill.progress import CountProgress, LiveCountProgress, MessageCountProgress, make_count_progress
 from mergemill.services import make_services
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Kind, Task
-from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from tests.exporters.bundles import add_tasks
 from tests.exporters.tasks import make_certificate

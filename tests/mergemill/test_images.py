@@ -11,8 +11,8 @@ import pytest
 from backends.sandbox.docker import DockerSandbox
 from builders import layers
 from builders.bases import ensure_base
-from taskdb.chains import StageResult
 from taskdb.records import BuildPlan, Environment, Stage
+from taskdb.records.chains import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.cli import run_mergemill

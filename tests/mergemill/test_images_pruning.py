@@ -13,8 +13,8 @@ from core.errors import Transient
 from mergemill.images.copies import RegistryClient
 from mergemill.images.inventory import describe_images
 from mergemill.images.prune import PruneContext, PruneResult, prune_images
-from taskdb.image_queries import ImageNeeds
-from taskdb.images import ImageCopy
+from taskdb.queries.images import ImageNeeds
+from taskdb.records.images import ImageCopy
 from tests.mergemill.engine import JUST_NOW, TinyEngine
 from tests.registry import LocalRegistry, make_tiny_image
 

@@ -13,12 +13,12 @@ from backends.services import Services
 from core.errors import InputError, Transient, UsageError
 from mergemill.images.copies import collect_images, find_certified_copy, push_images
 from mergemill.images.fetch import enable_fetching
-from taskdb import queries
-from taskdb.chains import StageResult
-from taskdb.image_queries import load_image_copies
-from taskdb.images import ImageCopy
-from taskdb.lineage import Lineage
+from taskdb.queries import tasks as queries
+from taskdb.queries.images import load_image_copies
 from taskdb.records import Certificate, Stage, Task
+from taskdb.records.chains import StageResult
+from taskdb.records.images import ImageCopy
+from taskdb.records.lineage import Lineage
 from taskdb.store import Store
 from tests import records
 from tests.cli import run_mergemill

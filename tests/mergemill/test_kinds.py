@@ -9,8 +9,9 @@ import pytest
 import exporters
 import verifiers
 from mergemill.kinds import DEFAULT_KINDS, TASK_KINDS, get_prerequisites, list_stages
-from taskdb.kinds import LIST_KINDS, Requirement
-from taskdb.oracles import (
+from taskdb.records import Kind, Stage, Task
+from taskdb.records.kinds import LIST_KINDS, Requirement
+from taskdb.records.oracles import (
     MigrationOracle,
     Oracle,
     PerformanceOracle,
@@ -18,7 +19,6 @@ from taskdb.oracles import (
     ReviewOracle,
     TestWritingOracle,
 )
-from taskdb.records import Kind, Stage, Task
 from tests import records
 from verifiers.rewards import REWARDS, TESTS
 

@@ -14,8 +14,8 @@ from core.errors import CancelledRunError
 from core.text import format_count
 from mergemill.progress import LiveTableProgress, MessageProgress, WorkState, format_seconds
 from mergemill.runs import _count_earlier_work, _stop_services
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.mergemill.stages import FakeStages, run

@@ -9,7 +9,7 @@ import pytest
 from mergemill.sampling.queue import MIN_STREAK, RolloutQueue
 from mergemill.sampling.request import PendingRollout
 from taskdb.records import Task
-from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store
 from tests.taskdb.chains import add_chain, make_url
 

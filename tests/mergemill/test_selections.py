@@ -13,9 +13,9 @@ import pytest
 from core.config import Settings
 from core.errors import InputError
 from mergemill.selections import read_names, resolve_filters
-from taskdb import queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import parse_filters
 from taskdb.records import Task
-from taskdb.selection import parse_filters
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill
 from tests.taskdb.chains import add_chain

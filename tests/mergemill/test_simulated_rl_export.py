@@ -11,7 +11,7 @@ import pytest
 
 from taskdb.artifacts import Artifacts
 from taskdb.records import Kind, Task
-from taskdb.simulator_measurements import SimulatorMeasurement, SubmissionKind
+from taskdb.records.simulator_measurements import SimulatorMeasurement, SubmissionKind
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.stored import add_rollout

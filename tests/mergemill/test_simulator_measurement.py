@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from taskdb import readonly
-from taskdb.difficulty import compute_wilson_interval
-from taskdb.simulator_agreement import compute_agreement, load_measurements
-from taskdb.simulator_measurements import PredictionCounts, SimulatorMeasurement, SubmissionKind
+from taskdb.queries import readonly
+from taskdb.queries.simulator_agreement import compute_agreement, load_measurements
+from taskdb.records.difficulty import compute_wilson_interval
+from taskdb.records.simulator_measurements import PredictionCounts, SimulatorMeasurement, SubmissionKind
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.graded_tasks import make_bugfix

@@ -15,8 +15,8 @@ from core.errors import Transient
 from mergemill.progress import MessageProgress
 from mergemill.run_status import MAX_FILES, RunStatusFile, list_runs
 from mergemill.status import list_failures, select_runs
-from taskdb.chains import StageResult
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
 from tests import records
 from tests.cli import make_command_environment, run_mergemill
 from tests.sample import make_sample

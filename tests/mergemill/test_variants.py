@@ -13,9 +13,9 @@ import pytest
 from backends.llm.client import ChatModel
 from backends.services import Services
 from mergemill.kinds import derive
-from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Kind, Rejection, Task, Verification
-from taskdb.verdicts import Verdict
+from taskdb.records.lineage import Lineage
+from taskdb.records.verdicts import Verdict
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, run_model_server
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo

@@ -9,8 +9,8 @@ import pytest
 from builders.agent.transcript import Transcript, TranscriptEvent
 from core.config import Settings
 from taskdb.artifacts import open_artifacts
-from taskdb.chains import StageResult
 from taskdb.records import Attempt, Stage
+from taskdb.records.chains import StageResult
 from taskdb.store import Store
 from tests import records
 from tests.cli import run_mergemill

@@ -17,8 +17,8 @@ from mergemill.world_bundles.rollouts import read_rollouts
 from mergemill.world_bundles.sources import find_sources
 from mergemill.world_records import make_scenario_record, make_world_record
 from taskdb.artifacts import open_artifacts
+from taskdb.records.worlds import WorldOrigin
 from taskdb.store import Store
-from taskdb.worlds import WorldOrigin
 from tests.cli import CommandResult, run_mergemill
 from tests.exporters.consumers import install, run_command
 from tests.llama_factory import read_as_llama_factory

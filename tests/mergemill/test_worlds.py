@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from taskdb.artifacts import Artifacts
+from taskdb.records.worlds import ScenarioCertificate, World, WorldStep
 from taskdb.store import Store
-from taskdb.worlds import ScenarioCertificate, World, WorldStep
 from tests.cli import run_mergemill
 from tests.taskdb.chains import add_chain
 from tests.taskdb.worlds import CHECK, SOLUTION, TOOL, add_library, make_world, reject

@@ -23,10 +23,10 @@ from samplers.rollouts.recorded import read_traffic
 from samplers.rollouts.recording import get_log_path
 from samplers.rollouts.run import RolloutRun, RolloutServices
 from samplers.scaffolds.base import AgentLimits, Scaffold
-from taskdb import queries
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Rejection, Task, Verification
-from taskdb.rollouts import Rollout, RolloutPlan, Trajectory
-from taskdb.selection import TaskFilters
+from taskdb.records.rollouts import Rollout, RolloutPlan, Trajectory
 from taskdb.store import Store
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo

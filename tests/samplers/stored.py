@@ -8,7 +8,7 @@ from typing import Any
 from samplers.trajectories.build import build_trajectories
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.rollouts import Rollout, Trajectory
+from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.store import Store
 from tests.samplers.selection.making import PATCH
 from tests.samplers.trajectories.making import SYSTEM, TASK, call, give

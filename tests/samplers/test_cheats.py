@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from samplers.scaffolds.react import ReactScaffold
-from taskdb.rollouts import RolloutStatus
+from taskdb.records.rollouts import RolloutStatus
 from tests.samplers.bench import make_bench
 from tests.samplers.shell_player import ShellPlayer
 

@@ -10,10 +10,11 @@ import pytest
 
 from core.config import Settings
 from mergemill.sampling.queue import MIN_STREAK
-from taskdb import queries, readonly
 from taskdb.artifacts import Artifacts
+from taskdb.queries import readonly
+from taskdb.queries import tasks as queries
 from taskdb.records import Task
-from taskdb.rollouts import Rollout, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutStatus
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.conftest import BUGFIX, OTHER_BUGFIX, WORDS

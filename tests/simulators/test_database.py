@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from taskdb import readonly
+from taskdb.queries import readonly
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn

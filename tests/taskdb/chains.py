@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from taskdb.chains import StageResult
 from taskdb.records import Stage, Task, TestRun
+from taskdb.records.chains import StageResult
 from taskdb.store import Store
 from tests import records
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from taskdb import readonly
-from taskdb.mapping import RECORD_TABLES
+from taskdb.queries import readonly
+from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.store import Store
 
 VIEWS = {

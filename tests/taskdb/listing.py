@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Column, MetaData, String, Table, create_engine, insert, select
 
-from taskdb.selection import TASK_COLUMNS, TASKS, TaskFilters
+from taskdb.queries.selection import TASK_COLUMNS, TASKS, TaskFilters
 from taskdb.store import Store
 
 _METADATA = MetaData()

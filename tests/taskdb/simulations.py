@@ -9,7 +9,7 @@ from simulators.conversation import DialogueTurn, FunctionCall, TurnRole
 from simulators.domains.pack import load_pack
 from simulators.trajectory import SimulatedTrajectory
 from taskdb.artifacts import Artifacts
-from taskdb.simulations import PREFILTER, SimulatedConversation, SimulationRejection
+from taskdb.records.simulations import PREFILTER, SimulatedConversation, SimulationRejection
 from taskdb.store import Store
 
 CALL = FunctionCall(name="get_order_details", arguments={"order_id": "#W1"})

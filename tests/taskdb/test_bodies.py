@@ -13,11 +13,11 @@ import pytest
 from pydantic import BaseModel
 
 from core.errors import InputError
-from taskdb import bodies
-from taskdb.bodies import ListBatch
+from taskdb.queries.task_columns import JSON_FIELDS
 from taskdb.records import FailureKind, Task, Verification
+from taskdb.schema import bodies
+from taskdb.schema.bodies import ListBatch
 from taskdb.store import Store
-from taskdb.task_columns import JSON_FIELDS
 from tests import records
 from tests.taskdb.chains import make_url
 

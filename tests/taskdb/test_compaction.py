@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from taskdb import compaction, queries
-from taskdb.bodies import ListBatch, store_lists
-from taskdb.queries import TaskFilters
+from taskdb import compaction
+from taskdb.queries import tasks as queries
+from taskdb.queries.tasks import TaskFilters
 from taskdb.records import PullRequest, Stage, Task, Verification
+from taskdb.schema.bodies import ListBatch, store_lists
 from taskdb.store import Store
 from tests import records
 from tests.taskdb.chains import add_chain, make_url

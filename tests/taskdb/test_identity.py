@@ -6,8 +6,8 @@ from typing import Annotated
 
 import pytest
 
-from taskdb.base import LATER, MEASURED, Part, Record
 from taskdb.records import FlakyTest, RunVariant, Verification
+from taskdb.records.base import LATER, MEASURED, Part, Record
 from tests import records
 
 OLD_ID = "8d847aa65f104f8599c2762554185f1c4e18649b2c10d69fa069425b8ae2a2ed"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from taskdb.chains import StageResult
-from taskdb.image_queries import load_image_copies, load_image_needs
-from taskdb.images import ImageCopy
+from taskdb.queries.images import load_image_copies, load_image_needs
 from taskdb.records import Stage
+from taskdb.records.chains import StageResult
+from taskdb.records.images import ImageCopy
 from taskdb.store import Store
 from tests import records
 from tests.taskdb.chains import add_chain

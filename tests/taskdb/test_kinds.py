@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mergemill import families
-from taskdb import queries, yields
-from taskdb.chains import StageResult
-from taskdb.kinds import MAX_NEIGHBOURS
-from taskdb.oracles import TestWritingOracle
+from taskdb.queries import tasks as queries
+from taskdb.queries import yields
+from taskdb.queries.selection import TaskFilters, parse_filters
 from taskdb.records import Kind, Record, Stage, Task, TestOrigin, Verification
-from taskdb.selection import TaskFilters, parse_filters
+from taskdb.records.chains import StageResult
+from taskdb.records.kinds import MAX_NEIGHBOURS
+from taskdb.records.oracles import TestWritingOracle
+from taskdb.records.tags import ChangeKind
 from taskdb.store import Store
-from taskdb.tags import ChangeKind
 from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain

@@ -16,18 +16,22 @@ from sqlalchemy.event import listen, remove
 
 from core.errors import InputError
 from mergemill.web.task_listing import FACETS
-from taskdb import counts, listing, page_queries, queries, tables, yields
-from taskdb.audits import Audit
-from taskdb.chains import Scope, find_pending_work
-from taskdb.columns import TASK_COLUMNS
-from taskdb.histograms import count_bins
-from taskdb.mapping import get_table
-from taskdb.queries import TaskFilters
+from taskdb import counts, listing
+from taskdb.queries import pages as page_queries
+from taskdb.queries import tasks as queries
+from taskdb.queries import yields
+from taskdb.queries.histograms import count_bins
+from taskdb.queries.selection import Range
+from taskdb.queries.task_columns import iter_task_columns
+from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Candidate, Kind, PullRequest, Record, Stage, Task
-from taskdb.selection import Range
+from taskdb.records.audits import Audit
+from taskdb.records.chains import Scope, find_pending_work
+from taskdb.records.tags import ChangeKind
+from taskdb.schema import tables
+from taskdb.schema.columns import TASK_COLUMNS
+from taskdb.schema.mapping import get_table
 from taskdb.store import Store
-from taskdb.tags import ChangeKind
-from taskdb.task_columns import iter_task_columns
 from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain, make_url

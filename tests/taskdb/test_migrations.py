@@ -12,10 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from taskdb import queries, schema_0006
-from taskdb.audits import Audit
-from taskdb.bodies import unpack_bodies
-from taskdb.mapping import RECORD_TABLES
+from taskdb.queries import tasks as queries
 from taskdb.records import (
     Bundle,
     Candidate,
@@ -27,13 +24,17 @@ from taskdb.records import (
     Task,
     Verification,
 )
-from taskdb.rollouts import Rollout, Trajectory, TrajectorySelection
-from taskdb.simulations import SimulatedConversation, SimulationRejection
-from taskdb.simulator_measurements import SimulatorMeasurement
+from taskdb.records.audits import Audit
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectorySelection
+from taskdb.records.simulations import SimulatedConversation, SimulationRejection
+from taskdb.records.simulator_measurements import SimulatorMeasurement
+from taskdb.records.tags import Tags
+from taskdb.records.verdicts import Verdict
+from taskdb.records.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
+from taskdb.schema import schema_0006
+from taskdb.schema.bodies import unpack_bodies
+from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.store import Store
-from taskdb.tags import Tags
-from taskdb.verdicts import Verdict
-from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 from tests.taskdb.chains import make_url
 
 NEWER_CLASSES = {
@@ -188,7 +189,7 @@ def test_postgresql_is_migrated_with_its_foreign_keys(postgresql: str, old: str)
     from alembic.config import Config  # noqa: PLC0415
     from sqlalchemy import create_engine, inspect  # noqa: PLC0415
 
-    from taskdb.schema import MIGRATIONS  # noqa: PLC0415
+    from taskdb.schema.database import MIGRATIONS  # noqa: PLC0415
 
     engine = create_engine(postgresql)
     config = Config()

@@ -12,12 +12,13 @@ import pytest
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect
 
-from taskdb import queries, readonly
-from taskdb.mapping import RECORD_TABLES
+from taskdb.queries import readonly
+from taskdb.queries import tasks as queries
 from taskdb.records import Candidate, Certificate, PullRequest, Stage
-from taskdb.schema import MIGRATIONS, REVISION
+from taskdb.schema.database import MIGRATIONS, REVISION
+from taskdb.schema.mapping import RECORD_TABLES
+from taskdb.schema.views import VIEWS
 from taskdb.store import Store
-from taskdb.views import VIEWS
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain
 from tests.taskdb.old_databases import REVISIONS, make_postgresql, make_sqlite

@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from core.errors import InputError, Transient, UsageError
-from taskdb.readonly import run_query
+from taskdb.queries.readonly import run_query
 from taskdb.records import PullRequest
+from taskdb.schema.views import VIEWS
 from taskdb.store import Store
-from taskdb.views import VIEWS
 from tests import records
 from tests.taskdb.chains import add_chain
 from tests.taskdb.conftest import PostgresServer

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from taskdb.published import compare_lists
+from evaluation.published import compare_lists
 from taskdb.records import PublishedLists, PublishedVerdict, Stage
 from tests.records import make_candidate, make_environment, make_pull_request, make_rejection
 

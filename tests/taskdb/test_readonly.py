@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import inspect
 
 from core.errors import InputError, UsageError
-from taskdb import queries
-from taskdb.readonly import run_query
+from taskdb.queries import tasks as queries
+from taskdb.queries.readonly import run_query
+from taskdb.schema.views import VIEWS
 from taskdb.store import Store
-from taskdb.views import VIEWS
 from tests.taskdb.chains import add_chain, make_url
 
 DOCUMENTED = (Path(__file__).parents[2] / "docs" / "query.md").read_text()

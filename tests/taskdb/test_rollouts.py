@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from scipy.stats import binomtest
 
-from taskdb import queries, readonly
-from taskdb.difficulty import DifficultyBand, compute_difficulty
-from taskdb.queries import TaskFilters
+from taskdb.queries import readonly
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import parse_filters
+from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Score, Task
-from taskdb.rollouts import (
+from taskdb.records.difficulty import DifficultyBand, compute_difficulty
+from taskdb.records.rollouts import (
     Rollout,
     RolloutPlan,
     RolloutStatus,
@@ -24,7 +26,6 @@ from taskdb.rollouts import (
     TrajectoryRole,
     TrajectorySelection,
 )
-from taskdb.selection import parse_filters
 from taskdb.store import Store
 from tests.taskdb.chains import add_chain, make_url
 

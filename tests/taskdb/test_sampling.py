@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from taskdb.sampling import allocate, sample_tasks
-from taskdb.selection import Allocation, parse_filters
+from taskdb.queries.sampling import allocate, sample_tasks
+from taskdb.queries.selection import Allocation, parse_filters
 from taskdb.store import Store
 from tests.taskdb.chains import make_url
 from tests.taskdb.listing import make_listing, make_row, make_varied_rows

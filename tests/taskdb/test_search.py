@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from taskdb import queries, search
-from taskdb.queries import TaskFilters
+from taskdb.queries import tasks as queries
+from taskdb.queries.tasks import TaskFilters
 from taskdb.records import Stage
+from taskdb.schema import search
 from taskdb.store import Store
 from tests.taskdb.chains import add_chain
 

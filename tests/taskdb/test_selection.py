@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import UsageError
-from taskdb.selection import FILTERS, DateRange, PassRate, Range, TaskFilters, format_filters, parse_filters
+from taskdb.queries.selection import FILTERS, DateRange, PassRate, Range, TaskFilters, format_filters, parse_filters
 from taskdb.store import Store
 from tests.taskdb.listing import is_listed, make_listing, make_varied_rows, select_numbers
 

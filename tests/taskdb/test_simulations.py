@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
-from taskdb import queries, readonly
-from taskdb.queries import TaskFilters
-from taskdb.simulation_queries import (
+from taskdb.queries import readonly
+from taskdb.queries import tasks as queries
+from taskdb.queries.simulations import (
     ConversationFilters,
     compute_simulation_funnel,
     list_conversations,
     look_up_simulation,
     resolve_conversation,
 )
-from taskdb.simulations import PREFILTER, SimulatedConversation
+from taskdb.queries.tasks import TaskFilters
+from taskdb.queries.trajectories import TrajectoryFilters, list_trajectories
+from taskdb.records.simulations import PREFILTER, SimulatedConversation
 from taskdb.store import Store
-from taskdb.trajectory_queries import TrajectoryFilters, list_trajectories
 from tests.taskdb.chains import add_chain, make_url
 from tests.taskdb.simulations import drop, make_conversation, reject_seed
 

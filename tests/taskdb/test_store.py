@@ -14,16 +14,16 @@ from alembic.migration import MigrationContext
 from sqlalchemy import func, select
 
 from core.errors import InputError, MachineError, Transient, UsageError
-from taskdb import queries
 from taskdb.artifacts import Artifacts
-from taskdb.audits import Audit
-from taskdb.chains import StageResult
-from taskdb.indices import INDICES
-from taskdb.record_tables import get_record_clause
+from taskdb.queries import tasks as queries
 from taskdb.records import Candidate, PublishedVerdict, PullRequest, Stage, Task
-from taskdb.schema import MIGRATIONS, REVISION
+from taskdb.records.audits import Audit
+from taskdb.records.chains import StageResult
+from taskdb.schema.database import MIGRATIONS, REVISION
+from taskdb.schema.indices import INDICES
+from taskdb.schema.record_tables import get_record_clause
+from taskdb.schema.tables import METADATA
 from taskdb.store import Store
-from taskdb.tables import METADATA
 from tests import records
 from tests.scopes import make_scope
 from tests.taskdb.chains import add_chain, make_url
@@ -291,7 +291,7 @@ def test_the_funnel_adds_up(db: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_the_migrations_create_the_declared_tables(db: str) -> None:
-    """Declared apart: indices of listings (`taskdb.indices.INDICES`) and the index of words (`taskdb.search`)."""
+    """Declared apart: indices of listings (`taskdb.schema.indices`) and the index of words (`taskdb.schema.search`)."""
     assert f"{REVISION}_" in max(path.name for path in (MIGRATIONS / "versions").glob("*.py"))
 
     def is_compared(_: object, name: str | None, kind: str, *__: object) -> bool:
@@ -362,7 +362,7 @@ def test_an_invalid_url_is_a_usage_error(word: str) -> None:
 
 
 def test_a_locked_database_is_a_transient_failure_after_a_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taskdb.schema.LOCK_SECONDS", 0.1)
+    monkeypatch.setattr("taskdb.schema.database.LOCK_SECONDS", 0.1)
     with Store.open(make_url(tmp_path)) as store:
         other = sqlite3.connect(tmp_path / "m.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

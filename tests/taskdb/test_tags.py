@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from taskdb import readonly
-from taskdb.queries import TaskFilters, compute_funnel_by, list_tasks, look_up_change
+from taskdb.queries import readonly
+from taskdb.queries.tasks import TaskFilters, compute_funnel_by, list_tasks, look_up_change
 from taskdb.records import Candidate, PullRequest, Stage
+from taskdb.records.tags import ChangeKind, Tags
 from taskdb.store import Store
-from taskdb.tags import ChangeKind, Tags
 from tests import records
 from tests.taskdb.chains import add_chain, make_url
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from core.errors import InputError
-from taskdb import trajectory_queries as queries
-from taskdb.rollouts import Trajectory, TrajectoryRole, TrajectorySelection
+from taskdb.queries import trajectories as queries
+from taskdb.queries.trajectories import TrajectoryFilters
+from taskdb.records.rollouts import Trajectory, TrajectoryRole, TrajectorySelection
 from taskdb.store import Store
-from taskdb.trajectory_queries import TrajectoryFilters
 from tests.taskdb.chains import add_chain
 from tests.taskdb.test_rollouts import make_rollout, make_trajectory
 

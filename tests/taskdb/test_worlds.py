@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from core.errors import InputError
-from taskdb import queries, readonly
-from taskdb.queries import TaskFilters
-from taskdb.store import Store
-from taskdb.world_queries import (
+from taskdb.queries import readonly
+from taskdb.queries import tasks as queries
+from taskdb.queries.tasks import TaskFilters
+from taskdb.queries.worlds import (
     WorldFilters,
     find_certified_worlds,
     find_pending_scenarios,
@@ -26,7 +26,8 @@ from taskdb.world_queries import (
     resolve_theme,
     resolve_world,
 )
-from taskdb.worlds import World, WorldCertificate, WorldOrigin, WorldStep, compute_seed_task_id
+from taskdb.records.worlds import World, WorldCertificate, WorldOrigin, WorldStep, compute_seed_task_id
+from taskdb.store import Store
 from tests.taskdb.chains import add_chain, make_url
 from tests.taskdb.worlds import (
     make_scenario,

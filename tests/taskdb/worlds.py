@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from taskdb.artifacts import Artifacts
-from taskdb.store import Store
-from taskdb.worlds import (
+from taskdb.records.worlds import (
     GateFinding,
     Scenario,
     ScenarioCertificate,
@@ -18,6 +17,7 @@ from taskdb.worlds import (
     WorldRejection,
     WorldStep,
 )
+from taskdb.store import Store
 
 TOOL = {"name": "lend_book", "description": "Lend a book.\nOnly to members.", "parameters": {"type": "object"}}
 CHECK = {"item": "Has lent the book", "function": "has_lent", "source": "def has_lent(final_state): ..."}

@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from taskdb.chains import StageResult
 from taskdb.records import Candidate, Kind, PullRequest, Rejection, Stage
+from taskdb.records.chains import StageResult
+from taskdb.records.tags import ChangeKind
 from taskdb.store import Store
-from taskdb.tags import ChangeKind
 from tests import records
 
 CHANGES = 24

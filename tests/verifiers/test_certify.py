@@ -11,8 +11,8 @@ from backends.services import Services
 from exporters.records_bundle import write_records_bundle
 from mergemill import certification
 from mergemill.kinds import derive
-from taskdb.lineage import Lineage
 from taskdb.records import Certificate, Rejection, Task, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from tests.verifiers.shop import SHOP, SHOP_RIGHT, make_shop

@@ -17,8 +17,8 @@ import pytest
 from backends.services import Services
 from builders.build import build
 from mergemill.kinds import derive
-from taskdb.lineage import Lineage
 from taskdb.records import Environment, Kind, Rejection, Task, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 from tests.languages.examples import list_examples

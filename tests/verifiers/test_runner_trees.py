@@ -9,8 +9,8 @@ import pytest
 from builders.build import build
 from evaluation.runner.run import run_tests
 from evaluation.script.render import render_plan_script
-from taskdb.lineage import Lineage
 from taskdb.records import Environment, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo
 from verifiers.verify import verify

@@ -11,8 +11,8 @@ import pytest
 from backends.git import GitRepository
 from core.config import Settings
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
-from taskdb.lineage import ChangeTests
 from taskdb.records import BuildPlan, Candidate, Counts, Environment, TestCommand
+from taskdb.records.lineage import ChangeTests
 from tests.helpers import TinyRepo
 from verifiers.selection import is_long, select_eval_files, select_files_that_matter
 from verifiers.verify import CandidateVerifier

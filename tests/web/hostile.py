@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.config import Settings
-from taskdb import queries
 from taskdb.artifacts import Artifacts
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import Kind, Stage
-from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from tests.web.seed import (
     ForeignTexts,

@@ -10,8 +10,6 @@ from typing import Any
 
 from core.config import Settings
 from taskdb.artifacts import Artifacts
-from taskdb.audits import Audit
-from taskdb.chains import StageResult
 from taskdb.records import (
     Attempt,
     BuildPlan,
@@ -27,8 +25,10 @@ from taskdb.records import (
     TestOrigin,
     TestRun,
 )
+from taskdb.records.audits import Audit
+from taskdb.records.chains import StageResult
+from taskdb.records.verdicts import Completion, Finding, QuoteSource
 from taskdb.store import Store
-from taskdb.verdicts import Completion, Finding, QuoteSource
 from tests import records
 
 REPOSITORIES = (

@@ -12,10 +12,10 @@ from starlette.testclient import TestClient
 from core.config import Settings
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
-from taskdb import queries
 from taskdb.artifacts import open_artifacts
+from taskdb.queries import tasks as queries
+from taskdb.queries.selection import TaskFilters
 from taskdb.records import TestOrigin
-from taskdb.selection import TaskFilters
 from taskdb.store import Store
 from tests.web.conftest import HOST
 from tests.web.seed import SeededDatabase, add_change, make_texts

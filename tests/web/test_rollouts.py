@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from core.config import Settings
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
-from taskdb.rollouts import Rollout, Trajectory, TrajectoryRole
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 from taskdb.store import Store
 from tests.samplers.stored import make_database
 from tests.taskdb.chains import make_url

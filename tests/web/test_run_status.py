@@ -12,8 +12,8 @@ from core.errors import InputError
 from mergemill import run_status
 from mergemill.progress import MessageProgress
 from mergemill.run_status import RunStatusFile, list_runs
-from taskdb.chains import StageResult
 from taskdb.records import Kind, Stage
+from taskdb.records.chains import StageResult
 from tests import records
 from tests.cli import run_mergemill
 from tests.sample import make_sample

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from taskdb.verdicts import Finding
+from taskdb.records.verdicts import Finding
 from verifiers.judge.calibration import load_shipped_model
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import DECISIVE, apply_rules

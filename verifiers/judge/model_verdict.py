@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from taskdb.verdicts import Completion
+from taskdb.records.verdicts import Completion
 from verifiers.judge.assess import Assessment
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from taskdb.verdicts import Finding
+from taskdb.records.verdicts import Finding
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.prose import extract_prose
 from verifiers.judge.words import split_name

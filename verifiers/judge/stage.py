@@ -12,9 +12,9 @@ from typing import Any
 from backends.git import GitRepository, TreeEntry
 from backends.llm.base import LanguageModel
 from backends.services import Services
-from taskdb.lineage import Lineage
 from taskdb.records import Rejection
-from taskdb.verdicts import ModelCall, Verdict
+from taskdb.records.lineage import Lineage
+from taskdb.records.verdicts import ModelCall, Verdict
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient

@@ -18,8 +18,8 @@ from evaluation.scoring.findings import (
     parse_review,
     score_review,
 )
-from taskdb.oracles import Defect, ReviewOracle
 from taskdb.records import Score, Task
+from taskdb.records.oracles import Defect, ReviewOracle
 from verifiers.judge.client import JudgeClient
 from verifiers.rewards.defect_matching import DefectMatcher
 

@@ -37,8 +37,8 @@ from evaluation.submitted_tests.runner import (
     find_false_alarm,
     is_detected,
 )
-from taskdb.oracles import CodeEdit, TestWritingOracle
 from taskdb.records import Score, Task
+from taskdb.records.oracles import CodeEdit, TestWritingOracle
 
 
 def grade(task: Task, services: Services, submission: bytes) -> Score:

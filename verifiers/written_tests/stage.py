@@ -14,8 +14,8 @@ from backends.tree import CommitTree
 from evaluation.edits.fixed_files import read_fixed_files
 from languages.paths import is_part_of_tests
 from languages.registry import detect_file_language
-from taskdb.lineage import ChangeTests, Lineage
 from taskdb.records import Rejection, TestId, Verification, WrittenTests
+from taskdb.records.lineage import ChangeTests, Lineage
 from verifiers.judge.client import JudgeClient
 from verifiers.strength import EditKind, EditOutcome, EditRunner, TriedEdit, draft_edits
 from verifiers.verify import CandidateVerifier, Reason, VerificationFailure, make_rejection

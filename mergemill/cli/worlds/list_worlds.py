@@ -10,9 +10,9 @@ from core.config import Settings
 from core.errors import UsageError
 from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, JsonOption, complete_words, split_words, with_settings
+from taskdb.queries.worlds import STATUSES, WorldFilters, list_worlds
+from taskdb.records.worlds import WorldOrigin
 from taskdb.store import Store
-from taskdb.world_queries import STATUSES, WorldFilters, list_worlds
-from taskdb.worlds import WorldOrigin
 
 COLUMNS = ("name", "origin", "license", "status", "n_tools", "score", "pass_rate", "scenarios", "certified_scenarios")
 

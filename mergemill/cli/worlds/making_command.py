@@ -19,7 +19,7 @@ from mergemill.cli.options import (
     split_words,
     with_settings,
 )
-from taskdb.worlds import WorldStep
+from taskdb.records.worlds import WorldStep
 
 TasksOption = Annotated[
     str,

@@ -12,8 +12,8 @@ from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.world_reports import describe_scenario, describe_world, find_world_or_scenario
 from taskdb.artifacts import open_artifacts
+from taskdb.records.worlds import World
 from taskdb.store import Store
-from taskdb.worlds import World
 
 WORLD_FIELDS = ("id", "name", "origin", "environment", "source", "license", "model", "status", "reason", "theme")
 SCENARIO_FIELDS = ("id", "name", "world", "environment", "license", "model", "status", "reason")

@@ -10,8 +10,8 @@ from core.config import Settings
 from core.errors import InputError
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
 from mergemill.cli.stories import print_report
+from taskdb.queries.world_stories import look_up_world
 from taskdb.store import Store
-from taskdb.world_stories import look_up_world
 
 app = typer.Typer(add_completion=False)
 

@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from taskdb.schema_0006 import REASONS, RECORDS, Body, compute_id
+from taskdb.schema.schema_0006 import REASONS, RECORDS, Body, compute_id
 
 revision = "0007"
 down_revision = "0006"

@@ -12,8 +12,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from taskdb import search
-from taskdb.bodies import ListBase, ListBatch, compress_body, pack_body, store_lists
+from taskdb.schema import search
+from taskdb.schema.bodies import ListBase, ListBatch, compress_body, pack_body, store_lists
 
 revision = "0008"
 down_revision = "0007"

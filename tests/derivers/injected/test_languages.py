@@ -10,8 +10,8 @@ import pytest
 from builders.build import build
 from derivers.injected import derive_injected
 from mergemill.services import LazySourceImages
-from taskdb.lineage import Lineage
 from taskdb.records import Environment, FailureKind, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 from tests.languages.examples import LanguageExample, list_examples

@@ -13,8 +13,8 @@ from backends.sandbox.images import ImageInfo
 from backends.services import Services
 from derivers.base import KindRejection
 from derivers.injected import derive_injected, search
-from taskdb.lineage import Lineage
 from taskdb.records import BuildPlan, Candidate, Certificate, FailureKind, Kind, Verification
+from taskdb.records.lineage import Lineage
 from tests.containers import make_environment_image, make_lineage, make_services
 from tests.helpers import TinyRepo
 from verifiers.certify import certify

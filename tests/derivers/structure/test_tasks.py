@@ -13,10 +13,10 @@ from backends.services import Services
 from derivers.base import KindRejection
 from derivers.structure.migration import derive_migration
 from derivers.structure.refactoring import derive_refactoring
-from taskdb.lineage import Lineage
-from taskdb.oracles import MigrationOracle, RefactoringOracle
 from taskdb.records import Certificate, Verification
-from taskdb.tags import ChangeKind
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import MigrationOracle, RefactoringOracle
+from taskdb.records.tags import ChangeKind
 from tests.containers import make_lineage, make_services
 from tests.exporters.verifying import run_verifier
 from tests.helpers import TinyRepo

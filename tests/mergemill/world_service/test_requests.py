@@ -17,8 +17,8 @@ from mergemill.web.request_guard import MAX_BODY_BYTES
 from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
 from mergemill.world_service.catalog import load_catalog
 from taskdb.artifacts import Artifacts, open_artifacts
+from taskdb.records.worlds import Scenario, ScenarioCertificate, WorldCertificate, WorldOrigin
 from taskdb.store import Store
-from taskdb.worlds import Scenario, ScenarioCertificate, WorldCertificate, WorldOrigin
 from tests.world_service import RunningService, serve_worlds
 from tests.worlds.programs import SOLUTION, make_scenario, make_world
 from worlds.examples.loading import EXAMPLES_FOLDER

@@ -16,8 +16,8 @@ from miner.github.api import GitHubApi
 from miner.github.pool import SystemClock
 from miner.github.reader import GitHubReader
 from taskdb.artifacts import Artifacts
-from taskdb.discussion import Discussion
 from taskdb.records import PullRequest
+from taskdb.records.discussion import Discussion
 from tests.github import GitHub
 
 if TYPE_CHECKING:

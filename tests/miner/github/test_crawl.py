@@ -12,8 +12,8 @@ import pytest
 
 from backends.git import GitRepository
 from miner.changes import Reason
-from taskdb.discussion import AuthorKind, LinkOrigin
 from taskdb.records import Shape
+from taskdb.records.discussion import AuthorKind, LinkOrigin
 from tests.github import GitHub, World
 from tests.github.generate import make_world
 from tests.github.handmade import RepositoryBuilder

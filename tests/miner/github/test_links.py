@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from miner.github.links import ChangeText, find_links, parse_fragment_number
-from taskdb.discussion import LinkOrigin
+from taskdb.records.discussion import LinkOrigin
 
 
 def list_linked_issues(text: str, origin: LinkOrigin = LinkOrigin.BODY) -> list[str]:

@@ -10,8 +10,8 @@ import pytest
 
 from derivers.review import derive_review
 from miner.mine import MinedChange, mine
-from taskdb.lineage import Lineage
 from taskdb.records import Candidate
+from taskdb.records.lineage import Lineage
 from tests.derivers.review_helpers import derive_forms, get_oracle
 from tests.derivers.test_review_threads import BEFORE, FIRST, LINE, MERGED, SAID
 from tests.github import GitHub, World

@@ -14,7 +14,7 @@ from miner.tags.paths import classify_path, find_path_signs
 from miner.tags.routes import ROUTES, find_route
 from miner.tags.tag import tag_text
 from miner.tags.words import extract_features, split_message, stem
-from taskdb.tags import Activity, ChangeKind
+from taskdb.records.tags import Activity, ChangeKind
 
 K = ChangeKind
 

@@ -11,7 +11,7 @@ from mergemill.cli import run_command_line
 from miner.mine import MinedChange
 from miner.tags.tag import classify_size, find_areas
 from taskdb.records import Candidate, Rejection
-from taskdb.tags import ChangeKind, Size
+from taskdb.records.tags import ChangeKind, Size
 from tests.helpers import TinyRepo
 from tests.miner.conftest import FIX, START, MinerHarness
 

@@ -11,8 +11,8 @@ from core.errors import InputError
 from samplers.difficulty.saturation import SHARES, fit_saturation, nest_subsets
 from samplers.difficulty.staging import plan_attempts
 from samplers.difficulty.summary import describe_rate, summarise_rates
-from taskdb.difficulty import compute_difficulty
-from taskdb.trajectory_queries import TaskPassRate
+from taskdb.queries.trajectories import TaskPassRate
+from taskdb.records.difficulty import compute_difficulty
 
 SIZES = (25, 50, 100, 200, 400)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from taskdb import readonly
+from taskdb.queries import readonly
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.samplers.conftest import BUGFIX

@@ -13,7 +13,7 @@ from samplers.imports.formats import detect_format, list_path_names
 from samplers.imports.reading import read_foreign_file
 from samplers.trajectories.content import read_content
 from taskdb.artifacts import Artifacts
-from taskdb.rollouts import Rollout, Trajectory
+from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.store import Store
 from tests.samplers.selection.making import PATCH
 from tests.samplers.stored import make_database

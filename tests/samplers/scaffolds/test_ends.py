@@ -12,7 +12,7 @@ import pytest
 
 from samplers.scaffolds.base import AgentLimits
 from samplers.scaffolds.registry import load_scaffold
-from taskdb.rollouts import RolloutStatus
+from taskdb.records.rollouts import RolloutStatus
 from tests.samplers.bench import AgentBench
 from tests.samplers.scripted_model import Call, ModelRequest, Turn
 from tests.samplers.shell_player import count_calls, find_shell_tool, make_call

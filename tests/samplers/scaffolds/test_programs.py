@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from samplers.scaffolds.registry import load_scaffold
-from taskdb.rollouts import RolloutStatus
+from taskdb.records.rollouts import RolloutStatus
 from tests.samplers.bench import AgentBench
 from tests.samplers.shell_player import ShellPlayer
 

@@ -10,7 +10,7 @@ import pytest
 from samplers.scaffolds.registry import load_scaffold
 from samplers.trajectories.content import read_content
 from samplers.trajectories.requests import get_text
-from taskdb.rollouts import RolloutStatus, Trajectory, TrajectoryRole
+from taskdb.records.rollouts import RolloutStatus, Trajectory, TrajectoryRole
 from tests.samplers.bench import AgentBench
 from tests.samplers.scripted_model import Call, ModelRequest, Turn
 from tests.samplers.shell_player import find_shell_tool, make_call

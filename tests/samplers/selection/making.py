@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from samplers.trajectories.evidence import TrajectoryEvidence
-from taskdb.rollouts import Rollout, RolloutPlan, RolloutStatus
+from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 from tests.samplers.trajectories.making import SYSTEM, TASK, ask, call, give
 
 PATCH = b"""diff --git a/greet.py b/greet.py

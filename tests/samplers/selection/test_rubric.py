@@ -13,7 +13,7 @@ from core.config import Settings
 from core.errors import InputError
 from samplers.selection.rubric import RubricJudge, read_rubric
 from taskdb.artifacts import Artifacts
-from taskdb.rollouts import Rollout, Trajectory
+from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.store import Store
 from tests.cli import CommandResult
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn

@@ -20,7 +20,7 @@ from samplers.selection.selecting import (
 )
 from samplers.trajectories.measures import MEASURES
 from taskdb.records import Kind
-from taskdb.rollouts import Trajectory, TrajectoryRole
+from taskdb.records.rollouts import Trajectory, TrajectoryRole
 from tests.samplers.selection.making import PATCH
 
 NUMBERS = count()

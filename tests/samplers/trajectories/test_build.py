@@ -16,7 +16,7 @@ from samplers.trajectories.credit import load_credit
 from samplers.trajectories.reading import load_exchanges
 from taskdb.artifacts import Artifacts
 from taskdb.records import Task
-from taskdb.rollouts import Rollout, Trajectory, TrajectoryRole
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
 from taskdb.store import Store
 from tests.samplers.trajectories.making import BASH, SYSTEM, TASK, call, give
 from tests.taskdb.chains import add_chain, make_url

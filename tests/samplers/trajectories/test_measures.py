@@ -6,7 +6,7 @@ import pytest
 
 from samplers.trajectories import measures
 from samplers.trajectories.evidence import TrajectoryEvidence
-from taskdb.rollouts import Leak, RolloutStatus
+from taskdb.records.rollouts import Leak, RolloutStatus
 from tests.samplers.selection.making import PATCH, make_plain_rollout, observe
 from tests.samplers.trajectories.making import SYSTEM, TASK, ask, call
 

@@ -7,7 +7,7 @@ from typing import Any
 from samplers.trajectories.forest import build_forest
 from samplers.trajectories.requests import ModelRequest
 from samplers.trajectories.roles import assign_roles
-from taskdb.rollouts import TrajectoryRole
+from taskdb.records.rollouts import TrajectoryRole
 from tests.samplers.trajectories.making import BASH, SYSTEM, TASK, ask, call, give
 
 MAIN, SUB_AGENT, SIDE = TrajectoryRole.MAIN, TrajectoryRole.SUB_AGENT, TrajectoryRole.SIDE

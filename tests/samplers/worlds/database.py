@@ -9,8 +9,8 @@ from pathlib import Path
 from core.config import Settings
 from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
 from taskdb.artifacts import Artifacts, open_artifacts
+from taskdb.records.worlds import Scenario, ScenarioCertificate, World, WorldOrigin
 from taskdb.store import Store
-from taskdb.worlds import Scenario, ScenarioCertificate, World, WorldOrigin
 from tests.taskdb.worlds import make_scenario_certificate, make_world_certificate
 from worlds.definitions import ScenarioDefinition, WorldDefinition
 from worlds.examples.loading import list_example_worlds, load_example_scenarios, load_example_world

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.config import Settings
-from taskdb.rollouts import Rollout
+from taskdb.records.rollouts import Rollout
 from taskdb.store import Store
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.samplers.worlds.database import make_database

@@ -16,7 +16,7 @@ from mergemill.sampling.world_scaffolds import make_world_scaffolds
 from mergemill.sampling.worlds import WorldSampleRequest, sample_scenarios
 from samplers.trajectories.content import read_content
 from taskdb.artifacts import open_artifacts
-from taskdb.rollouts import Rollout, RolloutStatus, Trajectory, TrajectoryRole
+from taskdb.records.rollouts import Rollout, RolloutStatus, Trajectory, TrajectoryRole
 from taskdb.store import Store
 from tests.samplers.scripted_model import Answer, Call, ModelRequest, ScriptedModel, Turn
 from tests.samplers.worlds.database import add_world, make_database, make_settings, read_json

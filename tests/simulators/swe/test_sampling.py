@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from taskdb.rollouts import Rollout, Trajectory
+from taskdb.records.rollouts import Rollout, Trajectory
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.namespaces import require_bubblewrap

@@ -15,8 +15,8 @@ from alembic.config import Config
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.exc import ProgrammingError
 
-from taskdb import search
-from taskdb.schema import MIGRATIONS
+from taskdb.schema import search
+from taskdb.schema.database import MIGRATIONS
 from tests.taskdb.chains import make_url
 
 FOLDER = Path(__file__).parent

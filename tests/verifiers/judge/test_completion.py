@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.errors import Transient
-from taskdb.verdicts import Completion, Finding, QuotedClaim, QuoteSource, append_addition
+from taskdb.records.verdicts import Completion, Finding, QuotedClaim, QuoteSource, append_addition
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure
 from tests.verifiers.judge.change import CASE, DEMANDED, STATEMENT
 from tests.verifiers.judge.conftest import Asked

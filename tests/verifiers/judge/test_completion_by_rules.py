@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from core.quotes import normalize_whitespace
-from taskdb.verdicts import Completion, append_addition
+from taskdb.records.verdicts import Completion, append_addition
 from tests.verifiers.judge.test_rules import make_case, make_patch
 from verifiers.judge.assess import assess
 from verifiers.judge.case import JudgeCase

@@ -14,7 +14,7 @@ from backends.llm.client import ChatModel
 from core.errors import Transient
 from mergemill.kinds import derive
 from taskdb.records import FailureKind, Rejection
-from taskdb.verdicts import Verdict
+from taskdb.records.verdicts import Verdict
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure
 from tests.verifiers.judge.change import CASE, STATEMENT, make_answer_json
 from tests.verifiers.judge.conftest import Asked

@@ -10,7 +10,7 @@ import pytest
 
 from backends.llm.client import MAX_ATTEMPTS
 from core.errors import InputError, Transient
-from taskdb.verdicts import Opinion, QuoteSource, TestOpinion
+from taskdb.records.verdicts import Opinion, QuoteSource, TestOpinion
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure
 from tests.verifiers.judge.change import (
     CASE,

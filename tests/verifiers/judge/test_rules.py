@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from taskdb.verdicts import Finding
+from taskdb.records.verdicts import Finding
 from tests.verifiers.judge.change import CASE
 from verifiers.judge.assess import assess
 from verifiers.judge.case import JudgeCase

@@ -16,9 +16,9 @@ from derivers.base import KindRejection
 from derivers.feature import derive_feature
 from mergemill.kinds import derive
 from taskdb.artifacts import Artifacts
-from taskdb.lineage import Lineage
 from taskdb.records import FailureKind, Kind, Rejection, Stage
-from taskdb.verdicts import Completion, StatementScores, Verdict
+from taskdb.records.lineage import Lineage
+from taskdb.records.verdicts import Completion, StatementScores, Verdict
 from tests import records
 from tests.helpers import TinyRepo
 from tests.verifiers.judge.test_rules import LOOKS, MAKES, RAISES, make_patch

@@ -18,8 +18,8 @@ from core.config import Settings
 from core.errors import Transient
 from evaluation.scoring.findings import MAX_FINDINGS
 from taskdb.artifacts import Artifacts
-from taskdb.oracles import Defect, ReviewOracle
 from taskdb.records import Kind, Score, Task
+from taskdb.records.oracles import Defect, ReviewOracle
 from tests import records
 from tests.backends.llm.conftest import client, server
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure

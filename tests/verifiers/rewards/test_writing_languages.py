@@ -10,9 +10,9 @@ import pytest
 from backends.git import GitRepository
 from builders.build import build
 from derivers.test_writing import derive_test_writing
-from taskdb.lineage import Lineage
-from taskdb.oracles import TestWritingOracle
 from taskdb.records import Environment, Verification
+from taskdb.records.lineage import Lineage
+from taskdb.records.oracles import TestWritingOracle
 from tests.containers import make_services
 from tests.helpers import TinyRepo
 from tests.languages.examples import HERE, LanguageExample

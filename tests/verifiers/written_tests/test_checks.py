@@ -11,8 +11,8 @@ from derivers.base import KindRejection
 from derivers.combined import derive_combined
 from evaluation.lists import OutcomeLists
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
-from taskdb.lineage import ChangeTests, Lineage
 from taskdb.records import FlakyTest, WrittenTests
+from taskdb.records.lineage import ChangeTests, Lineage
 from tests import records
 from verifiers.strength import EditKind, EditOutcome, TriedEdit
 from verifiers.written_tests.answer import MAX_FILE_LINES, TestFileAnswer, WritingReason, find_path_objection

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from taskdb.mapping import RECORD_TABLES
+from taskdb.records.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
+from taskdb.schema.mapping import RECORD_TABLES
 from taskdb.store import Store
-from taskdb.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 from tests.cli import CommandResult, run_mergemill
 from tests.samplers.scripted_model import ScriptedModel
 

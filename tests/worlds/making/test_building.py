@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from taskdb.artifacts import Artifacts
+from taskdb.records.worlds import World
 from taskdb.store import Store
-from taskdb.worlds import World
 from tests.cli import make_command_environment
 from tests.samplers.scripted_model import ModelRequest, ScriptedModel, Turn
 from tests.worlds.making.answers import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from taskdb.verdicts import Completion, StatementScores, append_addition
+from taskdb.records.verdicts import Completion, StatementScores, append_addition
 from verifiers.judge.assess import Assessment, assess
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.completion.checks import CompletionDraft, find_completable, find_objection

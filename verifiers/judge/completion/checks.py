@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from core.quotes import normalize_whitespace
-from taskdb.verdicts import Finding, Interface, append_addition
+from taskdb.records.verdicts import Finding, Interface, append_addition
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules import apply_rules
 from verifiers.statement import GOLD_LINE, find_leaks

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from core.quotes import normalize_whitespace
-from taskdb.verdicts import Interface
+from taskdb.records.verdicts import Interface
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.diffs import FileDiff
 

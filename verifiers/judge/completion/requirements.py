@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from taskdb.verdicts import Finding, Interface
+from taskdb.records.verdicts import Finding, Interface
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.completion.checks import find_unnamed
 from verifiers.judge.completion.expectations import Expectation, read_expectation

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from backends.llm.base import ContextLengthError, Message
 from backends.llm.meter import BudgetExceededError
 from backends.llm.structured import build_response_schema
-from taskdb.verdicts import Completion, QuotedClaim
+from taskdb.records.verdicts import Completion, QuotedClaim
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient
 from verifiers.judge.completion.checks import MAX_LENGTH, MIN_LENGTH, CompletionDraft, FindingSource, find_objection

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
-from taskdb.verdicts import Opinion
+from taskdb.records.verdicts import Opinion
 
 UPPER = 0.5
 """Threshold of the upper half: levels 2 and 3 of 3 are above it."""

@@ -16,8 +16,8 @@ from backends.llm.base import ContextLengthError, Message
 from backends.llm.meter import BudgetExceededError
 from backends.llm.structured import StructuredAnswer, build_response_schema
 from core.quotes import is_quoted_from, normalize_whitespace
-from taskdb.base import TestId
-from taskdb.verdicts import Opinion, QuotedClaim, QuoteSource, TestOpinion
+from taskdb.records.base import TestId
+from taskdb.records.verdicts import Opinion, QuotedClaim, QuoteSource, TestOpinion
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.client import JudgeClient
 from verifiers.judge.opinions import agreement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from taskdb.verdicts import Finding
+from taskdb.records.verdicts import Finding
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.rules.discussion import find_hints_after_fix
 from verifiers.judge.rules.messages import find_unstated_messages

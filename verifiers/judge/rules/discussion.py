@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from taskdb.verdicts import Finding, QuoteSource
+from taskdb.records.verdicts import Finding, QuoteSource
 from verifiers.judge.case import JudgeCase
 
 _FIXED = r"(?:fixed|solved|resolved|implemented|addressed)\s+(?:in|by|via|with)\s+"

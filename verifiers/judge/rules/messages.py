@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from taskdb.verdicts import Finding, QuoteSource
+from taskdb.records.verdicts import Finding, QuoteSource
 from verifiers.judge.case import JudgeCase
 from verifiers.judge.tokens import CodeToken
 from verifiers.judge.words import PLACEHOLDER, Ngrams, make_ngrams, split_message, split_words

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from taskdb.verdicts import Finding, QuoteSource
+from taskdb.records.verdicts import Finding, QuoteSource
 from verifiers.judge.case import AddedToken, JudgeCase
 from verifiers.judge.tokens import CodeToken, tokenize
 from verifiers.judge.words import has_name, join_name_parts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from taskdb.verdicts import Finding, QuoteSource
+from taskdb.records.verdicts import Finding, QuoteSource
 from verifiers.judge.case import AddedToken, JudgeCase
 
 MIN_STRING_LENGTH = 12

@@ -1,0 +1,620 @@
+"""Selection of tasks: columns of view `tasks`, filters over them, and their form as text.
+
+A filter has the name and the effect of an option of the command line, a query parameter of the HTTP API, a field of
+`TaskFilters` and a keyword of the client. `FILTERS` is the table of all.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import date, timedelta
+from enum import StrEnum
+from functools import lru_cache, wraps
+from typing import Any, NamedTuple, Self
+
+from sqlalchemy import (
+    ColumnElement,
+    Float,
+    Select,
+    String,
+    column,
+    func,
+    literal,
+    or_,
+    select,
+    table,
+    true,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from core.errors import UsageError
+from taskdb.records import Kind, TestOrigin
+from taskdb.records.kinds import LIST_KINDS
+from taskdb.records.tags import ChangeKind
+from taskdb.schema.columns import TASK_COLUMNS, TaskColumns, build_clause
+
+TASKS = build_clause("tasks", TaskColumns)
+"""View `tasks`, with the types of its columns."""
+_TAGS = table("tags", column("candidate"), column("change_kind"))
+
+NEVER = "none"
+"""Word for tasks that were never audited."""
+ALL = "all"
+"""Word for tasks whose tests are of any origin."""
+
+
+class TaskStatus(StrEnum):
+    """Last stage that a task passed, or that it was rejected."""
+
+    DERIVED = "derived"
+    CERTIFIED = "certified"
+    REJECTED = "rejected"
+
+
+class Allocation(StrEnum):
+    """Shares of the strata in a sample."""
+
+    PROPORTIONAL = "proportional"
+    EQUAL = "equal"
+
+
+class Range(NamedTuple):
+    """Numbers between two bounds, both included; None leaves an end open."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def format(self) -> str:
+        """Return `LOW:HIGH`."""
+        return ":".join("" if bound is None else f"{bound:.15g}" for bound in self)
+
+
+class DateRange(NamedTuple):
+    """ISO dates: those from `first` and those before `end`; None leaves an end open."""
+
+    first: str | None = None
+    end: str | None = None
+
+
+class PassRate(NamedTuple):
+    """Range of the pass rate of one model and scaffold (`MODEL/SCAFFOLD`); None for any of them."""
+
+    model: str | None
+    rate: Range
+
+
+Words = tuple[str, ...]
+
+
+class JsonList(FunctionElement[Any]):
+    """Rows of a JSON list of texts, as column `value`."""
+
+    name = "json_list"
+    inherit_cache = True
+
+
+class JsonPairs(FunctionElement[Any]):
+    """Rows of a JSON object in a text, as columns `key` and `value`."""
+
+    name = "json_pairs"
+    inherit_cache = True
+
+
+class JsonNumber(FunctionElement[float]):
+    """Number of a key in a JSON object."""
+
+    name = "json_number"
+    type = Float()
+    inherit_cache = True
+
+
+@compiles(JsonList)
+@compiles(JsonPairs)
+def _compile_json_each(element: FunctionElement[Any], compiler: Any, **options: Any) -> str:
+    return f"json_each({compiler.process(element.clauses, **options)})"
+
+
+@compiles(JsonList, "postgresql")
+def _compile_json_list(element: JsonList, compiler: Any, **options: Any) -> str:
+    return f"jsonb_array_elements_text(CAST({compiler.process(element.clauses, **options)} AS jsonb))"
+
+
+@compiles(JsonPairs, "postgresql")
+def _compile_json_pairs(element: JsonPairs, compiler: Any, **options: Any) -> str:
+    return f"jsonb_each(CAST({compiler.process(element.clauses, **options)} AS jsonb))"
+
+
+@compiles(JsonNumber)
+def _compile_json_number(element: JsonNumber, compiler: Any, **options: Any) -> str:
+    value, key = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"json_extract({value}, '$.' || {key})"
+
+
+@compiles(JsonNumber, "postgresql")
+def _compile_json_number_postgresql(element: JsonNumber, compiler: Any, **options: Any) -> str:
+    value, key = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"CAST({value} ->> {key} AS double precision)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFilters:
+    """Filters of tasks; None selects all. A filter of words selects tasks that have any of them, ignoring case.
+
+    Simulated tasks are excluded unless `kind`, `environment` or `ids` select them, and tasks with model-written tests
+    unless `tests` or `ids` do. The last fields need the database or files and are resolved by
+    `mergemill.selections.resolve_filters` before a query.
+    """
+
+    source: Words | str | None = None
+    repo: Words | str | None = None
+    language: Words | str | None = None
+    kind: Words | str | None = None
+    change_kind: Words | str | None = None
+    """Any kind of the change, not only its primary one."""
+    status: Words | str | None = None
+    license: Words | str | None = None
+    family: Words | str | None = None
+    split: Words | str | None = None
+    audited: Words | str | None = None
+    """`clean`, `findings`, or `none` for tasks that were never audited."""
+    environment: Words | str | None = None
+    tests: Words | str | None = None
+    """`human`, `model-written`, or `all`."""
+    min_f2p: int | None = None
+    created: DateRange | None = None
+    changed_lines: Range | None = None
+    changed_files: Range | None = None
+    statement_tokens: Range | None = None
+    test_seconds: Range | None = None
+    n_fail_to_pass: Range | None = None
+    n_pass_to_pass: Range | None = None
+    strength: Range | None = None
+    underspecified: Range | None = None
+    unfair_tests: Range | None = None
+    control_bound: Range | None = None
+    flaky_bound: Range | None = None
+    difficulty: PassRate | None = None
+    controlled: bool = False
+    """Whether tasks of `LIST_KINDS` must have controls."""
+    max_underspecified: float | None = None
+    """Highest probability of a vague statement; tasks that were not judged are selected, too."""
+    max_unfair: float | None = None
+    """The same of unfair tests."""
+    where: str | None = None
+    ids: Words | None = None
+    """Full ids."""
+    excluded_ids: Words = ()
+
+    named: Words | None = None
+    """Ids, beginnings of ids, or names."""
+    selection: str | None = None
+    """Name of a saved selection, whose filters hold where none is given."""
+    decontaminated: Words = ()
+    """Benchmark lists whose changes are excluded."""
+    sample: int | None = None
+    seed: str = "0"
+    stratify: Words = ()
+    allocate: Allocation = Allocation.PROPORTIONAL
+    per_repo: int | None = None
+    per_family: int | None = None
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether `apply` expresses everything."""
+        return self.named is None and self.selection is None and not self.decontaminated and not self.is_sampled
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether only some of the matching tasks are selected."""
+        return any(limit is not None for limit in (self.sample, self.per_repo, self.per_family))
+
+    def apply(self, query: Select[Any], columns: Mapping[str, ColumnElement[Any]] | None = None) -> Select[Any]:
+        """Return the query with these filters.
+
+        Args:
+            query: a query over view `tasks`, or over another table with its columns.
+            columns: the columns, by the names of `TASK_COLUMNS`; None for those of the view.
+        """
+        if not self.is_resolved:
+            raise ValueError("these filters need resolve_filters first")
+        return query.where(*self.build_conditions(columns if columns is not None else dict(TASKS.c)))
+
+    def build_conditions(self, columns: Mapping[str, ColumnElement[Any]]) -> list[ColumnElement[bool]]:
+        """Return the conditions whose conjunction these filters are."""
+        given = {name: getattr(self, name) for name in (*WORD_FILTERS, *RANGE_FILTERS)}
+        conditions = [
+            _match_words(name, words, columns) for name in WORD_FILTERS if (words := _as_words(given[name])) is not None
+        ]
+        if not (self.kind or self.environment or self.ids is not None):
+            conditions.append(columns["environment"] != "simulated")
+        if not (self.tests or self.ids is not None):
+            conditions.append(columns["tests"] == TestOrigin.HUMAN)
+        for name in RANGE_FILTERS:
+            if given[name] is not None:
+                conditions += _match_bounds(columns[name], given[name])
+        return conditions + self._build_single_conditions(columns)
+
+    def _build_single_conditions(self, columns: Mapping[str, ColumnElement[Any]]) -> list[ColumnElement[bool]]:
+        """Return the conditions of the filters that are alone in their sort."""
+        conditions: list[ColumnElement[bool]] = []
+        if self.min_f2p is not None:
+            conditions.append(columns["n_fail_to_pass"] >= self.min_f2p)
+        if self.created is not None:
+            conditions += _match_dates(columns["created_at"], self.created)
+        if self.difficulty is not None:
+            conditions.append(_match_pass_rate(columns["difficulty"], self.difficulty))
+        if self.controlled:
+            conditions.append(or_(columns["kind"].not_in(LIST_KINDS), columns["control_bound"] < 1))
+        for name, limit in (("underspecified", self.max_underspecified), ("unfair_tests", self.max_unfair)):
+            if limit is not None:
+                conditions.append(or_(columns[name].is_(None), columns[name] <= limit))
+        if self.where is not None:
+            conditions.append(_compile_where(self.where, columns))
+        if self.ids is not None:
+            conditions.append(columns["id"].in_(select_words(self.ids)))
+        if self.excluded_ids:
+            conditions.append(columns["id"].not_in(select_words(self.excluded_ids)))
+        return conditions
+
+    def merge(self, other: Self) -> Self:
+        """Return these filters with those that `other` sets."""
+        defaults = TaskFilters()
+        given = {f.name: getattr(other, f.name) for f in fields(self)}
+        return replace(self, **{name: value for name, value in given.items() if value != getattr(defaults, name)})
+
+
+def keep_queries(build: Callable[..., Select[Any]]) -> Callable[..., Select[Any]]:
+    """Return a function of filters and more that keeps the queries it builds, but for filters that hold many ids.
+
+    Building a query takes as long as reading a page of a list.
+    """
+    kept = lru_cache(maxsize=128)(build)
+
+    @wraps(build)
+    def choose(filters: TaskFilters, *further: Any) -> Select[Any]:
+        has_ids = filters.ids is not None or filters.excluded_ids
+        return build(filters, *further) if has_ids else kept(filters, *further)
+
+    return choose
+
+
+def _compile_where(text: str, columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:
+    from taskdb.queries.where import compile_where  # noqa: PLC0415 - loads sqlglot, which few commands need
+
+    return compile_where(text, columns)
+
+
+def _as_words(value: Words | str | None) -> Words | None:
+    return (value,) if isinstance(value, str) else value
+
+
+def select_words(words: Sequence[str]) -> Select[Any]:
+    """Return a query of the words: one parameter, however many there are."""
+    rows = JsonList(literal(json.dumps(list(words)), String())).table_valued("value")
+    return select(rows.c.value)
+
+
+def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[Any]]) -> ColumnElement[bool]:
+    lowered = [str(word).lower() for word in words]
+    if name == "change_kind":
+        return columns["candidate"].in_(select(_TAGS.c.candidate).where(_TAGS.c.change_kind.in_(lowered)))
+    value = columns[name]
+    if name == "audited" and NEVER in lowered:
+        return or_(value.is_(None), value.in_(lowered))
+    if name == "tests" and ALL in lowered:
+        return true()
+    # Values of the other columns are lower-case, so that their indices are used.
+    value = func.lower(value) if name in MIXED_CASE else value
+    return value == lowered[0] if len(lowered) == 1 else value.in_(lowered)
+
+
+def _match_bounds(value: ColumnElement[Any], bounds: Range) -> list[ColumnElement[bool]]:
+    lowest = [value >= _simplify_number(bounds.low)] if bounds.low is not None else []
+    highest = [value <= _simplify_number(bounds.high)] if bounds.high is not None else []
+    return [*lowest, *highest] or [value.is_not(None)]
+
+
+def _simplify_number(number: float) -> float:
+    """Return a whole number as `int`: for a bound of another type PostgreSQL takes a third of the rows to match."""
+    return int(number) if float(number).is_integer() and abs(number) <= _MOST_INTEGER else float(number)
+
+
+_MOST_INTEGER = 2**31 - 1
+"""Largest value of an integer column on PostgreSQL."""
+
+
+def _match_dates(value: ColumnElement[Any], bounds: DateRange) -> list[ColumnElement[bool]]:
+    first = [value >= bounds.first] if bounds.first is not None else []
+    return [*first, *([value < bounds.end] if bounds.end is not None else [])]
+
+
+def _match_pass_rate(value: ColumnElement[Any], wanted: PassRate) -> ColumnElement[bool]:
+    pairs = JsonPairs(value).table_valued(column("key", String()), column("value", String()))
+    passed, tried = (JsonNumber(pairs.c.value, literal(key, String())) for key in ("c", "n"))
+    rate = passed * 1.0 / func.nullif(tried, 0)
+    found = select(literal(1)).select_from(pairs).where(*_match_bounds(rate, wanted.rate))
+    if wanted.model is not None:
+        found = found.where(func.lower(pairs.c.key) == wanted.model.lower())
+    return found.exists()
+
+
+# ------------------------------------------------------------------------------------------------ text of filters
+
+
+@dataclass(frozen=True)
+class FilterField:
+    """A filter as an option or a query parameter."""
+
+    name: str
+    """Of the option, with underscores."""
+    metavar: str
+    help: str
+    parse: Callable[[str, str], dict[str, Any]]
+    """Option name and text -> fields of `TaskFilters`."""
+    panel: str = "Filters"
+
+
+def parse_filters(given: Mapping[str, str | Sequence[str] | int | None]) -> TaskFilters:
+    """Return the filters of options or query parameters.
+
+    Args:
+        given: name of a filter, with hyphens or underscores -> its text; several texts are joined by commas, None
+            stands for an absent one.
+
+    Raises:
+        UsageError: there is no such filter, or a text is not one of its values.
+    """
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        option = name.replace("-", "_")
+        if value is None:
+            continue
+        if option not in FILTERS:
+            raise UsageError(f"there is no filter {name!r}", advice=f"filters: {', '.join(FILTERS)}")
+        text = ",".join(value) if isinstance(value, list | tuple) else str(value)
+        for field, parsed in FILTERS[option].parse(option, text).items():
+            values[field] = _intersect_dates(values.get(field), parsed)
+    return TaskFilters(**values)
+
+
+def _intersect_dates(known: Any, parsed: Any) -> Any:
+    """Return the intersection of `--since` and `--until`; other values replace each other."""
+    if not (isinstance(known, DateRange) and isinstance(parsed, DateRange)):
+        return parsed
+    starts = [bounds.first for bounds in (known, parsed) if bounds.first is not None]
+    ends = [bounds.end for bounds in (known, parsed) if bounds.end is not None]
+    return DateRange(max(starts, default=None), min(ends, default=None))
+
+
+def split_words(text: str) -> Words:
+    """Return the words between the commas of a text."""
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def parse_range(option: str, text: str) -> Range:
+    """Parse `LO:HI`, `LO:`, `:HI` or one number.
+
+    Raises:
+        UsageError: it is none of these, or the low end is above the high one.
+    """
+    low, colon, high = text.strip().partition(":")
+    try:
+        bounds = Range(*(float(bound) if bound.strip() else None for bound in (low, high if colon else low)))
+    except ValueError:
+        bounds = Range(math.nan, math.nan)
+    numbers = [bound for bound in bounds if bound is not None]
+    if not numbers or not all(math.isfinite(number) for number in numbers) or numbers != sorted(numbers):
+        raise _build_error(option, text, "LO:HI, where one end may be missing")
+    return bounds
+
+
+def _parse_words(option: str, text: str) -> dict[str, Any]:
+    words = split_words(text)
+    choices = CHOICES.get(option)
+    if not words:
+        raise _build_error(option, text, "NAME[,NAME]")
+    if choices and (unknown := [word for word in words if word.lower() not in choices]):
+        raise _build_error(option, unknown[0], f"one of {', '.join(choices)}")
+    return {option: words}
+
+
+def _parse_numbers(option: str, text: str) -> dict[str, Any]:
+    return {option: parse_range(option, text)}
+
+
+def _parse_number(option: str, text: str) -> dict[str, Any]:
+    lowest = 0 if option == "min_f2p" else 1
+    if not re.fullmatch(r"\d{1,15}", text.strip()) or int(text) < lowest:
+        raise _build_error(option, text, f"a whole number from {lowest}")
+    return {option: int(text)}
+
+
+def _parse_text(option: str, text: str) -> dict[str, Any]:
+    return {option: text}
+
+
+def _parse_where(option: str, text: str) -> dict[str, Any]:
+    _compile_where(text, dict(TASKS.c))
+    return {option: text}
+
+
+def _parse_names(_option: str, text: str) -> dict[str, Any]:
+    return {"named": split_words(text)}
+
+
+def _parse_difficulty(option: str, text: str) -> dict[str, Any]:
+    model, _, bounds = text.rpartition(":")
+    model, _, low = model.rpartition(":")
+    return {option: PassRate(model or None, parse_range(option, f"{low}:{bounds}"))}
+
+
+def _parse_allocation(option: str, text: str) -> dict[str, Any]:
+    if text not in list(Allocation):
+        raise _build_error(option, text, " or ".join(Allocation))
+    return {option: Allocation(text)}
+
+
+def _parse_strata(option: str, text: str) -> dict[str, Any]:
+    words = split_words(text)
+    for word in words:
+        if word not in STRATA:
+            raise _build_error(option, word, f"one of {', '.join(STRATA)}")
+    return {option: words}
+
+
+def _parse_since(option: str, text: str) -> dict[str, Any]:
+    return {"created": DateRange(_parse_date(option, text)[0], None)}
+
+
+def _parse_until(option: str, text: str) -> dict[str, Any]:
+    return {"created": DateRange(None, _parse_date(option, text)[1])}
+
+
+def _parse_created(option: str, text: str) -> dict[str, Any]:
+    low, colon, high = text.strip().partition(":")
+    if not (low or high):
+        raise _build_error(option, text, "DATE:DATE, where one end may be missing")
+    first = _parse_date(option, low)[0] if low else None
+    end = _parse_date(option, high if colon else low)[1] if high or not colon else None
+    return {option: DateRange(first, end)}
+
+
+def _parse_date(option: str, text: str) -> tuple[str, str]:
+    """Return the first day of a date, a month or a year, and the day after its last one."""
+    try:
+        parts = [int(part) for part in text.strip().split("-")]
+        first = date(*[*parts, 1, 1][:3])
+        after = {1: first.replace(year=first.year + 1)} if len(parts) == 1 else {}
+        after[2] = (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+        after[3] = first + timedelta(days=1)
+        return first.isoformat(), after[len(parts)].isoformat()
+    except (ValueError, KeyError, OverflowError, TypeError):
+        raise _build_error(option, text, "a date such as 2024-03-01, 2024-03 or 2024") from None
+
+
+def _build_error(option: str, text: str, wanted: str) -> UsageError:
+    return UsageError(f"--{option.replace('_', '-')}: {text[:80]!r} is not {wanted}")
+
+
+MIXED_CASE = ("source", "repo", "language", "license", "family")
+"""Columns whose values are compared in lower case."""
+STRATA = (
+    "repo",
+    "language",
+    "kind",
+    "change_kind",
+    "status",
+    "license",
+    "source",
+    "split",
+    "audited",
+    "family",
+    "year",
+)
+"""Columns by which a sample is stratified; `year`: that of `created_at`."""
+CHOICES: Mapping[str, Sequence[str]] = {
+    "kind": tuple(Kind),
+    "change_kind": tuple(ChangeKind),
+    "status": tuple(TaskStatus),
+    "split": ("train", "test"),
+    "audited": ("clean", "findings", NEVER),
+    "environment": ("verified", "simulated", "none"),
+    "tests": (*TestOrigin, ALL),
+}
+"""Values of filters that have few."""
+
+COMMON, MORE, SAMPLING = "Filters", "More filters", "Sampling"
+_KINDS = "KIND[,KIND]"
+_LIST = (
+    FilterField("repo", "OWNER/NAME[,...]", "Select tasks of these repositories.", _parse_words, COMMON),
+    FilterField("language", "LANGUAGE[,...]", "Select tasks in these languages.", _parse_words, COMMON),
+    FilterField("kind", _KINDS, "Select tasks of these kinds.", _parse_words, COMMON),
+    FilterField("status", "STATUS[,STATUS]", "Select tasks that are derived, certified or rejected.", _parse_words),
+    FilterField("where", "SQL", "Select by an SQL expression over the columns of view `tasks`.", _parse_where, COMMON),
+    FilterField("selection", "NAME", "Use the filters of this saved selection.", _parse_text, COMMON),
+    FilterField("created", "DATE:DATE", "Select tasks of changes between these days, months or years.", _parse_created),
+    FilterField("changed_lines", "LO:HI", "Select by lines that the gold patch adds or removes.", _parse_numbers),
+    FilterField("strength", "LO:HI", "Select by the share of faults that the tests detect.", _parse_numbers),
+    FilterField("difficulty", "[MODEL/SCAFFOLD:]LO:HI", "Select by the pass rate of rollouts.", _parse_difficulty),
+    FilterField("source", "SOURCE[,...]", "Select tasks of these sources.", _parse_words, MORE),
+    FilterField("change_kind", _KINDS, "Select tasks of changes of these kinds.", _parse_words, MORE),
+    FilterField("license", "SPDX[,SPDX]", "Select tasks under these licences.", _parse_words, MORE),
+    FilterField("family", "NAME[,NAME]", "Select tasks that come from these changes.", _parse_words, MORE),
+    FilterField("split", "train|test", "Select tasks of this split.", _parse_words, MORE),
+    FilterField("audited", "clean|findings|none", "Select by the result of the newest audit.", _parse_words, MORE),
+    FilterField("environment", "verified|simulated|none", "Select by environment.", _parse_words, MORE),
+    FilterField(
+        "tests", "human|model-written|all", "Select by who wrote the tests. Default: human.", _parse_words, MORE
+    ),
+    FilterField("min_f2p", "N", "Select tasks with at least N FAIL_TO_PASS tests.", _parse_number, MORE),
+    FilterField("since", "DATE", "Select tasks of changes from this day on.", _parse_since, MORE),
+    FilterField("until", "DATE", "Select tasks of changes up to this day.", _parse_until, MORE),
+    FilterField("changed_files", "LO:HI", "Select by files that the gold patch changes.", _parse_numbers, MORE),
+    FilterField("statement_tokens", "LO:HI", "Select by the length of the statement in tokens.", _parse_numbers, MORE),
+    FilterField("test_seconds", "LO:HI", "Select by the seconds of the longest gold run.", _parse_numbers, MORE),
+    FilterField("n_fail_to_pass", "LO:HI", "Select by the number of FAIL_TO_PASS tests.", _parse_numbers, MORE),
+    FilterField("n_pass_to_pass", "LO:HI", "Select by the number of PASS_TO_PASS tests.", _parse_numbers, MORE),
+    FilterField(
+        "underspecified", "LO:HI", "Select by the judge's probability of a vague statement.", _parse_numbers, MORE
+    ),
+    FilterField("unfair_tests", "LO:HI", "Select by the judge's probability of unfair tests.", _parse_numbers, MORE),
+    FilterField("control_bound", "LO:HI", "Select by the odds of a submission that guesses.", _parse_numbers, MORE),
+    FilterField("flaky_bound", "LO:HI", "Select by the bound on the failure rate of gold.", _parse_numbers, MORE),
+    FilterField("ids", "ID[,ID]", "Select these tasks: ids, beginnings of ids or names.", _parse_names, MORE),
+    FilterField(
+        "decontaminated", "LIST[,LIST]", "Exclude changes that are in these benchmark lists.", _parse_words, MORE
+    ),
+    FilterField("sample", "N", "Select N of the matching tasks at random.", _parse_number, SAMPLING),
+    FilterField(
+        "seed", "TEXT", "Seed of the sample; the same seed selects the same tasks. Default: 0.", _parse_text, SAMPLING
+    ),
+    FilterField("stratify", "COLUMN[,...]", "Sample from each value of these columns.", _parse_strata, SAMPLING),
+    FilterField(
+        "allocate", "proportional|equal", "Tasks of each stratum. Default: proportional.", _parse_allocation, SAMPLING
+    ),
+    FilterField("per_repo", "N", "Select at most N tasks of one repository.", _parse_number, SAMPLING),
+    FilterField("per_family", "N", "Select at most N tasks of one family.", _parse_number, SAMPLING),
+)
+FILTERS: Mapping[str, FilterField] = {option.name: option for option in _LIST}
+"""All filters, in the order in which help lists them."""
+RANGE_FILTERS = tuple(option.name for option in _LIST if option.parse is _parse_numbers)
+"""Filters of numeric columns by `LO:HI`."""
+WORD_FILTERS = tuple(option.name for option in _LIST if option.parse is _parse_words and option.name in TASK_COLUMNS)
+"""Filters of columns by words."""
+
+
+def format_filters(filters: TaskFilters) -> dict[str, str]:
+    """Return the texts from which `parse_filters` makes the same filters."""
+    found: dict[str, str] = {}
+    for field in fields(filters):
+        value = getattr(filters, field.name)
+        if value == field.default:
+            continue
+        if isinstance(value, DateRange):
+            last = (date.fromisoformat(value.end) - timedelta(days=1)).isoformat() if value.end else ""
+            found[field.name] = f"{value.first or ''}:{last}"
+        elif isinstance(value, Range):
+            found[field.name] = value.format()
+        elif isinstance(value, PassRate):
+            found[field.name] = f"{value.model + ':' if value.model else ''}{value.rate.format()}"
+        else:
+            name = "ids" if field.name in ("named", "ids") else field.name
+            found[name] = ",".join(value) if isinstance(value, tuple) else str(value)
+    return found
+
+
+def check_columns(names: Sequence[str]) -> Words:
+    """Return the names of columns, each once.
+
+    Raises:
+        UsageError: there is no column of a name.
+    """
+    for name in names:
+        if name not in TASK_COLUMNS:
+            raise UsageError(f"there is no column {name!r}", advice=f"columns: {', '.join(TASK_COLUMNS)}")
+    return tuple(dict.fromkeys(names))

@@ -1,0 +1,64 @@
+"""Tasks by what people call them: ids, beginnings of ids and names, many at once, and the changes they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, column, func, or_, select, table
+
+from taskdb.queries.selection import TASKS, select_words
+from taskdb.store import Store
+
+_CHANGES = table("changes", column("candidate"), column("number"))
+_BATCH = 10_000
+
+
+class TaskOrigin(NamedTuple):
+    """Task and what a benchmark list may name of its change."""
+
+    id: str
+    repo: str
+    number: int | None
+    base_commit: str
+
+
+def resolve_names(store: Store, words: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
+    """Return the ids of the current tasks that words name, and the words that name none.
+
+    A word is an id, an unambiguous beginning of one, or a name; it names all tasks that share it, of several sources.
+    """
+    found: dict[str, list[str]] = {}
+    problems = []
+    with store.read_transaction() as connection:
+        for start in range(0, len(words), _BATCH):
+            wanted = select_words(words[start : start + _BATCH])
+            query = select(TASKS.c.id, TASKS.c.name).where(or_(TASKS.c.id.in_(wanted), TASKS.c.name.in_(wanted)))
+            for row in connection.execute(query):
+                found.setdefault(row.id, []).append(row.id)
+                found.setdefault(row.name, []).append(row.id)
+        ids: dict[str, None] = {}
+        for word in words:
+            matches = found.get(word) or _find_beginning(connection, word)
+            if not matches or (word not in found and len(matches) > 1):
+                problems.append(f"{word} ({'no task' if not matches else 'ambiguous'})")
+            else:
+                ids |= dict.fromkeys(matches)
+    return tuple(ids), problems
+
+
+def _find_beginning(connection: Connection, word: str) -> list[str]:
+    if not word or set(word) - set("0123456789abcdef"):
+        return []
+    query = select(TASKS.c.id).where(TASKS.c.id >= word, TASKS.c.id < f"{word}g").limit(2)
+    return list(connection.execute(query).scalars())
+
+
+def list_origins(store: Store, repos: Iterable[str]) -> Iterator[TaskOrigin]:
+    """Yield the current tasks of repositories (`owner/name`, in lower case) with their changes."""
+    query: Any = select(TASKS.c.id, TASKS.c.repo, _CHANGES.c.number, TASKS.c.base_commit)
+    query = query.select_from(TASKS.join(_CHANGES, _CHANGES.c.candidate == TASKS.c.candidate))
+    query = query.where(func.lower(TASKS.c.repo).in_(select_words(sorted(repos))))
+    with store.read_transaction() as connection:
+        for row in connection.execution_options(yield_per=_BATCH).execute(query):
+            yield TaskOrigin(*row)

@@ -1,0 +1,239 @@
+"""Queries over rollouts, trajectories and pass rates."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Boolean, ColumnElement, Float, Integer, Select, String, column, or_, select, table
+
+from core.errors import InputError
+from taskdb.records.difficulty import Difficulty, compute_difficulty
+from taskdb.records.rollouts import Rollout, Trajectory, TrajectoryRole
+from taskdb.store import Store
+
+LIST_KEYS = (
+    "id",
+    "rollout",
+    "task",
+    "name",
+    "environment",
+    "scaffold",
+    "model",
+    "checkpoint",
+    "attempt",
+    "root",
+    "role",
+    "value",
+    "n_requests",
+    "n_branches",
+    "prompt_tokens",
+    "completion_tokens",
+    "has_token_ids",
+    "selected",
+    "refused_by",
+    "environment",
+)
+"""Keys of a listed trajectory."""
+ID_DIGITS = 64
+SYNTHETIC = "synthetic"
+"""Environment of the rollouts of scenarios."""
+ENVIRONMENTS = ("verified", "simulated", "none", SYNTHETIC)
+"""Environments of rollouts."""
+TRUSTED_ENVIRONMENTS = ("verified", "none")
+"""Those that are selected unless others are named: what happened in them happened."""
+
+_TRAJECTORIES = table(
+    "trajectories",
+    *(column(name, String()) for name in ("id", "rollout", "task", "name", "environment", "role", "scaffold", "model")),
+    column("checkpoint", String()),
+    *(column(name, Integer()) for name in ("attempt", "root", "n_requests", "n_branches")),
+    *(column(name, Integer()) for name in ("prompt_tokens", "completion_tokens")),
+    column("value", Float()),
+    column("has_token_ids", Boolean()),
+    column("selected", Boolean()),
+    column("refused_by", String()),
+    column("environment", String()),
+)
+_ROLLOUTS = table(
+    "rollouts",
+    *(column(name, String()) for name in ("id", "task", "name", "scaffold", "model", "checkpoint", "status", "at")),
+    column("environment", String()),
+    column("attempt", Integer()),
+    column("value", Float()),
+)
+_DIFFICULTY = table(
+    "difficulty",
+    *(column(name, String()) for name in ("task", "name", "environment", "model", "checkpoint", "scaffold")),
+    column("n", Integer()),
+    column("c", Integer()),
+    column("mean_value", Float()),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrajectoryFilters:
+    """Conditions on trajectories; None and empty ones select all."""
+
+    scaffold: Sequence[str] = ()
+    model: str | None = None
+    min_value: float | None = None
+    role: TrajectoryRole | None = None
+    selected: bool | None = None
+    """True: selected; False: refused, or not selected yet."""
+    environments: Sequence[str] | None = None
+    """Some of ENVIRONMENTS."""
+    tasks: Collection[str] | None = None
+    """Ids of tasks and scenarios."""
+
+    def includes(self, row: Mapping[str, Any]) -> bool:
+        """Return whether a row is one of the tasks."""
+        return self.tasks is None or row["task"] in self.tasks
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskPassRate:
+    """Pass rate of one model and scaffold at one task or scenario. `mean_value`: average reward, 0..1."""
+
+    task: str
+    name: str
+    environment: str
+    model: str
+    checkpoint: str
+    scaffold: str
+    difficulty: Difficulty
+    mean_value: float
+
+
+def list_trajectories(store: Store, filters: TrajectoryFilters, limit: int | None = None) -> list[dict[str, Any]]:
+    """Return trajectories under LIST_KEYS, by task, scaffold, model, attempt and root."""
+    view = _TRAJECTORIES.c
+    query = select(*(view[name] for name in LIST_KEYS)).where(*_build_conditions(filters))
+    order = ("name", "scaffold", "model", "checkpoint", "attempt", "root", "id")
+    query = query.order_by(*(view[name] for name in order))
+    with store.read_transaction() as connection:
+        rows = (dict(row) for row in connection.execute(query).mappings())
+        return list(islice((row for row in rows if filters.includes(row)), limit))
+
+
+def _build_conditions(filters: TrajectoryFilters) -> list[ColumnElement[bool]]:
+    view = _TRAJECTORIES.c
+    conditions: list[ColumnElement[bool]] = []
+    if filters.scaffold:
+        conditions.append(view.scaffold.in_(filters.scaffold))
+    if filters.model is not None:
+        conditions.append(view.model == filters.model)
+    if filters.min_value is not None:
+        conditions.append(view.value >= filters.min_value)
+    if filters.role is not None:
+        conditions.append(view.role == filters.role.value)
+    if filters.environments is not None:
+        conditions.append(view.environment.in_(filters.environments))
+    if filters.selected is not None:
+        is_selected = view.selected.is_(True)
+        conditions.append(is_selected if filters.selected else or_(view.selected.is_(None), ~view.selected))
+    return conditions
+
+
+def resolve_trajectory(store: Store, word: str) -> Trajectory:
+    """Return the trajectory of an id or an unambiguous beginning; of a rollout's, its first main trajectory.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    found = _find_ids(store, select(_TRAJECTORIES.c.id, _TRAJECTORIES.c.name), _TRAJECTORIES.c.id, word)
+    if not found:
+        main = select(_TRAJECTORIES.c.id, _TRAJECTORIES.c.name, _TRAJECTORIES.c.rollout)
+        main = main.order_by(_TRAJECTORIES.c.role != TrajectoryRole.MAIN.value, _TRAJECTORIES.c.root)
+        of_rollouts = _find_ids(store, main, _TRAJECTORIES.c.rollout, word)
+        if len({row["rollout"] for row in of_rollouts}) == 1:
+            found = of_rollouts[:1]
+    return store.get(Trajectory, _require_one(found, word, "trajectory or rollout"))
+
+
+def resolve_rollout(store: Store, word: str) -> Rollout:
+    """Return the rollout of an id or an unambiguous beginning.
+
+    Raises:
+        InputError: there is none, or more than one.
+    """
+    found = _find_ids(store, select(_ROLLOUTS.c.id, _ROLLOUTS.c.name), _ROLLOUTS.c.id, word)
+    return store.get(Rollout, _require_one(found, word, "rollout"))
+
+
+def _find_ids(store: Store, query: Select[Any], key: ColumnElement[str], word: str) -> list[dict[str, Any]]:
+    if len(word) > ID_DIGITS or not word or set(word) - set("0123456789abcdef"):
+        return []
+    with store.read_transaction() as connection:
+        bounded = query.where(key >= word, key < f"{word}g")
+        return [dict(row) for row in connection.execute(bounded).mappings()]
+
+
+def _require_one(found: Sequence[Mapping[str, Any]], word: str, what: str) -> str:
+    if not found:
+        raise InputError(f"there is no {what} {word}", advice="`mergemill trajectories list` lists them")
+    if len(found) > 1:
+        matches = ", ".join(f"{row['id'][:16]} ({row['name']})" for row in found[:5])
+        raise InputError(f"{word} is ambiguous, {len(found)} match: {matches}")
+    return str(found[0]["id"])
+
+
+def list_rollouts(store: Store, task: str) -> list[dict[str, Any]]:
+    """Return the rollouts of a task (id) in the order of their attempts."""
+    view = _ROLLOUTS.c
+    query = select(*view).where(view.task == task).order_by(view.scaffold, view.model, view.attempt, view.at, view.id)
+    with store.read_transaction() as connection:
+        return [dict(row) for row in connection.execute(query).mappings()]
+
+
+def find_environment(store: Store, rollout: Rollout) -> str:
+    """Return the environment of a rollout, one of ENVIRONMENTS."""
+    query = select(_ROLLOUTS.c.environment).where(_ROLLOUTS.c.id == rollout.id)
+    with store.read_transaction() as connection:
+        return str(connection.execute(query).scalar_one())
+
+
+def list_trajectories_of(store: Store, rollout: str) -> list[str]:
+    """Return the ids of a rollout's trajectories in the order of their roots."""
+    query = select(_TRAJECTORIES.c.id).where(_TRAJECTORIES.c.rollout == rollout).order_by(_TRAJECTORIES.c.root)
+    with store.read_transaction() as connection:
+        return [str(row.id) for row in connection.execute(query)]
+
+
+def list_pass_rates(
+    store: Store,
+    *,
+    scaffold: Sequence[str] = (),
+    model: str | None = None,
+    environments: Sequence[str] | None = None,
+    tasks: Collection[str] | None = None,
+) -> list[TaskPassRate]:
+    """Return the pass rates of tasks and scenarios, by name, model and scaffold.
+
+    Rollouts without a value do not count.
+
+    Args:
+        store: the database.
+        scaffold: names of scaffolds; empty for all.
+        model: name of the model; None for all.
+        environments: some of ENVIRONMENTS; None for all.
+        tasks: ids of tasks and scenarios; None for all.
+    """
+    view = _DIFFICULTY.c
+    query = select(*view).order_by(view.name, view.model, view.checkpoint, view.scaffold)
+    if scaffold:
+        query = query.where(view.scaffold.in_(scaffold))
+    if model is not None:
+        query = query.where(view.model == model)
+    if environments is not None:
+        query = query.where(view.environment.in_(environments))
+    with store.read_transaction() as connection:
+        rows = [dict(row) for row in connection.execute(query).mappings()]
+    return [_make_rate(row) for row in rows if tasks is None or row["task"] in tasks]
+
+
+def _make_rate(row: Mapping[str, Any]) -> TaskPassRate:
+    names = ("task", "name", "environment", "model", "checkpoint", "scaffold", "mean_value")
+    return TaskPassRate(**{name: row[name] for name in names}, difficulty=compute_difficulty(row["n"], row["c"]))

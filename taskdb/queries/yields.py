@@ -1,0 +1,81 @@
+"""Yields: tasks and rejections per change and kind, and in total."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, func, select
+
+from taskdb import counts
+from taskdb.records import Kind
+from taskdb.schema.batches import fetch_tuples
+from taskdb.schema.columns import DERIVATION_LISTING as _LISTED
+from taskdb.store import Store
+
+
+def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a row for each change with tasks or rejected kinds, newest first: `change`, and a value for each kind.
+
+    The value is None for a kind that is still open, `derived` or `certified` with the number of tasks (`certified 3`),
+    or the reason of the rejection.
+    """
+    found: list[dict[str, Any]] = []
+    repeated: list[tuple[dict[str, Any], str]] = []
+    named = ""
+    changes: dict[str, dict[str, Any]] = {}
+    with store.read_transaction() as connection:
+        for source, name, kind, word in fetch_tuples(connection, _select_rows(sources)):
+            if name != named:
+                named, changes = name, {}
+            change = changes.get(source)
+            if change is None:
+                change = changes[source] = {"change": name, **_NO_KINDS}
+                found.append(change)
+            known = change[kind]
+            if known is None:
+                change[kind] = word
+            else:
+                if not isinstance(known, dict):
+                    change[kind] = known = {known: 1}
+                    repeated.append((change, kind))
+                known[word] = known.get(word, 0) + 1
+    for change, kind in repeated:
+        change[kind] = ", ".join(word if n == 1 else f"{word} {n}" for word, n in change[kind].items())
+    return found
+
+
+_NO_KINDS = {kind.value: None for kind in Kind}
+
+
+def count_by_kind(store: Store, sources: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return a row for each kind that was derived or rejected: `kind`, `changes`, `tasks`, `certified`, `rejected`."""
+    with store.read_transaction() as connection:
+        rows = counts.read_funnel(connection, "kind", sources)
+    found = []
+    for kind in Kind:
+        words, reasons = Counter[str](), Counter[str]()
+        for row in rows:
+            if row.value == kind:
+                words[row.outputs] += row.n
+                reasons.update({row.reason: row.n} if row.reason else {})
+        if words:
+            found.append(
+                {
+                    "kind": kind.value,
+                    "changes": words["change"],
+                    "tasks": words["task"],
+                    "certified": words["certified"],
+                    "rejected": dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
+                }
+            )
+    return found
+
+
+def _select_rows(sources: Sequence[str]) -> Select[Any]:
+    word = func.coalesce(_LISTED.c.reason, _LISTED.c.status)
+    query = select(_LISTED.c.source, _LISTED.c.name, _LISTED.c.kind, word).order_by(
+        _LISTED.c.merged_at.desc(), _LISTED.c.name, _LISTED.c.kind, _LISTED.c.task_name
+    )
+    return query.where(_LISTED.c.source.in_(sources)) if sources else query

@@ -1,0 +1,536 @@
+"""The records of mergemill, frozen. Read from top to bottom they are the data path.
+
+Plans and environments are in `environments`, verdicts in `verdicts`, oracles in `oracles`.
+
+A record's `id` is the sha256 of its canonical JSON without the fields marked `Measured`: those (seconds, digests of
+images as built, log hashes, clock times) ride along and are stored, but two runs that found the same thing give the
+same id, so a rerun is a no-op. Every record names its parent's id, so every task can be traced to its change.
+
+Large texts (patches, reports, logs) lie in the artifact store; a record holds their sha256 ("artifact hash").
+Units: `*_seconds` are wall-clock seconds, `*_bytes` bytes, dates ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, Field
+
+from taskdb.records.base import LATER, MEASURED, ArtifactHash, Part, Seconds
+from taskdb.records.base import Record as Record
+from taskdb.records.base import TestId as TestId
+from taskdb.records.discussion import AuthorKind, IssueLink
+from taskdb.records.environments import Attempt as Attempt
+from taskdb.records.environments import BuildPlan as BuildPlan
+from taskdb.records.environments import Counts as Counts
+from taskdb.records.environments import Environment as Environment
+from taskdb.records.environments import Evidence as Evidence
+from taskdb.records.environments import TestCommand as TestCommand
+from taskdb.records.oracles import Oracle
+from taskdb.records.tags import ChangeKind
+
+
+class Stage(StrEnum):
+    """The stages, in the order of the data path."""
+
+    MINE = "mine"
+    BUILD = "build"
+    VERIFY = "verify"
+    JUDGE = "judge"
+    DERIVE = "derive"
+    CERTIFY = "certify"
+
+
+# ---------------------------------------------------------------------------------------------------- miner
+
+
+class Shape(StrEnum):
+    """How a change came into the history."""
+
+    MERGE = "merge"
+    SQUASH = "squash"
+    REBASE = "rebase"
+    COMMIT = "commit"
+    RELEASE = "release"
+    INSTANCE = "instance"
+
+
+class TestOrigin(StrEnum):
+    """Who wrote the tests that decide about a change."""
+
+    __test__ = False
+    HUMAN = "human"
+    """They are part of the change, or of the tree before it."""
+    MODEL_WRITTEN = "model-written"
+    """A model wrote them for a change without tests."""
+
+
+class PublishedLists(Part):
+    """The lists a published task came with (SWE-bench's fields)."""
+
+    FAIL_TO_PASS: tuple[TestId, ...]
+    PASS_TO_PASS: tuple[TestId, ...]
+
+
+class PullRequest(Record):
+    """One merged change as its source describes it, before any rule is applied."""
+
+    source: str
+    """The source as the user named it: `git:...`, `pypi:...`, `instances:...`. A renamed GitHub repository keeps the
+    name under which it was first mined."""
+    repo: str
+    """`owner/name`; for a package its name twice, for a local path the best guess from its remote or folder."""
+    name: str
+    """Name for people: `owner__repo-123`, `owner__repo-1a2b3c4d` for a commit, `name__name-1.2.3` for a release."""
+    number: int | None
+    shape: Shape
+    title: str
+    body: str
+    """Description of the change: the pull request's text, the commit message, the changelog entry."""
+    author: str
+    merged_at: str
+    """ISO 8601, UTC. For a release, the day it was uploaded."""
+    base_commit: str
+    """The first parent of the merge or squash commit (40 hex digits)."""
+    merge_commit: str
+    """The commit whose tree holds the change. Equal to `base_commit` for instances, which bring patches instead."""
+    problem_statement: str = ""
+    """Problem statement given by the source (changelog entry, published task); empty: title and body are used."""
+    hints: str = ""
+    patch: ArtifactHash | None = None
+    """For instances: the gold patch as published."""
+    test_patch: ArtifactHash | None = None
+    version: str = ""
+    """The project's version at the base commit where the source has it, else empty."""
+    published: PublishedLists | None = None
+    author_kind: AuthorKind = AuthorKind.UNKNOWN
+    labels: tuple[str, ...] = ()
+    """As the forge spells them, sorted."""
+    links: tuple[IssueLink, ...] = ()
+    """Issues it mentions, in the order of `LinkOrigin` and of the text."""
+    discussion: ArtifactHash | None = None
+    """Canonical JSON of `Discussion`; null when there are no comments or the source has none."""
+    head_commit: str | None = None
+    """Tip of the pull request's branch."""
+    first_commit_at: str | None = None
+    """Date of the branch's first commit (ISO 8601, UTC); later comments may reveal the solution."""
+    base_ref: str | None = None
+    """Name of the branch it was merged into, according to the forge."""
+    checks: Literal["success", "failure", "error", "pending", "expected"] | None = None
+    """Combined result of the checks of its last commit, where the forge has it."""
+
+
+class Candidate(Record):
+    """A change that passed the mining rules: base commit, gold patch, test patch, statement."""
+
+    parent: str
+    """Id of the PullRequest."""
+    source: str
+    repo: str
+    name: str
+    language: str
+    base_commit: str
+    merge_commit: str
+    created_at: str
+    """The change's own date (ISO 8601, UTC); packages are pinned to it."""
+    version: str
+    """As in PullRequest."""
+    problem_statement: str
+    hints: str
+    license: str
+    """SPDX expression found in the tree at the base commit, `NOASSERTION` when none was recognised."""
+    gold_patch: ArtifactHash
+    test_patch: ArtifactHash
+    gold_files: tuple[str, ...]
+    """Paths the gold patch touches (new names of renames), sorted."""
+    test_files: tuple[str, ...]
+    """Paths the test patch touches and leaves in place, sorted; fixtures and configuration among them."""
+    gold_lines: int
+    """Added and removed lines of the gold patch."""
+    test_lines: int
+    published: PublishedLists | None = None
+    change_kind: Annotated[ChangeKind, MEASURED] = ChangeKind.OTHER
+    """Primary kind of the change. Not part of the identity: better tags cause no rebuild."""
+    discussion: Annotated[ArtifactHash | None, MEASURED] = None
+    """As in PullRequest. Not part of the identity: later comments cause no rebuild."""
+    tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
+    """`model-written`: the change has no tests, and the verification has a model write them."""
+
+
+# ------------------------------------------------------------------------------------------------- verifiers
+
+
+class FailureKind(StrEnum):
+    """How a FAIL_TO_PASS test failed before the gold patch."""
+
+    ASSERTION = "assertion"
+    ERROR = "error"
+    COLLECTION = "collection"
+    """Its file could not be imported or collected."""
+    ABSENT = "absent"
+
+
+class RunVariant(StrEnum):
+    """The tree of a run: B, B+T, B+T+G, or B+T'+G with sabotaged tests T'."""
+
+    BASE = "base"
+    TEST_ONLY = "test-only"
+    GOLD = "gold"
+    CONTROL = "control"
+
+
+class TestRun(Part):
+    """One run of the tests in one fresh container."""
+
+    __test__: ClassVar[bool] = False
+    variant: RunVariant
+    seed: int
+    """0 keeps the project's order of files and hash seed 0; others shuffle both."""
+    script: str
+    """Sha256 of the evaluation script that ran."""
+    image_digest: str
+    report: ArtifactHash
+    log: ArtifactHash
+    exit_code: int
+    killed_by: str | None
+    """`time`, `memory`, `disk` or null."""
+    seconds: float
+    test_seconds: float
+    """Seconds inside the test process alone."""
+    counts: Counts
+
+
+class FlakyTest(Part):
+    """A test excluded because its status varies between runs."""
+
+    test: TestId
+    counts: dict[RunVariant, dict[str, int]]
+    """Kind of run -> status (`passed`, `failed`, `error`, `skipped`, `xfailed`, `absent`) -> number of runs."""
+
+    def describe_counts(self) -> str:
+        """Return the counts as text, most frequent first, such as `test-only: failed 3; gold: passed 2, failed 1`."""
+        described = []
+        for variant in (one for one in RunVariant if one in self.counts):
+            counts = sorted(self.counts[variant].items(), key=lambda item: (-item[1], item[0]))
+            described.append(f"{variant.value}: {', '.join(f'{status} {number}' for status, number in counts)}")
+        return "; ".join(described)
+
+
+class WrittenTests(Part):
+    """Tests that a model wrote for a change without tests, and what showed that they test it."""
+
+    patch: ArtifactHash
+    """The test patch."""
+    files: tuple[str, ...]
+    """Paths of the test patch, sorted."""
+    model: str
+    prompt: str
+    """Name and version of the prompt."""
+    attempt: Annotated[int, MEASURED]
+    """Number of the answer that was accepted, from 1."""
+    transcript: Annotated[ArtifactHash, MEASURED]
+    """JSON of the conversation: a list of `{"role", "content"}`."""
+    faults: Annotated[int, MEASURED]
+    """Mutants of the gold patch, and the patch without one of its hunks, that could be run."""
+    faults_detected: Annotated[int, MEASURED]
+    """Those among them that a written test fails on."""
+    variants: Annotated[int, MEASURED]
+    """Rewrites of the gold patch that keep its behaviour; the written tests pass with each."""
+
+
+class Verification(Record):
+    """Lists of one candidate's tests, how each FAIL_TO_PASS test failed, and which tests were excluded and why."""
+
+    parent: str
+    """Id of the Environment."""
+    candidate: str
+    name: str
+    FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
+    PASS_TO_PASS: tuple[TestId, ...]
+    flaky: tuple[tuple[TestId, str], ...] = ()
+    """Of earlier versions, where it was part of the identity; empty since. `list_flaky` reads both fields."""
+    controls: tuple[TestId, ...]
+    """FAIL_TO_PASS tests of which the gold patch was seen to fail a sabotaged form."""
+    eval_files: tuple[str, ...]
+    """Test files of the evaluation; empty for the whole suite."""
+    eval_script: ArtifactHash
+    control_patch: ArtifactHash | None
+    """Of earlier versions, which had one sabotaged run; null since."""
+    repeats: int
+    runs: Annotated[tuple[TestRun, ...], MEASURED]
+    seconds: Seconds
+    dropped_canaries: Annotated[bool, LATER] = False
+    """Whether the script has no canaries because the first gold run did not report them as it should."""
+    blind_controls: Annotated[ArtifactHash | None, LATER] = None
+    """Forms of sabotage (`evaluation.controls.blind`); null where no test could be sabotaged."""
+    control_bound: Annotated[float | None, LATER] = None
+    """Probability of passing for a submission that cannot distinguish real from sabotaged tests."""
+    evaluations: Annotated[int, LATER] = 1
+    """Runs of the tests that one grading takes."""
+    flaky_tests: Annotated[tuple[FlakyTest, ...], MEASURED] = ()
+    """Excluded tests with their counts, sorted; measured, as names and counts may differ between two verifications."""
+    written_tests: Annotated[WrittenTests | None, LATER] = None
+    """Test patch of the verification where a model wrote it; null where it is the candidate's own."""
+
+    def list_flaky(self) -> list[tuple[TestId, str]]:
+        """Return the tests excluded as flaky, each with its statuses as text."""
+        return [*self.flaky, *((one.test, one.describe_counts()) for one in self.flaky_tests)]
+
+    def list_gold_seconds(self) -> list[float]:
+        """Return the seconds inside the test process of each gold run of the final script.
+
+        A long suite ran as a whole before that, with another script.
+        """
+        gold = [run for run in self.runs if run.variant is RunVariant.GOLD]
+        final = [run for run in gold if run.script == self.eval_script]
+        return [run.test_seconds for run in final or gold]
+
+
+class ListDifference(Part):
+    """A published list against ours. `missing`: published, not ours; `extra`: ours, not published."""
+
+    missing: tuple[TestId, ...] = ()
+    extra: tuple[TestId, ...] = ()
+
+
+class DifferenceCause(StrEnum):
+    """Why a published list and ours differ in a test, as far as reports and logs show it."""
+
+    FLAKY = "flaky"
+    """Its status varies between the runs of the verification."""
+    ENVIRONMENT = "environment"
+    """It was skipped, or failed for a missing module, program or file, or another version of one."""
+    COLLECTION = "collection"
+    """Its file was not collected or compiled, or is not among the files that were run or published."""
+    ID_SPELLING = "id-spelling"
+    """Both have it; the published id fits several tests, or differs in more than the known readings allow."""
+    NETWORK = "network"
+    TIME = "time"
+    """A time limit, or a result that depends on the date."""
+    UNKNOWN = "unknown"
+
+
+class TestDifference(Part):
+    """A test in which a published list and ours differ, with the cause."""
+
+    __test__: ClassVar[bool] = False
+    list_name: Literal["FAIL_TO_PASS", "PASS_TO_PASS"]
+    side: Literal["missing", "extra"]
+    test: TestId
+    cause: DifferenceCause
+    detail: str
+    """One line: a quotation from the report or log, or what was found."""
+
+
+class PublishedGroup(Part):
+    """A published id that is matched, but not by exactly one test that no other published id matches."""
+
+    list_name: Literal["FAIL_TO_PASS", "PASS_TO_PASS"]
+    published: TestId
+    level: Literal["name", "parent", "file"]
+    """`name`: tests whose names are equal as published (cut, or without the file); `parent`: a Go test with its
+    subtests; `file`: a whole file, class or program."""
+    tests: int
+    """Number of our tests for which it stands."""
+
+
+class PublishedVerdict(Part):
+    """How our lists differ from the published ones; the verdict is about the FAIL_TO_PASS set.
+
+    `exact`: every published id is exactly one of our tests, and there are no others. `exact-by-name`, `exact-by-parent`
+    and `exact-by-file`: the same, but some published ids stand for several tests, as in `PublishedGroup`; the coarsest
+    level counts. `superset`: we have more, `subset`: fewer, `different`: both. Verdicts stored without `readings` and
+    `groups` may be of earlier versions, whose `exact` included the other three and lists that name a file of which any
+    test was ours.
+    """
+
+    verdict: Literal["exact", "exact-by-name", "exact-by-parent", "exact-by-file", "superset", "subset", "different"]
+    fail_to_pass: ListDifference
+    pass_to_pass: ListDifference
+    readings: Annotated[tuple[str, ...], MEASURED] = ()
+    """Readings of our ids by which FAIL_TO_PASS ids match, other than as written."""
+    groups: Annotated[tuple[PublishedGroup, ...], MEASURED] = ()
+    causes: Annotated[tuple[TestDifference, ...], MEASURED] = ()
+    """One for each missing and extra test; empty where the verdict was made without diagnosis."""
+
+
+class Score(Part):
+    """Result of grading a submission. `value` is null when the infrastructure failed: unscored is not zero."""
+
+    task: str
+    value: float | None
+    resolved: bool
+    f2p_rate: float
+    p2p_rate: float
+    tampering: tuple[str, ...] = ()
+    explanation: str = ""
+    infrastructure_error: str | None = None
+    parts: dict[str, float] = Field(default_factory=dict)
+    """Components of the value by name, for kinds whose value is not 0 or 1."""
+    evaluations: int = 0
+    """Evaluations that were made, each in a fresh container; 0 for kinds with another oracle."""
+    control_bound: float | None = None
+    """As in `Task`."""
+    grader: str = ""
+    """Version of the grading code; empty in scores of earlier versions."""
+
+
+# -------------------------------------------------------------------------------------------------- derivers
+
+
+class Kind(StrEnum):
+    """Kinds of tasks that derivers make."""
+
+    BUGFIX = "bugfix"
+    FEATURE = "feature"
+    PERFORMANCE = "performance"
+    TEST_WRITING = "test-writing"
+    REVIEW = "review"
+    INJECTED = "injected"
+    COMBINED = "combined"
+    SIMULATED = "simulated"
+    TERSE = "terse"
+    """A bug fix or feature with a short statement; as the next two, it has the tests of its original."""
+    USER_STORY = "user-story"
+    TRACEBACK = "traceback"
+    REFACTORING = "refactoring"
+    DEPENDENCY_MIGRATION = "dependency-migration"
+
+
+class Task(Record):
+    """A task as it is exported: self-contained, it needs its image and nothing else of the database."""
+
+    parent: str
+    """Id of the Verification; of the Candidate, for kinds that need no environment."""
+    candidate: str
+    source: str
+    name: str
+    """`owner__repo-123.bugfix`; a number follows where a change gives several of one kind."""
+    kind: Kind
+    repo: str
+    language: str
+    language_version: str
+    version: str
+    base_commit: str
+    created_at: str
+    """Date of the change."""
+    license: str
+    problem_statement: str
+    hints: str
+    gold_patch: ArtifactHash
+    test_patch: ArtifactHash
+    control_patch: ArtifactHash | None
+    FAIL_TO_PASS: tuple[tuple[TestId, FailureKind], ...]
+    PASS_TO_PASS: tuple[TestId, ...]
+    controls: tuple[TestId, ...]
+    eval_script: ArtifactHash | None
+    plan: BuildPlan | None
+    """Null where there is no environment, as are an empty image and an empty script."""
+    image: str
+    image_digest: Annotated[str, MEASURED]
+    test_seconds: Annotated[float, MEASURED]
+    """Seconds of the longest gold run, for time limits of consumers."""
+    published: PublishedVerdict | None = None
+    other_candidates: tuple[str, ...] = ()
+    """Ids of the further candidates it combines, sorted."""
+    setup_patch: ArtifactHash | None = None
+    """Patch applied to the agent's tree on top of the base commit, such as an injected bug."""
+    oracle: Oracle | None = None
+    """What decides the reward, for kinds whose lists of tests are not sufficient."""
+    environment: Literal["verified", "simulated", "none"] = "verified"
+    blind_controls: Annotated[ArtifactHash | None, LATER] = None
+    """Forms of sabotage; this and the next two as in `Verification`."""
+    control_bound: Annotated[float | None, LATER] = None
+    evaluations: Annotated[int, LATER] = 1
+    variant_of: Annotated[str, LATER] = ""
+    """Name of the task of which it is a variant: the same in everything but the statement."""
+    tests: Annotated[TestOrigin, LATER] = TestOrigin.HUMAN
+
+    @property
+    def family(self) -> frozenset[str]:
+        """Ids of all candidates it is made of; tasks that share one belong to the same side of any split."""
+        return frozenset({self.candidate, *self.other_candidates})
+
+    def require_script(self) -> ArtifactHash:
+        """Return the evaluation script.
+
+        Raises:
+            LookupError: the task has no environment.
+        """
+        if self.eval_script is None:
+            raise LookupError(f"{self.name} has no environment")
+        return self.eval_script
+
+    def require_plan(self) -> BuildPlan:
+        """Return the build plan.
+
+        Raises:
+            LookupError: the task has no environment.
+        """
+        if self.plan is None:
+            raise LookupError(f"{self.name} has no environment")
+        return self.plan
+
+
+class Certificate(Record):
+    """Proof from the task's own image and script that gold scores 1 in every run and the no-op 0."""
+
+    parent: str
+    """Id of the Task."""
+    name: str
+    gold: tuple[float, ...]
+    noop: float
+    image_digest: Annotated[str, MEASURED]
+    seconds: Seconds
+    conditions: Annotated[tuple[str, ...], LATER] = ()
+    """Conditions of each grading of gold, one line each."""
+    exploits: Annotated[dict[str, float | None], LATER] = Field(default_factory=dict)
+    """Name of a submission that must earn 0 -> its value; what only controls expose may earn 1 where there are none."""
+    machine: Annotated[dict[str, Any], MEASURED] = Field(default_factory=dict)
+    """Where it was certified: architecture, CPUs, memory, kernel, engine; empty for tasks without an image."""
+    evaluations: Annotated[int, MEASURED] = 0
+    """Runs of the tests that the certificate took."""
+
+
+class Bundle(Record):
+    """A finished export."""
+
+    format: str
+    tasks: tuple[str, ...]
+    """Ids of the tasks in it, sorted."""
+    manifest_sha256: str
+    out: Annotated[str, MEASURED]
+    at: Annotated[str, MEASURED]
+
+
+# ------------------------------------------------------------------------------------------------ rejections
+
+
+class Rejection(Record):
+    """Reason that a record was rejected by a stage. Stored, counted, shown by `funnel` and `why`."""
+
+    parent: str
+    """Id of the record that was rejected."""
+    name: str
+    """Name of the change, for people."""
+    source: str
+    stage: Stage
+    reason: str
+    """A value of the stage's own `Reason` enum, such as `no-tests`."""
+    kind: Kind | None = None
+    """For derivers: the kind of task that cannot be derived from the change."""
+    detail: Annotated[str, MEASURED]
+    """One line for people."""
+    log: Annotated[ArtifactHash | None, MEASURED] = None
+    attempts: Annotated[tuple[Attempt, ...], MEASURED] = ()
+    """For builders: all attempts."""
+    published: PublishedVerdict | None = None
+    """For instances whose tests ran: how the lists differ."""
+    seconds: Seconds = 0.0
+
+
+def to_json(record: BaseModel) -> dict[str, Any]:
+    """Return the record as plain JSON data, its id first where it has one."""
+    data = record.model_dump(mode="json")
+    return {"id": record.id, **data} if isinstance(record, Record) else data

@@ -1,0 +1,76 @@
+"""Lineage of a candidate: the records of its chain, which a stage gets as its input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar
+
+from taskdb.records import Candidate, Certificate, Environment, Kind, Record, Stage, Task, Verification
+from taskdb.records.verdicts import Verdict
+
+R = TypeVar("R", bound=Record)
+
+
+class ChangeTests(NamedTuple):
+    """Test patch of a change (artifact hash), and the paths that it touches and leaves in place, sorted."""
+
+    patch: str
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lineage:
+    """Chain of records of one change. `require_...()` returns a record that the order of stages guarantees."""
+
+    candidate: Candidate
+    environment: Environment | None = None
+    verification: Verification | None = None
+    verdict: Verdict | None = None
+    task: Task | None = None
+    """Task to certify."""
+    certificate: Certificate | None = None
+    rejected_by: Stage | None = None
+    """Stage that rejected the change."""
+    next_stage: Stage | None = None
+    """Next stage up to the judge; it runs again where its record exists already."""
+    kinds: tuple[Kind, ...] = ()
+    """Kinds of tasks that are neither derived nor rejected yet."""
+    tasks: tuple[Task, ...] = ()
+    """Tasks without a certificate."""
+    neighbours: tuple[Lineage, ...] = ()
+    """Lineages of neighbouring changes, for tasks of several changes."""
+
+    @property
+    def tests(self) -> ChangeTests:
+        """Tests of the change: its own, or those that a model wrote for the verification."""
+        written = self.verification.written_tests if self.verification else None
+        if written is not None:
+            return ChangeTests(written.patch, written.files)
+        return ChangeTests(self.candidate.test_patch, self.candidate.test_files)
+
+    def require_environment(self) -> Environment:
+        """Return the environment; for stages after `build`."""
+        return _require(self.environment)
+
+    def require_verification(self) -> Verification:
+        """Return the verification; for stages after `verify`."""
+        return _require(self.verification)
+
+    def require_verdict(self) -> Verdict:
+        """Return the verdict; for stages after `judge`."""
+        return _require(self.verdict)
+
+    def require_task(self) -> Task:
+        """Return the task; for stages after `derive`."""
+        return _require(self.task)
+
+    def with_record(self, record: Record) -> Lineage:
+        """Return the lineage with one more record."""
+        changes: dict[str, Any] = {type(record).__name__.lower(): record}
+        return replace(self, **changes)
+
+
+def _require(record: R | None) -> R:
+    if record is None:
+        raise LookupError("the record of an earlier stage is missing")
+    return record

@@ -1,0 +1,1 @@
+"""Tables, columns, indices and views of the task database, and the stored form of records."""
