@@ -25,7 +25,7 @@ from typing import Any
 from backends.git import GitError, GitRepository
 from core.config import Settings
 from core.minhash import Features, compute_jaccard_index
-from mergemill.services import make_services
+from mergemill.execution.services import make_services
 from miner.changes import UnparsablePatchError
 from miner.git.clone import open_reader
 from miner.git.history import find_changes

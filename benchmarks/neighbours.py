@@ -24,8 +24,8 @@ from statistics import median
 from benchmarks.page_table import write_table
 from core.config import Settings
 from core.errors import CancelledRunError, Transient
-from mergemill.grading import TaskGrader
-from mergemill.services import make_services
+from mergemill.execution.services import make_services
+from mergemill.grading.grading import TaskGrader
 from taskdb.store import Store
 
 GOAL = 1.5

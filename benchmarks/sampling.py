@@ -29,10 +29,10 @@ import verifiers
 from backends.services import Services
 from benchmarks.page_table import write_table
 from core.config import Settings
-from mergemill.sampling.progress import SamplingProgress
-from mergemill.sampling.request import SampleRequest, list_pending, select_tasks
-from mergemill.sampling.run import sample
-from mergemill.services import make_services
+from mergemill.agents.sampling.progress import SamplingProgress
+from mergemill.agents.sampling.request import SampleRequest, list_pending, select_tasks
+from mergemill.agents.sampling.run import sample
+from mergemill.execution.services import make_services
 from samplers.instructions.instruction import make_instruction
 from samplers.rollouts.container import open_rollout_container
 from samplers.scaffolds.base import Scaffold

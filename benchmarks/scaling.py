@@ -38,8 +38,8 @@ from backends.cluster.local import LocalCluster
 from backends.cluster.nodes import NodeFunctions, NodeReport, WorkerNeeds
 from benchmarks.isolated_engine import IsolatedEngine, remove_built_images, start_engine
 from benchmarks.page_table import write_table
-from mergemill.pipeline import RETRY_POLICY, ChangeEvent, PipelineRun, PipelineStep, process_change
-from mergemill.progress import JsonLinesProgress
+from mergemill.execution.progress import JsonLinesProgress
+from mergemill.pipeline.pipeline import RETRY_POLICY, ChangeEvent, PipelineRun, PipelineStep, process_change
 from taskdb.records import Candidate, PullRequest, Record, Stage
 from taskdb.records.lineage import Lineage
 from taskdb.records.tags import Tags

@@ -42,7 +42,7 @@ from backends.services import Services
 from benchmarks.verify_overhead import make_repository
 from core.config import Settings
 from mergemill.cli import run_command_line
-from mergemill.services import make_services
+from mergemill.execution.services import make_services
 from taskdb.queries import tasks as queries
 from taskdb.queries.selection import TaskFilters
 from taskdb.records import Task, Verification

@@ -1,1 +1,1 @@
-"""Derivers: tasks made from a change, one module or package for each kind. `mergemill.kinds` lists all kinds."""
+"""Derivers: tasks made from a change, one module or package for each kind. `mergemill.pipeline.kinds` lists them."""

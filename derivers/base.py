@@ -24,7 +24,7 @@ class KindRejection:
 
 
 Deriver = Callable[[Lineage, Services], list[Task] | KindRejection]
-"""Makes the tasks of one kind from a change that fulfils the kind's prerequisites (`mergemill.kinds`)."""
+"""Makes the tasks of one kind from a change that fulfils the kind's prerequisites (`mergemill.pipeline.kinds`)."""
 
 
 def build_task(lineage: Lineage, kind: Kind, number: int | None = None, **fields: Any) -> Task:

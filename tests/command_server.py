@@ -25,9 +25,9 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 READ_AT_START = ("PYTHON", "LC_", "LANG", "LD_", "TZ", "TMPDIR")
 """Beginnings of variables that a Python or its C library reads before the command runs: a fork comes too late."""
-USUAL_MODULES = ("docker", "mergemill.kinds", "mergemill.runs")
+USUAL_MODULES = ("docker", "mergemill.pipeline.kinds", "mergemill.pipeline.runs")
 """Modules that commands import when they run."""
-WITH_THREADS = ("mergemill.cli.export",)
+WITH_THREADS = ("mergemill.cli.bundles.export",)
 """Modules that start threads, which forks lose."""
 REQUEST_BYTES = 2**17
 """Less than what a socket takes at once."""

@@ -50,7 +50,7 @@ class FixtureDuration:
     longest: float = 0.0
 
 
-@dataclass
+@dataclass(eq=False)
 class DurationRecorder:
     """Measures of one process, and, in the controller, of all workers."""
 

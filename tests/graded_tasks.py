@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.config import Settings
-from mergemill.grading import TaskGrader
+from mergemill.grading.grading import TaskGrader
 from taskdb.queries import tasks as queries
 from taskdb.queries.selection import TaskFilters
 from taskdb.store import Store

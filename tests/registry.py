@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,9 @@ class LocalRegistry:
 def find_bridge_address() -> str:
     """Return this machine's address in the network of the engine's containers, which isolated engines see, too."""
     network = docker.from_env(version="auto").networks.get("bridge")
-    return str(network.attrs["IPAM"]["Config"][0]["Gateway"])
+    config = network.attrs["IPAM"]["Config"][0]
+    # An engine that has just made the bridge does not name its address: it is the first of the network.
+    return config.get("Gateway") or str(ip_network(config["Subnet"])[1])
 
 
 def make_tiny_image(

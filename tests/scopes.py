@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mergemill.kinds import DEFAULT_KINDS, get_prerequisites
+from mergemill.pipeline.kinds import DEFAULT_KINDS, get_prerequisites
 from taskdb.records import Kind
 from taskdb.records.chains import Scope
 

@@ -15,10 +15,10 @@ import uvicorn
 
 from backends.sandbox.docker import DockerSandbox
 from core.sockets import bind_socket
-from mergemill.world_service.application import WorldApplication
-from mergemill.world_service.catalog import OfferedWorld, load_catalog
-from mergemill.world_service.episodes import EpisodeTable
-from mergemill.world_service.server import make_rules
+from mergemill.worlds.service.application import WorldApplication
+from mergemill.worlds.service.catalog import OfferedWorld, load_catalog
+from mergemill.worlds.service.episodes import EpisodeTable
+from mergemill.worlds.service.server import make_rules
 from worlds.definitions import ScenarioDefinition, WorldDefinition
 from worlds.program.analysis import analyse_program
 from worlds.server.host import WorldHost

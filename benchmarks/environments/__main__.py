@@ -22,7 +22,7 @@ from benchmarks.environments.measure import EnvironmentResult, append_result, me
 from benchmarks.environments.tables import render_markdown
 from core.config import Settings
 from core.errors import MergemillError
-from mergemill.services import make_services
+from mergemill.execution.services import make_services
 
 
 def load_part(part: str, drawn: Path | None, revision: str) -> list[BenchmarkRepository]:

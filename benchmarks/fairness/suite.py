@@ -14,7 +14,7 @@ from backends.git import GitRepository
 from backends.services import Services
 from core.config import Settings
 from mergemill.cli import run_command_line
-from mergemill.services import make_services
+from mergemill.execution.services import make_services
 from taskdb.records import Score, Task
 from taskdb.store import Store
 from tests.helpers import TinyRepo

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mergemill.instances import read_cases
+from mergemill.pipeline.instances import read_cases
 from miner.instances import read_lines
 from taskdb.records.verdicts import Finding
 from verifiers.judge.case import JudgeCase

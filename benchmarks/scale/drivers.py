@@ -1,7 +1,7 @@
 """Drivers of a simulated run: they read candidates, hand them out to workers and store results.
 
-As in `mergemill/pipeline.py` and `backends/cluster/local.py`, a driver does one thing at a time, and has twice as many
-changes handed out as it has workers.
+As in `mergemill/pipeline/pipeline.py` and `backends/cluster/local.py`, a driver does one thing at a
+time, and has twice as many changes handed out as it has workers.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from sqlalchemy import make_url, text
 from benchmarks.taskdb.queries import Execute, Query
 from core.config import Settings
 from exporters.task_table import write_task_table
-from mergemill.bundles import export_splits
+from mergemill.bundles.export import export_splits
 from mergemill.cli import COLLECTION_THRESHOLD
 from taskdb.queries import tasks as queries
 from taskdb.queries.selection import TaskFilters
@@ -220,7 +220,7 @@ def measure_memory(url: str, target: str) -> int:
 def run_for_memory(url: str, target: str) -> None:
     """Do what `measure_memory` measures."""
     gc.set_threshold(COLLECTION_THRESHOLD)
-    from mergemill.kinds import DEFAULT_KINDS, get_prerequisites  # noqa: PLC0415 - in the measured process alone
+    from mergemill.pipeline.kinds import DEFAULT_KINDS, get_prerequisites  # noqa: PLC0415 - in the measured process alone
     from taskdb.records.chains import Scope  # noqa: PLC0415
 
     with Store.open(url) as store:

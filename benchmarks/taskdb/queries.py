@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import make_url, text
 
-from mergemill.kinds import DEFAULT_KINDS, get_prerequisites
+from mergemill.pipeline.kinds import DEFAULT_KINDS, get_prerequisites
 from taskdb.artifacts import Artifacts
 from taskdb.queries import pages as page_queries
 from taskdb.queries import tasks as queries

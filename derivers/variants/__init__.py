@@ -1,8 +1,8 @@
 """Statement variants: the bug fix or feature of a change with another problem statement, and everything else the same.
 
 Tests, image, script and gold patch are those of the original, so its runs certify the variants, too. A variant is
-written by rules, or by a model where `--variants model` requests it. `mergemill.variants` applies the rules of the
-judge to each: a statement that lacks what the tests need and the original contains is rejected.
+written by rules, or by a model where `--variants model` requests it. `mergemill.pipeline.variants` applies the rules of
+the judge to each: a statement that lacks what the tests need and the original contains is rejected.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from mergemill import __version__
 from mergemill.cli.commands import find_entry
 from mergemill.cli.lazy_group import LazyGroup
 from mergemill.cli.streams import GuardedStream, OutputClosedError
-from mergemill.telemetry.logs import LogFormat, LogStream, configure_logging
+from mergemill.execution.telemetry.logs import LogFormat, LogStream, configure_logging
 
 HELP_WIDTH = 80
 """Least width of help: its tables cut names in fewer columns, where a terminal wraps whole lines."""

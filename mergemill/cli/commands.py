@@ -19,7 +19,7 @@ class CommandEntry:
     @property
     def resumes(self) -> bool:
         """Whether the command, when it was interrupted, continues where it stopped."""
-        return self.panel == PIPELINE or self.module in ("sample", "simulate", "worlds.import_worlds")
+        return self.panel == PIPELINE or self.module in ("agents.sample", "simulation.simulate", "worlds.import_worlds")
 
     @property
     def members(self) -> Mapping[str, CommandEntry]:
@@ -35,41 +35,57 @@ AGENTS = "Agents"
 MACHINE = "Machine"
 
 COMMANDS: Mapping[str, CommandEntry] = {
-    "run": CommandEntry("run", "Run every stage that has something to do: mine to certify.", PIPELINE),
-    "mine": CommandEntry("mine", "Read changes from sources and select the candidates among them.", PIPELINE),
-    "build": CommandEntry("build", "Build an environment for each candidate that has none.", PIPELINE),
-    "verify": CommandEntry("verify", "Run the tests of each environment with and without the gold patch.", PIPELINE),
-    "judge": CommandEntry("judge", "Judge whether each problem statement is sufficient for its tests.", PIPELINE),
-    "derive": CommandEntry("derive", "Derive tasks from each verified change.", PIPELINE),
-    "certify": CommandEntry("certify", "Certify each task: gold scores 1 in every run, the no-op 0.", PIPELINE),
-    "repos": CommandEntry("repos", "Rank repositories by how many tasks they are likely to give.", SOURCES),
-    "tags": CommandEntry("tags", "Classify the texts of a file by kind of change.", SOURCES),
-    "tasks": CommandEntry("tasks", "List, show, search and count tasks.", QUERIES),
-    "funnel": CommandEntry("funnel", "Count how many changes passed each stage, and why the others did not.", QUERIES),
-    "why": CommandEntry("why", "Show every stage, attempt and rejection of one change.", QUERIES),
-    "serve": CommandEntry("serve", "Serve web pages and an HTTP API of the database.", QUERIES),
-    "sql": CommandEntry("sql", "Run one read-only SQL query.", QUERIES),
-    "export": CommandEntry("export", "Write tasks as a bundle in another tool's format.", TASKS),
-    "bundle": CommandEntry("bundle", "Verify, certify and import bundles.", TASKS),
-    "sample": CommandEntry(
-        "sample", "Run agents on tasks or scenarios and store each rollout with its reward.", AGENTS
+    "run": CommandEntry("pipeline.run", "Run every stage that has something to do: mine to certify.", PIPELINE),
+    "mine": CommandEntry("pipeline.mine", "Read changes from sources and select the candidates among them.", PIPELINE),
+    "build": CommandEntry("pipeline.build", "Build an environment for each candidate that has none.", PIPELINE),
+    "verify": CommandEntry(
+        "pipeline.verify", "Run the tests of each environment with and without the gold patch.", PIPELINE
     ),
-    "grade": CommandEntry("grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
-    "audit": CommandEntry("audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
-    "gateway": CommandEntry("gateway", "Record the requests of agents to a model, in front of its server.", AGENTS),
-    "trajectories": CommandEntry("trajectories", "List, show, select and export what agents did.", AGENTS),
-    "difficulty": CommandEntry("difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
-    "simulate": CommandEntry("simulate", "Let a model play users and tools, and write training data.", AGENTS),
+    "judge": CommandEntry(
+        "pipeline.judge", "Judge whether each problem statement is sufficient for its tests.", PIPELINE
+    ),
+    "derive": CommandEntry("pipeline.derive", "Derive tasks from each verified change.", PIPELINE),
+    "certify": CommandEntry(
+        "pipeline.certify", "Certify each task: gold scores 1 in every run, the no-op 0.", PIPELINE
+    ),
+    "repos": CommandEntry("pipeline.repos", "Rank repositories by how many tasks they are likely to give.", SOURCES),
+    "tags": CommandEntry("pipeline.tags", "Classify the texts of a file by kind of change.", SOURCES),
+    "tasks": CommandEntry("queries.tasks", "List, show, search and count tasks.", QUERIES),
+    "funnel": CommandEntry(
+        "queries.funnel", "Count how many changes passed each stage, and why the others did not.", QUERIES
+    ),
+    "why": CommandEntry("queries.why", "Show every stage, attempt and rejection of one change.", QUERIES),
+    "serve": CommandEntry("operations.serve", "Serve web pages and an HTTP API of the database.", QUERIES),
+    "sql": CommandEntry("queries.sql", "Run one read-only SQL query.", QUERIES),
+    "export": CommandEntry("bundles.export", "Write tasks as a bundle in another tool's format.", TASKS),
+    "bundle": CommandEntry("bundles.bundle", "Verify, certify and import bundles.", TASKS),
+    "sample": CommandEntry(
+        "agents.sample", "Run agents on tasks or scenarios and store each rollout with its reward.", AGENTS
+    ),
+    "grade": CommandEntry("grading.grade", "Grade one submission, or a file of them, each in fresh containers.", TASKS),
+    "audit": CommandEntry("grading.audit", "Check tasks or bundles for leaks, exploits and weak tests.", TASKS),
+    "gateway": CommandEntry(
+        "agents.gateway", "Record the requests of agents to a model, in front of its server.", AGENTS
+    ),
+    "trajectories": CommandEntry("agents.trajectories", "List, show, select and export what agents did.", AGENTS),
+    "difficulty": CommandEntry("agents.difficulty", "Show pass rates by task, model and scaffold.", AGENTS),
+    "simulate": CommandEntry(
+        "simulation.simulate", "Let a model play users and tools, and write training data.", AGENTS
+    ),
     "worlds": CommandEntry(
         "worlds", "Make tool environments as programs, with scenarios and checks, and look at them.", AGENTS
     ),
-    "db": CommandEntry("db", "Take care of the task database.", MACHINE),
-    "images": CommandEntry("images", "Manage base and environment images.", MACHINE),
-    "gc": CommandEntry("leftovers", "Remove what killed processes left: containers, folders and files.", MACHINE),
-    "status": CommandEntry("status", "Show what runs where, the queue, rates, failures, disk and engine.", MACHINE),
-    "skills": CommandEntry("skills", "List and check skills, the known fixes for failing builds.", MACHINE),
+    "db": CommandEntry("operations.db", "Take care of the task database.", MACHINE),
+    "images": CommandEntry("operations.images", "Manage base and environment images.", MACHINE),
+    "gc": CommandEntry(
+        "operations.leftovers", "Remove what killed processes left: containers, folders and files.", MACHINE
+    ),
+    "status": CommandEntry(
+        "operations.status", "Show what runs where, the queue, rates, failures, disk and engine.", MACHINE
+    ),
+    "skills": CommandEntry("operations.skills", "List and check skills, the known fixes for failing builds.", MACHINE),
     "doctor": CommandEntry(
-        "doctor", "Check this machine's requirements and name the command that fixes each.", MACHINE
+        "operations.doctor", "Check this machine's requirements and name the command that fixes each.", MACHINE
     ),
 }
 

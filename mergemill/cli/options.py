@@ -24,7 +24,7 @@ from pydantic.fields import FieldInfo
 
 from core.config import SECRETS, Settings, describe_settings
 from core.errors import InputError, UsageError
-from mergemill import selections
+from mergemill.bundles import selections
 from mergemill.cli import output
 from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, TaskStatus, parse_filters
 from taskdb.records import Kind

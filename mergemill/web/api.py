@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from mergemill.run_status import list_runs
+from mergemill.execution.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.rendering import DataResponse
 from mergemill.web.task_listing import MAX_ROWS, load_listing, read_parameters
@@ -90,7 +90,7 @@ def make_router(context: WebContext) -> APIRouter:
     @router.get("/prompts/{name:path}", response_model=TaskPrompt, summary="Show the prompt of a task")
     def show_prompt(name: str) -> DataResponse:
         """Return what an agent is given for a task, without anything that it must not see."""
-        from mergemill.task_prompt import build_task_prompt  # noqa: PLC0415 - the pages need no exporters
+        from mergemill.bundles.task_prompt import build_task_prompt  # noqa: PLC0415 - the pages need no exporters
 
         task = queries.resolve_task(context.store, name)
         return DataResponse(build_task_prompt(task, context.artifacts))

@@ -24,7 +24,7 @@ from mergemill.web.rendering import DataResponse
 from taskdb.records import Score, to_json
 
 if TYPE_CHECKING:
-    from mergemill.grading_queue import GradingTicket
+    from mergemill.grading.queue import GradingTicket
 
 log = logging.getLogger(__name__)
 
@@ -138,7 +138,7 @@ async def _submit(
     Raises:
         HTTPException: 429 where the queue has no place for all of them.
     """
-    from mergemill.grading_queue import QueueFullError  # noqa: PLC0415 - the pages need no verifiers
+    from mergemill.grading.queue import QueueFullError  # noqa: PLC0415 - the pages need no verifiers
 
     given = [(one.task, one.form, one.encode_submission()) for one in submissions]
     try:

@@ -11,8 +11,8 @@ from core.errors import InputError, UsageError
 from taskdb.store import Store
 
 if TYPE_CHECKING:
-    from mergemill.grading import Submission, TaskGrader
-    from mergemill.grading_queue import GradingQueue, GradingTicket, QueueStatus
+    from mergemill.grading.grading import Submission, TaskGrader
+    from mergemill.grading.queue import GradingQueue, GradingTicket, QueueStatus
 
 Forms = Mapping[str, bytes]
 """Form of a submission -> its content; empty for the no-op."""
@@ -54,8 +54,8 @@ class GradingService:
             self._opened[1].close()
 
     def _open(self) -> tuple[TaskGrader, GradingQueue]:
-        from mergemill.grading import TaskGrader  # noqa: PLC0415 - the pages need no verifiers
-        from mergemill.grading_queue import GradingQueue  # noqa: PLC0415
+        from mergemill.grading.grading import TaskGrader  # noqa: PLC0415 - the pages need no verifiers
+        from mergemill.grading.queue import GradingQueue  # noqa: PLC0415
 
         with self._lock:
             if self._opened is None:
@@ -65,7 +65,7 @@ class GradingService:
 
     @staticmethod
     def _resolve(grader: TaskGrader, task: str, form: str, forms: Forms) -> Submission | InputError | UsageError:
-        from mergemill.grading import make_submission  # noqa: PLC0415
+        from mergemill.grading.grading import make_submission  # noqa: PLC0415
 
         try:
             return make_submission(grader.find_task(task, form), forms)

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from starlette.requests import Request
 from starlette.responses import Response
 
-from mergemill.run_status import RUN_STATES, list_runs
-from mergemill.status import describe_disk
-from mergemill.telemetry.metrics import CONTENT_TYPE, Gauge, MachineGauges, format_gauges
+from mergemill.execution.run_status import RUN_STATES, list_runs
+from mergemill.execution.telemetry.metrics import CONTENT_TYPE, Gauge, MachineGauges, format_gauges
+from mergemill.operations.status import describe_disk
 from mergemill.web.context import WebContext
 from taskdb.queries.tasks import compute_funnel, compute_summary
 from taskdb.records import Stage

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.errors import InputError
-from mergemill.run_status import list_runs
+from mergemill.execution.run_status import list_runs
 from mergemill.web.context import WebContext
 from mergemill.web.diffs import PatchView, render_patch
 from mergemill.web.early_start import AnswerError, EarlyStart, Page, send_early

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from starlette.requests import Request
 
 from core.errors import UsageError
-from mergemill.selections import resolve_filters
+from mergemill.bundles.selections import resolve_filters
 from mergemill.web.context import WebContext
 from taskdb.queries import tasks as queries
 from taskdb.queries.selection import TaskFilters, parse_filters

@@ -147,7 +147,7 @@ class TaskFilters:
 
     Simulated tasks are excluded unless `kind`, `environment` or `ids` select them, and tasks with model-written tests
     unless `tests` or `ids` do. The last fields need the database or files and are resolved by
-    `mergemill.selections.resolve_filters` before a query.
+    `mergemill.bundles.selections.resolve_filters` before a query.
     """
 
     source: Words | str | None = None

@@ -1,6 +1,6 @@
 """Prerequisites of kinds of tasks: what the queue needs in order to decide which kinds are open for a change.
 
-The kinds themselves, with their prerequisites, are the table of `mergemill.kinds`.
+The kinds themselves, with their prerequisites, are the table of `mergemill.pipeline.kinds`.
 """
 
 from __future__ import annotations

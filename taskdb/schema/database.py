@@ -25,7 +25,7 @@ class NoAnswerError(Transient):
 
 REVISION = "0013"
 """The newest migration; `tests/taskdb` compares it with the folder."""
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
 _VIEWS_FINGERPRINT = "SELECT value FROM meta WHERE key = 'views'"
 LOCK_SECONDS = 30
 """Maximum wait for another process that is writing."""

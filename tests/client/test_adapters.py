@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mergemill.grading import Submission, TaskGrader, make_unscored
+from mergemill.grading.grading import Submission, TaskGrader, make_unscored
 from taskdb.records import Score
 from taskdb.store import Store
 from tests.backends.llm.server import ScriptedAnswer, run_model_server

@@ -25,7 +25,7 @@ from mergemill_client import (
     extract_submission,
 )
 
-from mergemill.grading import Submission, TaskGrader
+from mergemill.grading.grading import Submission, TaskGrader
 from tests.graded_tasks import NO_FINDINGS, GradedTasks, make_reviews
 from tests.grading_server import TOKEN, serve_answers, serve_gradings
 

@@ -15,7 +15,7 @@ import pytest
 
 import exporters
 from core.errors import UsageError
-from mergemill.bundle_contents import check_bundle
+from mergemill.bundles.contents import check_bundle
 from tests.containers import make_services
 from tests.exporters.tasks import make_task
 

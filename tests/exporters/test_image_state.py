@@ -19,7 +19,7 @@ from core.config import Settings
 from exporters.image_states import NO_STATE_NOTE, ONE_CONTAINER, add_image_state, read_image_state
 from exporters.item import ExportItem
 from exporters.task_files import build_grader_files
-from mergemill.services import make_services as open_services
+from mergemill.execution.services import make_services as open_services
 from taskdb.records import Task
 from tests.containers import make_services
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from backends.sandbox.docker import DockerSandbox
 from backends.sandbox.images import StoredImage
-from mergemill.images.ledger import UsageLedger
+from mergemill.execution.images.ledger import UsageLedger
 from tests.registry import make_tiny_image
 
 HOUR = 3600.0

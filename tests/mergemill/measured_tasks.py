@@ -13,10 +13,10 @@ from backends.git import GitRepository, list_patch_paths
 from backends.index import ScratchIndex
 from backends.services import Services
 from core.config import Settings
-from mergemill.grader_version import compute_grader_version
-from mergemill.grading import Submission
-from mergemill.services import make_services
-from mergemill.simulator_measurement import COLLECTORS
+from mergemill.execution.grader_version import compute_grader_version
+from mergemill.execution.services import make_services
+from mergemill.grading.grading import Submission
+from mergemill.simulation.measurement import COLLECTORS
 from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
 from taskdb.records import FailureKind, Score, Stage, Task

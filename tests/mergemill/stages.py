@@ -14,9 +14,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from backends.cluster.base import Cluster
 from backends.cluster.local import LocalCluster
 from core.errors import InputError, Transient
-from mergemill.pipeline import PipelineRun, PipelineStep
-from mergemill.progress import JsonLinesProgress, Progress
-from mergemill.quotas import RepositoryQuotas
+from mergemill.execution.progress import JsonLinesProgress, Progress
+from mergemill.execution.quotas import RepositoryQuotas
+from mergemill.pipeline.pipeline import PipelineRun, PipelineStep
 from taskdb.records import Candidate, PullRequest, Record, Rejection, Stage
 from taskdb.records.tags import Tags
 from taskdb.store import Store

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import exporters
-from mergemill.audit import TaskAudit
-from mergemill.cli import audit as audit_command
-from mergemill.cli.change_report import format_strength
+from mergemill.cli.grading import audit as audit_command
+from mergemill.cli.queries.change_report import format_strength
+from mergemill.grading.audit import TaskAudit
 from tests.cli import run_mergemill
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image

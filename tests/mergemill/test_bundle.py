@@ -23,8 +23,8 @@ from core.config import Settings
 from core.errors import InputError
 from exporters.bundle_records import ARTIFACT_FOLDER, RECORDS_FILE, TREE_FOLDER, TREES_FILE
 from exporters.tree import read_tree
-from mergemill.bundle_contents import check_bundle
-from mergemill.bundle_import import import_bundle
+from mergemill.bundles.bundle_import import import_bundle
+from mergemill.bundles.contents import check_bundle
 from taskdb.queries.record_chains import load_chains
 from taskdb.records import Candidate, PullRequest, Task
 from taskdb.records.audits import Audit

@@ -15,7 +15,7 @@ from exporters.bundle_reader import read_bundle
 from exporters.image_archive import check_layout, open_image_archive
 from exporters.image_layout import LAYOUT_FOLDER
 from exporters.manifest import hash_file
-from mergemill.bundle_contents import check_bundle, fetch_image
+from mergemill.bundles.contents import check_bundle, fetch_image
 from taskdb.records import Task
 from tests.containers import make_environment_image, make_services
 from tests.exporters.bundles import seal

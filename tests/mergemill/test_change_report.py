@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mergemill.cli import output
-from mergemill.cli.change_report import SHOWN_TESTS, format_verdict, print_change_report
+from mergemill.cli.queries.change_report import SHOWN_TESTS, format_verdict, print_change_report
 from taskdb.records.verdicts import Completion, StatementScores
 from tests import records
 

@@ -427,7 +427,7 @@ INTERRUPTED = """
 import os, signal, sys, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from mergemill import cli
-from taskdb import queries
+from taskdb.queries import tasks as queries
 
 def slow(*_, **__):
     ThreadPoolExecutor(1).submit(time.sleep, 60)  # a busy worker thread must not delay the exit

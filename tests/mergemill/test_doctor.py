@@ -15,8 +15,8 @@ import pytest
 from builders.bases import ensure_base
 from core.config import Settings
 from core.errors import UsageError
-from mergemill.doctor import CHECKS, run_checks
-from mergemill.sampling.programs import find_missing_programs, make_program_store
+from mergemill.agents.sampling.programs import find_missing_programs, make_program_store
+from mergemill.operations.doctor import CHECKS, run_checks
 from samplers.programs import store as program_store
 from tests.cli import run_mergemill
 from tests.containers import make_services

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mergemill.cli.draining import DRAINED
-from mergemill.run_status import list_runs
+from mergemill.cli.pipeline.draining import DRAINED
+from mergemill.execution.run_status import list_runs
 from taskdb.records import Record, Rejection, Stage
 from tests.cli import make_command_environment, run_mergemill
 from tests.mergemill.stages import FakeStages, mine_changes, run
@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[2]
 COMMAND = """
 import sys, time
 from pathlib import Path
-from mergemill import cli, runs
+from mergemill import cli
+from mergemill.pipeline import runs
 from tests.mergemill.stages import FakeStages
 
 class SlowStages(FakeStages):

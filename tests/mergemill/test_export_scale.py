@@ -15,10 +15,10 @@ from backends.services import Services
 from core.config import Settings
 from exporters.export_format import ExportFormat
 from exporters.item import ExportItem
-from mergemill import bundles
-from mergemill.families import FamilyIndex
-from mergemill.progress import CountProgress, LiveCountProgress, MessageCountProgress, make_count_progress
-from mergemill.services import make_services
+from mergemill.bundles import export as bundles
+from mergemill.bundles.families import FamilyIndex
+from mergemill.execution.progress import CountProgress, LiveCountProgress, MessageCountProgress, make_count_progress
+from mergemill.execution.services import make_services
 from taskdb.queries.selection import TaskFilters
 from taskdb.records import Kind, Task
 from taskdb.store import Store

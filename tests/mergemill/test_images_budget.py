@@ -11,8 +11,8 @@ import pytest
 from core.config import Settings
 from core.errors import Transient, UsageError
 from mergemill.cli.options import build_settings
-from mergemill.images import budget as budgets
-from mergemill.images.budget import ImageBudget
+from mergemill.execution.images import budget as budgets
+from mergemill.execution.images.budget import ImageBudget
 from taskdb.records import Stage
 from taskdb.store import Store
 from tests.containers import make_services

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from core.errors import Transient
-from mergemill.images.copies import RegistryClient
-from mergemill.images.inventory import describe_images
-from mergemill.images.prune import PruneContext, PruneResult, prune_images
+from mergemill.execution.images.copies import RegistryClient
+from mergemill.execution.images.inventory import describe_images
+from mergemill.execution.images.prune import PruneContext, PruneResult, prune_images
 from taskdb.queries.images import ImageNeeds
 from taskdb.records.images import ImageCopy
 from tests.mergemill.engine import JUST_NOW, TinyEngine

@@ -11,8 +11,8 @@ import pytest
 from backends.sandbox.image_registry import parse_registry
 from backends.services import Services
 from core.errors import InputError, Transient, UsageError
-from mergemill.images.copies import collect_images, find_certified_copy, push_images
-from mergemill.images.fetch import enable_fetching
+from mergemill.execution.images.copies import collect_images, find_certified_copy, push_images
+from mergemill.execution.images.fetch import enable_fetching
 from taskdb.queries import tasks as queries
 from taskdb.queries.images import load_image_copies
 from taskdb.records import Certificate, Stage, Task

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mergemill.instances import COMPLETION_FIELDS
+from mergemill.pipeline.instances import COMPLETION_FIELDS
 from tests.cli import run_mergemill
 from tests.verifiers.judge.test_rules import LOOKS, RAISES
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from mergemill.instances import COMPLETION_FIELDS
+from mergemill.pipeline.instances import COMPLETION_FIELDS
 from tests.backends.llm.conftest import server
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure
 from tests.cli import run_mergemill

@@ -8,7 +8,7 @@ import pytest
 
 import exporters
 import verifiers
-from mergemill.kinds import DEFAULT_KINDS, TASK_KINDS, get_prerequisites, list_stages
+from mergemill.pipeline.kinds import DEFAULT_KINDS, TASK_KINDS, get_prerequisites, list_stages
 from taskdb.records import Kind, Stage, Task
 from taskdb.records.kinds import LIST_KINDS, Requirement
 from taskdb.records.oracles import (

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from core.config import Settings
-from mergemill.leftovers import GRACE_SECONDS, find_leftovers
+from mergemill.operations.leftovers import GRACE_SECONDS, find_leftovers
 from tests.cli import make_command_environment, run_mergemill
 from tests.sample import make_sample
 

@@ -11,9 +11,9 @@ import pytest
 
 from core.config import Settings
 from exporters.manifest import hash_file, list_files
-from mergemill.base_trees import keep_missing_trees
-from mergemill.services import make_services
-from mergemill.sources import resolve_source
+from mergemill.execution.services import make_services
+from mergemill.execution.sources import resolve_source
+from mergemill.pipeline.base_trees import keep_missing_trees
 from taskdb.store import Store
 from tests.cli import CommandResult, run_mergemill
 from tests.helpers import TinyRepo

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from core.errors import Transient
-from mergemill import grading
-from mergemill.cli.predictions import grade_predictions
-from mergemill.grading import Submission, TaskGrader
-from mergemill.predictions import PredictionRun, ScoreFile, read_predictions, select_missing
+from mergemill.cli.grading.predictions import grade_predictions
+from mergemill.grading import grading
+from mergemill.grading.grading import Submission, TaskGrader
+from mergemill.grading.predictions import PredictionRun, ScoreFile, read_predictions, select_missing
 from taskdb.records import Score
 from taskdb.store import Store
 from tests.cli import CommandResult, make_command_environment, run_mergemill

@@ -12,8 +12,8 @@ from rich.console import Console
 
 from core.errors import CancelledRunError
 from core.text import format_count
-from mergemill.progress import LiveTableProgress, MessageProgress, WorkState, format_seconds
-from mergemill.runs import _count_earlier_work, _stop_services
+from mergemill.execution.progress import LiveTableProgress, MessageProgress, WorkState, format_seconds
+from mergemill.pipeline.runs import _count_earlier_work, _stop_services
 from taskdb.records import Stage
 from taskdb.records.chains import StageResult
 from taskdb.store import Store

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from core.config import Settings
-from mergemill.pipeline import PipelineRun
-from mergemill.quotas import list_waiting, load_quotas
+from mergemill.execution.quotas import list_waiting, load_quotas
+from mergemill.pipeline.pipeline import PipelineRun
 from taskdb.records import Stage
 from taskdb.store import Store
 from tests.cli import run_mergemill

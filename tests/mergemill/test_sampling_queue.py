@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mergemill.sampling.queue import MIN_STREAK, RolloutQueue
-from mergemill.sampling.request import PendingRollout
+from mergemill.agents.sampling.queue import MIN_STREAK, RolloutQueue
+from mergemill.agents.sampling.request import PendingRollout
 from taskdb.records import Task
 from taskdb.records.rollouts import Rollout, RolloutPlan, RolloutStatus
 from taskdb.store import Store

@@ -12,7 +12,7 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.selections import read_names, resolve_filters
+from mergemill.bundles.selections import read_names, resolve_filters
 from taskdb.queries import tasks as queries
 from taskdb.queries.selection import parse_filters
 from taskdb.records import Task

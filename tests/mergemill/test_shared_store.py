@@ -14,8 +14,8 @@ import pytest
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill.doctor import check_artifacts
-from mergemill.machine import Machine
+from mergemill.operations.doctor import check_artifacts
+from mergemill.operations.machine import Machine
 from taskdb.artifacts import Artifacts, make_name
 from taskdb.records import Record, Rejection, Stage
 from taskdb.shared_artifacts import SharedArtifacts

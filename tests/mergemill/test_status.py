@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from core.errors import Transient
-from mergemill.progress import MessageProgress
-from mergemill.run_status import MAX_FILES, RunStatusFile, list_runs
-from mergemill.status import list_failures, select_runs
+from mergemill.execution.progress import MessageProgress
+from mergemill.execution.run_status import MAX_FILES, RunStatusFile, list_runs
+from mergemill.operations.status import list_failures, select_runs
 from taskdb.records import Stage
 from taskdb.records.chains import StageResult
 from tests import records

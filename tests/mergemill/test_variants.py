@@ -12,7 +12,7 @@ import pytest
 
 from backends.llm.client import ChatModel
 from backends.services import Services
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Certificate, Kind, Rejection, Task, Verification
 from taskdb.records.lineage import Lineage
 from taskdb.records.verdicts import Verdict

@@ -13,9 +13,9 @@ import pytest
 from core.config import Settings
 from core.errors import InputError
 from mergemill.cli.worlds.export import FORMAT_NAMES
-from mergemill.world_bundles.rollouts import read_rollouts
-from mergemill.world_bundles.sources import find_sources
-from mergemill.world_records import make_scenario_record, make_world_record
+from mergemill.worlds.bundles.rollouts import read_rollouts
+from mergemill.worlds.bundles.sources import find_sources
+from mergemill.worlds.records import make_scenario_record, make_world_record
 from taskdb.artifacts import open_artifacts
 from taskdb.records.worlds import WorldOrigin
 from taskdb.store import Store

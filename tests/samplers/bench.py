@@ -12,10 +12,10 @@ from typing import Any
 
 from backends.services import Services
 from core.config import Settings
-from mergemill.kinds import derive
-from mergemill.sampling.programs import make_program_store
-from mergemill.sampling.run import make_oracle
-from mergemill.services import make_services as make_usual_services
+from mergemill.agents.sampling.programs import make_program_store
+from mergemill.agents.sampling.run import make_oracle
+from mergemill.execution.services import make_services as make_usual_services
+from mergemill.pipeline.kinds import derive
 from samplers.gateway.exchanges import Exchange
 from samplers.gateway.process import Budget, GatewayProcess, Upstream
 from samplers.programs.store import ProgramStore

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mergemill.cli.sample import parse_sampling
+from mergemill.cli.agents.sample import parse_sampling
 from tests.cli import run_mergemill
 
 

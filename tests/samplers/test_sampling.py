@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.config import Settings
-from mergemill.sampling.queue import MIN_STREAK
+from mergemill.agents.sampling.queue import MIN_STREAK
 from taskdb.artifacts import Artifacts
 from taskdb.queries import readonly
 from taskdb.queries import tasks as queries

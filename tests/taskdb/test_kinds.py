@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mergemill import families
+from mergemill.bundles import families
 from taskdb.queries import tasks as queries
 from taskdb.queries import yields
 from taskdb.queries.selection import TaskFilters, parse_filters

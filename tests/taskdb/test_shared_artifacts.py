@@ -340,7 +340,7 @@ def test_a_folder_needs_no_fsspec(setting: str | None, place: Path | str) -> Non
 
 
 def test_fsspec_is_loaded_for_urls_alone() -> None:
-    code = "import sys, mergemill.services; sys.exit('fsspec' in sys.modules)"
+    code = "import sys, mergemill.execution.services; sys.exit('fsspec' in sys.modules)"
     assert run_python(code).returncode == 0
 
 

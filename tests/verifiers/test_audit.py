@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from backends.services import Services
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Rejection, Task, Verification
 from tests.containers import LABEL, make_lineage, make_services
 from tests.helpers import TinyRepo

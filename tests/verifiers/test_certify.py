@@ -9,8 +9,8 @@ import pytest
 
 from backends.services import Services
 from exporters.records_bundle import write_records_bundle
-from mergemill import certification
-from mergemill.kinds import derive
+from mergemill.pipeline import certification
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Certificate, Rejection, Task, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_lineage, make_services

@@ -16,7 +16,7 @@ import pytest
 
 from backends.services import Services
 from builders.build import build
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Environment, Kind, Rejection, Task, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_services

@@ -12,7 +12,7 @@ import pytest
 
 from backends.git import GitRepository
 from backends.services import Services
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Rejection, Task, Verification
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo

@@ -18,7 +18,7 @@ import pytest
 from exporters.item import ExportItem
 from exporters.swebench import build_row
 from exporters.verifier_files import PATCH_PATH, REWARD_PATH, build_verifier_files
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Rejection, Verification
 from tests.containers import make_lineage, make_services
 from tests.exporters.verifying import run_verifier

@@ -12,7 +12,7 @@ from backends.sandbox.execution import ExecResult
 from evaluation.edits.fixed_files import FixedFile
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.run import EvaluationResult
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import Rejection, Verification
 from tests.containers import make_lineage, make_services
 from tests.exporters.tasks import make_task

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.controls.controls import BOUND
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import FailureKind, PublishedLists, Rejection, RunVariant, Verification
 from tests.containers import make_lineage, make_services
 from tests.helpers import TinyRepo

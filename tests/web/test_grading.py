@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 import verifiers
 from backends.services import Services
 from core.errors import Transient
-from mergemill.grading import TaskGrader, make_unscored
+from mergemill.grading.grading import TaskGrader, make_unscored
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.records import Score, Task
@@ -192,7 +192,7 @@ def test_a_submission_that_was_graded_before_is_answered_from_the_database(
     assert [line["cached"] for line in lines] == [True, False]
     assert {name: lines[0][name] for name in first} == first
     assert server.get("/api/v1/grade/status").json()["done"] == 2
-    monkeypatch.setattr("mergemill.grading.compute_grader_version", lambda: "another")
+    monkeypatch.setattr("mergemill.grading.grading.compute_grader_version", lambda: "another")
     server.post("/api/v1/grade", json={"task": task, "review": NO_FINDINGS})
     assert server.get("/api/v1/grade/status").json()["done"] == 3
 
@@ -272,7 +272,7 @@ def test_equal_submissions_at_the_same_time_are_graded_once(
 def test_a_lost_container_is_null_and_graded_again_when_it_is_sent_again(
     reviews: GradedTasks, server: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mergemill.grading.RETRY_POLICY.sleep", lambda _: None)
+    monkeypatch.setattr("mergemill.grading.grading.RETRY_POLICY.sleep", lambda _: None)
     task, calls, real = reviews.tasks[0], [], verifiers.grade
 
     def lose(task: Task, services: Services, content: bytes) -> Score:

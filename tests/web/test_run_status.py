@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import InputError
-from mergemill import run_status
-from mergemill.progress import MessageProgress
-from mergemill.run_status import RunStatusFile, list_runs
+from mergemill.execution import run_status
+from mergemill.execution.progress import MessageProgress
+from mergemill.execution.run_status import RunStatusFile, list_runs
 from taskdb.records import Kind, Stage
 from taskdb.records.chains import StageResult
 from tests import records

@@ -52,8 +52,8 @@ def export_command(
 
     Example: mergemill worlds export library_loans --format sharegpt --out rows
     """
-    from mergemill.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
-    from mergemill.world_bundles.export import (  # noqa: PLC0415
+    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.worlds.bundles.export import (  # noqa: PLC0415
         WorldExportReporter,
         WorldExportRequest,
         describe_export,

@@ -36,8 +36,8 @@ def import_command(
 
     Example: mergemill worlds import environments.json scenarios.json
     """
-    from mergemill.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
-    from mergemill.world_bundles.world_import import (  # noqa: PLC0415
+    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.worlds.bundles.world_import import (  # noqa: PLC0415
         WorldImportReporter,
         WorldImportRequest,
         import_worlds,

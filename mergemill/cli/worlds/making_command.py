@@ -91,9 +91,9 @@ def _run(
     retry: str | None = None,
 ) -> None:
     """Run steps, print the summary and exit with its code."""
-    from mergemill.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
-    from mergemill.world_making.run import run_making  # noqa: PLC0415
-    from mergemill.world_making.work import MakingReporter, MakingRequest  # noqa: PLC0415
+    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.worlds.making.run import run_making  # noqa: PLC0415
+    from mergemill.worlds.making.work import MakingReporter, MakingRequest  # noqa: PLC0415
 
     request = MakingRequest(steps=steps, tasks=tasks, only=tuple(split_words(only)), retry=tuple(split_words(retry)))
     reporter = MakingReporter(

@@ -81,7 +81,7 @@ def serve(
         raise UsageError("--token is empty")
     if user not in USERS:
         raise UsageError(f"--user: {user} is unknown", advice=f"one of {', '.join(USERS)}")
-    from mergemill.world_service.server import WorldServiceOptions, serve_worlds  # noqa: PLC0415 - loads slowly
+    from mergemill.worlds.service.server import WorldServiceOptions, serve_worlds  # noqa: PLC0415 - loads slowly
 
     options = WorldServiceOptions(
         worlds=tuple(worlds or ()),

@@ -10,7 +10,7 @@ from core.config import Settings
 from core.errors import UsageError
 from mergemill.cli import output
 from mergemill.cli.options import READ_SETTINGS, IdArgument, JsonOption, with_settings
-from mergemill.world_reports import describe_scenario, describe_world, find_world_or_scenario
+from mergemill.worlds.reports import describe_scenario, describe_world, find_world_or_scenario
 from taskdb.artifacts import open_artifacts
 from taskdb.records.worlds import World
 from taskdb.store import Store

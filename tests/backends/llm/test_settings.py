@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from core.config import Settings
 from core.errors import InputError
-from mergemill import doctor
-from mergemill.doctor import Machine, MachineCheck
+from mergemill.operations import doctor
+from mergemill.operations.doctor import Machine, MachineCheck
 from tests.backends.llm.server import ModelServer, ScriptedFailure
 from tests.cli import run_mergemill
 

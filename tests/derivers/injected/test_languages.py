@@ -9,7 +9,7 @@ import pytest
 
 from builders.build import build
 from derivers.injected import derive_injected
-from mergemill.services import LazySourceImages
+from mergemill.execution.services import LazySourceImages
 from taskdb.records import Environment, FailureKind, Verification
 from taskdb.records.lineage import Lineage
 from tests.containers import make_services

@@ -13,8 +13,8 @@ import pytest
 
 from core.errors import Transient
 from core.log_fields import log_fields, read_fields
-from mergemill.telemetry.logs import JsonFormatter
-from mergemill.telemetry.run_log import RunLog
+from mergemill.execution.telemetry.logs import JsonFormatter
+from mergemill.execution.telemetry.run_log import RunLog
 from taskdb.records import Record, Rejection, Stage
 from tests.cli import run_mergemill
 from tests.mergemill.stages import FakeStages, run

@@ -14,8 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from core.errors import MachineError, MergemillError, Transient
-from mergemill.progress import MessageProgress
-from mergemill.telemetry.metrics import MachineGauges, RunMetrics, read_work
+from mergemill.execution.progress import MessageProgress
+from mergemill.execution.telemetry.metrics import MachineGauges, RunMetrics, read_work
 from mergemill.web.application import make_application
 from mergemill.web.request_guard import make_access_rules
 from taskdb.records import Record, Rejection, Stage

@@ -17,9 +17,9 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from core.errors import Transient
-from mergemill.runs import wants_traces
-from mergemill.telemetry import traces
-from mergemill.telemetry.traces import RunTraces
+from mergemill.execution.telemetry import traces
+from mergemill.execution.telemetry.traces import RunTraces
+from mergemill.pipeline.runs import wants_traces
 from taskdb.records import Stage
 from tests.cli import make_command_environment, run_mergemill
 from tests.mergemill.stages import FakeStages, mine_changes, run

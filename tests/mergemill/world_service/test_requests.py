@@ -14,8 +14,8 @@ import pytest
 from core.config import Settings
 from core.errors import InputError, Transient
 from mergemill.web.request_guard import MAX_BODY_BYTES
-from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
-from mergemill.world_service.catalog import load_catalog
+from mergemill.worlds.records import encode_canonical, make_scenario_record, make_world_record
+from mergemill.worlds.service.catalog import load_catalog
 from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.records.worlds import Scenario, ScenarioCertificate, WorldCertificate, WorldOrigin
 from taskdb.store import Store

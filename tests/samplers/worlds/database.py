@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.config import Settings
-from mergemill.world_records import encode_canonical, make_scenario_record, make_world_record
+from mergemill.worlds.records import encode_canonical, make_scenario_record, make_world_record
 from taskdb.artifacts import Artifacts, open_artifacts
 from taskdb.records.worlds import Scenario, ScenarioCertificate, World, WorldOrigin
 from taskdb.store import Store

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from core.config import Settings
-from mergemill.sampling.progress import SamplingProgress
-from mergemill.sampling.world_scaffolds import make_world_scaffolds
-from mergemill.sampling.worlds import WorldSampleRequest, sample_scenarios
+from mergemill.agents.sampling.progress import SamplingProgress
+from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds
+from mergemill.agents.sampling.worlds import WorldSampleRequest, sample_scenarios
 from samplers.trajectories.content import read_content
 from taskdb.artifacts import open_artifacts
 from taskdb.records.rollouts import Rollout, RolloutStatus, Trajectory, TrajectoryRole

@@ -12,7 +12,7 @@ import pytest
 
 from backends.llm.client import ChatModel
 from core.errors import Transient
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.records import FailureKind, Rejection
 from taskdb.records.verdicts import Verdict
 from tests.backends.llm.server import ModelServer, ScriptedAnswer, ScriptedFailure

@@ -14,7 +14,7 @@ from backends.services import Services
 from core.config import Settings
 from derivers.base import KindRejection
 from derivers.feature import derive_feature
-from mergemill.kinds import derive
+from mergemill.pipeline.kinds import derive
 from taskdb.artifacts import Artifacts
 from taskdb.records import FailureKind, Kind, Rejection, Stage
 from taskdb.records.lineage import Lineage

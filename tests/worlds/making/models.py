@@ -10,7 +10,7 @@ from typing import Any
 from backends.llm.ledger import CallLedger, Pacer
 from backends.llm.meter import UsageMeter
 from core.config import Settings
-from mergemill.world_making.models import ModelPool
+from mergemill.worlds.making.models import ModelPool
 from tests.samplers.scripted_model import ScriptedModel
 from worlds.asking import RoleModels
 from worlds.options import MakingOptions, read_options

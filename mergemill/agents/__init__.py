@@ -1,0 +1,1 @@
+"""Agents on tasks and scenarios: sampling, and what becomes of their trajectories."""

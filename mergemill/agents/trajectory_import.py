@@ -1,0 +1,140 @@
+"""Rollouts of others in the database: files become rollouts and trajectories, graded if wanted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.errors import InputError
+from mergemill.grading.grading import Submission, TaskGrader
+from samplers.imports.foreign import ForeignFormatError, ForeignRollout, list_requests
+from samplers.imports.reading import read_foreign_file
+from samplers.trajectories.build import build_from_requests
+from taskdb.artifacts import Artifacts, require_writable_store
+from taskdb.queries import scores as score_queries
+from taskdb.records import Score, Task
+from taskdb.records.rollouts import Rollout, RolloutStatus
+
+if TYPE_CHECKING:
+    from core.config import Settings
+    from taskdb.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportedRollout:
+    """Result of one file or line. `rollout` is None where it is skipped, for `problem`; `is_new`: it was not stored."""
+
+    file: str
+    line: int
+    format: str
+    rollout: Rollout | None = None
+    trajectories: int = 0
+    is_new: bool = False
+    problem: str = ""
+
+
+def import_rollouts(
+    store: Store,
+    settings: Settings,
+    paths: Sequence[Path],
+    format_name: str,
+    *,
+    task: str | None = None,
+    grades: bool = False,
+) -> Iterator[ImportedRollout]:
+    """Import files one by one; what cannot be imported is yielded with its problem.
+
+    Args:
+        store: the database.
+        settings: artifacts and limits.
+        paths: the files.
+        format_name: one of `samplers.imports.formats.READERS`, or `auto`.
+        task: name of the task of all files, where they do not name it.
+        grades: whether to grade their submissions.
+
+    Raises:
+        InputError: a file cannot be read, or an image is missing.
+        MachineError: no engine answers.
+    """
+    grader = TaskGrader(store, settings) if grades else None
+    artifacts = require_writable_store(settings)
+    for path in paths:
+        for line, name, found in read_foreign_file(path, format_name):
+            if isinstance(found, ForeignFormatError):
+                yield ImportedRollout(file=str(path), line=line, format=name, problem=str(found))
+                continue
+            record = _find_task(store, found, task)
+            if record is None:
+                known = ", ".join(dict.fromkeys([task] if task else found.instances[:1]))
+                yield ImportedRollout(file=str(path), line=line, format=name, problem=f"there is no task {known}")
+                continue
+            rollout, n_trajectories, is_new = _store(store, artifacts, record, found, format_name=name, grader=grader)
+            yield ImportedRollout(
+                file=str(path), line=line, format=name, rollout=rollout, trajectories=n_trajectories, is_new=is_new
+            )
+
+
+def _find_task(store: Store, found: ForeignRollout, word: str | None) -> Task | None:
+    """Return the task of a rollout by the first name that is known."""
+    for name in [word] if word else found.instances:
+        for form in ("patch", "tests", "review"):
+            try:
+                return score_queries.resolve_instance(store, name, form)
+            except InputError:
+                continue
+    return None
+
+
+def _store(
+    store: Store,
+    artifacts: Artifacts,
+    task: Task,
+    found: ForeignRollout,
+    *,
+    format_name: str,
+    grader: TaskGrader | None,
+) -> tuple[Rollout, int, bool]:
+    """Store a rollout with its trajectories; return it, their number, and whether it is new.
+
+    One that is stored with a value stays as it is. Without a value, a graded one is stored beside it.
+    """
+    requests = list_requests(found)
+    rollout = _make_rollout(task, found, found.compute_origin(format_name), len(requests))
+    if known := store.get_many(Rollout, [rollout.id]):
+        if grader is None or known[rollout.id].value is not None:
+            return known[rollout.id], 0, False
+        rollout = rollout.model_copy(update={"retry": 1})
+        rollout.__dict__.pop("id", None)
+        if graded := store.get_many(Rollout, [rollout.id]):
+            return graded[rollout.id], 0, False
+    if found.submission is not None:
+        fields: dict[str, object] = {"submission": artifacts.put(found.submission)}
+        if grader is not None:
+            fields |= _describe_score(grader.grade_persistently(Submission(task=task, content=found.submission)))
+        rollout = rollout.model_copy(update=fields)
+    trajectories = build_from_requests(rollout, requests, artifacts, statement=task.problem_statement)
+    store.add(rollout, *trajectories)
+    return rollout, len(trajectories), True
+
+
+def _describe_score(score: Score) -> dict[str, object]:
+    return {"score": score, "value": score.value, "resolved": score.resolved}
+
+
+def _make_rollout(task: Task, found: ForeignRollout, origin: str, n_requests: int) -> Rollout:
+    return Rollout(
+        parent=task.id,
+        name=task.name,
+        plan=hashlib.sha256(f"import {task.id} {origin}".encode()).hexdigest(),  # of no rollout that we plan
+        scaffold=found.scaffold,
+        scaffold_version=found.scaffold_version,
+        model=found.model,
+        attempt=1,
+        origin=origin,
+        environment=task.environment,
+        status=RolloutStatus.DONE,
+        requests=n_requests,
+    )

@@ -1,0 +1,244 @@
+"""Exports of the database's tasks: one bundle, or one per split, streamed task by task."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import exporters
+from backends.sandbox.image_registry import parse_registry
+from core.config import Settings
+from core.errors import InputError, UsageError
+from exporters.item import ExportItem
+from mergemill.bundles.families import FamilyIndex
+from mergemill.execution.images import copies
+from mergemill.execution.progress import CountProgress
+from mergemill.execution.services import make_services
+from taskdb.queries import tasks as queries
+from taskdb.queries.images import load_image_copies
+from taskdb.queries.record_chains import load_chains
+from taskdb.queries.selection import Range, TaskFilters
+from taskdb.records import Record, Task
+from taskdb.records.images import ImageCopy
+from taskdb.store import Store
+
+BATCH = 200
+"""Tasks that are read at once."""
+
+IsWanted = Callable[[Mapping[str, Any]], bool]
+"""Whether a row of the view `tasks` is in a split."""
+
+
+def export_splits(
+    format_name: str,
+    out: Path,
+    splits: Sequence[str] | None,
+    filters: TaskFilters,
+    settings: Settings,
+    *,
+    with_images: bool = False,
+    with_parquet: bool = False,
+    push_to: str | None = None,
+    make_progress: Callable[[str, int], CountProgress] = CountProgress,
+) -> Iterator[exporters.ExportResult]:
+    """Write a bundle per split and record it; yield each when it is complete.
+
+    Tasks are read in batches and written one after the other, once per split: memory does not grow with their number.
+
+    Args:
+        format_name: a key of `exporters.FORMATS`.
+        out: folder of the bundle, or of the splits' folders.
+        splits: `NAME=SHARE` each; None for one bundle.
+        filters: which tasks.
+        settings: database and store.
+        with_images: whether the bundles hold the images.
+        with_parquet: whether the bundles hold the tasks packed in parquet.
+        push_to: registry, `HOST/PREFIX`, to which the images are pushed first.
+        make_progress: makes the progress of a bundle, of a noun and the number of tasks.
+
+    Raises:
+        UsageError: the format is unknown, the registry is not `HOST/PREFIX`, or the shares do not sum to 1.
+        InputError: no task matches, two tasks have one name, or the folder holds something else.
+        Transient: the disk is full or not writable.
+    """
+    services = make_services(settings, engine=with_images)
+    with Store.open(settings.db, create=False) as store:
+        _check_unique_names(store, filters)
+        if push_to is not None:
+            _push_images(filters, push_to, store, settings)
+        known = load_image_copies(store)
+        for folder, n_tasks, is_wanted in _plan_splits(store, filters, out, splits):
+            reader = ItemReader(store, filters, is_wanted, known)
+            with make_progress("task", n_tasks) as progress, closing(reader.iterate(progress)) as items:
+                result = exporters.export_items(
+                    format_name,
+                    items,
+                    folder,
+                    services,
+                    with_images=with_images,
+                    with_parquet=with_parquet,
+                    load_chain=reader.get_chain,
+                )
+            if not store.is_read_only:  # an archive is exported and stays as it is
+                store.add(result.bundle)
+            yield result
+
+
+def count_left_out(filters: TaskFilters, settings: Settings) -> dict[str, int]:
+    """Return how many tasks resolved filters leave out by each of LIMITS; a task counts for the first that applies."""
+    found = {}
+    with Store.open(settings.db, create=False) as store:
+        kept = replace(filters, **LIMITS)
+        left = queries.count_tasks(store, kept)
+        for name in LIMITS:
+            kept = replace(kept, **{name: getattr(filters, name)})
+            before, left = left, queries.count_tasks(store, kept)
+            found[name] = before - left
+    return found
+
+
+LIMITS: Mapping[str, Any] = MappingProxyType({"controlled": False, "max_underspecified": None, "max_unfair": None})
+"""Filters of exports, with the value that leaves nothing out."""
+
+
+def count_doubtful(filters: TaskFilters, settings: Settings) -> dict[str, int]:
+    """Return how many of the tasks that resolved filters select need a look, by reason; reasons of none are missing.
+
+    Reasons about which the filters already decide are left out.
+    """
+    has_limit = filters.max_unfair is not None or filters.max_underspecified is not None
+    doubts: list[tuple[str, bool, Mapping[str, Any]]] = [
+        ("findings in the newest audit", filters.audited is None, {"audited": "findings"}),
+        (
+            f"tests that detect at most {WEAK:g} of the faults in the gold patch",
+            filters.strength is None,
+            {"strength": Range(None, WEAK)},
+        ),
+        (
+            f"tests that are unfair with a probability of {LIKELY:g} or more",
+            filters.max_unfair is None and filters.unfair_tests is None,
+            {"unfair_tests": Range(LIKELY, None)},
+        ),
+        (
+            f"a statement that is vague with a probability of {LIKELY:g} or more",
+            filters.max_underspecified is None and filters.underspecified is None,
+            {"underspecified": Range(LIKELY, None)},
+        ),
+        (
+            "not judged, so that no probability leaves them out",
+            has_limit and filters.where is None,
+            {"where": NOT_JUDGED},
+        ),
+    ]
+    with Store.open(settings.db, create=False) as store:
+        return {
+            reason: number
+            for reason, is_open, narrower in doubts
+            if is_open and (number := queries.count_tasks(store, replace(filters, **narrower)))
+        }
+
+
+WEAK, LIKELY = 0.5, 0.5
+"""Strength up to which, and the judge's probability from which, an export warns."""
+NOT_JUDGED = "unfair_tests IS NULL"
+
+
+class ItemReader:
+    """Reader of the tasks of one bundle, with the records that they descend from, in batches of BATCH."""
+
+    def __init__(
+        self,
+        store: Store,
+        filters: TaskFilters,
+        is_wanted: IsWanted,
+        known_copies: Mapping[str, tuple[ImageCopy, ...]],
+    ) -> None:
+        self._store, self._filters, self._is_wanted, self._known_copies = store, filters, is_wanted, known_copies
+        self._chains: Mapping[str, Sequence[Record]] = {}
+
+    def iterate(self, progress: CountProgress) -> Generator[ExportItem]:
+        """Yield the tasks as items, by name, and count each when it is written."""
+        found = queries.iter_tasks(self._store, self._filters, BATCH, self._is_wanted)
+        while batch := list(islice(found, BATCH)):
+            self._chains = load_chains(self._store, [task for task, _, _ in batch])
+            for task, certificate, row in batch:
+                copy = copies.find_certified_copy(task, certificate, self._known_copies)
+                yield ExportItem(task=task, certificate=certificate, registry_image=copy, facts=row)
+                progress.advance()
+
+    def get_chain(self, task: Task) -> Sequence[Record]:
+        """Return the records that a task of the present batch descends from, parents first."""
+        return self._chains[task.id]
+
+
+def _push_images(filters: TaskFilters, registry: str, store: Store, settings: Settings) -> None:
+    """Push the images of tasks that have one, and record the copies.
+
+    Raises:
+        MergemillError: an image could not be pushed.
+    """
+    chosen = ((task, certificate) for task, certificate, _ in queries.iter_tasks(store, filters) if task.image)
+    images = copies.collect_images(chosen)
+    services = make_services(settings, engine=True)
+    for _, outcome in copies.push_images(services.images, images, parse_registry(registry), services.clock):
+        if not isinstance(outcome, ImageCopy):
+            raise outcome
+        store.add(outcome)
+
+
+def _plan_splits(
+    store: Store, filters: TaskFilters, out: Path, splits: Sequence[str] | None
+) -> list[tuple[Path, int, IsWanted]]:
+    """Return the folders to write, each with the number of its tasks and which they are; an empty split has none."""
+    if splits is None:
+        return [(out, queries.count_tasks(store, filters), lambda _: True)]
+    shares = _parse_shares(splits)
+    index, numbers = FamilyIndex(), Counter[str]()
+    for repo, candidates in queries.iter_families(store, filters):
+        index.add(repo, candidates)
+        numbers[repo] += 1
+
+    def choose_side(repo: str) -> int:
+        return index.choose_side(repo, list(shares.values()))
+
+    planned = []
+    for side, name in enumerate(shares):
+        n_tasks = sum(number for repo, number in numbers.items() if choose_side(repo) == side)
+        if n_tasks:
+            planned.append((out / name, n_tasks, _select_side(choose_side, side)))
+    if not planned:
+        raise InputError("there are no tasks to export", advice="`mergemill tasks list` shows the tasks")
+    return planned
+
+
+def _select_side(choose_side: Callable[[str], int], side: int) -> IsWanted:
+    return lambda row: choose_side(row["repo"]) == side
+
+
+def _parse_shares(splits: Sequence[str]) -> dict[str, float]:
+    named = [word.partition("=") for word in splits]
+    try:
+        shares = {name: float(share) for name, _, share in named}
+    except ValueError:
+        shares = {}
+    is_valid = len(shares) == len(named) and all(shares) and not any("/" in name for name in shares)
+    if not shares or not is_valid or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
+        raise UsageError(
+            f"--split: the shares of {','.join(splits)!r} do not sum to 1", advice="such as train=0.9,test=0.1"
+        )
+    return shares
+
+
+def _check_unique_names(store: Store, filters: TaskFilters) -> None:
+    """Raise InputError when two tasks have one name: no format could distinguish them."""
+    if found := queries.find_shared_name(store, filters):
+        name, sources = found
+        raise InputError(
+            f"{len(sources)} tasks are named {name}: of {', '.join(sources)}", advice="choose one with --source"
+        )

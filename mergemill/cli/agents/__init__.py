@@ -1,0 +1,1 @@
+"""Commands of agents and training: sample, gateway, trajectories, difficulty."""

@@ -1,0 +1,268 @@
+"""`mergemill sample`: agents on tasks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from core.config import Settings
+from core.errors import UsageError
+from mergemill.cli.agents.environments import (
+    EnvironmentChoice,
+    EnvironmentOption,
+    WorldOption,
+    parse_environment,
+    refuse_task_filters,
+)
+from mergemill.cli.options import (
+    CLUSTER_SETTINGS,
+    GRADING_SETTINGS,
+    SIMULATOR_SETTINGS,
+    UPSTREAM_SETTINGS,
+    JsonOption,
+    resolve_filters,
+    select_certified,
+    split_words,
+    with_filters,
+    with_settings,
+)
+from taskdb.queries.selection import TaskFilters
+from taskdb.queries.trajectories import SYNTHETIC
+from taskdb.records import Kind
+
+if TYPE_CHECKING:
+    from mergemill.agents.sampling.progress import SamplingProgress
+    from mergemill.agents.sampling.request import SampledScaffold
+    from mergemill.agents.sampling.world_scaffolds import WorldScaffold
+
+SAMPLE_SETTINGS = (
+    *GRADING_SETTINGS,
+    *UPSTREAM_SETTINGS,
+    *SIMULATOR_SETTINGS,
+    *CLUSTER_SETTINGS,
+    "model",
+    "rollout_seconds",
+    "rollout_turns",
+    "rollout_requests",
+    "rollout_tokens",
+    "rollout_cost",
+    "rollout_retries",
+    "llm",
+)
+
+STAGED = "staged"
+"""Value of --attempts."""
+MAX_ATTEMPTS = 10_000
+RESERVED = frozenset(("model", "messages", "input", "system", "instructions", "tools", "stream"))
+"""Fields of a request that are the agent's, and no setting of sampling."""
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("sample")
+@with_filters
+@with_settings(*SAMPLE_SETTINGS)
+def sample(
+    *,
+    scaffold: Annotated[
+        list[str],
+        typer.Option("--scaffold", metavar="S[,S]", help="Scaffolds, or MODULE:CLASS; may be given several times."),
+    ],
+    attempts: Annotated[
+        str,
+        typer.Option(
+            "--attempts", metavar="K|staged", help="Attempts at each task; staged: 4, then 16 where these differ."
+        ),
+    ] = "1",
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="ID[,ID]", help="Sample these tasks (names or ids).")
+    ] = None,
+    checkpoint: Annotated[
+        str, typer.Option("--checkpoint", metavar="NAME", help="Names the weights behind the model's name.")
+    ] = "",
+    sampling: Annotated[
+        list[str] | None,
+        typer.Option("--sampling", metavar="NAME=VALUE", help="Sampling setting, such as temperature=0.7."),
+    ] = None,
+    credit: Annotated[
+        str | None,
+        typer.Option(
+            "--credit",
+            metavar="MODULE:FUNCTION",
+            help="Divide the reward of a rollout among its trajectories by this function.",
+        ),
+    ] = None,
+    uncertified: Annotated[bool, typer.Option("--uncertified", help="Sample what is not certified, too.")] = False,
+    environment: EnvironmentOption = None,
+    world: WorldOption = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME|scripted",
+            show_default=False,
+            help="Model that plays the user of a dialogue, at --llm or else at --upstream, or a script.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    filters: TaskFilters,
+    settings: Settings,
+) -> None:
+    """Run agents on tasks or scenarios and store each rollout with its reward.
+
+    Example: mergemill sample --scaffold react --model M --upstream http://localhost:8000/v1 --attempts 4
+    """
+    from samplers.trajectories.credit import load_credit, share_reward  # noqa: PLC0415 - a wrong option needs none
+
+    words = list(dict.fromkeys(split_words(scaffold)))
+    if not words:
+        raise UsageError("--scaffold names none", advice="such as --scaffold react,codex")
+    choice = parse_environment(environment, world)
+    attempted: dict[str, Any] = {
+        "model": settings.model or "",
+        "attempts": parse_attempts(attempts),
+        "checkpoint": checkpoint,
+        "sampling": parse_sampling(sampling or ()),
+        "uncertified": uncertified,
+        "credit": load_credit(credit) if credit else share_reward,
+    }
+    if choice.has_scenarios:
+        from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds  # noqa: PLC0415 - as above
+
+        _check_scenario_options(choice, filters)
+        scaffolds = make_world_scaffolds(words, user or "")
+        code = _sample_scenarios(scaffolds, choice, only, attempted, settings, as_json=as_json)
+    else:
+        if user is not None:
+            raise UsageError("--user is for scenarios", advice=f"add --environment {SYNTHETIC}")
+        if choice.words is not None:
+            filters = replace(filters, environment=choice.words)
+        code = _sample_tasks(words, filters, only, attempted, settings, as_json=as_json)
+    raise typer.Exit(code)
+
+
+def _sample_tasks(
+    words: Sequence[str],
+    filters: TaskFilters,
+    only: str | None,
+    attempted: Mapping[str, Any],
+    settings: Settings,
+    *,
+    as_json: bool,
+) -> int:
+    from mergemill.agents.sampling.request import SampleRequest  # noqa: PLC0415 - a wrong option needs no samplers
+    from mergemill.agents.sampling.run import run_sampling  # noqa: PLC0415
+    from mergemill.agents.sampling.world_scaffolds import MODES  # noqa: PLC0415
+    from samplers.scaffolds.registry import SCAFFOLDS, load_scaffold  # noqa: PLC0415
+
+    if of_scenarios := [word for word in words if word in MODES and word not in SCAFFOLDS]:
+        raise UsageError(f"--scaffold {of_scenarios[0]} is for scenarios", advice=f"add --environment {SYNTHETIC}")
+    scaffolds = tuple(load_scaffold(word) for word in words)
+    _require_model(attempted["model"], scaffolds)
+    selected = _select_tasks(filters, only, settings, uncertified=attempted["uncertified"])
+    request = SampleRequest(filters=selected, scaffolds=scaffolds, **attempted)
+    return run_sampling(request, settings, _make_progress(as_json=as_json))
+
+
+def _sample_scenarios(
+    scaffolds: tuple[WorldScaffold, ...],
+    choice: EnvironmentChoice,
+    only: str | None,
+    attempted: Mapping[str, Any],
+    settings: Settings,
+    *,
+    as_json: bool,
+) -> int:
+    from mergemill.agents.sampling.worlds import WorldSampleRequest, run_world_sampling  # noqa: PLC0415 - as above
+
+    _require_model(attempted["model"], scaffolds)
+    request = WorldSampleRequest(scaffolds=scaffolds, worlds=choice.worlds, only=tuple(split_words(only)), **attempted)
+    return run_world_sampling(request, settings, _make_progress(as_json=as_json))
+
+
+def _check_scenario_options(choice: EnvironmentChoice, filters: TaskFilters) -> None:
+    """Raise UsageError where tasks and scenarios are to be sampled at once: no scaffold is for both."""
+    refuse_task_filters(choice, filters)
+    if choice.words != (SYNTHETIC,):
+        raise UsageError("tasks and scenarios are sampled by commands of their own", advice="name one environment")
+
+
+def _require_model(model: str, scaffolds: Sequence[SampledScaffold]) -> None:
+    if not model and any(one.uses_model for one in scaffolds):
+        raise UsageError("--model is missing", advice="name the model as the server at --upstream does")
+
+
+def _make_progress(*, as_json: bool) -> SamplingProgress:
+    from mergemill.agents.sampling.progress import (  # noqa: PLC0415 - as above
+        JsonSamplingProgress,
+        LiveSamplingProgress,
+        SamplingProgress,
+    )
+
+    if as_json:
+        return JsonSamplingProgress(out=sys.stdout)
+    if not logging.getLogger().isEnabledFor(logging.WARNING):
+        return SamplingProgress()
+    return LiveSamplingProgress() if sys.stderr.isatty() else JsonSamplingProgress()
+
+
+def _select_tasks(filters: TaskFilters, only: str | None, settings: Settings, *, uncertified: bool) -> TaskFilters:
+    """Return the resolved filters. A task that is named is selected whatever its status, so that it can be refused.
+
+    Simulated tasks, which are never certified, are selected where the filters name them.
+    """
+    if only is not None:
+        return resolve_filters(replace(filters, named=tuple(split_words(only))), settings)
+    named = [word.lower() for words in (filters.environment, filters.kind) for word in list_words(words)]
+    if uncertified or Kind.SIMULATED in named:
+        return resolve_filters(filters, settings)
+    return select_certified(filters, settings)
+
+
+def list_words(words: tuple[str, ...] | str | None) -> tuple[str, ...]:
+    """Return the words of a filter."""
+    return (words,) if isinstance(words, str) else words or ()
+
+
+def parse_attempts(word: str) -> int | None:
+    """Return the number of attempts, None for staged sampling.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if word == STAGED:
+        return None
+    if not word.isdecimal() or not 1 <= int(word) <= MAX_ATTEMPTS:
+        raise UsageError(f"--attempts {word} is neither a number from 1 to {MAX_ATTEMPTS} nor {STAGED}")
+    return int(word)
+
+
+def parse_sampling(words: list[str] | tuple[()]) -> dict[str, Any]:
+    """Return sampling settings of NAME=VALUE words; values are JSON where they can be.
+
+    Raises:
+        UsageError: a word has no equals sign, or names what the agent sends.
+    """
+    found: dict[str, Any] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--sampling {word} is not NAME=VALUE")
+        if name in RESERVED:
+            raise UsageError(f"--sampling: {name} is the agent's", advice="such as temperature=0.7")
+        try:
+            found[name] = json.loads(value, parse_constant=_refuse_constant)
+        except ValueError:
+            found[name] = value
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
+    raise ValueError(name)

@@ -1,0 +1,1 @@
+"""Commands of operating a machine: db, doctor, gc, images, serve, skills, status."""

@@ -1,0 +1,1 @@
+"""Commands of the pipeline: run and its stages, repos, tags."""

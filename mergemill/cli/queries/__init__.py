@@ -1,0 +1,1 @@
+"""Commands that read the task database: tasks, funnel, why, sql."""

@@ -1,0 +1,137 @@
+"""`mergemill funnel`: how many changes passed each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import typer
+
+from core.config import Settings
+from core.errors import UsageError
+from core.text import format_count
+from mergemill.cli import output
+from mergemill.cli.options import QUOTA_SETTINGS, READ_SETTINGS, JsonOption, with_settings
+from mergemill.cli.queries.stories import print_step_funnel
+from taskdb.queries import tasks as queries
+from taskdb.queries.simulations import compute_simulation_funnel
+from taskdb.queries.world_stories import compute_world_funnel
+from taskdb.store import Store
+
+app = typer.Typer(add_completion=False)
+
+
+class FunnelGroup(StrEnum):
+    """Values of `--by`."""
+
+    KIND = "kind"
+    SIZE = "size"
+    REPO = "repo"
+
+
+class FunnelSubject(StrEnum):
+    """Values of `--of`."""
+
+    CHANGES = "changes"
+    WORLDS = "worlds"
+    SIMULATIONS = "simulations"
+
+
+FUNNEL_COLUMNS: dict[FunnelGroup, Literal["change_kind", "size", "repo"]] = {
+    FunnelGroup.KIND: "change_kind",
+    FunnelGroup.SIZE: "size",
+    FunnelGroup.REPO: "repo",
+}
+
+
+@app.command("funnel")
+@with_settings(*READ_SETTINGS, *QUOTA_SETTINGS)
+def funnel(
+    sources: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SOURCE...", show_default=False, help="Count only these sources; of simulations, these domains."
+        ),
+    ] = None,
+    of: Annotated[
+        FunnelSubject, typer.Option("--of", help="Count changes, or synthesised worlds, or simulated conversations.")
+    ] = FunnelSubject.CHANGES,
+    repo: Annotated[
+        str | None, typer.Option("--repo", metavar="OWNER/NAME", help="Count only this repository.")
+    ] = None,
+    by: Annotated[
+        FunnelGroup | None, typer.Option("--by", help="Print a row for each kind of change, size or repository.")
+    ] = None,
+    as_json: JsonOption = False,
+    *,
+    settings: Settings,
+) -> None:
+    """Count how many changes passed each stage, and why the others did not.
+
+    Worlds and simulated conversations have steps of their own, and are never counted among the changes.
+
+    Example: mergemill funnel --by repo
+    """
+    if by and repo:
+        raise UsageError("--by and --repo exclude each other")
+    if of is not FunnelSubject.CHANGES:
+        if by or repo:
+            raise UsageError(f"--{'by' if by else 'repo'} is for changes, and {of.value} have no repository")
+        _print_steps(of, sources or (), settings, as_json=as_json)
+        return
+    from mergemill.execution.quotas import list_waiting  # noqa: PLC0415 - not for worlds and simulations
+    from mergemill.execution.sources import resolve_source  # noqa: PLC0415 - only this command needs the miner
+
+    with Store.open(settings.db, create=False) as store:
+        resolved = [resolve_source(source, settings, store) for source in sources or ()]
+        if by:
+            counts = queries.compute_funnel_by(store, FUNNEL_COLUMNS[by], resolved)
+            output.print_rows(counts, (), as_lines=as_json, nothing="no change was mined")
+            return
+        stages = queries.compute_funnel(store, resolved, repo)
+        examples = queries.find_examples(store, resolved, repo)
+        quotas = [row for row in list_waiting(store, settings) if repo in (None, row["repo"])]
+    if as_json:
+        output.print_rows(stages, (), as_lines=True, nothing="")
+        return
+    print_funnel(stages, examples)
+    if quotas:
+        output.print_text("")
+        output.print_rows(quotas, (), as_lines=False, nothing="")
+
+
+def _print_steps(of: FunnelSubject, names: Sequence[str], settings: Settings, *, as_json: bool) -> None:
+    """Print the steps of worlds (of some sources) or of simulations (of some domains)."""
+    with Store.open(settings.db, create=False) as store:
+        if of is FunnelSubject.WORLDS:
+            rows, examples = compute_world_funnel(store, names)
+        else:
+            from simulators.post_processing.steps import STEPS  # noqa: PLC0415 - only here are the steps needed
+
+            rows, examples = compute_simulation_funnel(store, [step.name for step in STEPS], names)
+    if as_json:
+        output.print_rows(rows, (), as_lines=True, nothing="")
+        return
+    print_step_funnel(rows, examples, "Show one with: mergemill why NAME")
+
+
+def print_funnel(stages: Sequence[Mapping[str, Any]], examples: Mapping[tuple[str, str], str]) -> None:
+    """Print the rows of `taskdb.queries.tasks.compute_funnel` and a change for each (stage, reason)."""
+    mined, candidates, certified = stages[0]["in"], stages[0]["out"], stages[-1]["out"]
+    rows = [{**row, "rejected": sum(row["rejected"].values())} for row in stages]
+    output.print_rows(rows, ("stage", "in", "out", "rejected", "waiting"), as_lines=False, nothing="")
+    reasons = [
+        {"stage": row["stage"], "rejected": n, "reason": reason, "example": examples.get((row["stage"], reason))}
+        for row in stages
+        for reason, n in row["rejected"].items()
+    ]
+    output.print_text("")
+    if reasons:
+        output.print_rows(reasons, ("stage", "rejected", "reason", "example"), as_lines=False, nothing="")
+        output.print_text("")
+    share = f" ({100 * certified / candidates:.0f} %)" if candidates else ""
+    found = f"{format_count(mined, 'change')}, {format_count(candidates, 'candidate')}"
+    output.print_text(f"{found}, {certified} of them certified{share}")
+    if reasons:
+        output.print_text("Show one change with: mergemill why NAME")

@@ -1,0 +1,1 @@
+"""Commands of simulated environments: simulate."""

@@ -1,0 +1,80 @@
+"""The cluster that the settings name: threads of this machine, or workers of Ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from backends.cluster.local import LocalCluster
+from backends.cluster.nodes import WorkerNeeds
+from backends.sandbox.image_registry import parse_registry
+from core.errors import MachineError, UsageError
+from mergemill.execution.grader_version import compute_grader_version
+from mergemill.execution.nodes import make_node_functions
+
+if TYPE_CHECKING:
+    from backends.cluster.base import Cluster
+    from core.config import Settings
+
+LOCAL, RAY = "local", "ray"
+ADVICE = "one of local, ray, ray://HOST:PORT"
+
+
+@contextmanager
+def open_cluster(
+    settings: Settings,
+    *,
+    engine: bool,
+    notify: Callable[[str], None],
+    stop: Callable[[BaseException], object] = lambda _: None,
+    is_draining: Callable[[], bool] = lambda: False,
+    database: bool = True,
+) -> Iterator[Cluster]:
+    """Open the cluster of the settings until the end of the block.
+
+    Args:
+        settings: of the run.
+        engine: whether what is run needs a Docker engine.
+        notify: shows a message.
+        stop: called in the driver with the exception by which a map is left early.
+        is_draining: returns whether changes are to end after the step that runs.
+        database: whether nodes must be able to read the database.
+
+    Raises:
+        MachineError: Ray is not installed, no cluster answers, or none of its nodes can be used.
+    """
+    if settings.cluster == LOCAL:
+        yield LocalCluster(workers=settings.workers, stop=stop)
+        return
+    try:
+        from backends.cluster.ray_cluster.cluster import RayCluster  # noqa: PLC0415 - Ray is an extra
+    except ImportError as error:
+        raise MachineError(f"--cluster {settings.cluster} needs Ray", advice="pip install 'mergemill[ray]'") from error
+    needs = WorkerNeeds(
+        cpus=settings.worker_cpus,
+        memory_bytes=settings.memory_mb << 20,
+        workers=settings.workers if settings.cluster == RAY or "workers" in settings.model_fields_set else None,
+    )
+    with RayCluster(
+        address=None if settings.cluster == RAY else settings.cluster,
+        needs=needs,
+        functions=make_node_functions(settings, engine=engine, database=database),
+        version=compute_grader_version(),
+        notify=notify,
+        stop=stop,
+        is_draining=is_draining,
+    ) as cluster:
+        yield cluster
+
+
+def check_cluster_settings(settings: Settings) -> None:
+    """Check the words of the settings.
+
+    Raises:
+        UsageError: `cluster` or `node_registry` is malformed.
+    """
+    if settings.cluster not in (LOCAL, RAY) and not settings.cluster.startswith("ray://"):
+        raise UsageError(f"--cluster: {settings.cluster} is unknown", advice=ADVICE)
+    if settings.node_registry is not None:
+        parse_registry(settings.node_registry)

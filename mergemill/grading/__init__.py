@@ -1,0 +1,1 @@
+"""Grading of submissions, one by one, queued or as files of predictions, and audits of tasks."""

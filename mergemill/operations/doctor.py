@@ -1,0 +1,280 @@
+"""Checks of this machine's requirements. `CHECKS` is the complete list."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+from pypi_simple import PYPI_SIMPLE_ENDPOINT
+
+from builders import bases, debootstrap
+from core.config import OFF, Settings
+from core.errors import InputError, MachineError, MergemillError
+from core.text import format_count
+from languages.registry import LANGUAGES
+from mergemill.execution.clusters import LOCAL, RAY, check_cluster_settings, open_cluster
+from mergemill.operations.agent_checks import check_agent_programs, check_agent_python
+from mergemill.operations.machine import ANSWER_SECONDS, Machine, MachineCheck, build_check
+from taskdb.artifacts import open_artifacts
+from taskdb.schema.database import open_engine
+
+FREE_MB = 5 * 1024
+"""Megabytes that should be free for images, and for database and artifacts."""
+INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL", "PIP_INDEX_URL")
+OLDEST_GIT = (2, 30)
+NO_DATABASE = "not there yet"
+"""What is found of a database that the first command makes."""
+MODELS_NAMED = 10
+"""Models of an endpoint that are named where the requested one is missing."""
+
+
+def check_python(_: Machine) -> MachineCheck:
+    """Check for Python 3.11 or newer."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    return build_check("python", f"{version}, {sys.executable}", sys.version_info >= (3, 11), "scripts/setup env")
+
+
+def check_git(_: Machine) -> MachineCheck:
+    """Check for a git that the miner supports."""
+    if shutil.which("git") is None:
+        return build_check("git", "not installed", False, "apt-get install -y git")
+    version = subprocess.run(["git", "version"], capture_output=True, text=True, check=False).stdout.strip()
+    numbers = re.search(r"(\d+)\.(\d+)", version)
+    new_enough = numbers is not None and (int(numbers[1]), int(numbers[2])) >= OLDEST_GIT
+    return build_check("git", version, new_enough, f"install git {'.'.join(map(str, OLDEST_GIT))} or newer")
+
+
+def check_environment(_: Machine) -> MachineCheck:
+    """Check that PyPI's package `verifiers` is absent: it and mergemill's would hide each other."""
+    try:
+        other = metadata.version("verifiers")
+    except metadata.PackageNotFoundError:
+        return build_check("environment", "no other package named verifiers", True)
+    found = f"verifiers {other} of PyPI is installed and has the name of one of mergemill's packages"
+    return build_check("environment", found, False, "install mergemill in an environment of its own: scripts/setup env")
+
+
+def check_docker_engine(machine: Machine) -> MachineCheck:
+    """Check that an engine answers."""
+    engine = machine.engine
+    if isinstance(engine, MachineError):
+        return build_check("docker engine", str(engine), False, engine.advice)
+    about = engine.images.get_engine_info()
+    return build_check("docker engine", f"{about.version}, storage driver {about.storage_driver}", True)
+
+
+def check_leftovers(machine: Machine) -> MachineCheck:
+    """Check for containers of runs that were killed."""
+    if isinstance(machine.engine, MachineError):
+        return build_check("leftovers", "no engine", False, machine.engine.advice)
+    count = len(machine.engine.find_orphans())
+    found = (
+        f"{format_count(count, 'container')} of runs that were killed"
+        if count
+        else "no containers of runs that were killed"
+    )
+    return build_check("leftovers", found, not count, "mergemill gc")
+
+
+def check_docker_disk(machine: Machine) -> MachineCheck:
+    """Check the disk space for images; that of an engine on another machine cannot be read."""
+    if isinstance(machine.engine, MachineError):
+        return build_check("docker disk", "no engine", False, machine.engine.advice)
+    root = Path(machine.engine.images.get_engine_info().root)
+    if not root.is_dir():
+        return build_check("docker disk", f"{root} is not on this machine", True)
+    return _check_free_space("docker disk", root, "mergemill images prune")
+
+
+def check_base_images(machine: Machine) -> MachineCheck:
+    """Check for base images."""
+    if isinstance(machine.engine, MachineError):
+        return build_check("base images", "no engine", False, machine.engine.advice)
+    here = [
+        f"{name} {one.version}"
+        for name, known in LANGUAGES.items()
+        for one in known.releases
+        if bases.find_existing_base(name, one, machine.services)
+    ]
+    if here:
+        return build_check("base images", ", ".join(here), True)
+    return build_check("base images", "none", False, "scripts/setup base")
+
+
+def check_base_source(machine: Machine) -> MachineCheck:
+    """Check that further base images can be made."""
+    versions = (
+        bases.list_available_versions("python", machine.services)
+        if not isinstance(machine.engine, MachineError)
+        else ()
+    )
+    lacking = debootstrap.find_missing_requirement()
+    found = f"python {', '.join(versions)} available" if versions else "no base image can be made"
+    if lacking and machine.settings.base_source != "registry":
+        found += f"; debootstrap is unavailable: {lacking}"
+    return build_check("base source", found, bool(versions), "scripts/setup docker base")
+
+
+def check_network_settings(machine: Machine) -> MachineCheck:
+    """Check the CA bundle and proxy settings that builds are given."""
+    named, found = machine.settings.ca_bundle, machine.settings.find_ca_bundle()
+    if named and not found:
+        return build_check("network settings", f"there is no CA bundle {named}", False, "correct --ca-bundle")
+    given = sorted(machine.settings.inherit_environment())
+    return build_check(
+        "network settings", f"CA bundle {found or 'of the images'}; {', '.join(given) or 'no proxy'}", True
+    )
+
+
+def check_package_index(machine: Machine) -> MachineCheck:
+    """Check that PyPI, or the configured index, answers."""
+    given = machine.settings.inherit_environment()
+    url = next((given[name] for name in INDEX_VARIABLES if name in given), PYPI_SIMPLE_ENDPOINT)
+    if problem := machine.find_problem(f"{url.rstrip('/')}/pip/"):
+        fix = "set SSL_CERT_FILE, HTTPS_PROXY or PIP_INDEX_URL as your network needs"
+        return build_check("package index", f"does not answer: {problem}", False, fix)
+    return build_check("package index", "answers", True)
+
+
+def check_github(machine: Machine) -> MachineCheck:
+    """Check the tokens for GitHub's API and their remaining quotas; a missing token or an unreachable GitHub passes."""
+    settings = machine.settings
+    app = (settings.github_app_id, settings.github_app_key, settings.github_app_installation)
+    if not (settings.find_github_tokens() or any(app)):
+        return build_check("github", "no token is set; GITHUB_TOKEN is needed for pull requests", True)
+    from miner.github.api import GitHubApi, RemainingQuota  # noqa: PLC0415 - PyGithub loads slowly
+    from miner.github.auth import TOKEN_ADVICE  # noqa: PLC0415
+
+    def format_quota(left: RemainingQuota) -> str:
+        if left.problem:
+            return f"{left.token}: {left.problem}"
+        if left.points is None:
+            return f"{left.token}: no limits"
+        return f"{left.token}: {left.points} points and {left.requests} requests left"
+
+    with GitHubApi(settings, timeout=ANSWER_SECONDS) as api:
+        found = api.fetch_remaining_quotas()
+    return build_check(
+        "github", "; ".join(map(format_quota, found)), not any(left.is_rejected for left in found), TOKEN_ADVICE
+    )
+
+
+def check_model(machine: Machine) -> MachineCheck:
+    """Check that the endpoint of --llm answers and has the model."""
+    settings = machine.settings
+    if settings.llm == OFF:
+        return build_check("model", "off; --llm URL --model NAME selects one", True)
+    from backends.llm.client import ChatModel  # noqa: PLC0415 - the SDK loads slowly
+
+    endpoint = ChatModel(settings)
+    try:
+        names = endpoint.list_models()
+    finally:
+        endpoint.close()
+    if names and settings.model not in names:
+        some = ", ".join(names[:MODELS_NAMED])
+        return build_check("model", f"{settings.llm} answers and has no {settings.model}", False, f"--model: {some}")
+    return build_check("model", f"{settings.llm} answers{f' and has {settings.model}' if names else ''}", True)
+
+
+def check_database(machine: Machine) -> MachineCheck:
+    """Check that the database opens; one that does not exist yet passes."""
+    try:
+        open_engine(machine.settings.db, create=False).dispose()
+    except InputError as error:
+        missing = machine.settings.db.startswith("sqlite:///") and not _locate_database_file(machine.settings).exists()
+        return build_check("database", NO_DATABASE if missing else str(error), missing, error.advice or "choose --db")
+    except MergemillError as error:
+        return build_check("database", str(error), False, error.advice)
+    return build_check("database", machine.settings.db.partition("@")[2] or machine.settings.db, True)
+
+
+def check_artifacts(machine: Machine) -> MachineCheck:
+    """Check that a shared store of artifacts can be written; a folder is checked by `check_store_disk`."""
+    artifacts = open_artifacts(machine.settings)
+    if not isinstance(machine.settings.artifact_place, Path):
+        artifacts.check(writes=True)
+    return build_check("artifacts", artifacts.place, True)
+
+
+def check_store_disk(machine: Machine) -> MachineCheck:
+    """Check the disk space for database and artifacts."""
+    folder = machine.settings.store_dir.absolute()
+    there = next(parent for parent in (folder, *folder.parents) if parent.is_dir())
+    return _check_free_space("disk", there, "free disk space, or choose --store")
+
+
+def check_cluster(machine: Machine) -> MachineCheck:
+    """Check that the nodes of --cluster can be used."""
+    settings, problems = machine.settings, list[str]()
+    has_database = check_database(machine).detail != NO_DATABASE
+    with open_cluster(settings, engine=True, notify=problems.append, database=has_database) as cluster:
+        found = "; ".join([cluster.describe(), *problems])
+    return build_check("cluster", found, not problems, "repair the nodes that are left out: docs/clusters.md")
+
+
+CHECKS: tuple[Callable[[Machine], MachineCheck], ...] = (
+    check_python,
+    check_git,
+    check_environment,
+    check_docker_engine,
+    check_leftovers,
+    check_docker_disk,
+    check_base_images,
+    check_base_source,
+    check_network_settings,
+    check_package_index,
+    check_github,
+    check_model,
+    check_agent_python,
+    check_agent_programs,
+    check_database,
+    check_artifacts,
+    check_store_disk,
+    check_cluster,
+)
+ENGINE_CHECKS = (
+    check_docker_engine,
+    check_leftovers,
+    check_docker_disk,
+    check_base_images,
+    check_base_source,
+    check_agent_python,
+    check_agent_programs,
+)
+"""Checks of this machine's engine, which a driver does without where others work for it."""
+
+
+def run_checks(settings: Settings) -> list[MachineCheck]:
+    """Run all checks in order; an error of mergemill's during a check counts as a failed check.
+
+    Those of the engine are left out where there is none and the nodes of a cluster have theirs.
+
+    Raises:
+        UsageError: a setting is malformed.
+    """
+    check_cluster_settings(settings)
+    machine = Machine(settings)
+    needs_engine = settings.cluster in (LOCAL, RAY) or not isinstance(machine.engine, MachineError)
+    return [_run_check(check, machine) for check in CHECKS if needs_engine or check not in ENGINE_CHECKS]
+
+
+def _run_check(check: Callable[[Machine], MachineCheck], machine: Machine) -> MachineCheck:
+    try:
+        return check(machine)
+    except MergemillError as error:
+        return build_check(check.__name__.removeprefix("check_").replace("_", " "), str(error), False, error.advice)
+
+
+def _check_free_space(name: str, folder: Path, fix: str) -> MachineCheck:
+    free = shutil.disk_usage(folder).free // (1024 * 1024)
+    return build_check(name, f"{free} MB free at {folder}", free >= FREE_MB, fix)
+
+
+def _locate_database_file(settings: Settings) -> Path:
+    return Path(settings.db.removeprefix("sqlite:///"))

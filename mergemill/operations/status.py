@@ -1,0 +1,104 @@
+"""Status of the work on one database: its runs, the queue of each stage, failures, and disk and engine."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import MergemillError
+from mergemill.execution.images.inventory import IMAGE_PREFIX
+from mergemill.execution.quotas import list_waiting
+from mergemill.execution.run_status import ACTIVE_STATES, list_runs
+from taskdb.queries.tasks import compute_funnel, compute_summary
+from taskdb.records import Stage
+from taskdb.store import Store
+
+if TYPE_CHECKING:
+    from backends.sandbox.docker import DockerSandbox
+    from core.config import Settings
+
+
+def collect_status(settings: Settings, limit: int) -> dict[str, Any]:
+    """Return the status with the keys of `mergemill status --json`.
+
+    Args:
+        settings: database, store and sandbox.
+        limit: ended runs to include, newest first; those that run are all included.
+
+    Raises:
+        InputError: there is no database.
+    """
+    with Store.open(settings.db, create=False) as store:
+        funnel, summary, quotas = compute_funnel(store), compute_summary(store), list_waiting(store, settings)
+    runs = select_runs(list_runs(settings.store_dir / "runs"), limit)
+    return {
+        "runs": runs,
+        "queue": {row["stage"]: row["waiting"] for row in funnel if row["stage"] != Stage.MINE},
+        "quotas": quotas,
+        "certified": summary["certified"],
+        "failures": list_failures(runs),
+        "disk": describe_disk(settings.store_dir),
+        "engine": describe_engine(settings),
+    }
+
+
+def select_runs(runs: Iterable[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Return the runs that are active and the newest `limit` others, newest first."""
+    chosen, n_ended = [], 0
+    for run in runs:
+        is_active = run["state"] in ACTIVE_STATES
+        n_ended += not is_active
+        if is_active or n_ended <= limit:
+            chosen.append(run)
+    return chosen
+
+
+def list_failures(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the failures of some runs, which are no verdicts: stage, kind and number, most frequent first."""
+    counted = Counter[tuple[str, str]]()
+    for run in runs:
+        for stage, kinds in run["failures"].items():
+            for kind, n in kinds.items():
+                counted[stage, kind] += n
+    return [{"stage": stage, "kind": kind, "n": n} for (stage, kind), n in counted.most_common()]
+
+
+def describe_disk(folder: Path) -> dict[str, Any]:
+    """Return the disk of a folder that need not exist yet: folder, free and total bytes."""
+    absolute = folder.absolute()
+    there = next(parent for parent in (absolute, *absolute.parents) if parent.is_dir())
+    usage = shutil.disk_usage(there)
+    return {"folder": str(there), "free_bytes": usage.free, "total_bytes": usage.total}
+
+
+def describe_engine(settings: Settings) -> dict[str, Any] | None:
+    """Return the disk, images and containers of the Docker engine, or why it does not answer; None where none is used.
+
+    `disk` is None where the engine's folder is on another machine.
+    """
+    if settings.sandbox != "docker":
+        return None
+    from backends.sandbox.docker import DockerSandbox  # noqa: PLC0415 - other sandboxes need no docker SDK
+
+    try:
+        return {"problem": None, **measure_engine(DockerSandbox())}
+    except MergemillError as error:
+        return {"problem": error.format_line()}
+
+
+def measure_engine(sandbox: DockerSandbox) -> dict[str, Any]:
+    """Return `disk` as above, `image_bytes`, `containers` and `leftovers`, those of dead processes.
+
+    Raises:
+        Transient: the engine does not answer.
+    """
+    root = Path(sandbox.images.get_engine_info().root)
+    return {
+        "disk": describe_disk(root) if root.is_dir() else None,
+        "image_bytes": sandbox.images.estimate_size(IMAGE_PREFIX),
+        "containers": sandbox.count_containers(),
+        "leftovers": len(sandbox.find_orphans()),
+    }

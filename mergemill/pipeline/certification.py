@@ -1,0 +1,39 @@
+"""Stage `certify`: a task is written as a bundle, unpacked in another place, and graded from there alone."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import verifiers
+from backends.sandbox.container_names import make_folder_prefix
+from backends.services import Services
+from exporters.bundle_reader import read_bundle
+from exporters.records_bundle import write_records_bundle
+from mergemill.bundles.contents import open_bundle
+from taskdb.records import Certificate, Rejection
+from taskdb.records.lineage import Lineage
+
+
+def certify(lineage: Lineage, services: Services) -> Certificate | Rejection:
+    """Certify a task from a written bundle, which has its record, patches, script, controls and base tree.
+
+    A task without an image is graded by its own oracle as it is.
+
+    Args:
+        lineage: the task.
+        services: sandbox, clones, artifacts and settings.
+
+    Raises:
+        InputError: the task's base tree or one of its artifacts is missing.
+        Transient: the engine failed, or the disk is full.
+    """
+    task = lineage.require_task()
+    if not task.image:
+        return verifiers.certify(lineage, services)
+    with tempfile.TemporaryDirectory(prefix=make_folder_prefix("certify"), ignore_cleanup_errors=True) as temporary:
+        folder = Path(temporary) / "bundle"
+        write_records_bundle(task, folder, services)
+        with open_bundle(folder, services) as bundle_services:
+            (bundled,) = read_bundle(folder)
+            return verifiers.certify(lineage.with_record(bundled.task), bundle_services)

@@ -1,0 +1,242 @@
+"""One invocation of `run` or of a single stage: which steps run over which changes, and the state afterwards."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from backends.sandbox.docker import DockerSandbox
+from backends.services import Services
+from core.config import Settings
+from core.log_fields import set_process_fields
+from mergemill.execution.clusters import LOCAL, check_cluster_settings, open_cluster
+from mergemill.execution.images.budget import ImageBudget
+from mergemill.execution.images.fetch import enable_fetching
+from mergemill.execution.progress import MessageProgress, Progress
+from mergemill.execution.quotas import load_quotas
+from mergemill.execution.run_status import RunStatusFile
+from mergemill.execution.services import make_services
+from mergemill.execution.sources import resolve_source
+from mergemill.execution.telemetry.logs import is_structured
+from mergemill.execution.telemetry.run_log import RunLog
+from mergemill.operations.status import describe_disk, measure_engine
+from mergemill.pipeline.base_trees import keep_missing_trees
+from mergemill.pipeline.kinds import get_prerequisites
+from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, list_steps
+from taskdb.artifacts import require_writable_store
+from taskdb.queries.tasks import compute_funnel, compute_summary, find_examples
+from taskdb.records import Stage
+from taskdb.records.chains import Scope
+from taskdb.records.lineage import Lineage
+from taskdb.store import Store
+
+ENGINE_STAGES = (Stage.BUILD, Stage.VERIFY)
+"""Stages that need a Docker engine, whatever kinds of tasks are requested."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunReport:
+    """Result of one invocation. `summary`, `funnel` and `examples` describe the run's sources in the database."""
+
+    exit_code: int
+    n_new: int
+    """Results that this invocation wrote."""
+    summary: dict[str, Any]
+    funnel: list[dict[str, Any]]
+    examples: dict[tuple[str, str], str]
+    """(stage, reason) -> name of the newest change that was rejected so."""
+
+
+def run_stages(
+    stage: Stage | None,
+    scope: Scope,
+    settings: Settings,
+    progress: MessageProgress,
+    on_stop: Callable[[], None] = lambda: None,
+    *,
+    max_tasks: int | None = None,
+) -> RunReport:
+    """Run one stage, or all stages of the scope for None, over everything that is pending.
+
+    Args:
+        stage: the stage, or None for `run`.
+        scope: sources, changes, kinds and stages.
+        settings: all settings.
+        progress: is shown each result; entered and left here.
+        on_stop: called when Ctrl-C interrupts the run, before the containers are stopped.
+        max_tasks: begin no further change once the sources have this many certified tasks.
+
+    Raises:
+        MachineError: no engine answers, and a stage needs one.
+        UsageError: there is no such cluster or registry.
+        InputError: there is no database, and the stage reads one; or database or store can only be read.
+        Transient: the database cannot be written.
+    """
+    check_cluster_settings(settings)
+    require_writable_store(settings)
+    if stage is Stage.MINE:
+        settings = settings.model_copy(update={"cluster": LOCAL})  # mining is the driver's
+    needs_engine, is_local = _needs_engine(scope), settings.cluster == LOCAL
+    services = make_services(settings, engine=needs_engine and is_local)  # otherwise the nodes have engines
+    if scope.retry:
+        _clear_build_failures(settings)
+    mines = stage in (None, Stage.MINE)
+    command = stage.value if stage else "run"
+    observed = _observe(progress, command, settings, services)
+    recorded = RunStatusFile(observed, settings.store_dir / "runs", command, scope.sources)
+    set_process_fields(run=recorded.id)
+    patience = settings.db_patience
+    with Store.open(settings.db, create=mines, clock=services.clock, writes=True, patience=patience) as store, recorded:
+        services = enable_fetching(services, store)
+        stop = partial(
+            _stop_services, services if needs_engine and is_local else None, on_stop if needs_engine else None
+        )
+        resolve = partial(resolve_source, settings=settings, store=store)
+        with open_cluster(
+            settings,
+            engine=needs_engine,
+            notify=progress.print_message,
+            stop=stop,
+            is_draining=lambda: progress.work.is_draining,
+        ) as cluster:
+            run = PipelineRun(
+                store, services, cluster, recorded, settings.workers, resolve_source=resolve, max_tasks=max_tasks
+            )
+            if not is_local:
+                run.make_function = _make_node_function(settings, engine=needs_engine)
+            run.quotas = load_quotas(store, settings)
+            _count_earlier_work(run, _resolve_scope(scope, resolve))
+            if settings.image_budget is not None and Stage.BUILD in scope.stages and is_local:
+                run.make_room = ImageBudget(services, store, progress.print_message).free_space
+            _process(run, stage, _resolve_paths(scope, resolve) if mines else _resolve_scope(scope, resolve))
+        if left_out := run.quotas.format_left_out():
+            recorded.print_message(left_out)
+        resolved = _resolve_scope(scope, resolve)  # mining may have found earlier names
+        if stage is None and not progress.work.is_draining:
+            keep_missing_trees(store, services, resolved.sources)
+        return _build_report(run, resolved)
+
+
+def _make_node_function(settings: Settings, *, engine: bool) -> MakeFunction:
+    from mergemill.pipeline.node_steps import make_node_steps  # noqa: PLC0415 - one machine needs none of it
+
+    return partial(make_node_steps, settings, engine=engine)
+
+
+def _observe(progress: Progress, command: str, settings: Settings, services: Services) -> Progress:
+    """Return the progress that also logs, exports traces and serves metrics, where they are wanted."""
+    if is_structured():
+        progress = RunLog(progress)
+    if wants_traces(os.environ):
+        try:
+            from mergemill.execution.telemetry.traces import RunTraces  # noqa: PLC0415 - an extra, which most runs do not need
+        except ImportError:
+            progress.print_message("no traces are exported: the extra otel is missing (pip install 'mergemill[otel]')")
+        else:
+            progress = RunTraces(progress, command)
+    if settings.metrics_port is None:
+        return progress
+    from mergemill.execution.telemetry.metrics import RunMetrics  # noqa: PLC0415 - most runs serve none
+
+    def measure() -> dict[str, Any]:
+        sandbox = services.sandbox
+        engine = measure_engine(sandbox) if isinstance(sandbox, DockerSandbox) else None
+        return {"disk": describe_disk(settings.store_dir), "engine": engine}
+
+    return RunMetrics(progress, command, settings.metrics_host, settings.metrics_port, measure)
+
+
+def wants_traces(variables: Mapping[str, str]) -> bool:
+    """Return whether OpenTelemetry's variables name a receiver of traces."""
+    named = any(variables.get(f"OTEL_EXPORTER_OTLP_{name}ENDPOINT") for name in ("", "TRACES_"))
+    is_off = variables.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return named and not is_off and variables.get("OTEL_TRACES_EXPORTER", "otlp") == "otlp"
+
+
+def _count_earlier_work(run: PipelineRun, scope: Scope) -> None:
+    """Set what earlier runs have done of the scope."""
+    work, summary = run.progress.work, compute_summary(run.store, scope.sources)
+    counts = {Stage(row["stage"]): row["out"] for row in compute_funnel(run.store, scope.sources)}
+    counts |= {Stage.DERIVE: sum(summary["tasks"].values()), Stage.CERTIFY: summary["certified"]}
+    work.earlier = {stage: count for stage, count in counts.items() if count}
+    n_chains, work.n_expected = run.store.count_chains(scope)
+    work.n_earlier = n_chains - work.n_expected
+    run.n_certified = summary["certified"]
+
+
+def _build_report(run: PipelineRun, scope: Scope) -> RunReport:
+    return RunReport(
+        exit_code=run.exit_code,
+        n_new=run.n_new,
+        summary=compute_summary(run.store, scope.sources),
+        funnel=compute_funnel(run.store, scope.sources),
+        examples=find_examples(run.store, scope.sources),
+    )
+
+
+def _clear_build_failures(settings: Settings) -> None:
+    from builders.layer_failures import clear_failures  # noqa: PLC0415 - only a retry needs the builders here
+
+    clear_failures(settings.store_dir)
+
+
+def _needs_engine(scope: Scope) -> bool:
+    """Whether a Docker engine must answer at the start. The deriver opens one later when a kind runs something."""
+    certified = get_prerequisites(scope.certified if Stage.CERTIFY in scope.stages else ())
+    certifies_in_engine = any(prerequisites.needs_environment for prerequisites in certified.values())
+    return certifies_in_engine or any(stage in ENGINE_STAGES for stage in scope.stages)
+
+
+def _resolve_scope(scope: Scope, resolve_source: Callable[[str], str]) -> Scope:
+    """Return the scope with its sources spelled as records have them."""
+    return replace(scope, sources=list(dict.fromkeys(map(resolve_source, scope.sources))))
+
+
+def _resolve_paths(scope: Scope, resolve: Callable[[str], str]) -> Scope:
+    """Return the scope with absolute paths; the miner itself finds the names of GitHub's repositories."""
+    sources = [source if source.startswith("github:") else resolve(source) for source in scope.sources]
+    return replace(scope, sources=list(dict.fromkeys(sources)))
+
+
+def _process(run: PipelineRun, stage: Stage | None, scope: Scope) -> None:
+    if stage is Stage.MINE:
+        run.process((), _mine(run, scope))
+        return
+    steps = tuple(step for step in list_steps() if step.stage in scope.stages)
+    lineages = _mine(run, scope) if stage is None else run.store.find_pending(stage, scope)
+    run.process(steps, lineages, partial(_reload, run.store, scope))
+    if stage in (None, Stage.DERIVE):  # a task of two changes can be derived once both are judged
+        pair_steps = tuple(step for step in steps if step.stage in (Stage.DERIVE, Stage.CERTIFY))
+        pairs = _resolve_scope(scope, run.resolve_source)
+        run.process(pair_steps, run.store.find_open_pairs(pairs), partial(_reload_pair, run.store, pairs))
+
+
+def _reload(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:
+    """Return a change as it is stored now; None where no stage of the scope is pending."""
+    return next(store.find_open_chains_of([lineage.candidate], scope), None)
+
+
+def _reload_pair(store: Store, scope: Scope, lineage: Lineage) -> Lineage | None:
+    key = lineage.candidate.id
+    return next((pair for pair in store.find_open_pairs(scope) if pair.candidate.id == key), None)
+
+
+def _mine(run: PipelineRun, scope: Scope) -> Iterator[Lineage]:
+    from miner.mine import mine, open_readers  # noqa: PLC0415 - the other stages do not pay for the miner
+
+    with open_readers(scope.sources, run.services) as readers:
+        yield from run.mine(partial(mine, only=scope.only, find_similar=run.find_similar, readers=readers), scope)
+
+
+def _stop_services(services: Services | None, on_stop: Callable[[], None] | None, error: BaseException) -> None:
+    """End what the users of services wait for; `on_stop` is called first, if Ctrl-C is the reason."""
+    # After Ctrl-C in the driver's own code, the cluster is left by GeneratorExit.
+    if on_stop and (isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)):
+        on_stop()
+    if services is not None:
+        services.sandbox.stop()
+        if services.model is not None:
+            services.model.stop()

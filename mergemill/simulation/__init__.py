@@ -1,0 +1,1 @@
+"""Simulated environments: runs, records, exports, and how true a simulator is."""

@@ -1,0 +1,125 @@
+"""Rows of simulated conversations of the task database, as `simulate sft` writes those of a run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import InputError, UsageError, make_write_error
+from mergemill.simulation.records import load_trajectories
+from simulators.domains.pack import DomainPack
+from simulators.exports.card import DatasetFacts
+from simulators.exports.formats import RowFormat
+from simulators.exports.writer import FormatReport, write_exports
+from simulators.options import resolve_options
+from simulators.post_processing.steps import STEPS
+from taskdb.artifacts import Artifacts, open_artifacts
+from taskdb.queries.simulations import (
+    ConversationFilters,
+    compute_simulation_funnel,
+    list_conversations,
+    load_conversations,
+)
+from taskdb.records.simulations import PREFILTER, SimulatedConversation
+
+if TYPE_CHECKING:
+    from core.config import Settings
+    from taskdb.store import Store
+
+SHARED = ("domain", "pack_version", "profile")
+"""What all conversations of an export have in common: rows of another domain or profile have other rules."""
+
+
+def export_conversations(
+    store: Store, settings: Settings, filters: ConversationFilters, out: Path, formats: Sequence[RowFormat]
+) -> tuple[DatasetFacts, dict[str, FormatReport]]:
+    """Write the conversations of some filters to a new or empty folder; return what is in it, and format -> report.
+
+    Raises:
+        InputError: there is none, the folder has files, or an artifact is missing.
+        UsageError: they are of several domains, pack versions or profiles.
+        Transient: the disk is full.
+    """
+    _require_empty(out)
+    columns = ("id", "simulator", *SHARED)
+    rows = list_conversations(store, filters, columns=columns)
+    if not rows:
+        advice = "`mergemill simulate list` lists what there is; `mergemill simulate sft` makes conversations"
+        raise InputError("no simulated conversation matches", advice=advice)
+    for name in SHARED:
+        if len(values := {row[name] for row in rows}) > 1:
+            option = name.replace("_", "-")
+            listed = ", ".join(sorted(values))
+            raise UsageError(f"conversations of several values of {name} match: {listed}", advice=f"choose: --{option}")
+    records = load_conversations(store, [row["id"] for row in rows])
+    artifacts = open_artifacts(settings)
+    facts = _make_facts(store, filters, records)
+    pack = load_kept_pack(artifacts, records[-1])
+    options = resolve_options(records[-1].profile, settings)
+    reports = write_exports(
+        load_trajectories(artifacts, records), out, formats, pack=pack, options=options, facts=facts
+    )
+    return facts, reports
+
+
+def load_kept_pack(artifacts: Artifacts, record: SimulatedConversation) -> DomainPack:
+    """Return the domain pack of a conversation, as far as rows need it.
+
+    Raises:
+        InputError: it was not kept.
+    """
+    if record.pack is None:
+        raise InputError(f"the domain pack of {record.name} was not kept", advice="run `mergemill simulate sft` again")
+    held = json.loads(artifacts.get(record.pack))
+    return DomainPack(name=held["name"], policy=held["policy"], tools={tool["name"]: tool for tool in held["tools"]})
+
+
+def describe_filters(filters: ConversationFilters) -> str:
+    """Return the filters that select something, as text for a card."""
+    given = {one.name: value for one in fields(filters) if (value := getattr(filters, one.name)) not in (None, ())}
+    parts = [
+        f"{name}: {', '.join(map(str, value)) if isinstance(value, tuple) else value}" for name, value in given.items()
+    ]
+    return "; ".join(parts)
+
+
+def _make_facts(store: Store, filters: ConversationFilters, records: Sequence[SimulatedConversation]) -> DatasetFacts:
+    """Return what the card holds besides rows: origin, and the counts of the domain and profile in the database."""
+    first = records[0]
+    counted, _ = compute_simulation_funnel(
+        store, [step.name for step in STEPS], domains=[first.domain], profiles=[first.profile]
+    )
+    seeds = next(row for row in counted if row["step"] == PREFILTER)
+    facts = DatasetFacts(
+        domain=first.domain,
+        pack_version=first.pack_version,
+        profile=first.profile,
+        prompt=", ".join(sorted({one.prompt for one in records})),
+        simulator=", ".join(sorted({one.simulator for one in records})),
+        selection=describe_filters(filters),
+        n_seeds_read=seeds["in"],
+        steps=[_describe_step(row) for row in counted if row["step"] != PREFILTER],
+    )
+    facts.rejected_seeds.update(seeds["rejected"])
+    return facts
+
+
+def _describe_step(row: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "step": row["step"],
+        "before": row["in"],
+        "repaired": "-",  # the database has the repairs of what was kept alone
+        "dropped": row["rejected"],
+        "after": row["out"],
+    }
+
+
+def _require_empty(out: Path) -> None:
+    try:
+        if out.exists() and (not out.is_dir() or any(out.iterdir())):
+            raise InputError(f"{out} is not an empty folder", advice="name a new folder")
+    except OSError as error:
+        raise make_write_error(f"cannot write to {out}", error, advice="name another folder") from error

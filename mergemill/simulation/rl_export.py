@@ -1,0 +1,188 @@
+"""Rows for reinforcement learning in a simulated environment: `mergemill simulate rl`.
+
+=====================  ==============================================================================
+`rows.json`            `{system, conversations}` for Simia's trainer
+`verl.parquet`         prompts for verl's agent loop
+`README.md`            card: simulator, how true it was measured to be, licences, how to serve and train
+`manifest.json`        what was exported, with hashes
+=====================  ==============================================================================
+
+No row has a reward: that of an episode is given by the server's judge. So a simulator that was never measured, or that
+may pay too many wrong submissions, is refused here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.errors import InputError, make_write_error
+from core.row_files import replace_file
+from mergemill import __version__
+from mergemill.simulation.measurement import require_measured_simulator
+from simulators.domains.pack import DomainPack, load_pack
+from simulators.environment.options import resolve_options
+from simulators.environment.rows import (
+    VERL_SCHEMA,
+    build_simia_row,
+    build_verl_row,
+    find_first_message,
+    render_rows,
+)
+from simulators.seeds.reading import read_seeds
+from simulators.seeds.seed import Seed
+from simulators.trajectory import ENVIRONMENT
+from taskdb.store import Store
+
+if TYPE_CHECKING:
+    from core.config import Settings
+
+ROWS_NAME, VERL_NAME, MANIFEST_NAME, CARD_NAME = "rows.json", "verl.parquet", "manifest.json", "README.md"
+CARD = """\
+---
+tags: [agent, tools, simulated, reinforcement-learning, mergemill]
+license: {license}
+---
+# Simulated environment: {domain}
+
+{rows} for reinforcement learning, `environment: {environment}`: `{simulator}` plays person, tools and judge, and
+nothing that happens in an episode is real. Rewards are its estimates. A row has no reward; an episode without a
+judgement has none either, and is dropped.
+
+## How true the simulator is
+Measured by `mergemill simulate measure` on {measured} submissions to tasks of code that were graded really, too, and
+not in this domain:
+
+{shares}
+
+Brier score: {brier}. Exports refuse a bound above {max_false_pass:g}.
+
+## Training
+    mergemill simulate env --seeds SEEDS --domain {domain} --profile {profile} --llm URL --model {simulator} --port 8500
+
+The seeds are those of this export. `rows.json` is for Simia's trainer, `verl.parquet` for verl with
+`mergemill_client.simulated.verl`. RAGEN needs no rows: `mergemill_client.simulated.ragen` has its environment.
+
+## Licences
+The licence of a row is that of its seed.
+
+{licenses}
+"""
+
+
+SHARES = {
+    "false_pass": "wrong submissions that it pays",
+    "false_fail": "right submissions that it does not pay",
+    "submissions": "submissions predicted rightly",
+}
+"""Share of a measured simulator -> its words on the card."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedExportRequest:
+    """What is exported, besides settings. `simulator`: the model that will play."""
+
+    seeds: Path
+    domain: str
+    out: Path
+    profile: str
+    simulator: str
+    seeds_license: str = ""
+
+
+def export_simulated(
+    request: SimulatedExportRequest, settings: Settings, report: Callable[[str], None]
+) -> dict[str, Any]:
+    """Write the rows of a domain to a new or empty folder; return the manifest, and how many seeds are left out.
+
+    Args:
+        request: seeds, domain, folder and simulator.
+        settings: database with the measurements, and the limit.
+        report: receives a line for each seed that cannot be read or has no first message.
+
+    Raises:
+        InputError: seeds, domain or folder are not usable, or the simulator's rewards must not be trained on.
+        UsageError: there is no such profile.
+        Transient: the disk is full.
+    """
+    resolve_options(request.profile, settings)
+    with Store.open(settings.db, create=False) as store:
+        measured = require_measured_simulator(store, request.simulator, settings.max_false_pass)
+    pack = load_pack(request.domain)
+    collection = read_seeds(request.seeds, license_id=request.seeds_license)
+    for problem in collection.problems:
+        report(problem.format_line())
+    usable = [seed for seed in collection.seeds if find_first_message(seed)]
+    without = len(collection.seeds) - len(usable)
+    if without:
+        report(f"{without} seeds left out: nobody writes a first message")
+    if not usable:
+        raise InputError(f"{request.seeds} has no seed that begins with a person's message")
+    try:
+        request.out.mkdir(parents=True, exist_ok=True)
+        if any(request.out.iterdir()):
+            raise InputError(f"{request.out} is not empty", advice="name a new folder")
+        return {**_write(request, settings, pack, usable, measured), "left_out": without + len(collection.problems)}
+    except OSError as error:
+        raise make_write_error(f"cannot write to {request.out}", error, advice="free some space") from error
+
+
+def _write(
+    request: SimulatedExportRequest,
+    settings: Settings,
+    pack: DomainPack,
+    seeds: list[Seed],
+    measured: dict[str, Any],
+) -> dict[str, Any]:
+    target = settings.simulate_target or "qwen"
+    rows = [
+        build_simia_row(seed, pack, profile=request.profile, target=target, simulator=request.simulator)
+        for seed in seeds
+    ]
+    replace_file(request.out / ROWS_NAME, render_rows(rows))
+    prompts = [build_verl_row(seed, pack, number, simulator=request.simulator) for number, seed in enumerate(seeds)]
+    pq.write_table(pa.Table.from_pylist(prompts, VERL_SCHEMA), request.out / VERL_NAME, compression="zstd")
+    licenses = Counter(seed.license for seed in seeds)
+    card = CARD.format(
+        **measured,
+        license=next(iter(licenses)) if len(licenses) == 1 else "other",
+        domain=pack.name,
+        rows=f"{len(rows)} rows",
+        environment=ENVIRONMENT,
+        simulator=request.simulator,
+        profile=request.profile,
+        shares=_render_shares(measured),
+        licenses="\n".join(f"- `{name}`: {number}" for name, number in sorted(licenses.items())),
+    )
+    replace_file(request.out / CARD_NAME, card)
+    names = (ROWS_NAME, VERL_NAME, CARD_NAME)
+    manifest = {
+        "kind": "mergemill-simulated-environment",
+        "mergemill": __version__,
+        "environment": ENVIRONMENT,
+        "domain": pack.name,
+        "pack_version": pack.version,
+        "profile": request.profile,
+        "simulator": request.simulator,
+        "rows": len(rows),
+        "measured": measured,
+        "files": {name: hashlib.sha256((request.out / name).read_bytes()).hexdigest() for name in names},
+    }
+    replace_file(request.out / MANIFEST_NAME, json.dumps(manifest, indent=1, sort_keys=True) + "\n")
+    return manifest
+
+
+def _render_shares(measured: dict[str, Any]) -> str:
+    lines = ["| share | n | of | 95 % |", "|---|---|---|---|"]
+    for name, words in SHARES.items():
+        share = measured[name]
+        lines.append(f"| {words} | {share['n']} | {share['of']} | {share['low']:.3f} to {share['high']:.3f} |")
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Synthesised tool environments: making, bundles and a service of them."""

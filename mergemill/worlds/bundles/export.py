@@ -1,0 +1,170 @@
+"""`mergemill worlds export`: worlds are certified where they are not, their scenarios played, the bundle written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import exporters
+from core.errors import InputError, UsageError
+from core.text import format_count
+from mergemill.execution.services import make_services
+from mergemill.worlds.bundles.sources import WorldSource, find_sources
+from mergemill.worlds.containers import open_world_container
+from worlds.bundles.formats import FORMATS
+from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Certification
+from worlds.bundles.playing import UnplayableScenarioError, play_scenario
+from worlds.bundles.writer import check_folder, write_bundle
+from worlds.definitions import ScenarioDefinition
+from worlds.gates.scenario_gates import assess_scenario
+from worlds.gates.world_gates import assess_world
+from worlds.server.service import ServedWorld, WorldServer
+
+if TYPE_CHECKING:
+    from core.config import Settings
+    from mergemill.execution.progress import CountProgress
+
+HARBOR = "harbor"
+HARBOR_ENGINE = "harbor_engine.py"
+CERTIFIED_HERE = "this export"
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldExportRequest:
+    """Options of `mergemill worlds export` other than settings.
+
+    `with_uncertified`: whether worlds and scenarios without a certificate are exported as they are, without gates.
+    """
+
+    words: Sequence[str]
+    formats: Sequence[str]
+    out: Path
+    """Folder of the bundle; of several formats, the folder of their folders."""
+    with_uncertified: bool = False
+
+    @property
+    def folders(self) -> dict[str, Path]:
+        """Format -> folder of its bundle."""
+        return {name: self.out if len(self.formats) == 1 else self.out / name for name in self.formats}
+
+
+@dataclass(frozen=True)
+class WorldExportReporter:
+    """Where an export reports: `message` takes a line for people, `open_progress` a noun and a number."""
+
+    message: Callable[[str], None]
+    open_progress: Callable[[str, int], CountProgress]
+
+
+def export_worlds(
+    request: WorldExportRequest, settings: Settings, reporter: WorldExportReporter
+) -> list[dict[str, Any]]:
+    """Write a bundle in each format and return their summaries.
+
+    Raises:
+        UsageError: a format is unknown, or none is given.
+        InputError: there is no such world, or nothing that may be exported; the folder has other files.
+        MachineError: no engine answers.
+        Transient: the engine cannot be reached, or the disk is full.
+    """
+    advice = f"one of {', '.join(FORMATS)}"
+    if not request.formats:
+        raise UsageError("--format names no format", advice=advice)
+    for name, folder in request.folders.items():
+        if name not in FORMATS:
+            raise UsageError(f"--format: {name} is unknown", advice=advice)
+        check_folder(folder.resolve())
+    sources = find_sources(request.words, settings, with_uncertified=request.with_uncertified)
+    with open_world_container(make_services(settings, engine=True)) as server:
+        exporter = _Exporter(request, server, reporter)
+        worlds = exporter.prepare(sources)
+    if not any(world.scenarios for world in worlds):
+        raise InputError("no scenario of these worlds can be exported", advice="the lines before this one say why")
+    return [_write(name, folder, worlds, exporter.left_out) for name, folder in request.folders.items()]
+
+
+def _write(name: str, folder: Path, worlds: Sequence[BundledWorld], left_out: Counter[str]) -> dict[str, Any]:
+    files = _read_harbor_engine() if name == HARBOR else {}
+    counts = write_bundle(worlds, folder, FORMATS[name], left_out=left_out, files=files)
+    return {
+        "event": "summary",
+        "environment": ENVIRONMENT,
+        "format": name,
+        "out": str(folder),
+        "worlds": len(worlds),
+        "scenarios": counts.scenarios,
+        "rows": counts.rows,
+        "left_out": dict(sorted(counts.left_out.items())),
+    }
+
+
+class _Exporter:
+    """Makes worlds ready for a bundle. `left_out` counts the scenarios that are not: reason -> number."""
+
+    def __init__(self, request: WorldExportRequest, server: WorldServer, reporter: WorldExportReporter) -> None:
+        self._request = request
+        self._server = server
+        self._reporter = reporter
+        self.left_out: Counter[str] = Counter()
+
+    def prepare(self, sources: Sequence[WorldSource]) -> list[BundledWorld]:
+        """Return the worlds with the scenarios that can be played."""
+        total = sum(len(source.material.scenarios) for source in sources)
+        with self._reporter.open_progress("scenario", total) as progress:
+            found = [self._prepare_world(source, progress) for source in sources]
+        return [world for world in found if world is not None]
+
+    def _prepare_world(self, source: WorldSource, progress: CountProgress) -> BundledWorld | None:
+        material, name = source.material, source.material.definition.name
+        if source.needs_gates and not self._request.with_uncertified:
+            report = assess_world(material.definition, self._server)
+            if report.failure is not None:
+                self._leave_out(name, f"{report.reason}: {report.failure.detail}", len(material.scenarios))
+                return None
+            certification = Certification(by=CERTIFIED_HERE, gates=report.values)
+            material = replace(material, certification=certification)
+        elif material.certification is None and not self._request.with_uncertified:
+            self._leave_out(name, "not certified", len(material.scenarios))
+            return None
+        with self._server.load(material.definition) as served:
+            scenarios = []
+            for scenario in material.scenarios:
+                if (bundled := self._prepare_scenario(source, scenario, served)) is not None:
+                    scenarios.append(bundled)
+                progress.advance()
+        return BundledWorld(material=material, scenarios=tuple(scenarios))
+
+    def _prepare_scenario(
+        self, source: WorldSource, scenario: ScenarioDefinition, served: ServedWorld
+    ) -> BundledScenario | None:
+        if source.needs_gates and not self._request.with_uncertified:
+            report = assess_scenario(scenario, served, self._server)
+            if report.failure is not None:
+                self._leave_out(scenario.name, f"{report.reason}: {report.failure.detail}", 1)
+                return None
+        try:
+            played = play_scenario(scenario, served, self._server)
+            return replace(played, rollouts=source.material.rollouts.get(scenario.name, ()))
+        except UnplayableScenarioError as error:
+            self._leave_out(scenario.name, str(error), 1)
+            return None
+
+    def _leave_out(self, name: str, why: str, scenarios: int) -> None:
+        self.left_out[why.partition(":")[0]] += scenarios
+        self._reporter.message(f"{name} is left out: {why}")
+
+
+def describe_export(summary: dict[str, Any]) -> str:
+    """Return the line for people about an export."""
+    noun = "task" if summary["format"] == HARBOR else "row"
+    counted = ", ".join(format_count(summary[key], key[:-1]) for key in ("worlds", "scenarios"))
+    rows = format_count(summary["rows"], noun)
+    return f"{summary['out']}: {rows} of {counted} ({summary['format']}; environment: {ENVIRONMENT})"
+
+
+def _read_harbor_engine() -> dict[str, bytes]:
+    """Return Harbor's environment class for a plain engine, which bundles of tasks hold as well."""
+    return {HARBOR_ENGINE: Path(exporters.__file__).with_name(HARBOR_ENGINE).read_bytes()}
