@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from languages.mutation.syntax import iterate_tree
+from mutation.syntax import iterate_tree
 
 MAX_NAME = 100
 """Characters of a name that criterion prints in full."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from backends.index import ScratchIndex
 from derivers.criterion import has_criterion_main, list_benchmarks
-from languages.mutation.grammars import find_grammar
 from languages.parsing import create_parser
+from mutation.grammars import find_grammar
 from taskdb.records import BuildPlan, TestId
 
 _PLAIN_TESTS = {

@@ -15,9 +15,9 @@ from tree_sitter import Node
 
 from derivers.criterion import has_criterion_main, list_benchmarks, list_group_functions
 from derivers.statements import render_template
-from languages.mutation.grammars import find_grammar
-from languages.mutation.syntax import iterate_tree
 from languages.parsing import create_parser
+from mutation.grammars import find_grammar
+from mutation.syntax import iterate_tree
 
 _GO_TEST = re.compile(r"(Test|Benchmark)(?![a-z])\w*")
 _GO_SIZED = {

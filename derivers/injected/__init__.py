@@ -22,7 +22,7 @@ from derivers.injected.search import BugSearch, DetectedBug, Reason, compute_tim
 from derivers.statements import render_template
 from derivers.structure.definitions import find_enclosing_definition
 from evaluation.reports.coverage import CoveredLines
-from languages.mutation import Mutation, select_diverse
+from mutation import Mutation, select_diverse
 from taskdb.records import Kind, Task, TestId
 from taskdb.records.lineage import Lineage
 

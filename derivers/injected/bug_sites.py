@@ -12,9 +12,9 @@ from pathlib import PurePosixPath
 
 from backends.git import GitRepository
 from evaluation.reports.coverage import CoveredLines
-from languages.mutation import Mutation, generate_mutants
 from languages.paths import is_source
 from languages.registry import detect_file_language, language_family
+from mutation import Mutation, generate_mutants
 from taskdb.records import Candidate, TestId
 
 MAX_FILES = 6

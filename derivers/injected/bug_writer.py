@@ -23,8 +23,8 @@ from backends.llm.prompts import PromptTemplates
 from backends.llm.structured import request_structured
 from backends.services import Services
 from derivers.injected.failure_statement import MAX_SHOWN_TESTS, FailingTest, find_leak
-from languages.mutation import Mutation, is_program
-from languages.mutation.operators import MUTANT_OPERATORS
+from mutation import Mutation, is_program
+from mutation.operators import MUTANT_OPERATORS
 
 T = TypeVar("T", bound=BaseModel)
 MODEL_OPERATOR = "model-written"

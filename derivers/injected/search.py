@@ -13,8 +13,8 @@ from backends.services import Services
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import render_plan_script
-from languages.mutation import Mutation, build_patch
 from languages.paths import is_protected, is_test_file
+from mutation import Mutation, build_patch
 from taskdb.records import TestId
 from taskdb.records.lineage import Lineage
 

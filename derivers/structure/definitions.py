@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from tree_sitter import Node
 
-from languages.mutation.grammars import find_grammar
-from languages.mutation.syntax import FUNCTIONS
 from languages.parsing import create_parser
+from mutation.grammars import find_grammar
+from mutation.syntax import FUNCTIONS
 
 _NAMED_FUNCTIONS = FUNCTIONS - {"arrow_function", "function_expression", "func_literal", "lambda", "lambda_expression"}
 _TYPES = frozenset(

@@ -12,7 +12,7 @@ from evaluation.edits.encode import ENCODED, encode_program
 from evaluation.edits.fixed_files import Block, FixedFile
 from evaluation.edits.whitespace import respace
 from evaluation.scoring.submitted_tests import OMITTED_HUNK, REWRITTEN_FAULT
-from languages.mutation import (
+from mutation import (
     Mutation,
     build_patch,
     generate_mutants,
@@ -20,7 +20,7 @@ from languages.mutation import (
     has_same_code,
     select_diverse,
 )
-from languages.mutation.lines import split_lines
+from mutation.lines import split_lines
 
 RESPACED = "respaced"
 LINE_ONLY_OPERATORS = ("remark-added", "blank-line-added", "step-added")

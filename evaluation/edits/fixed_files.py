@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from backends.index import ScratchIndex
-from languages.mutation.lines import build_matcher, count_common_ends, split_lines
 from languages.paths import is_source
+from mutation.lines import build_matcher, count_common_ends, split_lines
 from taskdb.records.oracles import LineSpan
 
 MAX_FILE_BYTES = 2_000_000

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from tree_sitter import Node
 
-from languages.mutation.grammars import find_grammar
-from languages.mutation.source_file import SourceFile
+from mutation.grammars import find_grammar
+from mutation.source_file import SourceFile
 
 _WORDS = (tokenize.NAME, tokenize.NUMBER, tokenize.STRING, tokenize.OP)
 _TREE_SITTER_SUFFIXES = frozenset({".go", ".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".mts", ".cts", ".java"})

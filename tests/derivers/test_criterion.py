@@ -16,9 +16,9 @@ from derivers.counters import add_counters
 from derivers.criterion import list_benchmarks
 from derivers.performance import PerformanceMeasurement
 from evaluation.harness import HARNESS_FOLDER
-from languages.mutation.grammars import find_grammar
 from languages.parsing import create_parser
 from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
+from mutation.grammars import find_grammar
 from taskdb.records.lineage import Lineage
 from tests import records
 from tests.helpers import TinyRepo

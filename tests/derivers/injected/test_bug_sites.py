@@ -10,7 +10,7 @@ import pytest
 from backends.git import GitError, GitRepository
 from derivers.injected import bug_sites
 from derivers.injected.patches import build_injection_patches
-from languages.mutation import build_patch
+from mutation import build_patch
 from tests.helpers import TinyRepo
 from tests.records import make_candidate, make_pull_request
 

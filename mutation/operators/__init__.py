@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from languages.mutation.mutation import MutationOperator
-from languages.mutation.operators import calls, control_flow, expressions, literals, rewrites, statements
-from languages.mutation.source_file import SyntaxOperator
+from mutation.mutation import MutationOperator
+from mutation.operators import calls, control_flow, expressions, literals, rewrites, statements
+from mutation.source_file import SyntaxOperator
 
 MUTANT_OPERATORS: tuple[SyntaxOperator, ...] = (
     MutationOperator("comparison-boundary", expressions.shift_boundary),

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from languages.mutation.mutation import MutationSite
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import BLOCKS, CALLS, MEMBERS, RETURNS, find_function, list_statements
+from mutation.mutation import MutationSite
+from mutation.source_file import SourceFile
+from mutation.syntax import BLOCKS, CALLS, MEMBERS, RETURNS, find_function, list_statements
 
 _FIXED_VALUES = ("true", "false", "True", "False", "None", "nil", "null")
 _PYTHON_REMOVABLE = frozenset({"augmented_assignment", "delete_statement", "raise_statement"})

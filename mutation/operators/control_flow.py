@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from languages.mutation.mutation import MutationSite
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import (
+from mutation.mutation import MutationSite
+from mutation.source_file import SourceFile
+from mutation.syntax import (
     BLOCKS,
     CONTINUES_AND_BREAKS,
     EXITS,

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from tree_sitter import Node
 
-from languages.mutation.mutation import MutationSite
-from languages.mutation.operators.expressions import TYPE_CALLS
-from languages.mutation.scopes import is_read, list_parameters
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import ARGUMENT_LISTS, CALLS, NAMES, find_callee, find_function, is_comment
+from mutation.mutation import MutationSite
+from mutation.operators.expressions import TYPE_CALLS
+from mutation.scopes import is_read, list_parameters
+from mutation.source_file import SourceFile
+from mutation.syntax import ARGUMENT_LISTS, CALLS, NAMES, find_callee, find_function, is_comment
 
 _PYTHON_ATOMS = frozenset({"attribute", "none"})
 _ATTRIBUTE_CALLS = frozenset({"getattr", "setattr", "hasattr", "delattr"})

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from tree_sitter import Node
 
-from languages.mutation import swaps
-from languages.mutation.mutation import MutationSite
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import (
+from mutation import swaps
+from mutation.mutation import MutationSite
+from mutation.source_file import SourceFile
+from mutation.syntax import (
     CALLS,
     COLLECTIONS,
     MEMBERS,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from languages.mutation.mutation import MutationSite, TextEdit
-from languages.mutation.operators.expressions import negate
-from languages.mutation.scopes import find_locals
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import (
+from mutation.mutation import MutationSite, TextEdit
+from mutation.operators.expressions import negate
+from mutation.scopes import find_locals
+from mutation.source_file import SourceFile
+from mutation.syntax import (
     BLOCKS,
     FUNCTIONS,
     IFS,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from tree_sitter import Node
 
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import BLOCKS, FUNCTIONS, NAMES, find_callee, find_enclosing, find_function, iterate_tree
+from mutation.source_file import SourceFile
+from mutation.syntax import BLOCKS, FUNCTIONS, NAMES, find_callee, find_enclosing, find_function, iterate_tree
 
 DECLARATIONS = frozenset(
     {

@@ -1,6 +1,6 @@
 """The supported languages: one `Grammar` per row, with the tokens and literals that operators read and write.
 
-Shapes of statements need no row: the grammars of tree-sitter name them much alike (`languages.mutation.syntax`).
+Shapes of statements need no row: the grammars of tree-sitter name them much alike (`mutation.syntax`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from languages import parsing
-from languages.mutation import swaps
 from languages.parsing import Syntax
+from mutation import swaps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from languages.mutation import build_patch
+from mutation import build_patch
 
 LONG = b"".join(b"def f%d():\n    return %d\n\n" % (n, n) for n in range(400))
 LINES = b"".join(b"line %d\n" % n for n in range(40))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from tree_sitter import Node
 
-from languages.mutation.mutation import MutationSite
-from languages.mutation.source_file import SourceFile
-from languages.mutation.syntax import (
+from mutation.mutation import MutationSite
+from mutation.source_file import SourceFile
+from mutation.syntax import (
     CALLS,
     RETURNS,
     STRINGS,

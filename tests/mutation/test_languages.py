@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from languages.mutation import generate_mutants, generate_variants
+from mutation import generate_mutants, generate_variants
 
 GO = """package a
 

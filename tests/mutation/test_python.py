@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from languages.mutation import generate_mutants, generate_variants, has_same_code, select_diverse
+from mutation import generate_mutants, generate_variants, has_same_code, select_diverse
 
 LOOP = "def f(xs):\n    for x in xs:\n        g(x)\n    return x\n"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from languages.mutation.lines import build_matcher, count_common_ends, split_lines
+from mutation.lines import build_matcher, count_common_ends, split_lines
 
 CONTEXT = 3
 """Context lines around a change."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from languages.mutation.mutation import Mutation
+from mutation.mutation import Mutation
 
 
 def select_diverse(mutations: Iterable[Mutation], number: int) -> list[Mutation]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from languages.mutation.grammars import find_grammar
-from languages.mutation.mutation import Mutation, TextEdit, build_mutations
-from languages.mutation.operators import MUTANT_OPERATORS, VARIANT_OPERATORS
-from languages.mutation.source_file import SourceFile, SyntaxOperator
-from languages.mutation.syntax import is_comment, is_docstring
+from mutation.grammars import find_grammar
+from mutation.mutation import Mutation, TextEdit, build_mutations
+from mutation.operators import MUTANT_OPERATORS, VARIANT_OPERATORS
+from mutation.source_file import SourceFile, SyntaxOperator
+from mutation.syntax import is_comment, is_docstring
 
 
 def generate_mutants(path: str, source: bytes, lines: Collection[int] | None = None) -> Iterator[Mutation]:
