@@ -22,13 +22,6 @@ from derivers.counters import add_counters
 from derivers.timed_tests import list_program_tests
 from evaluation.controls import NO_CONTROLS
 from evaluation.controls.controls import build_controls
-from evaluation.performance.timing import (
-    ALPHA,
-    RUNS_PER_TREE,
-    compute_guaranteed_speedup,
-    compute_p_value,
-    compute_speedup,
-)
 from evaluation.performance.workload import (
     PROGRAM_FRAMEWORKS,
     WORKLOAD_FRAMEWORKS,
@@ -41,6 +34,13 @@ from evaluation.performance.workload import (
 from evaluation.reports.outcomes import OutcomeStatus
 from evaluation.runner.evaluator import Evaluator
 from evaluation.runner.run import run_tests
+from guest.scoring.timing import (
+    ALPHA,
+    RUNS_PER_TREE,
+    compute_guaranteed_speedup,
+    compute_p_value,
+    compute_speedup,
+)
 from languages.paths import is_benchmark, is_test_file
 from taskdb.records import Kind, Task, TestId
 from taskdb.records.lineage import Lineage

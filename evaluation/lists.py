@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluation.controls.blind import ASSERTIONS
 from evaluation.reports.outcomes import FAILING_STATUSES, EvaluationReport, Outcome, OutcomeStatus
+from guest.controls.blind import ASSERTIONS
 from taskdb.records import FailureKind, FlakyTest, RunVariant, TestId
 
 

@@ -229,7 +229,7 @@ def write_shipped_file(name: str, path: Path) -> None:
 def write_reward_module(folder: Path) -> None:
     """Write the module that grades submissions, and the one by which it grades reviews, into a folder of a bundle."""
     write_shipped_file("mergemill_reward.py", folder / "mergemill_reward.py")
-    write_file(folder / "mergemill_review.py", files("evaluation.scoring").joinpath("findings.py").read_bytes())
+    write_file(folder / "mergemill_review.py", files("guest.scoring").joinpath("findings.py").read_bytes())
 
 
 PATCH_HAND_IN = """\

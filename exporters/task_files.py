@@ -20,7 +20,7 @@ MIN_TIMEOUT_SECONDS = 300
 """Lower bound of the time limit."""
 CONTROLS_FILE = "controls.json"
 """Name of the file that holds a task's forms of sabotage."""
-BLIND_MODULE = "evaluation/controls/blind.py"
+BLIND_MODULE = "guest/controls/blind.py"
 """Path of the module that draws evaluations, in the sources and in the grader's folder."""
 RECORD_FILE = "record.json"
 """Name of the file that holds a task's record."""
@@ -39,14 +39,14 @@ def list_fail_to_pass(task: Task) -> list[str]:
 
 @cache
 def read_container_file(name: str) -> bytes:
-    """Return the content of a file of `exporters/container`."""
-    return files("exporters").joinpath("container", name).read_bytes()
+    """Return the content of a file of `guest/verifier`."""
+    return files("guest").joinpath("verifier", name).read_bytes()
 
 
 @cache
 def read_blind_module() -> bytes:
     """Return the content of the module that draws evaluations."""
-    return files("evaluation").joinpath("controls", "blind.py").read_bytes()
+    return files("guest").joinpath("controls", "blind.py").read_bytes()
 
 
 def encode_record(task: Task) -> bytes:

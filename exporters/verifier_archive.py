@@ -7,12 +7,10 @@ import zipfile
 from functools import cache
 from importlib.resources import files
 
-_MAIN = b"import sys\n\nfrom exporters.container.main import main\n\nsys.exit(main())\n"
+_MAIN = b"import sys\n\nfrom guest.verifier.main import main\n\nsys.exit(main())\n"
 _MODULES = {
-    "exporters": ("container",),
-    "evaluation": ("scoring",),
-    "evaluation.controls": ("blind.py",),
-    "evaluation.performance": ("timing.py",),
+    "guest": ("scoring", "verifier"),
+    "guest.controls": ("blind.py",),
 }
 """Package -> its modules, and subpackages as a whole, that are packed; of its own `__init__.py` only the name."""
 

@@ -12,15 +12,15 @@ from dataclasses import asdict
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from evaluation.harness import HARNESS_FOLDER
-from evaluation.performance.timing import RUNS_PER_TREE
 from evaluation.reports.coverage import load_collectors
-from evaluation.scoring.submitted_tests import REPEATS
 from evaluation.script.render import extract_config_patch, render_plan_script
 from evaluation.submitted_tests.patch import load_path_rules
 from exporters import task_files
-from exporters.container.writing import CANARY_FOLDER
 from exporters.verifier_archive import pack_verifier
+from guest.harness import HARNESS_FOLDER
+from guest.scoring.submitted_tests import REPEATS
+from guest.scoring.timing import RUNS_PER_TREE
+from guest.verifier.writing import CANARY_FOLDER
 from taskdb.records.oracles import (
     CodeEdit,
     Defect,

@@ -80,7 +80,7 @@ class Framework:
     by root), $workdir, $seed and the array `arguments` (test files to run, relative to the tree; empty for all). The
     command runs in `folder`."""
     report: str | None = None
-    """Format in which `evaluation/harness/reports` reads the files in $out; None if the runner itself writes
+    """Format in which `guest/harness/reports` reads the files in $out; None if the runner itself writes
     $out/junit.xml in the form of pytest."""
     canary: Canary | None = None
     """None if the framework does not collect added test files."""

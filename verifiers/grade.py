@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from backends.services import Services
-from evaluation.controls import blind
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
+from guest.controls import blind
 from taskdb.records import RunVariant, Score, Task, TestId
 from verifiers.conditions import AS_VERIFIED, Conditions
 

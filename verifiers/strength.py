@@ -22,7 +22,7 @@ from evaluation.edits.fixed_files import FixedFile, select_fixed_files
 from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.parallel import PoolJob, run_parallel
 from evaluation.runner.run import EvaluationResult, run_tests
-from evaluation.scoring.submitted_tests import SHORT_RUN_SECONDS, concatenate_patches
+from guest.scoring.submitted_tests import SHORT_RUN_SECONDS, concatenate_patches
 from taskdb.records import Task, TestId
 
 MAX_VARIANTS = 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from worlds.container.reasons import CheckOutcome
+from guest.world.reasons import CheckOutcome
 from worlds.definitions import ScenarioDefinition
 from worlds.server.service import CheckResult, Episode, WorldServer
 

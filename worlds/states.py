@@ -6,8 +6,8 @@ import hashlib
 import json
 
 from backends.llm.structured import UnusableAnswerError, find_json_object
+from guest.world.schema_check import find_schema_error
 from worlds.asking import PROMPTS, ModelRole, Question, RefusedAnswerError, iterate_prose
-from worlds.container.schema_check import find_schema_error
 from worlds.definitions import State, WorldDefinition
 from worlds.documentation import split_documentation
 from worlds.language import find_script_problem

@@ -1,6 +1,6 @@
 """Instrumentation of test files in Go, Rust and Java: blocks that are executed, and sizes of data, are added up.
 
-The counters work only in the process that counts (`evaluation/harness/workload/timed_rounds.py`); elsewhere they cost
+The counters work only in the process that counts (`guest/harness/workload/timed_rounds.py`); elsewhere they cost
 one comparison.
 """
 

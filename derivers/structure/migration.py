@@ -13,7 +13,7 @@ from backends.index import ScratchIndex
 from backends.services import Services
 from derivers.base import KindRejection, build_task, check_statement
 from derivers.statements import render_template
-from evaluation.harness.structure.structure_check import (
+from guest.harness.structure.structure_check import (
     MANIFESTS,
     MAX_FILE_BYTES,
     SOURCE_SUFFIXES,

@@ -1,7 +1,7 @@
 """Refactoring tasks: the same behaviour, and definitions where the change has put them.
 
 What the gold patch moves, renames or extracts is found in syntax trees (`derivers.structure.definitions`); a submission
-is checked without one (`evaluation.harness.structure`). The oracle contains only what that check finds in one of the
+is checked without one (`guest.harness.structure`). The oracle contains only what that check finds in one of the
 base tree and the gold tree and not in the other.
 """
 
@@ -19,7 +19,7 @@ from derivers.base import KindRejection, build_task, check_statement
 from derivers.statements import render_template
 from derivers.structure.definitions import CodeDefinition, list_definitions
 from derivers.structure.trees import ChangedTrees
-from evaluation.harness.structure.structure_check import has_definition
+from guest.harness.structure.structure_check import has_definition
 from languages.paths import is_source
 from taskdb.records import Kind, Task
 from taskdb.records.lineage import Lineage

@@ -20,7 +20,6 @@ from derivers.base import KindRejection
 from evaluation.edits.drafts import EditDraft, draft_faults, draft_mutants, draft_variants
 from evaluation.edits.fixed_files import FixedFile, list_fix_spans, read_fixed_files
 from evaluation.reports.coverage import CoveredLines
-from evaluation.scoring.submitted_tests import SubmittedTestsResult
 from evaluation.submitted_tests.patch import SubmittedPatch, find_violation, read_submitted_patch
 from evaluation.submitted_tests.runner import (
     SubmittedTestsRunner,
@@ -28,6 +27,7 @@ from evaluation.submitted_tests.runner import (
     find_false_alarm,
     has_failure,
 )
+from guest.scoring.submitted_tests import SubmittedTestsResult
 from taskdb.records.lineage import Lineage
 from taskdb.records.oracles import CodeEdit, LineSpan, TestWritingOracle
 

@@ -18,11 +18,12 @@ from typing import Any
 
 from backends.git import GitError, GitRepository, list_patch_paths
 from backends.index import ScratchIndex
-from evaluation.controls import NO_CONTROLS, blind
+from evaluation.controls import NO_CONTROLS
 from evaluation.controls.blocks import TestBlock, TestFile, find_blocks, parse_test_file
 from evaluation.controls.forms import FormEdit, list_edits
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
+from guest.controls import blind
 from languages.paths import is_protected
 from taskdb.artifacts import Artifacts
 from taskdb.records import RunVariant, TestId
@@ -46,7 +47,7 @@ CONFIRMATION_SECONDS = 300.0
 
 @dataclass(frozen=True, kw_only=True)
 class BlindControls:
-    """Confirmed controls of a task; `document` is None where there are none (see `evaluation.controls.blind`)."""
+    """Confirmed controls of a task; `document` is None where there are none (see `guest.controls.blind`)."""
 
     document: dict[str, Any] | None = None
     confirmed: tuple[TestId, ...] = ()

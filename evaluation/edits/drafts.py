@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from evaluation.edits.encode import ENCODED, encode_program
 from evaluation.edits.fixed_files import Block, FixedFile
 from evaluation.edits.whitespace import respace
-from evaluation.scoring.submitted_tests import OMITTED_HUNK, REWRITTEN_FAULT
+from guest.scoring.submitted_tests import OMITTED_HUNK, REWRITTEN_FAULT
 from mutation import (
     Mutation,
     build_patch,

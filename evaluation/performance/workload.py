@@ -16,9 +16,9 @@ from typing import Literal
 from backends.git import GitRepository
 from backends.index import ScratchIndex
 from backends.sandbox.base import ContainerPool
-from evaluation.harness import HARNESS_FOLDER
 from evaluation.runner.run import EvaluationResult, run_tests
 from evaluation.script.render import extract_config_patch, render_plan_script
+from guest.harness import HARNESS_FOLDER
 from taskdb.records import BuildPlan, TestId
 
 Clock = Literal["cpu", "wall"]

@@ -6,8 +6,8 @@ import io
 import zipfile
 from functools import cache
 
-from evaluation.harness import HARNESS_FOLDER
-from evaluation.harness.reports.main import FORMATS as _FORMATS
+from guest.harness import HARNESS_FOLDER
+from guest.harness.reports.main import FORMATS as _FORMATS
 
 FORMATS = tuple(_FORMATS)
 """Formats that `reports.pyz FORMAT OUT_DIR WORKDIR` reads; see `harness/reports/__init__.py` for each."""

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from evaluation.harness import HARNESS_FOLDER
-from evaluation.scoring.coverage import CoveredLines, parse_coverage
+from guest.harness import HARNESS_FOLDER
+from guest.scoring.coverage import CoveredLines, parse_coverage
 
 __all__ = ["COLLECTOR_FILES", "COVERAGE_FILE", "CoveredLines", "load_collectors", "parse_coverage"]
 

@@ -58,7 +58,7 @@ class EvaluationReport:
         return Counts(**{status.value: number for status, number in n.items()})
 
     def list_results(self) -> dict[str, tuple[str, str]]:
-        """Return test -> (status, message), as `evaluation.controls.blind.Judgement.add` expects it."""
+        """Return test -> (status, message), as `guest.controls.blind.Judgement.add` expects it."""
         return {test: (outcome.status.value, outcome.message) for test, outcome in self.outcomes.items()}
 
     def list_files(self) -> frozenset[str]:

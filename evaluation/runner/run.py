@@ -17,7 +17,6 @@ from types import MappingProxyType
 
 from backends.sandbox.base import ContainerPool
 from backends.sandbox.execution import ExecResult
-from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports import coverage, junit
 from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.canaries import (
@@ -26,6 +25,7 @@ from evaluation.runner.canaries import (
     has_forged_canary,
     read_required_statuses,
 )
+from guest.harness import HARNESS_FOLDER
 
 # Exit codes decide nothing, as tests end with any; root writes the files `error` and `unapplied`.
 _START_SCRIPT = """
@@ -90,7 +90,7 @@ class EvaluationResult:
     covered_lines: coverage.CoveredLines | None = None
     """Lines that were executed, where they were collected and the language supports it."""
     repairs: tuple[str, ...] = ()
-    """Repairs of the patch's form without which it does not apply; see `evaluation.harness.apply_patch`."""
+    """Repairs of the patch's form without which it does not apply; see `guest.harness.apply_patch`."""
     restored_files: tuple[str, ...] = ()
     """Files of the patch that were put back or removed before the tests, as they are protected; sorted."""
 

@@ -22,8 +22,8 @@ import jinja2
 from backends.git import GitError, list_patch_paths
 from core.errors import InputError
 from core.templates import make_environment
-from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports.converter import pack_converter
+from guest.harness import HARNESS_FOLDER
 from languages.paths import is_config, list_config_patterns, list_protected_patterns
 from languages.registry import frameworks_by_name
 from taskdb.records import BuildPlan, TestCommand

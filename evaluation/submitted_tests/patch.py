@@ -1,6 +1,6 @@
 """Files that a submitted test patch touches, read by git in the task's container, and the rules that they must meet.
 
-The rules themselves are in `evaluation.scoring.test_patches`, the patterns in `languages.paths`.
+The rules themselves are in `guest.scoring.test_patches`, the patterns in `languages.paths`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from functools import cache
 from backends.sandbox.base import ContainerPool
 from core.errors import Transient
 from evaluation.runner.run import load_patch_program
-from evaluation.scoring.test_patches import (
+from evaluation.script.render import SHADOWING_PATTERNS
+from guest.scoring.test_patches import (
     MAX_PATCH_BYTES,
     PATCH_FAILED_EXIT,
     READ_SCRIPT,
@@ -21,7 +22,6 @@ from evaluation.scoring.test_patches import (
     TouchedFile,
     parse_raw_diff,
 )
-from evaluation.script.render import SHADOWING_PATTERNS
 from languages.paths import list_config_patterns, list_runner_patterns, list_test_patterns
 from languages.registry import get_language, languages_by_suffix
 

@@ -17,16 +17,16 @@ from evaluation.reports.outcomes import EvaluationReport
 from evaluation.runner.evaluator import EMPTY_REPORT
 from evaluation.runner.parallel import PoolJob, run_parallel
 from evaluation.runner.run import EvaluationResult, run_tests
-from evaluation.scoring import submitted_tests as scoring
-from evaluation.scoring.submitted_tests import (
+from evaluation.script.render import extract_config_patch, render_plan_script
+from evaluation.submitted_tests.patch import SubmittedPatch
+from guest.scoring import submitted_tests as scoring
+from guest.scoring.submitted_tests import (
     REPEATS,
     SHORT_RUN_SECONDS,
     SubmittedTestsResult,
     compare_reports,
     concatenate_patches,
 )
-from evaluation.script.render import extract_config_patch, render_plan_script
-from evaluation.submitted_tests.patch import SubmittedPatch
 from taskdb.records import BuildPlan, TestId
 
 PATCH_FAILED_MESSAGE = "the test patch does not apply"

@@ -8,7 +8,6 @@ import shlex
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from backends.sandbox.execution import ResourceLimits
 from backends.sandbox.locks import hold_machine_lock
@@ -16,6 +15,7 @@ from backends.sandbox.mounts import Mount
 from backends.sandbox.volumes import StoredVolume
 from backends.services import Services
 from core.errors import MachineError
+from guest.agents import PROGRAM_FOLDER
 from samplers.programs.program import PROGRAM, TOOLBOX, TOOLBOX_STEPS, Program
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ PREFIX = "mergemill-program-"
 """Beginning of the names of all volumes."""
 READY = ".mergemill-ready"
 """File of a volume whose installation is complete."""
-INSTALL_PYTHON = Path(__file__).with_name("install_python.py")
+INSTALL_PYTHON = PROGRAM_FOLDER / "install_python.py"
 SCRIPT = f"/run/mergemill/{INSTALL_PYTHON.name}"
 INSTALL_COMMAND = "mergemill images programs"
 

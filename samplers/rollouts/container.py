@@ -13,6 +13,7 @@ from backends.sandbox.base import ContainerSession
 from backends.sandbox.mounts import Mount
 from backends.services import Services
 from core.errors import Transient
+from guest.agents import PROGRAM_FOLDER
 from samplers.instructions.instruction import Instruction
 from samplers.programs.program import PYTHON
 from samplers.rollouts.environment import SimulatedEnvironment
@@ -112,7 +113,7 @@ def open_rollout_container(
     mounts = [*programs]
     if gateway_folder is not None:
         mounts.append(Mount(source=str(gateway_folder.resolve()), target=GATEWAY_FOLDER))
-    files = {FORWARD_FILE: Path(__file__).with_name("forward.py").read_bytes(), **instruction.files}
+    files = {FORWARD_FILE: (PROGRAM_FOLDER / "forward.py").read_bytes(), **instruction.files}
     started = time.perf_counter()
     with services.sandbox.open_session(
         image,

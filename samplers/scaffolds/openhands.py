@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 
 from backends.sandbox.execution import ExecResult
+from guest.agents import PROGRAM_FOLDER
 from samplers.programs.program import PYTHON, PackageKind, Program
 from samplers.scaffolds.base import AGENT_FOLDER, PROMPT_FILE, AgentEnd, AgentSession, CommandScaffold
 from samplers.scaffolds.events import make_failure, read_events
@@ -47,7 +47,7 @@ class OpenHandsScaffold(CommandScaffold):
             **{name: session.sampling[name] for name in SAMPLING if name in session.sampling},
         }
         settings = {"llm": llm, "turns": session.limits.turns}
-        script = Path(__file__).with_name("openhands_run.py").read_bytes()
+        script = (PROGRAM_FOLDER / "openhands_run.py").read_bytes()
         return {SCRIPT: script, SETTINGS_FILE: json.dumps(settings).encode(), INPUTRC_FILE: INPUTRC.encode()}
 
     def build_command(self, session: AgentSession) -> str:

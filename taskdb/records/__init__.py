@@ -263,7 +263,7 @@ class Verification(Record):
     dropped_canaries: Annotated[bool, LATER] = False
     """Whether the script has no canaries because the first gold run did not report them as it should."""
     blind_controls: Annotated[ArtifactHash | None, LATER] = None
-    """Forms of sabotage (`evaluation.controls.blind`); null where no test could be sabotaged."""
+    """Forms of sabotage (`guest.controls.blind`); null where no test could be sabotaged."""
     control_bound: Annotated[float | None, LATER] = None
     """Probability of passing for a submission that cannot distinguish real from sabotaged tests."""
     evaluations: Annotated[int, LATER] = 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 StructureRules = Mapping[str, Sequence[Sequence[str] | str]]
-"""Rules of a tree's structure: JSON data for the check in `evaluation.harness.structure`."""
+"""Rules of a tree's structure: JSON data for the check in `guest.harness.structure`."""
 
 
 class LineSpan(Part):
@@ -129,7 +129,7 @@ class RefactoringOracle(Part):
     """Public definitions of the touched files that exist before and afterwards."""
 
     def build_rules(self) -> StructureRules:
-        """Return the rules of the check in `evaluation.harness.structure`."""
+        """Return the rules of the check in `guest.harness.structure`."""
         groups = {"required": self.moved, "gone": self.gone, "kept": self.kept}
         return {key: [[one.path, one.name] for one in group] for key, group in groups.items()}
 
@@ -148,7 +148,7 @@ class MigrationOracle(Part):
     """Packages that a manifest names afterwards, and none before."""
 
     def build_rules(self) -> StructureRules:
-        """Return the rules of the check in `evaluation.harness.structure`."""
+        """Return the rules of the check in `guest.harness.structure`."""
         return {
             "old_modules": list(self.old_modules),
             "new_modules": list(self.new_modules),

@@ -15,7 +15,7 @@ from derivers.base import KindRejection
 from derivers.counters import add_counters
 from derivers.criterion import list_benchmarks
 from derivers.performance import PerformanceMeasurement
-from evaluation.harness import HARNESS_FOLDER
+from guest.harness import HARNESS_FOLDER
 from languages.parsing import create_parser
 from languages.paths import is_benchmark, is_part_of_tests, is_protected, is_source, is_test_file
 from mutation.grammars import find_grammar

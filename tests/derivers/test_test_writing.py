@@ -13,7 +13,7 @@ from backends.index import ScratchIndex
 from evaluation.edits.drafts import EditDraft, draft_faults, draft_mutants, draft_variants
 from evaluation.edits.fixed_files import FixedFile, list_fix_spans, read_fixed_files
 from evaluation.edits.whitespace import respace
-from evaluation.scoring.submitted_tests import OMITTED_HUNK, REWRITTEN_FAULT
+from guest.scoring.submitted_tests import OMITTED_HUNK, REWRITTEN_FAULT
 from tests.helpers import TinyRepo
 
 BEFORE = """\

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness import HARNESS_FOLDER, apply_patch
+from guest.harness import HARNESS_FOLDER, apply_patch
 
 PROGRAM = HARNESS_FOLDER / "apply_patch.py"
 NUMBERS = "".join(f"number_{n} = {n}\n" for n in range(1, 31))

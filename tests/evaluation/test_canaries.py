@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.canaries import describe_canaries, find_canaries, has_forged_canary, read_required_statuses
-from exporters.container.tree_runs import ContainerReport, check_canaries
+from guest.verifier.tree_runs import ContainerReport, check_canaries
 
 PASS_WORD, FAIL_WORD = "0123456789abcdef" * 2, "fedcba9876543210" * 2
 PASS_FILE, FAIL_FILE = f"tests/test_{PASS_WORD}.py", f"tests/test_{FAIL_WORD}.py"

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.harness.reports.main import convert_report
 from evaluation.reports import converter, junit
+from guest.harness.reports.main import convert_report
 
 DOCTEST = """#!/bin/sh
 # [doctest] doctest version is

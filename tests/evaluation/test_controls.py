@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from evaluation.controls import blind
 from evaluation.controls.blocks import find_blocks, parse_test_file
 from evaluation.controls.controls import BOUND, assign_words, plan_evaluations
 from evaluation.controls.forms import list_edits
+from guest.controls import blind
 
 TESTS = """\
 def test_one():

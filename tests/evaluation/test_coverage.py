@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports import coverage
 from evaluation.runner.run import run_tests
 from evaluation.script.render import render_script
+from guest.harness import HARNESS_FOLDER
 from taskdb.records import TestCommand
 from tests.containers import make_environment_image, make_services
 

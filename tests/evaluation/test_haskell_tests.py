@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from evaluation.harness import HARNESS_FOLDER
+from guest.harness import HARNESS_FOLDER
 
 HSPEC = r"""#!/bin/bash
 case "$*" in

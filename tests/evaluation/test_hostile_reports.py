@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness.reports import xunit
-from evaluation.harness.reports.core import ConversionError
-from evaluation.harness.reports.main import convert_report, read_results
 from evaluation.reports import converter, junit
 from evaluation.reports.outcomes import EvaluationReport
-from exporters.container import grade
+from guest.harness.reports import xunit
+from guest.harness.reports.core import ConversionError
+from guest.harness.reports.main import convert_report, read_results
+from guest.verifier import grade
 from tests.evaluation.test_reports import RECORDINGS, copy_recording, write_files
 
 BOMB = '<!DOCTYPE a [<!ENTITY b "bbbbbbbbbb"><!ENTITY c "&b;&b;&b;&b;">]><testsuite><testcase name="&c;"/></testsuite>'

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport, OutcomeStatus
-from exporters.container import grade
+from guest.verifier import grade
 
 SUITE = r"""
 import pytest

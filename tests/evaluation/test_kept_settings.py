@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness import HARNESS_FOLDER
+from guest.harness import HARNESS_FOLDER
 from tests.helpers import TinyRepo
 
 PACKAGE = {"name": "till", "main": "index.js", "scripts": {"test": "mocha"}, "imports": {"#a": "./a.js"}}

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness.reports.core import ConversionError
-from evaluation.harness.reports.main import FORMATS, read_results
 from evaluation.reports import junit
 from evaluation.reports.outcomes import EvaluationReport
-from exporters.container import grade
+from guest.harness.reports.core import ConversionError
+from guest.harness.reports.main import FORMATS, read_results
+from guest.verifier import grade
 from tests.evaluation.report_writers import WRITERS, ReportedTest, ReportWriter, case
 from tests.evaluation.test_reports import write_files
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.harness.reports.main import convert_report
 from evaluation.reports import converter, junit
+from guest.harness.reports.main import convert_report
 
 
 class RecipeRun:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness import HARNESS_FOLDER
-from evaluation.harness.reports.core import ConversionError, ConvertedResults, ReportTree, stabilize_name
-from evaluation.harness.reports.main import convert_report
 from evaluation.reports import converter, junit
-from exporters.container import grade
+from guest.harness import HARNESS_FOLDER
+from guest.harness.reports.core import ConversionError, ConvertedResults, ReportTree, stabilize_name
+from guest.harness.reports.main import convert_report
+from guest.verifier import grade
 
 HERE = Path(__file__).parent
 

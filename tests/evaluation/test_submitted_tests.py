@@ -9,10 +9,10 @@ import pytest
 from backends.sandbox.execution import ExecResult
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.run import EvaluationResult
-from evaluation.scoring.submitted_tests import SubmittedTestsResult, compare_reports, concatenate_patches
-from evaluation.scoring.test_patches import TouchedFile
 from evaluation.submitted_tests.patch import find_violation
 from evaluation.submitted_tests.runner import EMPTY_REPORT, find_false_alarm, has_failure, is_detected
+from guest.scoring.submitted_tests import SubmittedTestsResult, compare_reports, concatenate_patches
+from guest.scoring.test_patches import TouchedFile
 
 NEW, OLD = "tests/test_new.py::test_it", "tests/test_old.py::test_it"
 

@@ -10,9 +10,9 @@ import pytest
 
 from builders.bases import ensure_base
 from derivers.counters import add_counters
-from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports.junit import parse_junit
 from evaluation.reports.outcomes import Outcome, OutcomeStatus
+from guest.harness import HARNESS_FOLDER
 from tests.containers import make_services
 from tests.derivers.slow_programs import GO, RUST, SlowProject
 

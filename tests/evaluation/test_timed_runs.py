@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evaluation.harness.workload.timed_rounds import ROUND_SECONDS, Workload
+from guest.harness.workload.timed_rounds import ROUND_SECONDS, Workload
 
 PROGRAMS = {"benches/rows.rs": ["/b", "/tree", True], "tests/rows.rs": ["/t", "/tree", False]}
 

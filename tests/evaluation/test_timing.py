@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from evaluation.performance.timing import (
+from guest.scoring.timing import (
     ALPHA,
     RUNS_PER_TREE,
     compute_guaranteed_speedup,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.harness import HARNESS_FOLDER
 from evaluation.reports import junit
+from guest.harness import HARNESS_FOLDER
 
 HARNESS = HARNESS_FOLDER / "unittest_junit.py"
 CASES = """

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from evaluation.harness import HARNESS_FOLDER
+from guest.harness import HARNESS_FOLDER
 
 PROGRAM = "LIMIT = {}\n\n\ndef unique(rows):\n    return list(dict.fromkeys(rows))\n"
 TESTS = """import time

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from backends.services import Services
-from evaluation.controls.blind import compute_bound
 from evaluation.script.render import render_script
+from guest.controls.blind import compute_bound
 from taskdb.records import BuildPlan, Certificate, FailureKind, Kind, Task, TestCommand
 from tests.containers import make_environment_image
 from tests.helpers import TinyRepo

@@ -10,8 +10,8 @@ import pytest
 
 from backends.services import Services
 from evaluation.reports import junit
-from exporters.container import grade
 from exporters.task_files import BLIND_MODULE, build_grader_files, read_blind_module
+from guest.verifier import grade
 from taskdb.records import Task
 from tests.containers import make_services
 from tests.exporters.tasks import FAIL_TO_PASS, PASS_TO_PASS, WORDS_RIGHT, make_task, make_task_with_image

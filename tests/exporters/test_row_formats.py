@@ -76,7 +76,7 @@ def test_the_bug_of_a_swe_smith_row_is_the_reverse_of_the_gold_patch(tmp_path: P
             "apply_patch.py",
             "task.json",
             "controls.json",
-            "evaluation/controls/blind.py",
+            "guest/controls/blind.py",
         }
     gold = read_lines(out / "predictions.gold.jsonl")
     assert [one["model_patch"].encode() for one in gold] == [services.artifacts.get(task.gold_patch)]

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from core.templates import make_environment
-from evaluation.harness.reports.core import ReportTree
-from evaluation.harness.reports.declarations import DeclaredTypes
-from evaluation.harness.reports.main import convert_report
 from evaluation.reports import junit
+from guest.harness.reports.core import ReportTree
+from guest.harness.reports.declarations import DeclaredTypes
+from guest.harness.reports.main import convert_report
 from languages.base import Language, read_packaged_file
 from languages.csharp import CSHARP
 from languages.csharp.projects import list_test_projects

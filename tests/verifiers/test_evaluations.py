@@ -9,10 +9,10 @@ import pytest
 
 from backends.sandbox.execution import ExecResult
 from backends.services import Services
-from evaluation.controls import blind
 from evaluation.reports.outcomes import EvaluationReport, Outcome, OutcomeStatus
 from evaluation.runner.evaluator import EvaluationRun, Evaluator
 from evaluation.runner.run import EvaluationResult
+from guest.controls import blind
 from taskdb.records import FailureKind
 from tests import records
 from verifiers.grade import grade_patch

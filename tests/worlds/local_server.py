@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from core.closable import Closable
-from worlds.bundles.container.verify import run_check_apart
-from worlds.bundles.container.world_tool import run_apart
-from worlds.container.canonical import compute_digest, encode_json
-from worlds.container.reasons import CheckOutcome, FaultReason
+from guest.world.canonical import compute_digest, encode_json
+from guest.world.reasons import CheckOutcome, FaultReason
+from guest.world_tool.verify import run_check_apart
+from guest.world_tool.world_tool import run_apart
 from worlds.definitions import Check, State, WorldDefinition
 from worlds.program.analysis import analyse_program
 from worlds.server.service import CallResult, CheckResult, Fault, WorldServer

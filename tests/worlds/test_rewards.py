@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from guest.world.reasons import CheckOutcome, FaultReason
 from tests.worlds.programs import make_scenario
-from worlds.container.reasons import CheckOutcome, FaultReason
 from worlds.rewards import RewardMode, Scorer, compute_reward, find_kept_checks
 from worlds.server.service import CheckResult, Fault
 

@@ -17,7 +17,7 @@ from backends.llm.base import ContextLengthError, Message
 from backends.llm.meter import BudgetExceededError
 from backends.llm.structured import build_response_schema
 from core.quotes import is_quoted_from, normalize_whitespace
-from evaluation.scoring.findings import ReviewFinding
+from guest.scoring.findings import ReviewFinding
 from taskdb.records.oracles import Defect
 from verifiers.judge.client import JudgeClient
 from verifiers.judge.prompting import render_conversation

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from backends.services import Services
-from evaluation.performance.timing import RUNS_PER_TREE, is_faster
 from evaluation.performance.workload import WorkloadSample, measure_interleaved
+from guest.scoring.timing import RUNS_PER_TREE, is_faster
 from taskdb.records import Score, Task
 from taskdb.records.oracles import PerformanceOracle
 from verifiers.grade import grade as grade_tests

@@ -1,4 +1,4 @@
-"""Reward of a review: how many defects it finds, how many findings are right (`evaluation.scoring.findings`).
+"""Reward of a review: how many defects it finds, how many findings are right (`guest.scoring.findings`).
 
 With a model, a finding at the lines of a defect must also describe it (`verifiers.rewards.defect_matching`). A missing
 review earns 0.
@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 
 from backends.services import Services
-from evaluation.scoring.findings import (
+from guest.scoring.findings import (
     ReviewFinding,
     UnreadableReviewError,
     count_lines,

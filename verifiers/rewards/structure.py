@@ -9,8 +9,8 @@ from contextlib import suppress
 from backends.git import GitError
 from backends.index import ScratchIndex
 from backends.services import Services
-from evaluation.harness.apply_patch import Repairer, Tree, UnsafePathError, split_lines
-from evaluation.harness.structure.structure_check import MAX_FILE_BYTES, find_violations
+from guest.harness.apply_patch import Repairer, Tree, UnsafePathError, split_lines
+from guest.harness.structure.structure_check import MAX_FILE_BYTES, find_violations
 from taskdb.records import Score, Task
 from taskdb.records.oracles import MigrationOracle, RefactoringOracle
 from verifiers.grade import grade as grade_tests

@@ -22,13 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from backends.services import Services
-from evaluation.scoring.submitted_tests import (
-    OMITTED_HUNK,
-    REWRITTEN_FAULT,
-    SubmittedTestsResult,
-    compute_line_share,
-    compute_quality,
-)
 from evaluation.submitted_tests.patch import SubmittedPatch, find_violation, read_submitted_patch
 from evaluation.submitted_tests.runner import (
     NotScoredError,
@@ -36,6 +29,13 @@ from evaluation.submitted_tests.runner import (
     TargetChange,
     find_false_alarm,
     is_detected,
+)
+from guest.scoring.submitted_tests import (
+    OMITTED_HUNK,
+    REWRITTEN_FAULT,
+    SubmittedTestsResult,
+    compute_line_share,
+    compute_quality,
 )
 from taskdb.records import Score, Task
 from taskdb.records.oracles import CodeEdit, TestWritingOracle

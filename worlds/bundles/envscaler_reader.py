@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from core.errors import InputError
+from guest.world.canonical import NotJsonError, check_json
 from worlds.bundles.envscaler import join_documentation
 from worlds.bundles.envscaler_checks import FUNCTION, restore_checks
-from worlds.container.canonical import NotJsonError, check_json
 from worlds.definitions import Call, Check, ScenarioDefinition, State, WorldDefinition
 
 IDS = ("env_id", "task_id")

@@ -15,12 +15,12 @@ from typing import Any
 
 import tomli_w
 
-import worlds
+import guest
 from dockerfiles.render import pin_image
-from worlds.bundles.container import PROGRAM_FOLDER
-from worlds.bundles.container.world_tool import WORLD_FILE
+from guest.world import CONTAINER_FOLDER
+from guest.world_tool import PROGRAM_FOLDER
+from guest.world_tool.world_tool import WORLD_FILE
 from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld
-from worlds.container import CONTAINER_FOLDER
 from worlds.definitions import Call
 
 ORGANIZATION = "mergemill"
@@ -46,7 +46,7 @@ WORKDIR /home/mergemill
 """
 RUN_PROGRAM = (
     "exec env TZ=UTC PYTHONHASHSEED=0 python3 -S -s -B -c"
-    " \"import sys; sys.path[0] = '{folder}'; from worlds.bundles.container.{call}\""
+    " \"import sys; sys.path[0] = '{folder}'; from guest.world_tool.{call}\""
 )
 INSTRUCTION = """\
 {task}
@@ -174,11 +174,11 @@ def build_checks(scenario: BundledScenario) -> list[dict[str, str]]:
 
 def collect_programs(*, for_verifier: bool) -> Mapping[str, bytes]:
     """Return path -> content of the modules that the agent's container needs, or the verifier's."""
-    root = Path(worlds.__file__).parent
-    sources = [root / "__init__.py", PROGRAM_FOLDER.parent / "__init__.py"]
+    root = Path(guest.__file__).parent
+    sources = [root / "__init__.py"]
     sources += [CONTAINER_FOLDER / f"{name}.py" for name in (*WORLD_MODULES, *(CHECK_MODULES if for_verifier else ()))]
     sources += [PROGRAM_FOLDER / name for name in ("__init__.py", "world_tool.py", *(["verify.py"] * for_verifier))]
-    return {f"worlds/{source.relative_to(root).as_posix()}": source.read_bytes() for source in sources}
+    return {f"guest/{source.relative_to(root).as_posix()}": source.read_bytes() for source in sources}
 
 
 def _run(call: str, folder: str, *arguments: str) -> str:

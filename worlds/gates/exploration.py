@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from worlds.container.schema_check import find_schema_error
+from guest.world.schema_check import find_schema_error
 from worlds.definitions import State
 from worlds.gates.arguments import StateValues, draw_arguments
 from worlds.program.foreign_keys import find_dangling_key

@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from enum import StrEnum
 from typing import Any
 
-from worlds.container.canonical import copy_json
+from guest.world.canonical import copy_json
 from worlds.definitions import State
 
 Path = tuple[str | int, ...]

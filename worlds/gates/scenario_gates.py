@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from worlds.container.reasons import CheckOutcome
-from worlds.container.schema_check import find_schema_error
+from guest.world.reasons import CheckOutcome
+from guest.world.schema_check import find_schema_error
 from worlds.definitions import Call, ScenarioDefinition, State
 from worlds.gates.mutations import MutationKind, list_mutations
 from worlds.gates.results import GateReport, GateResult

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from worlds.container.schema_check import find_schema_error
+from guest.world.schema_check import find_schema_error
 from worlds.definitions import WorldDefinition
 from worlds.gates.exploration import CallRecord, Exploration, explore_world, list_outcomes
 from worlds.gates.results import GateReport, GateResult

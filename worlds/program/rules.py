@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
 
-from worlds.container.modules import ALLOWED_MODULES
+from guest.world.modules import ALLOWED_MODULES
 from worlds.program.tree import ProgramError, parse_module
 from worlds.reasons import Reason
 

@@ -12,6 +12,8 @@ from pydantic import BaseModel, Field
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import UnusableAnswerError, build_response_schema
+from guest.world.modules import ALLOWED_MODULES
+from guest.world.reasons import CheckOutcome
 from worlds.asking import (
     PROMPTS,
     ModelRole,
@@ -23,8 +25,6 @@ from worlds.asking import (
     write_json,
 )
 from worlds.assessment.rounds import render_tools
-from worlds.container.modules import ALLOWED_MODULES
-from worlds.container.reasons import CheckOutcome
 from worlds.definitions import Check, ScenarioDefinition, State, WorldDefinition
 from worlds.documentation import split_documentation
 from worlds.options import MakingOptions

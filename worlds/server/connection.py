@@ -25,7 +25,7 @@ class ServerConnection(Closable):
     """Sends requests and hands each answer to the thread that waits for it. Threads may share it.
 
     Args:
-        process: the server, see `worlds.container.server`.
+        process: the server, see `guest.world.server`.
     """
 
     def __init__(self, process: ContainerProcess) -> None:

@@ -50,5 +50,5 @@ class ServerLimits:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the limits as `worlds.container.server` takes them."""
+        """Return the limits as `guest.world.server` takes them."""
         return {**asdict(self), "process_bytes": self.process_mb * MB}

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import worlds
+import guest
 from core.closable import Closable
 from core.errors import InputError
-from worlds.container import CONTAINER_FOLDER
-from worlds.container.reasons import CheckOutcome, FaultReason
+from guest.world import CONTAINER_FOLDER
+from guest.world.reasons import CheckOutcome, FaultReason
 from worlds.definitions import Check, State, WorldDefinition
 from worlds.program.analysis import analyse_program
 from worlds.server.connection import Answer, ServerConnection
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CODE_FOLDER = "/opt/mergemill-worlds"
 """Folder of the server's modules in the container."""
-BOOT = f"import sys; sys.path[0] = '{CODE_FOLDER}'; from worlds.container.server import main; main()"
+BOOT = f"import sys; sys.path[0] = '{CODE_FOLDER}'; from guest.world.server import main; main()"
 COMMAND = ("python3", "-S", "-s", "-B", "-c", BOOT)
 """Command of the server, without its limits. No package of the image is importable."""
 
@@ -222,9 +222,9 @@ def open_world_server(sandbox: Sandbox, image: str, limits: ServerLimits | None 
 
 def collect_server_files() -> dict[str, bytes]:
     """Return path in the container -> content of the server's modules."""
-    root = Path(worlds.__file__).parent
+    root = Path(guest.__file__).parent
     sources = [root / "__init__.py", *sorted(CONTAINER_FOLDER.glob("*.py"))]
-    return {f"{CODE_FOLDER}/worlds/{source.relative_to(root)}": source.read_bytes() for source in sources}
+    return {f"{CODE_FOLDER}/guest/{source.relative_to(root)}": source.read_bytes() for source in sources}
 
 
 def _request_checks(

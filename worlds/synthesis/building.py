@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from backends.llm.meter import UsageMeter
 from backends.llm.structured import build_response_schema
+from guest.world.modules import ALLOWED_MODULES
 from worlds.asking import (
     PROMPTS,
     ModelRole,
@@ -21,7 +22,6 @@ from worlds.asking import (
     read_code,
     write_json,
 )
-from worlds.container.modules import ALLOWED_MODULES
 from worlds.definitions import State, WorldDefinition
 from worlds.discovery.themes import ThemeDraft
 from worlds.documentation import render_documentation

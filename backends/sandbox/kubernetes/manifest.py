@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from backends.sandbox.container import DROPPED_CAPABILITIES, HOSTNAME
 from backends.sandbox.execution import ResourceLimits
+from guest.pod import POD_FOLDER
 
 MAIN = "main"
 """Container in which commands run."""
@@ -24,7 +24,7 @@ It does not end with 0: the kubelet would report an evicted pod as `Succeeded`, 
 RELAY = "relay"
 """Container that offers sockets of this machine. Nothing foreign runs in it."""
 WAIT = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit()); signal.pause()"
-CUT_NETWORK = Path(__file__).with_name("cut_network.py")
+CUT_NETWORK = POD_FOLDER / "cut_network.py"
 START_SECONDS = 3600
 """Seconds that a pod may take for its image, and wait for its command, before its own deadline applies."""
 

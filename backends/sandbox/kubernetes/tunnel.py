@@ -18,10 +18,11 @@ from queue import SimpleQueue
 from backends.sandbox.container import POLL_SECONDS
 from backends.sandbox.kubernetes.api import STDERR, STDOUT, ExecStream
 from core.errors import Transient
+from guest.pod import POD_FOLDER
 
 log = logging.getLogger(__name__)
 
-RELAY_SCRIPT = Path(__file__).with_name("relay.py")
+RELAY_SCRIPT = POD_FOLDER / "relay.py"
 FRAME = struct.Struct(">IBI")
 OPEN, DATA, END, CLOSE, READY = range(5)
 CHUNK = 1 << 15

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import InputError, MergemillError
 from core.files import read_input
+from guest.world.schema_check import find_schema_error
 from mergemill.execution.services import make_services
 from mergemill.worlds.containers import open_world_container
 from mergemill.worlds.records import (
@@ -34,7 +35,6 @@ from taskdb.records.worlds import (
 )
 from taskdb.store import Store
 from worlds.bundles.envscaler_reader import ReadScenario, ReadWorld, add_states, read_environments, read_scenarios
-from worlds.container.schema_check import find_schema_error
 from worlds.definitions import ScenarioDefinition, State, WorldDefinition
 from worlds.gates.scenario_gates import assess_scenario
 from worlds.gates.world_gates import WorldGateSettings, assess_world

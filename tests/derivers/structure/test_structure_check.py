@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from derivers.structure.definitions import list_definitions
-from evaluation.harness.structure import structure_check
-from evaluation.harness.structure.structure_check import has_definition, imports_module, names_package, uses_module
+from guest.harness.structure import structure_check
+from guest.harness.structure.structure_check import has_definition, imports_module, names_package, uses_module
 
 DEFINING = {
     "a.py": ("class Cart:\n    def total(self):\n        def inner(): pass\n", ("Cart", "Cart.total")),

@@ -16,7 +16,7 @@ from backends.llm.client import ChatModel
 from backends.services import Services
 from core.config import Settings
 from core.errors import Transient
-from evaluation.scoring.findings import MAX_FINDINGS
+from guest.scoring.findings import MAX_FINDINGS
 from taskdb.artifacts import Artifacts
 from taskdb.records import Kind, Score, Task
 from taskdb.records.oracles import Defect, ReviewOracle

@@ -10,7 +10,7 @@ import pytest
 from backends.git import GitRepository
 from backends.services import Services
 from derivers.test_writing import derive_test_writing
-from evaluation.scoring.submitted_tests import REWRITTEN_FAULT
+from guest.scoring.submitted_tests import REWRITTEN_FAULT
 from taskdb.records import Task, Verification
 from taskdb.records.oracles import TestWritingOracle
 from tests.containers import make_lineage, make_services

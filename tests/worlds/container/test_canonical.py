@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from worlds.container.canonical import MAX_DEPTH, NotJsonError, decode_json, encode_json
-from worlds.container.frames import FrameReader, FrameTooLongError, pack_frame
-from worlds.container.schema_check import find_schema_error
+from guest.world.canonical import MAX_DEPTH, NotJsonError, decode_json, encode_json
+from guest.world.frames import FrameReader, FrameTooLongError, pack_frame
+from guest.world.schema_check import find_schema_error
 
 
 class Text(str):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from guest.world.canonical import copy_json
+from guest.world.schema_check import find_schema_error
 from tests.worlds.programs import SOLUTION, STATE, TASK
-from worlds.container.canonical import copy_json
-from worlds.container.schema_check import find_schema_error
 from worlds.definitions import Call, State
 from worlds.examples.loading import load_example_world
 from worlds.gates.arguments import StateValues, draw_arguments

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from guest.world.reasons import CheckOutcome
 from tests.worlds.local_server import make_local_server
 from tests.worlds.programs import STATE, make_scenario, make_world
-from worlds.container.reasons import CheckOutcome
 from worlds.definitions import State, WorldDefinition
 from worlds.examples.loading import split_checks
 from worlds.gates.arguments import StateValues, draw_arguments

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from guest.world.reasons import CheckOutcome, FaultReason
 from tests.worlds.programs import CHECKS, SOLUTION, STATE, make_checks, make_world
-from worlds.container.reasons import CheckOutcome, FaultReason
 from worlds.definitions import WorldDefinition
 from worlds.program.analysis import analyse_program
 from worlds.program.rules import find_violations
@@ -42,7 +42,7 @@ ATTACKS: dict[str, tuple[WorldDefinition, Reason]] = {
     "write-inside": (attack(f'open("{MARK}", "w").write("x")\n{ESCAPED}'), Reason.OPENS_FILE),
     "make-folder": (attack(f'os.mkdir("{MARK}")\n{ESCAPED}', "import os"), Reason.OPENS_FILE),
     "change-the-server": (
-        attack(f'open("/opt/mergemill-worlds/worlds/container/server.py", "a")\n{ESCAPED}'),
+        attack(f'open("/opt/mergemill-worlds/guest/world/server.py", "a")\n{ESCAPED}'),
         Reason.OPENS_FILE,
     ),
     "import-ctypes": (attack(f"import ctypes\nctypes.CDLL(None)\n{ESCAPED}"), Reason.EVALUATES_CODE),
@@ -72,8 +72,8 @@ ATTACKS: dict[str, tuple[WorldDefinition, Reason]] = {
         attack(
             'json.dumps = lambda *_, **__: \'{"detail": "", "outcome": "passed"}\'\n'
             "builtins.all = builtins.any = lambda *_: True\n"
-            "worlds.container.check_process.run_check = None",
-            "import builtins, json, worlds.container.check_process",
+            "guest.world.check_process.run_check = None",
+            "import builtins, json, guest.world.check_process",
         ),
         Reason.INTROSPECTION,
     ),

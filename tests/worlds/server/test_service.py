@@ -9,8 +9,8 @@ import pytest
 
 from backends.sandbox.docker import DockerSandbox
 from core.errors import InputError, Transient
+from guest.world.reasons import FaultReason
 from tests.worlds.programs import CHECKS, STATE, make_checks, make_world
-from worlds.container.reasons import FaultReason
 from worlds.definitions import State
 from worlds.examples.loading import load_example_world
 from worlds.server.limits import ServerLimits

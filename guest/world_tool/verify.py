@@ -15,8 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from worlds.bundles.container.world_tool import WORLD_FILE, freeze_process, run_apart
-from worlds.container.check_process import run_check
+from guest.world.check_process import run_check
+from guest.world_tool.world_tool import WORLD_FILE, freeze_process, run_apart
 
 MAX_LOG_BYTES = 16 * 1024 * 1024
 MAX_CALLS = 500

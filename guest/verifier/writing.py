@@ -1,6 +1,6 @@
 """Verifier of test-writing tasks: runs the submitted tests before and after the fix, on its variants and on mutants.
 
-It decides like `verifiers.rewards.writing`, with the same functions (`evaluation.scoring`).
+It decides like `verifiers.rewards.writing`, with the same functions (`guest.scoring`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from evaluation.scoring import submitted_tests as scoring
-from evaluation.scoring.test_patches import (
+from guest.scoring import submitted_tests as scoring
+from guest.scoring.test_patches import (
     MAX_PATCH_BYTES,
     PATCH_FAILED_EXIT,
     READ_SCRIPT,
@@ -23,9 +23,9 @@ from evaluation.scoring.test_patches import (
     TouchedFile,
     parse_raw_diff,
 )
-from exporters.container import grade
-from exporters.container.kind_score import KindScore
-from exporters.container.tree_runs import EMPTY_REPORT, ContainerReport, TreeRun, TreeRunner
+from guest.verifier import grade
+from guest.verifier.kind_score import KindScore
+from guest.verifier.tree_runs import EMPTY_REPORT, ContainerReport, TreeRun, TreeRunner
 
 CANARY_FOLDER = "MERGEMILL_CANARY_FOLDER"
 """Stands in the script for the folder of the canaries."""

@@ -4,7 +4,7 @@
     python3 -I -S grade.py --lines FILE                     SWE-bench: `PASSED id` or `FAILED id`, one line per test
 
 Runs as root in a container of the task's image, on Python 3.6 or later, with the standard library only. The folder of
-this file also holds task.json, eval.sh, evaluation/controls/blind.py and, where the task has controls, controls.json.
+this file also holds task.json, eval.sh, guest/controls/blind.py and, where the task has controls, controls.json.
 Exit code 0: resolved. 1: not resolved. 97: infrastructure failure, nothing was written.
 
 Where the folder has image_state.json and image_state.py, as in formats whose harness runs this in one container, a
@@ -39,7 +39,7 @@ HERE = os.path.dirname(os.path.abspath(sys.argv[0]))  # of the program, which is
 if __name__ == "__main__":
     sys.path.insert(0, HERE)  # with -I, Python leaves it out
 
-from evaluation.controls import blind  # noqa: E402
+from guest.controls import blind  # noqa: E402
 
 HOME = "/home/mergemill"
 UID = 1000

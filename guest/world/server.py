@@ -34,12 +34,12 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from worlds.container.canonical import NotJsonError, compute_digest, decode_json, encode_json
-from worlds.container.confinement import make_empty_folder
-from worlds.container.frames import FrameReader, FrameTooLongError, pack_frame
-from worlds.container.modules import import_modules
-from worlds.container.reasons import CheckOutcome, FaultReason
-from worlds.container.starter import CHECKS_ROLE, DATAGRAM_BYTES, fork_starter
+from guest.world.canonical import NotJsonError, compute_digest, decode_json, encode_json
+from guest.world.confinement import make_empty_folder
+from guest.world.frames import FrameReader, FrameTooLongError, pack_frame
+from guest.world.modules import import_modules
+from guest.world.reasons import CheckOutcome, FaultReason
+from guest.world.starter import CHECKS_ROLE, DATAGRAM_BYTES, fork_starter
 
 FIRST_UID = 61_000
 """Users of processes have this number and those above it."""
@@ -59,7 +59,7 @@ class ForeignProcess:
 
     Args:
         server: registers descriptors, starts and kills processes.
-        role: key of `worlds.container.starter.ROLES`.
+        role: key of `guest.world.starter.ROLES`.
         on_end: called once the process has ended, with the reason.
     """
 

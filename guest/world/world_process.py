@@ -10,11 +10,11 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
-from worlds.container.canonical import NotJsonError, encode_in_order, encode_json
-from worlds.container.frames import pack_frame, read_frame
-from worlds.container.frozen import seed_step, set_clock
-from worlds.container.reasons import FaultReason
-from worlds.container.schema_check import find_schema_error
+from guest.world.canonical import NotJsonError, encode_in_order, encode_json
+from guest.world.frames import pack_frame, read_frame
+from guest.world.frozen import seed_step, set_clock
+from guest.world.reasons import FaultReason
+from guest.world.schema_check import find_schema_error
 
 
 class WorldFaultError(Exception):

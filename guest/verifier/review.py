@@ -7,12 +7,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from evaluation.scoring.findings import grade_findings
-from exporters.container.kind_score import KindScore
+from guest.scoring.findings import grade_findings
+from guest.verifier.kind_score import KindScore
 
 
 def score_findings(task: Mapping[str, Any], submission: bytes, folder: str, work: str) -> KindScore:
-    """Return the score of a review in JSON; arguments as in `exporters.container.writing.score_tests`."""
+    """Return the score of a review in JSON; arguments as in `guest.verifier.writing.score_tests`."""
     del work
     with open(os.path.join(folder, "files.json"), "rb") as file:
         return KindScore(*grade_findings(submission, task["defects"], json.load(file)))

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.performance.timing import RUNS_PER_TREE, is_faster
-from exporters.container import grade
-from exporters.container.kind_score import KindScore
-from exporters.container.tree_runs import TreeRun, TreeRunner
+from guest.scoring.timing import RUNS_PER_TREE, is_faster
+from guest.verifier import grade
+from guest.verifier.kind_score import KindScore
+from guest.verifier.tree_runs import TreeRun, TreeRunner
 
 
 def score_speed(task: Mapping[str, Any], submission: bytes, folder: str, work: str) -> KindScore:
-    """Return the score of a faster solution; arguments as in `exporters.container.writing.score_tests`.
+    """Return the score of a faster solution; arguments as in `guest.verifier.writing.score_tests`.
 
     Raises:
         InfrastructureFailure: the evaluation itself failed.

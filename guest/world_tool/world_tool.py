@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from worlds.container.canonical import decode_json
-from worlds.container.frozen import freeze_clock, replace_randomness, seed_step, set_clock
-from worlds.container.world_process import RunningWorld, WorldFaultError
+from guest.world.canonical import decode_json
+from guest.world.frozen import freeze_clock, replace_randomness, seed_step, set_clock
+from guest.world.world_process import RunningWorld, WorldFaultError
 
 WORLD_FILE = "world.json"
 STATE_FILE, LOG_FILE, LOCK_FILE = "state.json", "calls.jsonl", "lock"

@@ -18,11 +18,11 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from exporters.container import grade
-from exporters.container.kind_score import KindScore
-from exporters.container.review import score_findings
-from exporters.container.timed import score_speed
-from exporters.container.writing import score_tests
+from guest.verifier import grade
+from guest.verifier.kind_score import KindScore
+from guest.verifier.review import score_findings
+from guest.verifier.timed import score_speed
+from guest.verifier.writing import score_tests
 
 VERIFIERS: Mapping[str, Callable[[Mapping[str, Any], bytes, str, str], KindScore]] = {
     "test-writing": score_tests,

@@ -15,8 +15,8 @@ import signal
 import socket
 from typing import Any, NoReturn
 
-from worlds.container.check_process import run_checks
-from worlds.container.confinement import (
+from guest.world.check_process import run_checks
+from guest.world.confinement import (
     CHANNEL,
     Confinement,
     enter_empty_folder,
@@ -24,8 +24,8 @@ from worlds.container.confinement import (
     keep_descriptors,
     read_nothing,
 )
-from worlds.container.frozen import freeze_clock, replace_randomness
-from worlds.container.world_process import compile_program, run_world
+from guest.world.frozen import freeze_clock, replace_randomness
+from guest.world.world_process import compile_program, run_world
 
 CONFINED_ROLES = {"world": run_world, "compiler": compile_program}
 CHECKS_ROLE = "checks"

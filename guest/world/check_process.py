@@ -16,11 +16,11 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any, NoReturn
 
-from worlds.container.canonical import NotJsonError, encode_json
-from worlds.container.confinement import CHANNEL, Confinement, give_up_rights, keep_descriptors
-from worlds.container.frames import pack_frame, read_frame
-from worlds.container.frozen import read_real_clock, seed_step, set_clock
-from worlds.container.reasons import CheckOutcome
+from guest.world.canonical import NotJsonError, encode_json
+from guest.world.confinement import CHANNEL, Confinement, give_up_rights, keep_descriptors
+from guest.world.frames import pack_frame, read_frame
+from guest.world.frozen import read_real_clock, seed_step, set_clock
+from guest.world.reasons import CheckOutcome
 
 ANSWER_BYTES = 4096
 """Length of the answer of a check."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from evaluation.scoring.coverage import CoveredLines, parse_coverage
-from exporters.container import grade
+from guest.scoring.coverage import CoveredLines, parse_coverage
+from guest.verifier import grade
 
 
 @dataclass(frozen=True)

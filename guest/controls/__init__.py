@@ -1,0 +1,1 @@
+"""Blind controls: the draw of evaluations, and the judgement of their outcomes."""
