@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import MergemillError
-from mergemill.execution.images.inventory import IMAGE_PREFIX
 from mergemill.execution.quotas import list_waiting
 from mergemill.execution.run_status import ACTIVE_STATES, list_runs
+from mergemill.execution.usage import describe_disk, measure_engine
 from taskdb.queries.tasks import compute_funnel, compute_summary
 from taskdb.records import Stage
 from taskdb.store import Store
 
 if TYPE_CHECKING:
-    from backends.sandbox.docker import DockerSandbox
     from core.config import Settings
 
 
@@ -66,14 +63,6 @@ def list_failures(runs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{"stage": stage, "kind": kind, "n": n} for (stage, kind), n in counted.most_common()]
 
 
-def describe_disk(folder: Path) -> dict[str, Any]:
-    """Return the disk of a folder that need not exist yet: folder, free and total bytes."""
-    absolute = folder.absolute()
-    there = next(parent for parent in (absolute, *absolute.parents) if parent.is_dir())
-    usage = shutil.disk_usage(there)
-    return {"folder": str(there), "free_bytes": usage.free, "total_bytes": usage.total}
-
-
 def describe_engine(settings: Settings) -> dict[str, Any] | None:
     """Return the disk, images and containers of the Docker engine, or why it does not answer; None where none is used.
 
@@ -87,18 +76,3 @@ def describe_engine(settings: Settings) -> dict[str, Any] | None:
         return {"problem": None, **measure_engine(DockerSandbox())}
     except MergemillError as error:
         return {"problem": error.format_line()}
-
-
-def measure_engine(sandbox: DockerSandbox) -> dict[str, Any]:
-    """Return `disk` as above, `image_bytes`, `containers` and `leftovers`, those of dead processes.
-
-    Raises:
-        Transient: the engine does not answer.
-    """
-    root = Path(sandbox.images.get_engine_info().root)
-    return {
-        "disk": describe_disk(root) if root.is_dir() else None,
-        "image_bytes": sandbox.images.estimate_size(IMAGE_PREFIX),
-        "containers": sandbox.count_containers(),
-        "leftovers": len(sandbox.find_orphans()),
-    }

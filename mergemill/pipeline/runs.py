@@ -22,7 +22,7 @@ from mergemill.execution.services import make_services
 from mergemill.execution.sources import resolve_source
 from mergemill.execution.telemetry.logs import is_structured
 from mergemill.execution.telemetry.run_log import RunLog
-from mergemill.operations.status import describe_disk, measure_engine
+from mergemill.execution.usage import describe_disk, measure_engine
 from mergemill.pipeline.base_trees import keep_missing_trees
 from mergemill.pipeline.kinds import get_prerequisites
 from mergemill.pipeline.pipeline import MakeFunction, PipelineRun, list_steps

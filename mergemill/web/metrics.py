@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from mergemill.execution.run_status import RUN_STATES, list_runs
 from mergemill.execution.telemetry.metrics import CONTENT_TYPE, Gauge, MachineGauges, format_gauges
-from mergemill.operations.status import describe_disk
+from mergemill.execution.usage import describe_disk
 from mergemill.web.context import WebContext
 from taskdb.queries.tasks import compute_funnel, compute_summary
 from taskdb.records import Stage
