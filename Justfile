@@ -15,6 +15,10 @@ test:
 test-fast:
     scripts/test fast
 
+# Run the tests that the change since BASE (default: main) can reach
+test-changed *base:
+    scripts/test changed {{base}}
+
 # Run the slow tests: bundles in third-party tools, real packages
 test-slow:
     scripts/test slow
