@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,10 +54,36 @@ def make_command_environment(**variables: str) -> dict[str, str]:
 
 def run_mergemill(*arguments: str, cwd: Path, **variables: str) -> CommandResult:
     """Run `mergemill ARGUMENTS` in `cwd`."""
-    environment = make_command_environment(**variables)
-    if ended := start_command_server().run(arguments, cwd, environment):
+    return run_command(arguments, cwd, make_command_environment(**variables))
+
+
+def run_command(
+    arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int | None = None
+) -> CommandResult:
+    """Run `mergemill ARGUMENTS` in `cwd` with exactly this environment.
+
+    Args:
+        output: descriptor of the standard output; None for one that the result contains.
+    """
+    if ended := start_command_server().run(arguments, cwd, environment, output):
         return CommandResult(*ended)
     done = subprocess.run(
-        ["mergemill", *arguments], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+        ["mergemill", *arguments],
+        cwd=cwd,
+        env=environment,
+        stdout=subprocess.PIPE if output is None else output,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
     )
-    return CommandResult(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout or "", done.stderr)
+
+
+def run_with_closed_pipe(command: str, folder: Path) -> CommandResult:
+    """Run `mergemill COMMAND`, written as for a shell; its output is a pipe that its reader has closed."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return run_command(shlex.split(command), folder, make_command_environment(), writer)
+    finally:
+        os.close(writer)

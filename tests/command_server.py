@@ -46,8 +46,13 @@ class CommandServer:
                 command, cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
             )
 
-    def run(self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> tuple[int, str, str] | None:
+    def run(
+        self, arguments: Sequence[str], cwd: Path, environment: Mapping[str, str], output: int | None = None
+    ) -> tuple[int, str, str] | None:
         """Run `mergemill ARGUMENTS` in a process.
+
+        Args:
+            output: descriptor of the standard output, which is not read then.
 
         Returns:
             its exit code, below 0 for a signal, and both outputs; None where only a new process will do.
@@ -56,14 +61,15 @@ class CommandServer:
         if len(request) > REQUEST_BYTES or not self._has_same_start(environment):
             return None
         reader, writer = os.pipe()
-        with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors, os.fdopen(reader) as ended:
+        with tempfile.TemporaryFile() as kept, tempfile.TemporaryFile() as errors, os.fdopen(reader) as ended:
+            streams = [kept.fileno() if output is None else output, errors.fileno(), writer]
             with self._lock:
-                socket.send_fds(self._socket, [request], [output.fileno(), errors.fileno(), writer])
+                socket.send_fds(self._socket, [request], streams)
             os.close(writer)
             code = int(ended.read())
-            output.seek(0)
+            kept.seek(0)
             errors.seek(0)
-            return code, output.read().decode(), errors.read().decode()
+            return code, kept.read().decode(), errors.read().decode()
 
     def _has_same_start(self, environment: Mapping[str, str]) -> bool:
         names = environment.keys() | self.environment.keys()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,15 +29,23 @@ from tests.taskdb.chains import add_chain
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a database of a certified, a derived and a rejected change."""
-    artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
+    folder = tmp_path_factory.mktemp("original")
+    artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
-    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+    with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
         add_chain(store, 1, **patches)
         add_chain(store, 2, to=Stage.DERIVE, **patches)
         add_chain(store, 3, to=Stage.BUILD, **patches)
+    return folder
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    """A copy of that folder for one test."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from mergemill.cli.commands import COMMANDS
 from taskdb.artifacts import Artifacts
 from taskdb.store import Store
-from tests.cli import make_command_environment
+from tests.cli import make_command_environment, run_with_closed_pipe
 from tests.sample import make_sample
 from tests.taskdb.chains import add_chain
 from tests.taskdb.simulations import add_conversation
@@ -118,41 +119,35 @@ IMAGE_COMMANDS = [
 ENGINE_COMMANDS = ["images list", "images list --json", "images prune --dry-run", "images prune --dry-run --json"]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a database, a repository, and files that the commands read."""
-    artifacts = Artifacts(tmp_path / "mergemill-store" / "artifacts")
+    folder = tmp_path_factory.mktemp("original")
+    artifacts = Artifacts(folder / "mergemill-store" / "artifacts")
     patches = {"gold_patch": artifacts.put(b"gold\n"), "test_patch": artifacts.put(b"test\n")}
-    with Store.open(f"sqlite:///{tmp_path}/mergemill.db") as store:
+    with Store.open(f"sqlite:///{folder}/mergemill.db") as store:
         add_chain(store, 1, **patches)
         add_chain(store, 2, **patches)
         add_library(store, artifacts)
         add_conversation(store, artifacts)
-    make_sample(tmp_path / "ada__greet")
-    (tmp_path / "skills").mkdir()
-    (tmp_path / "texts.jsonl").write_text('{"message": "Fix a crash"}\n{"message": "Add a feature"}\n')
-    (tmp_path / "instances.jsonl").write_text(json.dumps(INSTANCE) + "\n")
+    make_sample(folder / "ada__greet")
+    (folder / "skills").mkdir()
+    (folder / "texts.jsonl").write_text('{"message": "Fix a crash"}\n{"message": "Add a feature"}\n')
+    (folder / "instances.jsonl").write_text(json.dumps(INSTANCE) + "\n")
+    return folder
+
+
+@pytest.fixture
+def folder(original: Path, tmp_path: Path) -> Path:
+    """A copy of that folder for one test."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     return tmp_path
-
-
-def run_with_closed_pipe(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command whose output is a pipe that its reader has closed."""
-    script = f"set -o pipefail; {{ sleep 0.2; mergemill {command}; }} | :"
-    return subprocess.run(
-        ["bash", "-c", script],
-        cwd=folder,
-        env=make_command_environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
 
 
 @pytest.mark.parametrize("command", READING_COMMANDS)
 def test_a_closed_pipe_ends_a_command_quietly(command: str, folder: Path) -> None:
     done = run_with_closed_pipe(command, folder)
-    assert done.returncode in (0, 141), done.stderr
+    assert done.exit_code in (0, 141), done.stderr
     assert "Traceback" not in done.stderr
     assert "Broken" not in done.stderr
 
@@ -161,7 +156,7 @@ def test_a_closed_pipe_ends_a_command_quietly(command: str, folder: Path) -> Non
 @pytest.mark.parametrize("command", ENGINE_COMMANDS)
 def test_a_closed_pipe_ends_a_command_that_needs_the_engine_quietly(command: str, folder: Path) -> None:
     done = run_with_closed_pipe(command, folder)
-    assert done.returncode in (0, 141), done.stderr
+    assert done.exit_code in (0, 141), done.stderr
     assert "Broken" not in done.stderr
 
 

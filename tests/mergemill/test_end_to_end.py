@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from exporters.manifest import check_manifest
-from tests.cli import run_mergemill
-from tests.mergemill.test_closed_pipe import IMAGE_COMMANDS, run_with_closed_pipe
+from tests.cli import run_mergemill, run_with_closed_pipe
+from tests.mergemill.test_closed_pipe import IMAGE_COMMANDS
 from tests.sample import make_sample
 
 NAME = "ada__greet-3.bugfix"
@@ -203,6 +203,6 @@ def test_a_closed_pipe_ends_a_command_on_images_quietly(command: str, folder: Pa
         if not (folder / f"bundle-{name}").is_dir():
             assert run_mergemill("export", "--format", name, "--out", f"bundle-{name}", cwd=folder).exit_code == 0
     done = run_with_closed_pipe(command, folder)
-    assert done.returncode in (0, 141), done.stderr
+    assert done.exit_code in (0, 141), done.stderr
     assert "Traceback" not in done.stderr
     assert "Broken" not in done.stderr
