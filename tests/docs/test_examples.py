@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.cli import CommandResult, run_command
 from tests.namespaces import require_bubblewrap
 from tests.sample import make_sample
 
@@ -69,21 +71,40 @@ def matches_output(expected: str, actual: str) -> bool:
     return re.fullmatch(".*?".join(re.escape(part) for part in wanted.split("...")), given, re.DOTALL) is not None
 
 
-def run_page(page: Path, folder: Path) -> None:
+def run_example(command: str, folder: Path) -> CommandResult:
+    """Run a line of a page in Bash; one that is a `mergemill` command alone needs no shell and no new Python."""
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
         "MERGEMILL_SOURCE": str(ROOT),
         "COLUMNS": "200",
         "MERGEMILL_STRENGTH_RUNS": "5",
         "MERGEMILL_CERTIFY_EXPLOITS": "off",  # they would double the time; a page that shows them asks for them
     }
+    if words := split_plain_command(command):
+        return run_command(words[1:], folder, environment)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return CommandResult(done.returncode, done.stdout, done.stderr)
+
+
+def split_plain_command(command: str) -> list[str]:
+    """Return the words of a `mergemill` command in which a shell has nothing to do but split it; none for others."""
+    unquoted = re.sub(r'"[^"$`\\]*"|\'[^\']*\'', "", command)
+    is_plain = command.startswith("mergemill ") and re.fullmatch(r"[\w./:=,@%+ -]+", unquoted)
+    return shlex.split(command) if is_plain else []
+
+
+def run_page(page: Path, folder: Path) -> None:
     for example in parse_examples(page):
-        done = subprocess.run(
-            ["bash", "-c", example.command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
+        done = run_example(example.command, folder)
         what = f"{page.name}: {example.command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
-        assert done.returncode == example.exit_code, what
+        assert done.exit_code == example.exit_code, what
         if example.output:
             assert matches_output(example.output, done.stdout), f"{what}\nnot as shown:\n{example.output}"
 
@@ -130,3 +151,21 @@ def test_the_examples_of_a_page_that_needs_docker_run(page: Path, tmp_path: Path
 )
 def test_shown_output_is_compared(expected: str, actual: str, same: bool) -> None:
     assert matches_output(expected, actual) is same
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ('mergemill sql "SELECT a, b; FROM c > 1"', ["mergemill", "sql", "SELECT a, b; FROM c > 1"]),
+        ("mergemill run git:greet --limit 1", ["mergemill", "run", "git:greet", "--limit", "1"]),
+        ("mergemill tasks list > tasks.txt", []),
+        ("mergemill tasks list>tasks.txt", []),
+        ("mergemill serve & sleep 1", []),
+        ("mergemill tasks list | head", []),
+        ("mergemill db copy $HOME", []),
+        ("mergemill skills check *.md", []),
+        ("NO_COLOR=1 mergemill doctor", []),
+    ],
+)
+def test_what_needs_a_shell_is_run_by_one(command: str, words: list[str]) -> None:
+    assert split_plain_command(command) == words

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,13 +111,14 @@ def iterate_code(page: Path) -> Iterator[str]:
     yield from re.findall(r"`([^`\n]+)`", text)
 
 
-def collect_options() -> set[str]:
+@cache
+def collect_options() -> frozenset[str]:
     """Return every option of every command as it is spelled."""
 
     group: Any = typer.main.get_command(app)
     commands = [group, *(command for _, command in iterate_commands(group))]
     options = [one for command in commands for one in command.params if one.param_type_name == "option"]
-    return {spelling for one in options for spelling in (*one.opts, *one.secondary_opts)}
+    return frozenset(spelling for one in options for spelling in (*one.opts, *one.secondary_opts))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_page)

@@ -8,7 +8,9 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Mapping
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +51,11 @@ def folder(original: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def iter_commands() -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every command with its words."""
-    for name, entry in COMMANDS.items():
-        yield from iterate_commands(load_command(entry), (name,))
+@cache
+def load_commands() -> Mapping[tuple[str, ...], Any]:
+    """Return every command by its words."""
+    groups = (iterate_commands(load_command(entry), (name,)) for name, entry in COMMANDS.items())
+    return dict(chain.from_iterable(groups))
 
 
 # ------------------------------------------------------------------------------------------------------ reading
@@ -300,11 +303,11 @@ def test_head_of_a_large_result_prints_no_error(folder: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------- docs
 
 
-@pytest.mark.parametrize("words", [words for words, _ in iter_commands()], ids=" ".join)
+@pytest.mark.parametrize("words", list(load_commands()), ids=" ".join)
 def test_every_command_and_option_is_documented(words: tuple[str, ...]) -> None:
     page = (DOCS / "cli.md").read_text()
     assert f"`mergemill {' '.join(words)}" in page
-    command = dict(iter_commands())[words]
+    command = load_commands()[words]
     options = {name for parameter in command.params for name in parameter.opts if name.startswith("--")}
     assert {option for option in options if not re.search(rf"[` ]{option}\b", page)} == set()
 
@@ -422,9 +425,9 @@ def test_the_entry_of_a_command_line_is_found(arguments: str, entry: CommandEntr
     assert find_entry(arguments.split()) == entry
 
 
-@pytest.mark.parametrize("words", [words for words, _ in iter_commands()], ids=" ".join)
+@pytest.mark.parametrize("words", list(load_commands()), ids=" ".join)
 def test_every_command_has_an_example_that_parses(words: tuple[str, ...]) -> None:
-    command = dict(iter_commands())[words]
+    command = load_commands()[words]
     example = re.search(rf"Example: mergemill {' '.join(words)}(.*)", command.help or "")
     assert example, command.help
     command.make_context(words[-1], shlex.split(example[1]), resilient_parsing=True)
