@@ -5,27 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from taskdb.schema.mapping import count_tokens
+from taskdb.schema.measures import count_tokens
+from taskdb.schema.task_columns import EXPORTED
 
 if TYPE_CHECKING:
     from exporters.item import ExportItem
-
-ROW_FACTS = (
-    "change_kind",
-    "strength",
-    "untested_hunks",
-    "control_bound",
-    "flaky_bound",
-    "underspecified",
-    "unfair_tests",
-    "set_aside",
-    "changed_files",
-    "changed_lines",
-    "family",
-    "split",
-    "audited",
-)
-"""Facts that only the database has; null without it."""
 
 
 def build_facts(item: ExportItem) -> dict[str, Any]:
@@ -35,7 +19,7 @@ def build_facts(item: ExportItem) -> dict[str, Any]:
     """
     task, row = item.task, item.facts
     difficulty = row.get("difficulty") or {}
-    return {
+    known = {
         "kind": task.kind.value,
         "language": task.language,
         "license": task.license,
@@ -45,6 +29,6 @@ def build_facts(item: ExportItem) -> dict[str, Any]:
         "n_pass_to_pass": len(task.PASS_TO_PASS),
         "test_seconds": row.get("test_seconds", task.test_seconds),
         "statement_tokens": row.get("statement_tokens", count_tokens(task.problem_statement)),
-        **{name: row.get(name) for name in ROW_FACTS},
-        "difficulty": json.loads(difficulty) if isinstance(difficulty, str) else dict(difficulty),
     }
+    others = {name: row.get(name) for name in EXPORTED if name not in known and name != "difficulty"}
+    return known | others | {"difficulty": json.loads(difficulty) if isinstance(difficulty, str) else dict(difficulty)}

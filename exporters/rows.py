@@ -31,6 +31,7 @@ from exporters.verifier_files import (
     compute_verifier_seconds,
     find_submission_path,
 )
+from taskdb.schema.task_columns import EXPORTED, VALUE_TYPES
 
 if TYPE_CHECKING:
     from backends.services import Services
@@ -39,30 +40,16 @@ if TYPE_CHECKING:
 REPLACED_NOTE = "{}: characters that UTF-8 cannot hold are replaced; the task's folder has them"
 """Note in the manifest for a text that is not complete in its row."""
 
+_FIRST_FACTS = (
+    *("kind", "change_kind", "language", "license", "tests", "family", "split", "strength", "untested_hunks"),
+    *("control_bound", "flaky_bound", "underspecified", "unfair_tests", "set_aside", "audited", "certificate"),
+    *("n_fail_to_pass", "n_pass_to_pass", "test_seconds", "statement_tokens", "changed_files", "changed_lines"),
+    "difficulty",
+)
+"""Order of the facts in files of earlier versions; further ones follow."""
+_PARQUET_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 FACT_TYPES: Mapping[str, pa.DataType] = {
-    "kind": pa.string(),
-    "change_kind": pa.string(),
-    "language": pa.string(),
-    "license": pa.string(),
-    "tests": pa.string(),
-    "family": pa.string(),
-    "split": pa.string(),
-    "strength": pa.float64(),
-    "untested_hunks": pa.string(),
-    "control_bound": pa.float64(),
-    "flaky_bound": pa.float64(),
-    "underspecified": pa.float64(),
-    "unfair_tests": pa.float64(),
-    "set_aside": pa.string(),
-    "audited": pa.string(),
-    "certificate": pa.string(),
-    "n_fail_to_pass": pa.int64(),
-    "n_pass_to_pass": pa.int64(),
-    "test_seconds": pa.float64(),
-    "statement_tokens": pa.int64(),
-    "changed_files": pa.int64(),
-    "changed_lines": pa.int64(),
-    "difficulty": pa.string(),
+    name: _PARQUET_TYPES[VALUE_TYPES[name]] for name in dict.fromkeys((*_FIRST_FACTS, *EXPORTED))
 }
 """Facts of a row and their types in parquet; `difficulty` is a JSON object as text."""
 

@@ -28,16 +28,16 @@ from taskdb.queries.task_columns import (
     iter_task_columns,
 )
 from taskdb.schema.bodies import parse_json
-from taskdb.schema.columns import TASK_COLUMNS, TaskColumns
+from taskdb.schema.task_columns import VALUE_TYPES
 from taskdb.store import Store
 
 GROUP_ROWS = 1000
 """Rows of a row group, and of what is read at once."""
-_TYPES = {"str": pa.string(), "int": pa.int64(), "float": pa.float64()}
+_TYPES = {str: pa.string(), int: pa.int64(), float: pa.float64()}
 _TEXTS = pa.list_(pa.string())
 SCHEMA = pa.schema(
     [
-        *((name, _TYPES[TaskColumns.__annotations__[name].partition(" ")[0]]) for name in TASK_COLUMNS),
+        *((name, _TYPES[kind]) for name, kind in VALUE_TYPES.items()),
         ("certified", pa.bool_()),
         *((name, pa.string()) for name in (*TEXT_FIELDS, *JSON_FIELDS)),
         *((name, pa.int64()) for name in NUMBER_FIELDS),

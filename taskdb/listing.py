@@ -19,6 +19,7 @@ from taskdb.records import Kind, Stage
 from taskdb.records.difficulty import compute_difficulty, compute_wilson_interval, make_difficulty_key
 from taskdb.schema import search, tables
 from taskdb.schema.batches import split_batches
+from taskdb.schema.task_columns import DECLARED
 
 T = TypeVar("T")
 Values = dict[str, Any]
@@ -84,16 +85,11 @@ WHERE h.change IN :keys
 """
 """Rows of `derivation_listing` for some changes, from `change_listing`."""
 
-TASKS_DEFINITION = """
-SELECT t.seq AS task, d.change, t.id, t.name, t.kind, t.repo, t.language, t.language_version, t.license, t.source,
-       d.status, t.base_commit, t.n_fail_to_pass, t.n_pass_to_pass, t.created_at, t.published, t.environment, t.image,
-       d.name AS change_name, d.change_kind, d.candidate, d.verification, d.certificate, a.strength,
-       a.untested_hunks, t.control_bound,
-       coalesce(k.n_gold_runs, 0) AS n_gold_runs,
-       j.underspecified, j.unfair_tests, j.set_aside, t.test_seconds, t.statement_tokens,
-       c.n_gold_files AS changed_files, c.gold_lines AS changed_lines, d.name AS family, t.split,
-       CASE WHEN a.seq IS NULL THEN NULL WHEN a.clean THEN 'clean' ELSE 'findings' END AS audited,
-       t.image_digest, t.added_at, t.tests
+_TASK_VALUES = ", ".join(
+    f"{declared.sql or f't.{name}'} AS {name}" for name, declared in DECLARED.items() if declared.sql is not None
+)
+TASKS_DEFINITION = f"""
+SELECT t.seq AS task, d.change, {_TASK_VALUES}, coalesce(k.n_gold_runs, 0) AS n_gold_runs
 FROM derivation_listing d
 JOIN change_listing h ON h.change = d.change
 JOIN task t ON t.id = d.task
@@ -102,7 +98,7 @@ LEFT JOIN certificate k ON k.id = d.certificate
 LEFT JOIN verdict j ON j.id = h.verdict
 LEFT JOIN audit a ON a.seq = (SELECT max(x.seq) FROM audit x WHERE x.parent = t.id)
 WHERE d.change IN :keys
-"""
+"""  # noqa: S608 - of declared expressions
 """Rows of `task_listing` for some changes, from `derivation_listing`; `_finish_task` adds what SQL does not compute."""
 
 DIFFICULTY_DEFINITION = """

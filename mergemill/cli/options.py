@@ -26,9 +26,8 @@ from core.config import SECRETS, Settings, describe_settings
 from core.errors import InputError, UsageError
 from mergemill.bundles import selections
 from mergemill.cli import output
-from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, TaskStatus, parse_filters
-from taskdb.records import Kind
-from taskdb.records.tags import ChangeKind
+from taskdb.queries.selection import FILTERS, FilterField, TaskFilters, parse_filters
+from taskdb.schema.task_columns import WORD_FILTERS, TaskStatus
 
 CommandFunction = Callable[..., None]
 
@@ -296,10 +295,6 @@ SETTING_METAVARS = {
 """Metavars that are more specific than the type of the setting."""
 
 
-FILTER_WORDS: Mapping[str, Iterable[str]] = {"kind": Kind, "status": TaskStatus, "change_kind": ChangeKind}
-"""Filters that take some of these words; others have their words in the metavar."""
-
-
 def with_settings(*names: str) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command an option for each setting (without names: of the pipeline) in place of `settings`."""
     chosen = sorted(names or list_pipeline_settings(), key=_place_option)
@@ -338,6 +333,11 @@ def _list_choices(metavar: str) -> list[str]:
     return [word for word in metavar.split("|") if word.islower()] if "|" in metavar else []
 
 
+def _list_words(option: FilterField) -> Sequence[str]:
+    declared = WORD_FILTERS.get(option.name)
+    return declared.choices if declared and declared.choices else _list_choices(option.metavar)
+
+
 def _build_filter_option(option: FilterField) -> Any:
     is_file = option.name == "ids"
     return Annotated[
@@ -348,7 +348,7 @@ def _build_filter_option(option: FilterField) -> Any:
             if is_file
             else option.help,
             metavar="FILE" if is_file else option.metavar,
-            autocompletion=complete_words(FILTER_WORDS.get(option.name, _list_choices(option.metavar))),
+            autocompletion=complete_words(_list_words(option)),
             rich_help_panel=option.panel,
         ),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, timedelta
 from enum import StrEnum
@@ -33,27 +33,26 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from core.errors import UsageError
-from taskdb.records import Kind, TestOrigin
+from taskdb.records import TestOrigin
 from taskdb.records.kinds import LIST_KINDS
-from taskdb.records.tags import ChangeKind
-from taskdb.schema.columns import TASK_COLUMNS, TaskColumns, build_clause
+from taskdb.schema.columns import TASK_COLUMNS, build_clause
+from taskdb.schema.task_columns import (
+    ALL,
+    COMMON,
+    MORE,
+    NEVER,
+    RANGE_FILTERS,
+    WORD_FILTERS,
+    ColumnFilter,
+    ColumnFilters,
+    Range,
+    TaskColumns,
+    Words,
+)
 
 TASKS = build_clause("tasks", TaskColumns)
 """View `tasks`, with the types of its columns."""
 _TAGS = table("tags", column("candidate"), column("change_kind"))
-
-NEVER = "none"
-"""Word for tasks that were never audited."""
-ALL = "all"
-"""Word for tasks whose tests are of any origin."""
-
-
-class TaskStatus(StrEnum):
-    """Last stage that a task passed, or that it was rejected."""
-
-    DERIVED = "derived"
-    CERTIFIED = "certified"
-    REJECTED = "rejected"
 
 
 class Allocation(StrEnum):
@@ -61,17 +60,6 @@ class Allocation(StrEnum):
 
     PROPORTIONAL = "proportional"
     EQUAL = "equal"
-
-
-class Range(NamedTuple):
-    """Numbers between two bounds, both included; None leaves an end open."""
-
-    low: float | None = None
-    high: float | None = None
-
-    def format(self) -> str:
-        """Return `LOW:HIGH`."""
-        return ":".join("" if bound is None else f"{bound:.15g}" for bound in self)
 
 
 class DateRange(NamedTuple):
@@ -86,9 +74,6 @@ class PassRate(NamedTuple):
 
     model: str | None
     rate: Range
-
-
-Words = tuple[str, ...]
 
 
 class JsonList(FunctionElement[Any]):
@@ -142,42 +127,16 @@ def _compile_json_number_postgresql(element: JsonNumber, compiler: Any, **option
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaskFilters:
-    """Filters of tasks; None selects all. A filter of words selects tasks that have any of them, ignoring case.
+class TaskFilters(ColumnFilters):
+    """Filters of tasks: those over columns, and others.
 
     Simulated tasks are excluded unless `kind`, `environment` or `ids` select them, and tasks with model-written tests
     unless `tests` or `ids` do. The last fields need the database or files and are resolved by
     `mergemill.bundles.selections.resolve_filters` before a query.
     """
 
-    source: Words | str | None = None
-    repo: Words | str | None = None
-    language: Words | str | None = None
-    kind: Words | str | None = None
-    change_kind: Words | str | None = None
-    """Any kind of the change, not only its primary one."""
-    status: Words | str | None = None
-    license: Words | str | None = None
-    family: Words | str | None = None
-    split: Words | str | None = None
-    audited: Words | str | None = None
-    """`clean`, `findings`, or `none` for tasks that were never audited."""
-    environment: Words | str | None = None
-    tests: Words | str | None = None
-    """`human`, `model-written`, or `all`."""
     min_f2p: int | None = None
     created: DateRange | None = None
-    changed_lines: Range | None = None
-    changed_files: Range | None = None
-    statement_tokens: Range | None = None
-    test_seconds: Range | None = None
-    n_fail_to_pass: Range | None = None
-    n_pass_to_pass: Range | None = None
-    strength: Range | None = None
-    underspecified: Range | None = None
-    unfair_tests: Range | None = None
-    control_bound: Range | None = None
-    flaky_bound: Range | None = None
     difficulty: PassRate | None = None
     controlled: bool = False
     """Whether tasks of `LIST_KINDS` must have controls."""
@@ -309,7 +268,7 @@ def _match_words(name: str, words: Words, columns: Mapping[str, ColumnElement[An
     if name == "tests" and ALL in lowered:
         return true()
     # Values of the other columns are lower-case, so that their indices are used.
-    value = func.lower(value) if name in MIXED_CASE else value
+    value = func.lower(value) if WORD_FILTERS[name].has_mixed_case else value
     return value == lowered[0] if len(lowered) == 1 else value.in_(lowered)
 
 
@@ -415,7 +374,7 @@ def parse_range(option: str, text: str) -> Range:
 
 def _parse_words(option: str, text: str) -> dict[str, Any]:
     words = split_words(text)
-    choices = CHOICES.get(option)
+    choices = WORD_FILTERS[option].choices if option in WORD_FILTERS else ()
     if not words:
         raise _build_error(option, text, "NAME[,NAME]")
     if choices and (unknown := [word for word in words if word.lower() not in choices]):
@@ -501,8 +460,6 @@ def _build_error(option: str, text: str, wanted: str) -> UsageError:
     return UsageError(f"--{option.replace('_', '-')}: {text[:80]!r} is not {wanted}")
 
 
-MIXED_CASE = ("source", "repo", "language", "license", "family")
-"""Columns whose values are compared in lower case."""
 STRATA = (
     "repo",
     "language",
@@ -517,54 +474,30 @@ STRATA = (
     "year",
 )
 """Columns by which a sample is stratified; `year`: that of `created_at`."""
-CHOICES: Mapping[str, Sequence[str]] = {
-    "kind": tuple(Kind),
-    "change_kind": tuple(ChangeKind),
-    "status": tuple(TaskStatus),
-    "split": ("train", "test"),
-    "audited": ("clean", "findings", NEVER),
-    "environment": ("verified", "simulated", "none"),
-    "tests": (*TestOrigin, ALL),
-}
-"""Values of filters that have few."""
+SAMPLING = "Sampling"
 
-COMMON, MORE, SAMPLING = "Filters", "More filters", "Sampling"
-_KINDS = "KIND[,KIND]"
+
+def _list_fields(
+    declared: Mapping[str, ColumnFilter], parse: Callable[[str, str], dict[str, Any]], panel: str
+) -> Iterator[FilterField]:
+    """Yield the filters over columns that stand below one heading of help."""
+    for name, option in declared.items():
+        if option.panel == panel:
+            yield FilterField(name, option.metavar, option.help, parse, panel)
+
+
 _LIST = (
-    FilterField("repo", "OWNER/NAME[,...]", "Select tasks of these repositories.", _parse_words, COMMON),
-    FilterField("language", "LANGUAGE[,...]", "Select tasks in these languages.", _parse_words, COMMON),
-    FilterField("kind", _KINDS, "Select tasks of these kinds.", _parse_words, COMMON),
-    FilterField("status", "STATUS[,STATUS]", "Select tasks that are derived, certified or rejected.", _parse_words),
+    *_list_fields(WORD_FILTERS, _parse_words, COMMON),
     FilterField("where", "SQL", "Select by an SQL expression over the columns of view `tasks`.", _parse_where, COMMON),
     FilterField("selection", "NAME", "Use the filters of this saved selection.", _parse_text, COMMON),
     FilterField("created", "DATE:DATE", "Select tasks of changes between these days, months or years.", _parse_created),
-    FilterField("changed_lines", "LO:HI", "Select by lines that the gold patch adds or removes.", _parse_numbers),
-    FilterField("strength", "LO:HI", "Select by the share of faults that the tests detect.", _parse_numbers),
+    *_list_fields(RANGE_FILTERS, _parse_numbers, COMMON),
     FilterField("difficulty", "[MODEL/SCAFFOLD:]LO:HI", "Select by the pass rate of rollouts.", _parse_difficulty),
-    FilterField("source", "SOURCE[,...]", "Select tasks of these sources.", _parse_words, MORE),
-    FilterField("change_kind", _KINDS, "Select tasks of changes of these kinds.", _parse_words, MORE),
-    FilterField("license", "SPDX[,SPDX]", "Select tasks under these licences.", _parse_words, MORE),
-    FilterField("family", "NAME[,NAME]", "Select tasks that come from these changes.", _parse_words, MORE),
-    FilterField("split", "train|test", "Select tasks of this split.", _parse_words, MORE),
-    FilterField("audited", "clean|findings|none", "Select by the result of the newest audit.", _parse_words, MORE),
-    FilterField("environment", "verified|simulated|none", "Select by environment.", _parse_words, MORE),
-    FilterField(
-        "tests", "human|model-written|all", "Select by who wrote the tests. Default: human.", _parse_words, MORE
-    ),
+    *_list_fields(WORD_FILTERS, _parse_words, MORE),
     FilterField("min_f2p", "N", "Select tasks with at least N FAIL_TO_PASS tests.", _parse_number, MORE),
     FilterField("since", "DATE", "Select tasks of changes from this day on.", _parse_since, MORE),
     FilterField("until", "DATE", "Select tasks of changes up to this day.", _parse_until, MORE),
-    FilterField("changed_files", "LO:HI", "Select by files that the gold patch changes.", _parse_numbers, MORE),
-    FilterField("statement_tokens", "LO:HI", "Select by the length of the statement in tokens.", _parse_numbers, MORE),
-    FilterField("test_seconds", "LO:HI", "Select by the seconds of the longest gold run.", _parse_numbers, MORE),
-    FilterField("n_fail_to_pass", "LO:HI", "Select by the number of FAIL_TO_PASS tests.", _parse_numbers, MORE),
-    FilterField("n_pass_to_pass", "LO:HI", "Select by the number of PASS_TO_PASS tests.", _parse_numbers, MORE),
-    FilterField(
-        "underspecified", "LO:HI", "Select by the judge's probability of a vague statement.", _parse_numbers, MORE
-    ),
-    FilterField("unfair_tests", "LO:HI", "Select by the judge's probability of unfair tests.", _parse_numbers, MORE),
-    FilterField("control_bound", "LO:HI", "Select by the odds of a submission that guesses.", _parse_numbers, MORE),
-    FilterField("flaky_bound", "LO:HI", "Select by the bound on the failure rate of gold.", _parse_numbers, MORE),
+    *_list_fields(RANGE_FILTERS, _parse_numbers, MORE),
     FilterField("ids", "ID[,ID]", "Select these tasks: ids, beginnings of ids or names.", _parse_names, MORE),
     FilterField(
         "decontaminated", "LIST[,LIST]", "Exclude changes that are in these benchmark lists.", _parse_words, MORE
@@ -582,10 +515,6 @@ _LIST = (
 )
 FILTERS: Mapping[str, FilterField] = {option.name: option for option in _LIST}
 """All filters, in the order in which help lists them."""
-RANGE_FILTERS = tuple(option.name for option in _LIST if option.parse is _parse_numbers)
-"""Filters of numeric columns by `LO:HI`."""
-WORD_FILTERS = tuple(option.name for option in _LIST if option.parse is _parse_words and option.name in TASK_COLUMNS)
-"""Filters of columns by words."""
 
 
 def format_filters(filters: TaskFilters) -> dict[str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from taskdb.schema.task_columns import RANGE_FILTERS
+
 _ORDER = "created_at DESC, name"
 _FILTERS = (
     "kind",
@@ -19,28 +21,33 @@ _FILTERS = (
 )
 """What tasks are filtered by; an index for each ends in the order of lists, so that a page is read off the index."""
 
-_COMPARED = (
-    "environment",
-    "tests",
-    "kind",
-    "status",
-    "repo",
-    "language",
-    "license",
-    "change_kind",
-    "split",
-    "audited",
-    "n_fail_to_pass",
-    "n_pass_to_pass",
-    "changed_lines",
-    "changed_files",
-    "statement_tokens",
-    "test_seconds",
-    "strength",
-    "underspecified",
-    "unfair_tests",
-    "control_bound",
-    "flaky_bound",
+_COMPARED = tuple(
+    dict.fromkeys(
+        (
+            "environment",
+            "tests",
+            "kind",
+            "status",
+            "repo",
+            "language",
+            "license",
+            "change_kind",
+            "split",
+            "audited",
+            "n_fail_to_pass",
+            "n_pass_to_pass",
+            "changed_lines",
+            "changed_files",
+            "statement_tokens",
+            "test_seconds",
+            "strength",
+            "underspecified",
+            "unfair_tests",
+            "control_bound",
+            "flaky_bound",
+            *RANGE_FILTERS,
+        )
+    )
 )
 """Columns that ranges, histograms and facets read."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +30,7 @@ from taskdb.records.verdicts import Verdict
 from taskdb.records.worlds import Scenario, ScenarioCertificate, Theme, World, WorldCertificate, WorldRejection
 from taskdb.schema import tables
 from taskdb.schema.bodies import ListBatch, pack_body
+from taskdb.schema.task_columns import DECLARED
 
 ColumnFunction = Callable[[Any], object]
 _COMMON_COLUMNS = ("seq", "id", "body", "added_at")
@@ -40,21 +39,6 @@ _COMMON_COLUMNS = ("seq", "id", "body", "added_at")
 def clean_value(value: object) -> object:
     """Return a value that databases accept: texts without lone surrogates and, for PostgreSQL, without NUL."""
     return value.encode(errors="replace").decode().replace("\0", "?") if isinstance(value, str) else value
-
-
-_TOKEN = re.compile(r"\w+|[^\w\s]")
-_TRAIN_SHARE = 0.9
-
-
-def count_tokens(statement: str) -> int:
-    """Return the number of words and signs of a statement."""
-    return sum(1 for _ in _TOKEN.finditer(statement))
-
-
-def choose_split(repo: str) -> str:
-    """Return `train` or `test` by a hash of the repository's name, so that a repository is on one side only."""
-    share = int(hashlib.sha256(repo.lower().encode()).hexdigest()[:8], 16) / 0x1_0000_0000
-    return "train" if share < _TRAIN_SHARE else "test"
 
 
 def _get_strength(audit: Audit) -> float | None:
@@ -79,10 +63,8 @@ _COUNTS: dict[str, ColumnFunction] = {
 }
 _TASK: dict[str, ColumnFunction] = {
     **_COUNTS,
-    "published": lambda task: task.published.verdict if task.published else None,
     "n_controls": lambda task: len(task.controls),
-    "statement_tokens": lambda task: count_tokens(task.problem_statement),
-    "split": lambda task: choose_split(task.repo),
+    **{name: declared.record for name, declared in DECLARED.items() if declared.record is not None},
 }
 
 _TAGS: dict[str, ColumnFunction] = {

@@ -1,15 +1,17 @@
 """Tables. A row is a record (`body`: compressed JSON) under its id; further columns are those used to filter or sort.
 
 Table names are singular (a row is a record); the documented views in `taskdb.schema.views` have the plural names. `seq`
-increases, so the newest row of a parent has the largest. A new field of a record needs no migration, a new column does.
+increases, so the newest row of a parent has the largest. A new field of a record needs no migration; a new column does,
+but for those of tasks (`taskdb.schema.task_columns`).
 """
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, MetaData, UniqueConstraint
+from sqlalchemy import BigInteger, Column, MetaData, UniqueConstraint
 from sqlmodel import Field, SQLModel
 
-from taskdb.schema.columns import ChangeColumns, DerivationColumns, TaskColumns
+from taskdb.schema.columns import COLUMN_TYPES, ChangeColumns, DerivationColumns
+from taskdb.schema.task_columns import DECLARED, NULLABLE, VALUE_TYPES, TaskColumns
 
 NAMING = {
     "ix": "ix_%(column_0_label)s",
@@ -160,7 +162,10 @@ class FindingRow(TableRow, table=True):
 
 
 class TaskRow(RecordRow, table=True):
-    """`Task`. `parent`: a verification or a candidate. Its words are in `task_search` (`taskdb.schema.search`)."""
+    """`Task`. `parent`: a verification or a candidate. Its words are in `task_search` (`taskdb.schema.search`).
+
+    Columns that `taskdb.schema.task_columns` computes from the record are added below.
+    """
 
     __tablename__ = "task"
     parent: str = Field(index=True)
@@ -176,15 +181,12 @@ class TaskRow(RecordRow, table=True):
     created_at: str
     n_fail_to_pass: int
     n_pass_to_pass: int
-    published: str | None
     environment: str
     image: str
     image_digest: str
     n_controls: int
     control_bound: float | None
     test_seconds: float
-    statement_tokens: int
-    split: str
     tests: str
 
 
@@ -600,3 +602,8 @@ class MetaRow(TableRow, table=True):
 
 
 METADATA: MetaData = SQLModel.metadata
+for _name, _declared in DECLARED.items():
+    if _declared.record is not None:
+        METADATA.tables["task"].append_column(
+            Column(_name, COLUMN_TYPES[VALUE_TYPES[_name]], nullable=_name in NULLABLE)
+        )

@@ -1,0 +1,348 @@
+"""Columns of the view `tasks` and filters over them, each declared once.
+
+Made from these declarations: the listing and its view, indices of numeric filters, options of the command line, query
+parameters, the filters and columns of the client (`scripts/columns` writes them into its distribution), the table of
+the view in docs/query.md and in the reference, the facts in exported rows, and the task table in Parquet. CONTRIBUTING
+explains how a column is added.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from types import NoneType
+from typing import Annotated, Any, NamedTuple, get_args
+
+from taskdb.records import Kind, TestOrigin
+from taskdb.records.tags import ChangeKind
+from taskdb.schema.measures import choose_split, count_tokens
+
+COMMON, MORE = "Filters", "More filters"
+"""Headings of filters in the help of a command."""
+NEVER = "none"
+"""Word for tasks that were never audited."""
+ALL = "all"
+"""Word for tasks whose tests are of any origin."""
+
+
+class TaskStatus(StrEnum):
+    """Last stage that a task passed, or that it was rejected."""
+
+    DERIVED = "derived"
+    CERTIFIED = "certified"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskColumn:
+    """Declaration of a column beside its name and type; the type of a column that may be null has `| None`."""
+
+    doc: str
+    """Text of its row in docs/query.md; columns of the same text share a row."""
+    sql: str | None = ""
+    """Expression over the tables of `taskdb.listing.TASKS_DEFINITION`: `t` task, `d` derivation, `c` candidate, `j`
+    verdict, `a` newest audit. Empty: the column of table `task` of the same name; None: the listing computes it."""
+    record: Callable[[Any], object] | None = None
+    """Function of a `Task` whose value table `task` stores; None where `tables.TaskRow` or another table has it."""
+    exported: bool = False
+    """Whether rows of exported tasks have it."""
+
+
+_TASK = "the task"
+_COUNTS = "tests in the lists"
+_ORIGIN = "its origin"
+_IMAGE = (
+    "`verified`, `simulated` or `none`, and the image with its digest, empty where there is none ([Kinds](kinds.md))"
+)
+_VERDICT = "of the verdict, null where there is none ([Judge](judge.md))"
+_SIZE = "of the gold patch"
+
+
+class TaskColumns:
+    """Columns of the view `tasks`, in order. A new one stands at the end."""
+
+    id: Annotated[str, TaskColumn(doc=_TASK)]
+    name: Annotated[str, TaskColumn(doc=_TASK)]
+    kind: Annotated[str, TaskColumn(doc=_TASK, exported=True)]
+    repo: Annotated[str, TaskColumn(doc=_TASK)]
+    language: Annotated[str, TaskColumn(doc=_TASK, exported=True)]
+    language_version: Annotated[str, TaskColumn(doc=_TASK)]
+    license: Annotated[str, TaskColumn(doc=_TASK, exported=True)]
+    source: Annotated[str, TaskColumn(doc=_TASK)]
+    status: Annotated[str, TaskColumn(sql="d.status", doc="`derived`, `certified` or `rejected`")]
+    base_commit: Annotated[str, TaskColumn(doc=_TASK)]
+    n_fail_to_pass: Annotated[int, TaskColumn(doc=_COUNTS, exported=True)]
+    n_pass_to_pass: Annotated[int, TaskColumn(doc=_COUNTS, exported=True)]
+    created_at: Annotated[str, TaskColumn(doc=_TASK)]
+    published: Annotated[
+        str | None,
+        TaskColumn(
+            record=lambda task: task.published.verdict if task.published else None,
+            doc="for `instances:` sources, FAIL_TO_PASS compared with the published list: `exact`, `exact-by-name`, "
+            "`exact-by-parent`, `exact-by-file`, `superset`, `subset`, `different` "
+            "([instances](instances.md#verdicts))",
+        ),
+    ]
+    environment: Annotated[str, TaskColumn(doc=_IMAGE)]
+    image: Annotated[str, TaskColumn(doc=_IMAGE)]
+    change_name: Annotated[str, TaskColumn(sql="d.name", doc=_ORIGIN)]
+    change_kind: Annotated[
+        str | None,
+        TaskColumn(sql="d.change_kind", exported=True, doc="kind of the change ([Tags](tags.md)), not of the task"),
+    ]
+    candidate: Annotated[str, TaskColumn(sql="d.candidate", doc=_ORIGIN)]
+    verification: Annotated[str | None, TaskColumn(sql="d.verification", doc=_ORIGIN)]
+    certificate: Annotated[str | None, TaskColumn(sql="d.certificate", doc=_ORIGIN, exported=True)]
+    strength: Annotated[
+        float | None,
+        TaskColumn(
+            sql="a.strength",
+            exported=True,
+            doc="share of the faults in the gold patch that the tests detect, 0 to 1, by the newest "
+            "[audit](grade.md#strength); null where it did not measure it",
+        ),
+    ]
+    untested_hunks: Annotated[
+        str | None,
+        TaskColumn(
+            sql="a.untested_hunks",
+            exported=True,
+            doc="places of the hunks of the gold patch that no test misses, such as `src/cart.py:10-12`, separated by "
+            "commas; null as `strength`",
+        ),
+    ]
+    control_bound: Annotated[
+        float | None,
+        TaskColumn(
+            exported=True,
+            doc="probability of passing for a submission that cannot distinguish real tests from "
+            "[sabotaged](verify.md#negative-controls) ones; null where there are none",
+        ),
+    ]
+    flaky_bound: Annotated[
+        float | None,
+        TaskColumn(
+            sql=None,
+            exported=True,
+            doc="upper bound of the probability that gold fails in a grading, the end of Wilson's 95 % interval: "
+            "3.84 / (n + 3.84) after the n gradings of the [certificate](grade.md); null without one",
+        ),
+    ]
+    underspecified: Annotated[float | None, TaskColumn(sql="j.underspecified", doc=_VERDICT, exported=True)]
+    unfair_tests: Annotated[float | None, TaskColumn(sql="j.unfair_tests", doc=_VERDICT, exported=True)]
+    set_aside: Annotated[str | None, TaskColumn(sql="j.set_aside", doc=_VERDICT, exported=True)]
+    test_seconds: Annotated[float, TaskColumn(doc="seconds of the longest gold run", exported=True)]
+    statement_tokens: Annotated[
+        int,
+        TaskColumn(
+            record=lambda task: count_tokens(task.problem_statement),
+            exported=True,
+            doc="words and signs of the problem statement",
+        ),
+    ]
+    changed_files: Annotated[int, TaskColumn(sql="c.n_gold_files", doc=_SIZE, exported=True)]
+    changed_lines: Annotated[int, TaskColumn(sql="c.gold_lines", doc=_SIZE, exported=True)]
+    family: Annotated[
+        str,
+        TaskColumn(sql="d.name", exported=True, doc="name of the change it comes from: siblings and variants share it"),
+    ]
+    split: Annotated[
+        str,
+        TaskColumn(
+            record=lambda task: choose_split(task.repo),
+            exported=True,
+            doc="`train` or `test`, by a hash of the repository's name (nine to one)",
+        ),
+    ]
+    difficulty: Annotated[
+        str,
+        TaskColumn(
+            sql=None,
+            exported=True,
+            doc="JSON object of pass rates by model and scaffold, `{}` until there are rollouts",
+        ),
+    ]
+    audited: Annotated[
+        str | None,
+        TaskColumn(
+            sql="CASE WHEN a.seq IS NULL THEN NULL WHEN a.clean THEN 'clean' ELSE 'findings' END",
+            exported=True,
+            doc="`clean` or `findings` by the newest audit, null before the first",
+        ),
+    ]
+    image_digest: Annotated[str, TaskColumn(doc=_IMAGE)]
+    added_at: Annotated[str, TaskColumn(doc="when the task was stored")]
+    tests: Annotated[
+        str,
+        TaskColumn(
+            exported=True,
+            doc="who wrote the tests: `human` or [`model-written`](written-tests.md); the latter are selected only on "
+            "request",
+        ),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------ filters
+
+
+class Range(NamedTuple):
+    """Numbers between two bounds, both included; None leaves an end open."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def format(self) -> str:
+        """Return `LOW:HIGH`."""
+        return ":".join("" if bound is None else f"{bound:.15g}" for bound in self)
+
+
+Words = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnFilter:
+    """Declaration of a filter over the column of its name: by words, or by a `Range` of numbers."""
+
+    help: str
+    """Sentence in the help of the option."""
+    metavar: str = "LO:HI"
+    """Form of its values there."""
+    panel: str = MORE
+    """Its heading there."""
+    choices: Sequence[str] = ()
+    """Words that it takes; empty for any."""
+    has_mixed_case: bool = False
+    """Whether values of the column have upper case. Others are compared as they are, so that their indices are used."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnFilters:
+    """Filters over a column each, in the order of help; None selects all.
+
+    A filter of words selects tasks that have any of them, ignoring case.
+    """
+
+    repo: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select tasks of these repositories.", metavar="OWNER/NAME[,...]", panel=COMMON, has_mixed_case=True
+        ),
+    ] = None
+    language: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select tasks in these languages.", metavar="LANGUAGE[,...]", panel=COMMON, has_mixed_case=True
+        ),
+    ] = None
+    kind: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks of these kinds.", metavar="KIND[,KIND]", panel=COMMON, choices=tuple(Kind)),
+    ] = None
+    status: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select tasks that are derived, certified or rejected.",
+            metavar="STATUS[,STATUS]",
+            panel=COMMON,
+            choices=tuple(TaskStatus),
+        ),
+    ] = None
+    changed_lines: Annotated[
+        Range | None, ColumnFilter(help="Select by lines that the gold patch adds or removes.", panel=COMMON)
+    ] = None
+    strength: Annotated[
+        Range | None, ColumnFilter(help="Select by the share of faults that the tests detect.", panel=COMMON)
+    ] = None
+    source: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks of these sources.", metavar="SOURCE[,...]", has_mixed_case=True),
+    ] = None
+    change_kind: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks of changes of these kinds.", metavar="KIND[,KIND]", choices=tuple(ChangeKind)),
+    ] = None
+    """Any kind of the change, not only its primary one."""
+    license: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks under these licences.", metavar="SPDX[,SPDX]", has_mixed_case=True),
+    ] = None
+    family: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks that come from these changes.", metavar="NAME[,NAME]", has_mixed_case=True),
+    ] = None
+    split: Annotated[
+        Words | str | None,
+        ColumnFilter(help="Select tasks of this split.", metavar="train|test", choices=("train", "test")),
+    ] = None
+    audited: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select by the result of the newest audit.",
+            metavar="clean|findings|none",
+            choices=("clean", "findings", NEVER),
+        ),
+    ] = None
+    """`clean`, `findings`, or `none` for tasks that were never audited."""
+    environment: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select by environment.", metavar="verified|simulated|none", choices=("verified", "simulated", "none")
+        ),
+    ] = None
+    tests: Annotated[
+        Words | str | None,
+        ColumnFilter(
+            help="Select by who wrote the tests. Default: human.",
+            metavar="human|model-written|all",
+            choices=(*TestOrigin, ALL),
+        ),
+    ] = None
+    """`human`, `model-written`, or `all`."""
+    changed_files: Annotated[Range | None, ColumnFilter(help="Select by files that the gold patch changes.")] = None
+    statement_tokens: Annotated[Range | None, ColumnFilter(help="Select by the length of the statement in tokens.")] = (
+        None
+    )
+    test_seconds: Annotated[Range | None, ColumnFilter(help="Select by the seconds of the longest gold run.")] = None
+    n_fail_to_pass: Annotated[Range | None, ColumnFilter(help="Select by the number of FAIL_TO_PASS tests.")] = None
+    n_pass_to_pass: Annotated[Range | None, ColumnFilter(help="Select by the number of PASS_TO_PASS tests.")] = None
+    underspecified: Annotated[
+        Range | None, ColumnFilter(help="Select by the judge's probability of a vague statement.")
+    ] = None
+    unfair_tests: Annotated[Range | None, ColumnFilter(help="Select by the judge's probability of unfair tests.")] = (
+        None
+    )
+    control_bound: Annotated[Range | None, ColumnFilter(help="Select by the odds of a submission that guesses.")] = None
+    flaky_bound: Annotated[Range | None, ColumnFilter(help="Select by the bound on the failure rate of gold.")] = None
+
+
+def get_value_type(declared: Any) -> type:
+    """Return the type of a value from that of a column, which may have `| None`."""
+    (value,) = [kind for kind in get_args(declared) or (declared,) if kind is not NoneType]
+    return value  # type: ignore[no-any-return]
+
+
+DECLARED: Mapping[str, TaskColumn] = {
+    name: annotation.__metadata__[0] for name, annotation in TaskColumns.__annotations__.items()
+}
+"""Name of a column -> its declaration."""
+VALUE_TYPES: Mapping[str, type] = {
+    name: get_value_type(annotation.__origin__) for name, annotation in TaskColumns.__annotations__.items()
+}
+"""Name of a column -> str, int or float."""
+NULLABLE = frozenset(
+    name for name, annotation in TaskColumns.__annotations__.items() if NoneType in get_args(annotation.__origin__)
+)
+"""Columns that may be null."""
+EXPORTED = tuple(name for name, declared in DECLARED.items() if declared.exported)
+"""Columns that rows of exported tasks have."""
+_FILTERS = {
+    name: (annotation.__metadata__[0], Range in get_args(annotation.__origin__))
+    for name, annotation in ColumnFilters.__annotations__.items()
+}
+WORD_FILTERS: Mapping[str, ColumnFilter] = {
+    name: declared for name, (declared, is_range) in _FILTERS.items() if not is_range
+}
+"""Filters of columns by words."""
+RANGE_FILTERS: Mapping[str, ColumnFilter] = {
+    name: declared for name, (declared, is_range) in _FILTERS.items() if is_range
+}
+"""Filters of numeric columns by `LO:HI`."""
