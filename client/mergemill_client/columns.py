@@ -1,4 +1,4 @@
-"""Columns of a task: those of the view `tasks` of a mergemill database."""
+"""Columns of a task and filters over them; `scripts/task-columns` of mergemill writes this file."""
 
 from __future__ import annotations
 
@@ -43,4 +43,56 @@ TASK_COLUMNS: dict[str, type] = {
     "added_at": str,
     "tests": str,
 }
-"""Name -> type of the value, which may also be None. `difficulty` is JSON in tables and an object in rows."""
+"""Column of the view `tasks` -> type of its value, which may also be None.
+
+`difficulty` is JSON in tables and an object in rows.
+"""
+WORD_FILTERS = (
+    "repo",
+    "language",
+    "kind",
+    "status",
+    "source",
+    "change_kind",
+    "license",
+    "family",
+    "split",
+    "audited",
+    "environment",
+    "tests",
+)
+RANGE_FILTERS = (
+    "changed_lines",
+    "strength",
+    "changed_files",
+    "statement_tokens",
+    "test_seconds",
+    "n_fail_to_pass",
+    "n_pass_to_pass",
+    "underspecified",
+    "unfair_tests",
+    "control_bound",
+    "flaky_bound",
+)
+MIXED_CASE = (
+    "repo",
+    "language",
+    "source",
+    "license",
+    "family",
+)
+"""Columns whose values are compared in lower case."""
+STRATA = (
+    "repo",
+    "language",
+    "kind",
+    "change_kind",
+    "status",
+    "license",
+    "source",
+    "split",
+    "audited",
+    "family",
+    "year",
+)
+"""Columns by which a sample is stratified; `year`: that of `created_at`."""

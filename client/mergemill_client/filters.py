@@ -7,35 +7,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Optional
 
+from mergemill_client.columns import RANGE_FILTERS, WORD_FILTERS
 from mergemill_client.errors import ClientError
 
-WORD_FILTERS = (
-    "source",
-    "repo",
-    "language",
-    "kind",
-    "change_kind",
-    "status",
-    "license",
-    "family",
-    "split",
-    "audited",
-    "environment",
-    "tests",
-)
-RANGE_FILTERS = (
-    "changed_lines",
-    "changed_files",
-    "statement_tokens",
-    "test_seconds",
-    "n_fail_to_pass",
-    "n_pass_to_pass",
-    "strength",
-    "underspecified",
-    "unfair_tests",
-    "control_bound",
-    "flaky_bound",
-)
 NUMBER_FILTERS = ("min_f2p", "sample", "per_repo", "per_family")
 DATE_FILTERS = ("created", "since", "until")
 TEXT_FILTERS = ("where", "selection", "difficulty", "seed", "allocate")

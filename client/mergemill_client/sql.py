@@ -8,19 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mergemill_client.columns import TASK_COLUMNS
+from mergemill_client.columns import MIXED_CASE, RANGE_FILTERS, STRATA, TASK_COLUMNS, WORD_FILTERS
 from mergemill_client.errors import ClientError
-from mergemill_client.filters import (
-    RANGE_FILTERS,
-    WORD_FILTERS,
-    parse_dates,
-    parse_number,
-    parse_range,
-    split_words,
-)
+from mergemill_client.filters import parse_dates, parse_number, parse_range, split_words
 
-MIXED_CASE = ("source", "repo", "language", "license", "family")
-STRATA = ("repo", "language", "kind", "change_kind", "status", "license", "source", "split", "audited", "family")
 NEWEST_FIRST = "created_at DESC, name, id"
 SAMPLING = ("sample", "per_repo", "per_family")
 
@@ -131,8 +122,8 @@ class SampleQuery:
         """
         words = split_words(self.filters.get("stratify", ""))
         for word in words:
-            if word not in (*STRATA, "year"):
-                raise ClientError(f"stratify: {word!r} is not one of {', '.join(STRATA)}, year")
+            if word not in STRATA:
+                raise ClientError(f"stratify: {word!r} is not one of {', '.join(STRATA)}")
         return words
 
     @property

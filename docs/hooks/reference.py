@@ -25,6 +25,7 @@ from mergemill.cli.lazy_group import iterate_commands
 from taskdb import records
 from taskdb.records import environments, oracles, simulations, verdicts, worlds
 from taskdb.records.base import MEASURED, Part, Record
+from taskdb.schema.task_columns import DECLARED, NULLABLE, RANGE_FILTERS, VALUE_TYPES, WORD_FILTERS
 from taskdb.schema.views import VIEWS
 from taskdb.store import Store
 
@@ -143,5 +144,16 @@ def write_views() -> str:
     ):
         for name in VIEWS:
             columns = [f"`{row[1]}`" for row in connection.exec_driver_sql(f"PRAGMA table_info({name})")]
-            parts.append(f"## `{name}`\n\n{', '.join(columns)}\n")
+            parts.append(f"## `{name}`\n\n{describe_task_columns() if name == 'tasks' else ', '.join(columns)}\n")
     return "\n".join(parts)
+
+
+def describe_task_columns() -> str:
+    """Return a table of the columns of tasks: type, meaning, and the option that filters by them."""
+    rows = ["| column | type | meaning | filter |", "|---|---|---|---|"]
+    for name, declared in DECLARED.items():
+        kind = VALUE_TYPES[name].__name__ + (" or null" if name in NULLABLE else "")
+        option = f"`--{name.replace('_', '-')}`" if name in {**WORD_FILTERS, **RANGE_FILTERS} else ""
+        meaning = re.sub(r"\]\((?=[\w-]+\.md)", "](../", declared.doc)
+        rows.append(f"| `{name}` | {kind} | {escape_cell(meaning)} | {option} |")
+    return "\n".join(rows)

@@ -18,10 +18,11 @@ from taskdb.artifacts import Artifacts
 from taskdb.queries import tasks as queries
 from taskdb.queries.sampling import sample_tasks
 from taskdb.queries.selection import FILTERS, TASK_COLUMNS, TaskFilters, parse_filters
+from taskdb.schema.task_columns import RANGE_FILTERS
 from taskdb.store import Store
 from tests.client.task_server import serve_tasks
 from tests.taskdb.chains import add_chain, make_url
-from tests.taskdb.listing import is_listed, make_listing, make_varied_rows
+from tests.taskdb.listing import find_middle, is_listed, make_listing, make_varied_rows
 
 ROWS = make_varied_rows(120)
 KINDS = ("sqlite", "postgresql", "bundle", "server")
@@ -55,6 +56,7 @@ REQUESTS: list[dict[str, Any]] = [
     {"sample": 30, "seed": "x", "stratify": "language,year", "where": "changed_lines > 20"},
     {"sample": 30, "stratify": ["license"], "allocate": "equal", "per_family": 1},
     {"per_repo": 4, "per_family": 1, "language": "go,rust"},
+    *({name: tuple(find_middle(ROWS, name))} for name in RANGE_FILTERS),
 ]
 
 

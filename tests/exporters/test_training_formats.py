@@ -29,6 +29,7 @@ from core.parquet import ParquetShards
 from exporters.rows import TRAINING_TYPES
 from taskdb.records import Task
 from taskdb.records.oracles import Defect, ReviewOracle
+from taskdb.schema.task_columns import EXPORTED, VALUE_TYPES
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
 from tests.exporters.test_verifiers import REVIEWS, TEXT, make_review_task
@@ -52,7 +53,7 @@ TASK_COLUMNS = {
     "memory_mb": "int64",
     "gold_submission": "string",
 }
-FACT_COLUMNS = {
+FIRST_FACT_COLUMNS = {
     "kind": "string",
     "change_kind": "string",
     "language": "string",
@@ -77,6 +78,10 @@ FACT_COLUMNS = {
     "changed_lines": "int64",
     "difficulty": "string",
 }
+PARQUET_TYPES = {str: "string", int: "int64", float: "double"}
+FURTHER_FACTS = [name for name in EXPORTED if name not in FIRST_FACT_COLUMNS]
+FACT_COLUMNS = FIRST_FACT_COLUMNS | {name: PARQUET_TYPES[VALUE_TYPES[name]] for name in FURTHER_FACTS}
+"""Columns of earlier versions, then those that were declared since."""
 FACTS = {
     "change_kind": "bug-fix",
     "strength": 0.5,

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Column, MetaData, String, Table, create_engine, insert, select
 
 from taskdb.queries.selection import TASK_COLUMNS, TASKS, TaskFilters
+from taskdb.schema.task_columns import VALUE_TYPES, Range
 from taskdb.store import Store
 
 _METADATA = MetaData()
@@ -60,7 +61,20 @@ def make_row(number: int, **changes: Any) -> dict[str, Any]:
         "added_at": "2026-01-01T00:00:00+00:00",
         "tests": "human",
     }
-    return row | changes
+    further = {name: make_value(name, number) for name in TASK_COLUMNS if name not in row}
+    return row | further | changes
+
+
+def make_value(name: str, number: int) -> str | float:
+    """Return a value of a column for which `make_row` has none of its own."""
+    kind = VALUE_TYPES[name]
+    return f"{name}-{number % 3}" if kind is str else kind(number * 3)
+
+
+def find_middle(rows: Iterable[Mapping[str, Any]], name: str) -> Range:
+    """Return a range of a column's values that selects about half of the rows."""
+    values = sorted(row[name] for row in rows if row[name] is not None)
+    return Range(values[len(values) // 4], values[len(values) * 3 // 4])
 
 
 def make_varied_rows(count: int) -> list[dict[str, Any]]:

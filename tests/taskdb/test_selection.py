@@ -10,8 +10,9 @@ import pytest
 
 from core.errors import UsageError
 from taskdb.queries.selection import FILTERS, DateRange, PassRate, Range, TaskFilters, format_filters, parse_filters
+from taskdb.schema.task_columns import RANGE_FILTERS
 from taskdb.store import Store
-from tests.taskdb.listing import is_listed, make_listing, make_varied_rows, select_numbers
+from tests.taskdb.listing import find_middle, is_listed, make_listing, make_varied_rows, select_numbers
 
 ROWS = make_varied_rows(80)
 
@@ -81,6 +82,14 @@ def test_a_filter_selects_the_same_rows_on_both_databases(listing: Store) -> Non
         real = [int(row["id"], 16) for row in ROWS if is_listed(row) and wanted(row)]
         assert select_numbers(listing, parse_filters(given)) == real, given
     assert {len(select_numbers(listing, parse_filters(given))) for given, _ in SELECTING[:6]} > {59, 15}
+
+
+def test_every_range_selects_what_lies_in_it(listing: Store) -> None:
+    for name in RANGE_FILTERS:
+        low, high = find_middle(ROWS, name)
+        real = [int(row["id"], 16) for row in ROWS if is_listed(row) and is_between(row, name, low or 0, high or 0)]
+        assert 0 < len(real) < len([row for row in ROWS if is_listed(row)]) or low == high, name
+        assert select_numbers(listing, parse_filters({name: f"{low}:{high}"})) == real, name
 
 
 def test_simulated_tasks_are_selected_by_kind_environment_or_id_alone(listing: Store) -> None:
