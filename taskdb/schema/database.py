@@ -16,6 +16,7 @@ from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchM
 
 from core.errors import InputError, MachineError, Transient, UsageError
 from taskdb.schema.indices import INDICES
+from taskdb.schema.task_columns import DECLARED
 from taskdb.schema.views import FINGERPRINT, VIEWS
 
 
@@ -74,7 +75,7 @@ def upgrade_schema(engine: Engine, url: str) -> None:
             # two processes may open a new database at once
             connection.execute(text("SELECT pg_advisory_xact_lock(7245891)"))
         revision, views = _read_state(connection)
-        if revision != REVISION:
+        if revision != REVISION or _lacks_columns(connection, url):
             _migrate(connection, revision, url)
         if (revision, views) != (REVISION, FINGERPRINT):  # a migration drops the views
             _create_views(connection)
@@ -96,6 +97,14 @@ def _migrate(connection: Connection, revision: str | None, url: str) -> None:
     _drop_views(connection)
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def _lacks_columns(connection: Connection, url: str) -> bool:
+    """Return whether the listing of tasks lacks declared columns, which `migrations/env.py` adds."""
+    listed = {column["name"] for column in inspect(connection).get_columns("task_listing")}
+    if unknown := sorted(listed - {"task", "change", *DECLARED}):
+        raise InputError(f"{url} was written by a newer mergemill (column {unknown[0]})", advice="update mergemill")
+    return not listed.issuperset(DECLARED)
 
 
 def _read_state(connection: Connection) -> tuple[str | None, str | None]:

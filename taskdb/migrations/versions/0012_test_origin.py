@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from taskdb import listing
+from taskdb.schema.added_columns import add_missing_columns
 
 revision = "0012"
 down_revision = "0011"
@@ -18,6 +19,8 @@ def upgrade() -> None:
     for table in ("candidate", "task", "task_listing"):
         op.add_column(table, sa.Column("tests", sa.String(), nullable=False, server_default="human"))
     connection = op.get_bind()
+    if connection.execute(sa.text("SELECT max(seq) FROM change")).scalar():
+        add_missing_columns(connection)  # listings are written with columns that were declared since
     listing.rebuild(connection)
     _check_counts(connection)
 
