@@ -13,7 +13,7 @@ from typing import Any
 from backends.services import Services
 from core.config import Settings
 from mergemill.agents.sampling.programs import make_program_store
-from mergemill.agents.sampling.run import make_oracle
+from mergemill.agents.sampling.task_sampler import make_oracle
 from mergemill.execution.services import make_services as make_usual_services
 from mergemill.pipeline.kinds import derive
 from samplers.gateway.exchanges import Exchange

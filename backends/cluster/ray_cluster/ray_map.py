@@ -11,7 +11,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import ray
 from ray.exceptions import RayActorError, RayError
@@ -19,11 +19,9 @@ from ray.exceptions import RayActorError, RayError
 from backends.cluster.base import MOST_RESULTS, RecordKeeper
 from backends.cluster.ray_cluster.actors import DONE, LOG, READY, RESULT, WorkerMessage
 from backends.cluster.ray_cluster.connection import CONNECT_SECONDS, START_NODE, shorten
+from backends.cluster.ray_cluster.pool import STOP_SECONDS, WorkerPool
 from backends.cluster.ray_cluster.state import Node, RecordAttempt, WorkerState
 from core.errors import Transient
-
-if TYPE_CHECKING:
-    from backends.cluster.ray_cluster.cluster import RayCluster
 
 log = logging.getLogger(__name__)
 
@@ -38,8 +36,6 @@ TAKE_RECORDS, TAKE_SECONDS = 500, 1.0
 """Most messages that one call of the mailbox returns, and its longest wait."""
 WATCH_SECONDS = 2.0
 """Time between two looks at workers."""
-STOP_SECONDS = 10.0
-"""Time that workers may take to end their step when a map is left early."""
 FAILURES_IN_ROW = 3
 """Failures of a node, one after the other, after which it rests."""
 LOSSES_IN_ROW = 5
@@ -52,9 +48,9 @@ class RayMap(Generic[Record, Result]):
     """One map."""
 
     def __init__(
-        self, cluster: RayCluster, function: Any, records: Iterator[Record], keeper: RecordKeeper[Record, Result]
+        self, pool: WorkerPool, function: Any, records: Iterator[Record], keeper: RecordKeeper[Record, Result]
     ) -> None:
-        self.cluster, self.function, self.records, self.keeper = cluster, function, records, keeper
+        self.pool, self.function, self.records, self.keeper = pool, function, records, keeper
         self.window: deque[RecordAttempt[Record]] = deque()
         """Records without a worker: those to try again, and those that were read ahead."""
         self.running: dict[str, tuple[RecordAttempt[Record], str]] = {}
@@ -94,7 +90,7 @@ class RayMap(Generic[Record, Result]):
 
     def stop_workers(self) -> None:
         """End what the workers are waiting for, and wait for the end of their step."""
-        busy = [worker for worker in self.cluster.workers.values() if worker.attempt]
+        busy = [worker for worker in self.pool.workers.values() if worker.attempt]
         with contextlib.suppress(RayError, ConnectionError):
             for worker in busy:
                 worker.actor.stop.remote()
@@ -108,7 +104,7 @@ class RayMap(Generic[Record, Result]):
         """Move messages from the mailbox to the inbox; runs in a thread of its own."""
         while not self._closing.is_set():
             try:
-                taken = ray.get(self.cluster.mailbox.take.remote(TAKE_RECORDS, TAKE_SECONDS))
+                taken = ray.get(self.pool.mailbox.take.remote(TAKE_RECORDS, TAKE_SECONDS))
             except Exception as error:  # noqa: BLE001 - raised in the driver's thread
                 self._inbox.put(error)
                 return
@@ -116,7 +112,7 @@ class RayMap(Generic[Record, Result]):
                 message: WorkerMessage = pickle.loads(packed)  # noqa: S301 - of our own workers
                 found = self.running.get(message.key)
                 if message.kind == RESULT and found is not None:
-                    worker = self.cluster.workers.get(found[1])
+                    worker = self.pool.workers.get(found[1])
                     self.keeper.observe(message.content, worker.node.name if worker else "")
                 self._inbox.put(message)
 
@@ -160,7 +156,7 @@ class RayMap(Generic[Record, Result]):
             yield from self._handle_attempt(message)
 
     def _greet(self, message: WorkerMessage) -> None:
-        if worker := self.cluster.workers.get(message.key):
+        if worker := self.pool.workers.get(message.key):
             worker.is_ready = True
 
     def _handle_attempt(self, message: WorkerMessage) -> Iterator[Result]:
@@ -172,7 +168,7 @@ class RayMap(Generic[Record, Result]):
             yield message.content
             return
         del self.running[message.key]
-        if worker := self.cluster.workers.get(key):
+        if worker := self.pool.workers.get(key):
             worker.attempt = None
             self._judge_node(worker.node, failed=attempt.has_failed)
             if attempt.has_failed:
@@ -193,12 +189,12 @@ class RayMap(Generic[Record, Result]):
             node.rests = 0
         if node.failures >= FAILURES_IN_ROW:
             node.rest()
-            self.cluster.notify(f"node {node.name} failed {FAILURES_IN_ROW} times in a row; others take its work")
+            self.pool.notify(f"node {node.name} failed {FAILURES_IN_ROW} times in a row; others take its work")
 
     # ---------------------------------------------------------------------------------------------- records
 
     def _wants_record(self) -> bool:
-        limit = RECORDS_PER_WORKER * max(1, len(self.cluster.workers))
+        limit = RECORDS_PER_WORKER * max(1, len(self.pool.workers))
         return self.more and len(self.running) + len(self.window) < limit
 
     def _read_record(self) -> None:
@@ -211,11 +207,11 @@ class RayMap(Generic[Record, Result]):
         """Give records to idle workers."""
         idle = [
             (key, worker)
-            for key, worker in self.cluster.workers.items()
+            for key, worker in self.pool.workers.items()
             if worker.is_ready and worker.attempt is None and not worker.node.is_left_out
         ]
         awake = [one for one in idle if not one[1].node.is_resting]
-        if not awake and all(node.is_resting or node.is_left_out for node in self.cluster.nodes.values()):
+        if not awake and all(node.is_resting or node.is_left_out for node in self.pool.nodes.values()):
             awake = idle  # a tired node is better than none
         for key, worker in awake:
             if (attempt := self._choose(worker.node)) is not None:
@@ -226,7 +222,7 @@ class RayMap(Generic[Record, Result]):
 
         First come records whose key the node has claimed, then those that nobody has, then the oldest.
         """
-        others = {one.id for one in self.cluster.nodes.values() if not one.is_left_out}
+        others = {one.id for one in self.pool.nodes.values() if not one.is_left_out}
         allowed = [one for one in self.window if node.id not in one.avoid or not others - one.avoid]
         if not allowed:
             return None
@@ -236,7 +232,7 @@ class RayMap(Generic[Record, Result]):
 
     def _rank(self, attempt: RecordAttempt[Record], node: Node) -> int:
         key = self.keeper.get_locality(attempt.record)
-        claims = self.cluster.get_claims(key)
+        claims = self.pool.get_claims(key)
         if attempt.number > 1 or not key or node.id in claims:
             return 0
         return 2 if claims else 1
@@ -245,7 +241,7 @@ class RayMap(Generic[Record, Result]):
         attempt.key = uuid.uuid4().hex
         self.running[attempt.key] = (attempt, key)
         worker.attempt = attempt
-        self.cluster.claim(self.keeper.get_locality(attempt.record), worker.node)
+        self.pool.claim(self.keeper.get_locality(attempt.record), worker.node)
         attempt.reference = worker.actor.process.remote(attempt.key, self.function, attempt.record)
 
     def _try_again(self, attempt: RecordAttempt[Record], reason: str) -> Iterator[Result]:
@@ -268,7 +264,7 @@ class RayMap(Generic[Record, Result]):
         if time.monotonic() < self._next_watch:
             return
         self._next_watch = time.monotonic() + WATCH_SECONDS
-        workers = self.cluster.workers
+        workers = self.pool.workers
         references = {
             worker.attempt.reference if worker.attempt else worker.greeting: key
             for key, worker in workers.items()
@@ -280,11 +276,11 @@ class RayMap(Generic[Record, Result]):
                 ray.get(reference, timeout=CONNECT_SECONDS)
             except RayError as error:
                 yield from self._lose(references[reference], error)
-        if self.cluster.is_draining():
+        if self.pool.is_draining():
             for worker in workers.values():
                 if worker.attempt:
                     worker.actor.drain.remote()
-        self.cluster.look_for_nodes()
+        self.pool.look_for_nodes()
         self._require_node()
 
     def _require_node(self) -> None:
@@ -294,27 +290,27 @@ class RayMap(Generic[Record, Result]):
             Transient: all are gone or left out, and no other has come.
         """
         now = time.monotonic()
-        if any(not worker.node.is_left_out for worker in self.cluster.workers.values()):
+        if any(not worker.node.is_left_out for worker in self.pool.workers.values()):
             self._had_node = now
         elif now - self._had_node > NO_NODE_SECONDS:
             raise Transient("no node of the cluster is left", advice=f"start one ({START_NODE}), then run this again")
 
     def _lose(self, key: str, error: RayError) -> Iterator[Result]:
         """Forget a worker whose process is gone, once the messages that it sent before are handled."""
-        worker = self.cluster.workers[key]
+        worker = self.pool.workers[key]
         attempt = worker.attempt
         if attempt and not attempt.is_lost:
             attempt.is_lost = True
             return
-        del self.cluster.workers[key]
-        self.cluster.look_soon()
+        del self.pool.workers[key]
+        self.pool.look_soon()
         node = worker.node
         node.losses += 1
         if not isinstance(error, RayActorError):
             log.warning("a worker of %s ended through a bug: %s", node.name, shorten(error))
         if node.losses >= LOSSES_IN_ROW and not node.is_left_out:
             node.is_left_out = True
-            self.cluster.notify(f"node {node.name} is left out: it lost {node.losses} workers in a row")
+            self.pool.notify(f"node {node.name} is left out: it lost {node.losses} workers in a row")
         if attempt and self.running.pop(attempt.key, None):
             attempt.avoid.add(node.id)
             yield from self._try_again(attempt, f"its worker on {node.name} was lost")

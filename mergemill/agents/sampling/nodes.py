@@ -15,10 +15,10 @@ from core.config import Settings
 from core.errors import MergemillError
 from mergemill.agents.sampling.drive import RolloutEnded, RolloutEvent, RolloutStarted, run_to_end
 from mergemill.agents.sampling.progress import SamplingProgress
-from mergemill.agents.sampling.request import PendingRollout, SampleRequest
-from mergemill.agents.sampling.run import open_sampler
+from mergemill.agents.sampling.request import PendingRollout, SampleRequest, WorldSampleRequest
 from mergemill.agents.sampling.scenario_rollout import SampledScenario
-from mergemill.agents.sampling.worlds import WorldSampleRequest, load_subjects, open_scenario_sampler
+from mergemill.agents.sampling.scenario_sampler import load_subjects, open_scenario_sampler
+from mergemill.agents.sampling.task_sampler import open_sampler
 from mergemill.execution.nodes import add_stop, localize_settings
 from samplers.rollouts.recording import FinishedRollout
 from taskdb.artifacts import open_artifacts

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from core.errors import InputError
+from mergemill.agents.sampling.world_scaffolds import WorldScaffold
 from samplers.difficulty.staging import STAGES, plan_attempts
 from samplers.scaffolds.base import Scaffold
 from samplers.trajectories.credit import Credit, share_reward
@@ -77,6 +78,17 @@ class SampleRequest(AttemptRequest):
 
     filters: TaskFilters
     scaffolds: tuple[Scaffold, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorldSampleRequest(AttemptRequest):
+    """What is sampled: scenarios by scaffolds by attempts."""
+
+    scaffolds: tuple[WorldScaffold, ...]
+    worlds: tuple[str, ...] = ()
+    """Names or ids of worlds, of which all scenarios are sampled."""
+    only: tuple[str, ...] = ()
+    """Names or ids of scenarios; without both, all scenarios."""
 
 
 @dataclass(frozen=True, kw_only=True)

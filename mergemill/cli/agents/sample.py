@@ -179,7 +179,8 @@ def _sample_scenarios(
     *,
     as_json: bool,
 ) -> int:
-    from mergemill.agents.sampling.worlds import WorldSampleRequest, run_world_sampling  # noqa: PLC0415 - as above
+    from mergemill.agents.sampling.request import WorldSampleRequest  # noqa: PLC0415 - as above
+    from mergemill.agents.sampling.worlds import run_world_sampling  # noqa: PLC0415 - as above
 
     _require_model(attempted["model"], scaffolds)
     request = WorldSampleRequest(scaffolds=scaffolds, worlds=choice.worlds, only=tuple(split_words(only)), **attempted)

@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 
 from mergemill.agents.sampling.progress import JsonSamplingProgress
+from mergemill.agents.sampling.request import WorldSampleRequest
 from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds
-from mergemill.agents.sampling.worlds import WorldSampleRequest, sample_scenarios
+from mergemill.agents.sampling.worlds import sample_scenarios
 from tests.samplers.worlds.database import make_settings
 from tests.samplers.worlds.local_server import open_local_server
 from tests.samplers.worlds.player import AGENT

@@ -12,8 +12,9 @@ import pytest
 
 from core.config import Settings
 from mergemill.agents.sampling.progress import SamplingProgress
+from mergemill.agents.sampling.request import WorldSampleRequest
 from mergemill.agents.sampling.world_scaffolds import make_world_scaffolds
-from mergemill.agents.sampling.worlds import WorldSampleRequest, sample_scenarios
+from mergemill.agents.sampling.worlds import sample_scenarios
 from samplers.trajectories.content import read_content
 from taskdb.artifacts import open_artifacts
 from taskdb.records.rollouts import Rollout, RolloutStatus, Trajectory, TrajectoryRole
