@@ -26,7 +26,7 @@ from pathlib import Path
 
 from benchmarks.page_table import write_table
 from taskdb.artifacts import Artifacts
-from taskdb.shared_artifacts import SharedArtifacts
+from taskdb.artifacts.shared import SharedArtifacts
 
 MODULE = "benchmarks.artifacts"
 MEDIAN_BYTES, SPREAD = 5_900, 1.75

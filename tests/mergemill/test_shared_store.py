@@ -17,8 +17,8 @@ from core.errors import InputError
 from mergemill.operations.doctor import check_artifacts
 from mergemill.operations.machine import Machine
 from taskdb.artifacts import Artifacts, make_name
+from taskdb.artifacts.shared import SharedArtifacts
 from taskdb.records import Record, Rejection, Stage
-from taskdb.shared_artifacts import SharedArtifacts
 from taskdb.store import Store
 from tests.cli import run_mergemill
 from tests.mergemill.stages import FakeStages, run

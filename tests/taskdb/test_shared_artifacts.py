@@ -19,9 +19,9 @@ import zstandard
 from core.config import Settings
 from core.errors import InputError, MachineError, MergemillError, Transient
 from mergemill.cli.options import build_settings
-from taskdb import shared_artifacts
 from taskdb.artifacts import Artifacts, make_name, open_artifacts
-from taskdb.shared_artifacts import SharedArtifacts
+from taskdb.artifacts import shared as shared_artifacts
+from taskdb.artifacts.shared import SharedArtifacts
 from tests.s3_server import BUCKET, READER, S3Proxy, S3Server
 
 URL = f"s3://{BUCKET}/team/artifacts"
@@ -87,7 +87,7 @@ def test_threads_share_one_object(server: S3Server, tmp_path: Path) -> None:
 FORKS = """
 import os, sys
 from pathlib import Path
-from taskdb.shared_artifacts import SharedArtifacts
+from taskdb.artifacts.shared import SharedArtifacts
 artifacts = SharedArtifacts(sys.argv[1], Path(sys.argv[2]))
 artifacts.put(b"before the fork")
 children = []
@@ -254,7 +254,7 @@ SILENT = """
 import sys
 from pathlib import Path
 from core.errors import Transient
-from taskdb.shared_artifacts import SharedArtifacts
+from taskdb.artifacts.shared import SharedArtifacts
 try:
     SharedArtifacts(sys.argv[1], Path(sys.argv[2])).put(b"text")
 except Transient as error:
@@ -298,7 +298,7 @@ import sys
 sys.modules["s3fs"] = None
 from pathlib import Path
 from core.errors import MachineError
-from taskdb.shared_artifacts import SharedArtifacts
+from taskdb.artifacts.shared import SharedArtifacts
 try:
     SharedArtifacts("s3://bucket", Path("cache"))
 except MachineError as error:

@@ -1,9 +1,4 @@
-"""Large texts beside the database: content-addressed, zstd-compressed, written once.
-
-An artifact's name is the sha256 of its uncompressed content, so equal logs and patches are stored once. They lie in a
-folder of this machine, or in a store that several machines share (`taskdb.shared_artifacts`). In both an artifact
-appears under its name whole or not at all: here by an atomic rename.
-"""
+"""Artifacts in a folder of this machine, and what all stores of artifacts share: names, compression, atomic writes."""
 
 from __future__ import annotations
 
@@ -14,18 +9,12 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import zstandard
 
 from core.errors import InputError, make_write_error
 
-if TYPE_CHECKING:
-    from core.config import Settings
-
 _NAME = re.compile(r"([0-9a-f]{2})/([0-9a-f]{62})\.zst")
-CACHE_FOLDER = "artifact-cache"
-"""Folder of the store with copies of the shared artifacts that were read or written on this machine."""
 
 
 class Artifacts:
@@ -106,20 +95,6 @@ class Artifacts:
         return self.folder / make_name(digest)
 
 
-def open_artifacts(settings: Settings) -> Artifacts:
-    """Return the artifacts of some settings; nothing is read or written yet.
-
-    Raises:
-        MachineError: a package that their URL needs is missing.
-    """
-    place = settings.artifact_place
-    if isinstance(place, Path):
-        return Artifacts(place)
-    from taskdb.shared_artifacts import SharedArtifacts  # noqa: PLC0415 - a folder needs no fsspec
-
-    return SharedArtifacts(place, settings.store_dir / CACHE_FOLDER)
-
-
 def make_name(digest: str) -> str:
     """Return the name of an artifact below its folder or URL."""
     return f"{digest[:2]}/{digest[2:]}.zst"
@@ -154,20 +129,6 @@ def decompress(digest: str, compressed: bytes, place: str) -> bytes:
 def make_missing_error(digest: str, place: str) -> InputError:
     """Return the error for an artifact that cannot be read."""
     return InputError(f"artifact {digest[:12]} is missing or damaged in {place}")
-
-
-def require_writable_store(settings: Settings) -> Artifacts:
-    """Check that this user may write into the store and its artifacts, and return the artifacts.
-
-    Raises:
-        InputError: writing is not permitted, or there is no such place.
-        MachineError: a package that the artifacts' URL needs is missing.
-        Transient: the disk is full or the store of several machines does not answer.
-    """
-    require_writable_folder(settings.store_dir)
-    artifacts = open_artifacts(settings)
-    artifacts.check(writes=True)
-    return artifacts
 
 
 def require_writable_folder(folder: Path) -> None:

@@ -1,8 +1,8 @@
 """Artifacts in a store that several machines share, through fsspec: S3, and what else it has a file system for.
 
-Names and contents are those of `taskdb.artifacts`. A PUT of S3 is atomic; on other file systems an artifact is written
-under a temporary name and then moved. Credentials come from where the tools of the store look for them: for S3 the
-variables and files of the AWS command line.
+Names and contents are those of `taskdb.artifacts.folder`. A PUT of S3 is atomic; on other file systems an artifact is
+written under a temporary name and then moved. Credentials come from where the tools of the store look for them: for S3
+the variables and files of the AWS command line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 import fsspec
 
 from core.errors import InputError, MachineError, Transient, UsageError
-from taskdb.artifacts import (
+from taskdb.artifacts.folder import (
     Artifacts,
     compress,
     decompress,
