@@ -31,7 +31,7 @@ test-kubernetes:
 demo system="tasks":
     scripts/demo {{system}}
 
-# Check lint, format, types, architecture and vocabulary
+# Check lint, format, types, architecture, dependencies and vocabulary
 check:
     scripts/test check
 
