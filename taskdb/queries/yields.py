@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Select, func, select
@@ -21,29 +23,22 @@ def count_by_change(store: Store, sources: Sequence[str] = ()) -> list[dict[str,
     The value is None for a kind that is still open, `derived` or `certified` with the number of tasks (`certified 3`),
     or the reason of the rejection.
     """
-    found: list[dict[str, Any]] = []
-    repeated: list[tuple[dict[str, Any], str]] = []
-    named = ""
-    changes: dict[str, dict[str, Any]] = {}
+    changes: list[dict[str, Any]] = []
     with store.read_transaction() as connection:
-        for source, name, kind, word in fetch_tuples(connection, _select_rows(sources)):
-            if name != named:
-                named, changes = name, {}
-            change = changes.get(source)
-            if change is None:
-                change = changes[source] = {"change": name, **_NO_KINDS}
-                found.append(change)
-            known = change[kind]
-            if known is None:
-                change[kind] = word
-            else:
-                if not isinstance(known, dict):
-                    change[kind] = known = {known: 1}
-                    repeated.append((change, kind))
-                known[word] = known.get(word, 0) + 1
-    for change, kind in repeated:
-        change[kind] = ", ".join(word if n == 1 else f"{word} {n}" for word, n in change[kind].items())
-    return found
+        rows = fetch_tuples(connection, _select_rows(sources))
+        for name, rows_of_name in groupby(rows, key=itemgetter(1)):  # of several sources, where two use one name
+            cells: dict[str, dict[str, Counter[str]]] = {}
+            for source, _, kind, word in rows_of_name:
+                cells.setdefault(source, {}).setdefault(kind, Counter())[word] += 1
+            changes += ({"change": name, **_NO_KINDS, **_write_cells(kinds)} for kinds in cells.values())
+    return changes
+
+
+def _write_cells(kinds: Mapping[str, Counter[str]]) -> dict[str, str]:
+    """Return kind -> its words, each with its number where it stands there several times."""
+    return {
+        kind: ", ".join(word if n == 1 else f"{word} {n}" for word, n in words.items()) for kind, words in kinds.items()
+    }
 
 
 _NO_KINDS = {kind.value: None for kind in Kind}
