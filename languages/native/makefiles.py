@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from languages.source_tree import SourceTree
 from languages.workflows import read_jobs
@@ -34,6 +35,7 @@ _TARGETS = (
 _NOT_TESTS = re.compile(r"(?i)cpp|lint|format|style|tidy|spell|memcheck|valgrind|coverage|bench|fuzz|install")
 """Matches targets named as if they ran tests that check something else, or the same again with a slow tool."""
 _RULE = re.compile(r"^(?P<targets>[^\s#:=.$(][^:=#\n]*?)\s*::?(?![=:])", re.MULTILINE)
+_TARGET = re.compile(r"(?i)^\w[\w.-]*$")
 _MAKE = re.compile(r"^(?:\w+=\S+\s+)*(?:sudo\s+)?g?make\b(?P<words>[^;&|]*)")
 
 
@@ -69,18 +71,38 @@ def _is_test_target(name: str) -> bool:
     return re.search(r"(?i)test|check", name) is not None and not _NOT_TESTS.search(name)
 
 
+@dataclass(frozen=True)
+class MakeCall:
+    """A call of make. `folder`: value of its option -C, relative to the folder in which it is called."""
+
+    folder: str
+    targets: tuple[str, ...]
+
+
+def parse_make_command(text: str) -> MakeCall | None:
+    """Return what a command of a shell makes, or None for a call of another program."""
+    call = _MAKE.match(text)
+    if call is None:
+        return None
+    folder = re.search(r"(?:-C|--directory)[ =]?([\w./-]+)", call["words"])
+    targets = tuple(word for word in call["words"].split() if _TARGET.search(word))
+    return MakeCall(folder=folder[1] if folder else "", targets=targets)
+
+
 def _read_ci_targets(tree: SourceTree) -> Iterator[tuple[str, str, Evidence]]:
     """Yield (folder, target, evidence) of the targets named for tests that CI makes."""
     for job in read_jobs(tree):
         for line in () if job.is_auxiliary else job.lines:
-            folder = posixpath.normpath(line.folder) if line.folder else ""
-            for command in re.split(r"\s*(?:&&|;|\|\|)\s*", line.text):
-                if entered := re.match(r"cd\s+([\w./-]+)$", command):
-                    folder = posixpath.normpath(posixpath.join(folder, entered[1]))
-                if made := _MAKE.match(command):
-                    inside = re.search(r"(?:-C|--directory)[ =]?([\w./-]+)", made["words"])
-                    where = posixpath.normpath(posixpath.join(folder, inside[1])) if inside else folder
-                    for name in made["words"].split():
-                        if re.search(r"(?i)^\w[\w.-]*$", name) and _is_test_target(name):
-                            evidence = Evidence(choice="test", value=name, path=job.path, line=line.line)
-                            yield ("" if where == "." else where), name, evidence
+            for folder, target in _iter_targets(line.text, line.folder):
+                if _is_test_target(target):
+                    yield folder, target, Evidence(choice="test", value=target, path=job.path, line=line.line)
+
+
+def _iter_targets(text: str, folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the folder and the name of each target that a line of commands makes; `cd` changes the folder."""
+    for command in re.split(r"\s*(?:&&|;|\|\|)\s*", text):
+        if entered := re.match(r"cd\s+([\w./-]+)$", command):
+            folder = posixpath.join(folder, entered[1])
+        elif call := parse_make_command(command):
+            where = posixpath.normpath(posixpath.join(folder, call.folder))
+            yield from (("" if where == "." else where, target) for target in call.targets)
