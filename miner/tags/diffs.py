@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from languages.paths import is_source
+from miner.tags.signs import Sign
 from taskdb.records.tags import ChangeKind as K
 
 ADDED_LINE_PATTERNS: tuple[tuple[K, str, float, str], ...] = (
@@ -84,29 +85,29 @@ def differ_only_in_annotations(lines: Iterable[Line]) -> bool:
     return differs and sides["+"] == sides["-"]
 
 
-def find_line_signs(lines: list[Line]) -> list[tuple[K, str, str, float]]:
-    """Return evidence in the changed source lines: kind, rule, quoted words, weight."""
+def find_line_signs(lines: list[Line]) -> list[Sign]:
+    """Return evidence in the changed source lines."""
     added = [line for _, sign, line in lines if sign == "+"]
     removed = [line for _, sign, line in lines if sign == "-"]
     new, lost = _list_names(added), _list_names(removed)
     signs = [
-        (kind, f"diff:{rule}", quote, weight)
+        Sign(kind, f"diff:{rule}", quote, weight)
         for kind, rule, pattern, weight in _ADDED_LINE_PATTERNS
         if (quote := _find_excess_line(pattern, added, removed))
     ]
     if fresh := sorted(new - lost):
-        signs.append((K.FEATURE, "diff:new-name", fresh[0], 1.6))
-        signs.append((K.BUGFIX, "diff:new-name", fresh[0], -0.6))
+        signs.append(Sign(K.FEATURE, "diff:new-name", fresh[0], 1.6))
+        signs.append(Sign(K.BUGFIX, "diff:new-name", fresh[0], -0.6))
     if gone := sorted(lost - new):
-        signs.append((K.REMOVAL, "diff:lost-name", gone[0], 2.2 if not fresh else 1.0))
-        signs.append((K.REFACTOR, "diff:lost-name", gone[0], 0.8))
+        signs.append(Sign(K.REMOVAL, "diff:lost-name", gone[0], 2.2 if not fresh else 1.0))
+        signs.append(Sign(K.REFACTOR, "diff:lost-name", gone[0], 0.8))
     if added and not removed:
-        signs.append((K.REFACTOR, "diff:adds-only", f"{len(added)} lines", -1.0))
+        signs.append(Sign(K.REFACTOR, "diff:adds-only", f"{len(added)} lines", -1.0))
     moved = sum((Counter(map(str.strip, added)) & Counter(map(str.strip, removed))).values())
     if moved >= 10 and moved >= 0.7 * len(removed):
-        signs.append((K.REFACTOR, "diff:moves-lines", f"{moved} lines", 2.0))
+        signs.append(Sign(K.REFACTOR, "diff:moves-lines", f"{moved} lines", 2.0))
     if lines and len(lines) <= 6 and removed and added:
-        signs.append((K.BUGFIX, "diff:few-lines", f"{len(lines)} lines", 0.6))
+        signs.append(Sign(K.BUGFIX, "diff:few-lines", f"{len(lines)} lines", 0.6))
     return signs
 
 

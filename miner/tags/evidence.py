@@ -15,6 +15,7 @@ from miner.changes import Reason
 from miner.tags.issues import extract_issue_features
 from miner.tags.labels import parse_conventional_title, parse_label
 from miner.tags.lexicon import GROUP_WEIGHTS, PHRASES
+from miner.tags.signs import Sign
 from miner.tags.weights import MAX_SIGNS, load_model
 from taskdb.records.discussion import LinkedIssue
 from taskdb.records.tags import ChangeKind as K
@@ -62,7 +63,7 @@ class KindEvidence:
     signs: dict[K, list[TagEvidence]] = field(default_factory=dict)
 
     def add(self, kind: K, rule: str, quote: str, weight: float) -> None:
-        """Add one sign."""
+        """Add a sign by its parts."""
         self.odds[kind] = self.odds.get(kind, BIAS[kind]) + weight
         self.signs.setdefault(kind, []).append(TagEvidence(rule=rule, quote=quote[:80], weight=weight))
 
@@ -103,7 +104,7 @@ class KindEvidence:
                 weight = max(-ISSUE_WORDS_WEIGHT, min(ISSUE_WORDS_WEIGHT, load_model(output).compute_log_odds(found)))
                 self.add(kind, f"words of {issue.issue}", issue.title, round(weight, 2))
 
-    def add_signs(self, signs: Sequence[tuple[K, str, str, float]]) -> None:
+    def add_signs(self, signs: Sequence[Sign]) -> None:
         """Add signs from paths or the diff."""
         for sign in signs:
             self.add(*sign)

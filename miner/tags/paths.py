@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from languages.paths import is_part_of_tests
+from miner.tags.signs import Sign
 from taskdb.records.tags import ChangeKind as K
 
 PATH_CLASSES: tuple[tuple[K, str], ...] = (
@@ -75,6 +76,8 @@ SOME_WEIGHTS = {
     K.INTERFACE: 2.4,
 }
 """Weight of a class when some files belong to it."""
+NO_SOURCE_WEIGHT = -4.0
+"""Weight of a change without source files for kinds that change code."""
 SOURCE = "source"
 CHANGELOG_PATH = re.compile(
     r"(^|/)(CHANGES|CHANGELOG|HISTORY|NEWS|changelog\.d/|newsfragments/|whatsnew/)", re.IGNORECASE
@@ -91,21 +94,22 @@ def classify_path(path: str) -> str:
     return next((kind for kind, pattern in _PATTERNS if pattern.search(path)), SOURCE)
 
 
-def find_path_signs(paths: Sequence[str]) -> list[tuple[K, str, str, float]]:
-    """Return evidence in the paths: kind, rule (`paths-only`, `paths-some`), a path, weight."""
+def find_path_signs(paths: Sequence[str]) -> list[Sign]:
+    """Return evidence in the paths, by the rules `paths-only`, `paths-some` and `paths-no-source`; quotes are paths."""
     by_class: dict[str, str] = {}
     for path in paths:
         by_class.setdefault(classify_path(path), path)
-    rest = [found for found in by_class if not (found == K.DOCUMENTATION and CHANGELOG_PATH.search(by_class[found]))]
-    found: list[tuple[K, str, str, float]] = []
+    rest = [name for name in by_class if not (name == K.DOCUMENTATION and CHANGELOG_PATH.search(by_class[name]))]
+    signs: list[Sign] = []
     for name, path in by_class.items():
         if name == SOURCE:
             continue
-        alone = len(by_class) == 1 or rest == [name]
-        found.append(
-            (K(name), "paths-only" if alone else "paths-some", path, ONLY_WEIGHT if alone else SOME_WEIGHTS[K(name)])
-        )
+        if len(by_class) == 1 or rest == [name]:
+            signs.append(Sign(K(name), "paths-only", path, ONLY_WEIGHT))
+        else:
+            signs.append(Sign(K(name), "paths-some", path, SOME_WEIGHTS[K(name)]))
     if by_class and SOURCE not in by_class:
-        some = next(iter(by_class.values()))
-        found += [(kind, "paths-no-source", some, -4.0) for kind in (K.BUGFIX, K.FEATURE, K.REFACTOR, K.PERFORMANCE)]
-    return found
+        first = next(iter(by_class.values()))
+        code_kinds = (K.BUGFIX, K.FEATURE, K.REFACTOR, K.PERFORMANCE)
+        signs += [Sign(kind, "paths-no-source", first, NO_SOURCE_WEIGHT) for kind in code_kinds]
+    return signs
