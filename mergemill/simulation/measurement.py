@@ -42,7 +42,7 @@ from verifiers.rewards.simulated import predict_report
 if TYPE_CHECKING:
     from backends.services import Services
     from core.config import Settings
-    from mergemill.simulation.run import SimulationReporter
+    from mergemill.execution.reporter import Reporter
     from taskdb.queries.selection import TaskFilters
 
 
@@ -66,9 +66,7 @@ class MeasuredSubmission:
     score: Score | None = None
 
 
-def measure_simulator(
-    request: MeasureRequest, settings: Settings, reporter: SimulationReporter
-) -> tuple[dict[str, Any], int]:
+def measure_simulator(request: MeasureRequest, settings: Settings, reporter: Reporter) -> tuple[dict[str, Any], int]:
     """Measure the simulator of the settings, store the results; return the summary and the exit code.
 
     Raises:
@@ -83,7 +81,7 @@ def measure_simulator(
 class SimulatorMeasuring:
     """One run of `measure_simulator`."""
 
-    def __init__(self, store: Store, settings: Settings, request: MeasureRequest, reporter: SimulationReporter) -> None:
+    def __init__(self, store: Store, settings: Settings, request: MeasureRequest, reporter: Reporter) -> None:
         self._store, self._settings, self._request, self._reporter = store, settings, request, reporter
         self._services = make_services(settings, engine=False)
         if self._services.model is None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +51,7 @@ from taskdb.store import Store
 
 if TYPE_CHECKING:
     from core.config import Settings
-    from mergemill.execution.progress import CountProgress
+    from mergemill.execution.reporter import Reporter
 
 RUN_NAME = "run.json"
 SEEDS_NAME = "seeds.jsonl"
@@ -75,19 +75,7 @@ class SimulationRequest:
     seeds_license: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SimulationReporter:
-    """Receiver of a run's events. `event` gets one for each answer, `message` a line for people."""
-
-    event: Callable[[dict[str, Any]], None]
-    message: Callable[[str], None]
-    open_progress: Callable[[str, int], CountProgress]
-    """Returns the progress of so many things with a noun."""
-
-
-def run_simulation(
-    request: SimulationRequest, settings: Settings, reporter: SimulationReporter
-) -> tuple[dict[str, Any], int]:
+def run_simulation(request: SimulationRequest, settings: Settings, reporter: Reporter) -> tuple[dict[str, Any], int]:
     """Simulate and write rows; return the summary and the exit code.
 
     A run that ended early, by whatever cause, is continued by the same request: answers come from the ledger.
@@ -171,7 +159,7 @@ class SimulationRun:
     request: SimulationRequest
     settings: Settings
     simulator: Simulator
-    reporter: SimulationReporter
+    reporter: Reporter
     formats: tuple[RowFormat, ...]
     store: Store
 

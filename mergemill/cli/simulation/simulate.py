@@ -95,8 +95,8 @@ def sft(
 
     Example: mergemill simulate sft --seeds seeds.json --domain retail --per-seed 20 --out sft --llm URL --model M
     """
-    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
-    from mergemill.simulation.run import SimulationReporter, SimulationRequest, run_simulation  # noqa: PLC0415
+    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.simulation.run import SimulationRequest, run_simulation  # noqa: PLC0415
 
     request = SimulationRequest(
         seeds=seeds,
@@ -108,11 +108,7 @@ def sft(
         formats=tuple(split_words(format_name)) or FORMATS,
         seeds_license=seeds_license,
     )
-    reporter = SimulationReporter(
-        event=output.print_json if as_json else _ignore,
-        message=output.print_message,
-        open_progress=make_count_progress,
-    )
+    reporter = Reporter(message=output.print_message, event=output.print_json if as_json else ignore_event)
     summary, code = run_simulation(request, settings, reporter)
     if as_json:
         output.print_json(summary)
@@ -200,9 +196,8 @@ def measure(
 
     Example: mergemill simulate measure --language python --samples 3 --llm URL --model M
     """
-    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415 - a wrong option needs none of them
     from mergemill.simulation.measurement import MeasureRequest, measure_simulator  # noqa: PLC0415
-    from mergemill.simulation.run import SimulationReporter  # noqa: PLC0415
 
     kinds = split_words(submissions) or list(SubmissionKind)
     if unknown := [kind for kind in kinds if kind not in tuple(SubmissionKind)]:
@@ -213,11 +208,7 @@ def measure(
         per_kind=per_kind,
         samples=samples,
     )
-    reporter = SimulationReporter(
-        event=output.print_json if as_json else _ignore,
-        message=output.print_message,
-        open_progress=make_count_progress,
-    )
+    reporter = Reporter(message=output.print_message, event=output.print_json if as_json else ignore_event)
     summary, code = measure_simulator(request, settings, reporter)
     if as_json:
         output.print_json(summary)
@@ -297,10 +288,6 @@ def _print_agreement(summary: dict[str, Any]) -> None:
 app.command("list")(list_command)
 app.command("show")(show_command)
 app.command("export")(export_command)
-
-
-def _ignore(event: dict[str, Any]) -> None:
-    del event
 
 
 def _print_summary(summary: dict[str, Any], out: Path) -> None:

@@ -52,9 +52,8 @@ def export_command(
 
     Example: mergemill worlds export library_loans --format sharegpt --out rows
     """
-    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.execution.reporter import Reporter  # noqa: PLC0415 - a wrong option needs none of them
     from mergemill.worlds.bundles.export import (  # noqa: PLC0415
-        WorldExportReporter,
         WorldExportRequest,
         describe_export,
         export_worlds,
@@ -66,7 +65,7 @@ def export_command(
         out=out,
         with_uncertified=with_uncertified,
     )
-    reporter = WorldExportReporter(message=output.print_message, open_progress=make_count_progress)
+    reporter = Reporter(message=output.print_message)
     for summary in export_worlds(request, settings, reporter):
         if as_json:
             output.print_json(summary)

@@ -36,19 +36,14 @@ def import_command(
 
     Example: mergemill worlds import environments.json scenarios.json
     """
-    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.execution.reporter import Reporter  # noqa: PLC0415 - a wrong option needs none of them
     from mergemill.worlds.bundles.world_import import (  # noqa: PLC0415
-        WorldImportReporter,
         WorldImportRequest,
         import_worlds,
     )
 
     request = WorldImportRequest(environments=environments, scenarios=scenarios, license=license_id)
-    reporter = WorldImportReporter(
-        event=output.print_json if as_json else _print_line,
-        message=output.print_message,
-        open_progress=make_count_progress,
-    )
+    reporter = Reporter(message=output.print_message, event=output.print_json if as_json else _print_line)
     raise typer.Exit(import_worlds(request, settings, reporter))
 
 

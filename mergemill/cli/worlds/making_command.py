@@ -91,26 +91,18 @@ def _run(
     retry: str | None = None,
 ) -> None:
     """Run steps, print the summary and exit with its code."""
-    from mergemill.execution.progress import make_count_progress  # noqa: PLC0415 - a wrong option needs none of them
+    from mergemill.execution.reporter import Reporter, ignore_event  # noqa: PLC0415 - a wrong option needs none of them
     from mergemill.worlds.making.run import run_making  # noqa: PLC0415
-    from mergemill.worlds.making.work import MakingReporter, MakingRequest  # noqa: PLC0415
+    from mergemill.worlds.making.work import MakingRequest  # noqa: PLC0415
 
     request = MakingRequest(steps=steps, tasks=tasks, only=tuple(split_words(only)), retry=tuple(split_words(retry)))
-    reporter = MakingReporter(
-        event=output.print_json if as_json else _ignore,
-        message=output.print_message,
-        open_progress=make_count_progress,
-    )
+    reporter = Reporter(message=output.print_message, event=output.print_json if as_json else ignore_event)
     summary, code = run_making(request, settings, reporter)
     if as_json:
         output.print_json(summary)
     else:
         _print_summary(summary)
     raise typer.Exit(code)
-
-
-def _ignore(event: dict[str, Any]) -> None:
-    del event
 
 
 def _print_summary(summary: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from worlds.server.service import ServedWorld, WorldServer
 if TYPE_CHECKING:
     from core.config import Settings
     from mergemill.execution.progress import CountProgress
+    from mergemill.execution.reporter import Reporter
 
 HARBOR = "harbor"
 HARBOR_ENGINE = "harbor_engine.py"
@@ -51,17 +52,7 @@ class WorldExportRequest:
         return {name: self.out if len(self.formats) == 1 else self.out / name for name in self.formats}
 
 
-@dataclass(frozen=True)
-class WorldExportReporter:
-    """Where an export reports: `message` takes a line for people, `open_progress` a noun and a number."""
-
-    message: Callable[[str], None]
-    open_progress: Callable[[str, int], CountProgress]
-
-
-def export_worlds(
-    request: WorldExportRequest, settings: Settings, reporter: WorldExportReporter
-) -> list[dict[str, Any]]:
+def export_worlds(request: WorldExportRequest, settings: Settings, reporter: Reporter) -> list[dict[str, Any]]:
     """Write a bundle in each format and return their summaries.
 
     Raises:
@@ -104,7 +95,7 @@ def _write(name: str, folder: Path, worlds: Sequence[BundledWorld], left_out: Co
 class _Exporter:
     """Makes worlds ready for a bundle. `left_out` counts the scenarios that are not: reason -> number."""
 
-    def __init__(self, request: WorldExportRequest, server: WorldServer, reporter: WorldExportReporter) -> None:
+    def __init__(self, request: WorldExportRequest, server: WorldServer, reporter: Reporter) -> None:
         self._request = request
         self._server = server
         self._reporter = reporter

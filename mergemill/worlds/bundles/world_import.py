@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -45,7 +45,7 @@ from worlds.server.service import ServedWorld, WorldServer
 
 if TYPE_CHECKING:
     from core.config import Settings
-    from mergemill.execution.progress import CountProgress
+    from mergemill.execution.reporter import Reporter
     from taskdb.records import Record
 
 _ADVICE: Mapping[Reason | None, str] = {Reason.NO_STATE: "initial states come from the file of scenarios"}
@@ -60,15 +60,6 @@ class WorldImportRequest:
     environments: Path
     scenarios: Path | None = None
     license: str = ""
-
-
-@dataclass(frozen=True)
-class WorldImportReporter:
-    """Where an import reports: `event` takes the line of a world or scenario, `message` one for people."""
-
-    event: Callable[[dict[str, Any]], None]
-    message: Callable[[str], None]
-    open_progress: Callable[[str, int], CountProgress]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +92,7 @@ class ImportedWorld:
     records: tuple[Record, ...]
 
 
-def import_worlds(request: WorldImportRequest, settings: Settings, reporter: WorldImportReporter) -> int:
+def import_worlds(request: WorldImportRequest, settings: Settings, reporter: Reporter) -> int:
     """Import files and return the exit code: 3 where an entry is malformed, 75 where some could not be tried.
 
     Raises:

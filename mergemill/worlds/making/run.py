@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from backends.llm.ledger import CallLedger, Pacer
 from core.config import OFF
 from core.errors import InputError, MergemillError, UsageError
+from mergemill.execution.reporter import Reporter
 from mergemill.execution.services import make_services
 from mergemill.worlds.containers import open_world_container
 from mergemill.worlds.making.assessing import AssessStep
@@ -24,7 +25,7 @@ from mergemill.worlds.making.building import BuildStep
 from mergemill.worlds.making.discovering import DiscoverStep, read_tasks
 from mergemill.worlds.making.models import ModelPool
 from mergemill.worlds.making.scenarios import ScenarioStep
-from mergemill.worlds.making.work import MakingCount, MakingReporter, MakingRequest, WorkBench
+from mergemill.worlds.making.work import MakingCount, MakingRequest, WorkBench
 from taskdb.artifacts import require_writable_store
 from taskdb.records.worlds import WorldStep
 from taskdb.store import Store
@@ -40,7 +41,7 @@ LEDGER_FOLDER = "worlds"
 ENVIRONMENT = "synthetic"
 
 
-def run_making(request: MakingRequest, settings: Settings, reporter: MakingReporter) -> tuple[dict[str, Any], int]:
+def run_making(request: MakingRequest, settings: Settings, reporter: Reporter) -> tuple[dict[str, Any], int]:
     """Run steps over what is pending for them; return the summary and the exit code.
 
     Raises:

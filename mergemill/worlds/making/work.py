@@ -17,7 +17,7 @@ from worlds.reasons import Reason
 
 if TYPE_CHECKING:
     from backends.services import Services
-    from mergemill.execution.progress import CountProgress
+    from mergemill.execution.reporter import Reporter
     from mergemill.worlds.making.models import ModelPool
     from taskdb.artifacts import Artifacts
     from taskdb.records import Record
@@ -45,16 +45,6 @@ class MakingRequest:
     def includes(self, *names: str) -> bool:
         """Return whether something of these names and ids is processed."""
         return not self.only or any(name == word or name.startswith(word) for name in names for word in self.only)
-
-
-@dataclass(frozen=True, kw_only=True)
-class MakingReporter:
-    """Receiver of a run's events. `event` gets one for each record, `message` a line for people."""
-
-    event: Callable[[dict[str, Any]], None]
-    message: Callable[[str], None]
-    open_progress: Callable[[str, int], CountProgress]
-    """Returns the progress of so many things with a noun."""
 
 
 @dataclass
@@ -113,7 +103,7 @@ class WorkBench:
     services: Services
     models: RoleModels
     pool: ModelPool
-    reporter: MakingReporter
+    reporter: Reporter
     totals: UsageTotals = field(default_factory=UsageTotals)
     failures: list[MergemillError] = field(default_factory=list)
 
