@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from core.config import Settings
 from miner.git.messages import is_branch_merge_title
@@ -113,22 +114,48 @@ FindSimilar = Callable[[PullRequest, Sequence[int]], Iterable[Candidate]]
 """Return stored candidates that share a similarity key with a change, of changes stored before it."""
 
 
+class ChangeSource(Protocol):
+    """Reader of what rules need of a change besides its record, each when a rule first needs it.
+
+    A source without trees inherits the methods that return nothing.
+    """
+
+    @abstractmethod
+    def make_split(self) -> PatchSplit:
+        """Return gold and test patch.
+
+        Raises:
+            UnparsablePatchError: the patch cannot be split.
+        """
+
+    @abstractmethod
+    def find_license(self) -> str:
+        """Return the SPDX expression of the tree at the base commit."""
+
+    def read_blobs(self, oids: Sequence[str]) -> Iterable[bytes]:
+        """Return the contents of git blobs in the given order."""
+        del oids
+        return ()
+
+    def find_marked_paths(self, paths: Sequence[str]) -> Collection[str]:
+        """Return those paths that .gitattributes at the base commit marks as vendored or generated."""
+        del paths
+        return ()
+
+    def list_tree(self) -> Iterable[str]:
+        """Return the paths of the base tree."""
+        return ()
+
+
 @dataclass(kw_only=True)
 class Change:
     """A change under examination. Patches, licence and tags are computed when a rule first needs them."""
 
     pull_request: PullRequest
     files: tuple[FileChange, ...]
-    make_split: Callable[[], PatchSplit]
-    find_license: Callable[[], str]
+    source: ChangeSource
     source_rejection: tuple[Reason, str] | None = None
     """Reason and detail found while the source was read; the rules that need `RuleInput.SOURCE` report it."""
-    read_blobs: Callable[[Sequence[str]], Iterable[bytes]] | None = None
-    """Read git blobs in the given order; None where the source has no trees."""
-    find_attributes: Callable[[Sequence[str]], Collection[str]] | None = None
-    """Return those paths that .gitattributes at the base commit marks as vendored or generated."""
-    list_tree: Callable[[], Iterable[str]] | None = None
-    """List the paths of the base tree; None where the source has no trees."""
     make_tags: Callable[[], Tags] | None = None
     """Tag the change, given that no rule before has rejected it."""
     find_similar: Callable[[PatchSketch], Iterable[tuple[Candidate, PatchSketch]]] | None = None
@@ -149,17 +176,17 @@ class Change:
         Raises:
             UnparsablePatchError: the patch cannot be split.
         """
-        return self.make_split()
+        return self.source.make_split()
 
     @cached_property
     def license(self) -> str:
         """SPDX expression of the tree at the base commit."""
-        return self.find_license()
+        return self.source.find_license()
 
     @cached_property
     def tree_paths(self) -> tuple[str, ...]:
         """Paths of all files of the base tree; empty where the source has no trees."""
-        return tuple(self.list_tree()) if self.list_tree else ()
+        return tuple(self.source.list_tree())
 
     @cached_property
     def tags(self) -> Tags | None:
@@ -184,12 +211,12 @@ class Change:
         """Return a file's content after (or before) the change; empty where there is no file or no tree."""
         old, _, new = file.blobs.partition(" ")
         oid = old if before else new
-        if self.read_blobs is None or not oid.strip("0") or "160000" in (file.old_mode, file.new_mode):
+        if not oid.strip("0") or "160000" in (file.old_mode, file.new_mode):
             return b""
         if oid not in self._contents:
-            self._contents[oid] = next(iter(self.read_blobs([oid])))
+            self._contents[oid] = next(iter(self.source.read_blobs([oid])), b"")
         return self._contents[oid]
 
     def find_generated_paths(self, paths: Sequence[str]) -> Collection[str]:
         """Return those `paths` that .gitattributes at the base commit marks as vendored or generated."""
-        return self.find_attributes(paths) if self.find_attributes and paths else ()
+        return self.source.find_marked_paths(paths) if paths else ()

@@ -13,6 +13,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from core.errors import InputError, Transient
 from core.files import open_input
 from languages.registry import LANGUAGES, detect_language
 from miner import multi_swe_bench
-from miner.changes import Change, FileChange, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
+from miner.changes import Change, ChangeSource, FileChange, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
 from miner.licenses import LicenseFinder
 from miner.patches import DiffSection, parse_published_patches, split_sections
 from taskdb.records import PublishedLists, PullRequest, Shape
@@ -225,6 +226,29 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
+@dataclass(frozen=True)
+class InstanceSource(ChangeSource):
+    """Source of a published instance: its own patches, and the tree of its base commit in a clone."""
+
+    row: InstanceRow
+    clones: InstanceClones
+
+    def make_split(self) -> PatchSplit:
+        """See ChangeSource."""
+        scratch, _ = self.clones.open(self.row.repo, self.row.base_commit)
+        return parse_published_patches(scratch, self.row.base_commit, self.row.patch, self.row.test_patch)
+
+    def find_license(self) -> str:
+        """See ChangeSource."""
+        _, licenses = self.clones.open(self.row.repo, self.row.base_commit)
+        return licenses.find_license(self.row.base_commit)
+
+    def list_tree(self) -> Iterable[str]:
+        """See ChangeSource."""
+        _, licenses = self.clones.open(self.row.repo, self.row.base_commit)
+        return CommitTree(licenses.repository, self.row.base_commit).entries
+
+
 def _build_change(row: InstanceRow, source: str, clones: InstanceClones, services: Services) -> Change:
     files, rejection = _list_files(row)
     date = "" if row.created_at is None else row.created_date
@@ -234,24 +258,11 @@ def _build_change(row: InstanceRow, source: str, clones: InstanceClones, service
             raise InputError(f"{repository.path} does not contain commit {row.base_commit}", advice="fetch it there")
         date = date or _read_commit_date(repository, row.base_commit)
 
-    def split() -> PatchSplit:
-        return parse_published_patches(
-            clones.open(row.repo, row.base_commit)[0], row.base_commit, row.patch, row.test_patch
-        )
-
-    def find_license() -> str:
-        return clones.open(row.repo, row.base_commit)[1].find_license(row.base_commit)
-
-    def list_tree() -> Iterable[str]:
-        return CommitTree(clones.open(row.repo, row.base_commit)[1].repository, row.base_commit).entries
-
     return Change(
         pull_request=_build_record(row, source, date, services),
         files=files,
-        make_split=split,
-        find_license=find_license,
+        source=InstanceSource(row, clones),
         source_rejection=rejection,
-        list_tree=list_tree,
     )
 
 

@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 
 from backends.git import GitRepository
 from backends.scratch import ScratchRepository, open_scratch
 from backends.tree import CommitTree
 from miner.attributes import GitAttributes
-from miner.changes import Change, FileChange, Reason
+from miner.changes import Change, ChangeSource, FileChange, PatchSplit, Reason
 from miner.licenses import LicenseFinder
 from miner.patches import split_commit
 from taskdb.records import PullRequest
+
+
+@dataclass(frozen=True)
+class CloneSource(ChangeSource):
+    """Source of the change from a base commit to a merge commit of a clone."""
+
+    reader: CloneReader
+    base: str
+    merge: str
+
+    def make_split(self) -> PatchSplit:
+        """See ChangeSource."""
+        return split_commit(self.reader.scratch, self.base, self.merge)
+
+    def find_license(self) -> str:
+        """See ChangeSource."""
+        return self.reader.licenses.find_license(self.base)
+
+    def read_blobs(self, oids: Sequence[str]) -> Iterable[bytes]:
+        """See ChangeSource."""
+        return self.reader.repository.read_blobs(oids)
+
+    def find_marked_paths(self, paths: Sequence[str]) -> Collection[str]:
+        """See ChangeSource."""
+        return self.reader.attributes.find_marked(self.base, paths)
+
+    def list_tree(self) -> Iterable[str]:
+        """See ChangeSource."""
+        return CommitTree(self.reader.repository, self.base).entries
 
 
 @dataclass(frozen=True)
@@ -30,16 +58,11 @@ class CloneReader:
         self, request: PullRequest, files: Sequence[FileChange], source_rejection: tuple[Reason, str] | None = None
     ) -> Change:
         """Build the change from `base_commit` to `merge_commit`, which touches `files`."""
-        base, merge = request.base_commit, request.merge_commit
         return Change(
             pull_request=request,
             files=tuple(files),
+            source=CloneSource(self, request.base_commit, request.merge_commit),
             source_rejection=source_rejection,
-            make_split=partial(split_commit, self.scratch, base, merge),
-            find_license=partial(self.licenses.find_license, base),
-            read_blobs=self.repository.read_blobs,
-            find_attributes=partial(self.attributes.find_marked, base),
-            list_tree=lambda: CommitTree(self.repository, base).entries,
         )
 
 

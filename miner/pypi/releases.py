@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from backends.git import EMPTY_TREE, GitError, GitRepository, run_git
 from backends.sandbox.container_names import make_folder_prefix
 from core.errors import InputError, make_write_error
 from miner import changelog
-from miner.changes import Change, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
+from miner.changes import Change, ChangeSource, PatchSplit, Reason, UnparsablePatchError, is_in_date_range
 from miner.git.clone import open_reader
 from miner.git.diffs import read_raw_diffs
 from miner.pypi import sdists
@@ -162,15 +163,26 @@ def _build_record(
     )
 
 
-def _build_unreadable_change(source: str, name: str, sdist: Sdist, why: str) -> Change:
-    def raise_unparsable() -> PatchSplit:
-        raise UnparsablePatchError(why)
+@dataclass(frozen=True)
+class UnreadableSource(ChangeSource):
+    """Source of a release that cannot be read. `problem`: what is wrong with it."""
 
+    problem: str
+
+    def make_split(self) -> PatchSplit:
+        """See ChangeSource."""
+        raise UnparsablePatchError(self.problem)
+
+    def find_license(self) -> str:
+        """See ChangeSource."""
+        return ""
+
+
+def _build_unreadable_change(source: str, name: str, sdist: Sdist, why: str) -> Change:
     request = _build_record(source, name, sdist, None, base=EMPTY_TREE, merge=EMPTY_TREE, statement="")
     return Change(
         pull_request=request,
         files=(),
-        make_split=raise_unparsable,
-        find_license=str,
+        source=UnreadableSource(why),
         source_rejection=(Reason.UNREADABLE_SDIST, why),
     )
