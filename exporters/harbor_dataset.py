@@ -20,8 +20,8 @@ from typing import IO, Self
 import pyarrow as pa
 import tomli_w
 
-from core.parquet import ParquetShards
 from exporters.manifest import FileHasher
+from training_data.parquet import ParquetShards
 
 ORGANIZATION = "mergemill"
 """First part of the names of data set and tasks."""

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import yaml
 
-from core import hub
-from core.parquet import ParquetShards
 from exporters import rows, task_files
 from exporters.bundle_writer import write_file
 from exporters.task_folder import write_task_folder
 from taskdb.records import TestOrigin
+from training_data import hub
+from training_data.parquet import ParquetShards
 
 if TYPE_CHECKING:
     from backends.services import Services

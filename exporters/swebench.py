@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from core.errors import InputError
-from core.parquet import ParquetShards
 from exporters import rows, task_files
 from exporters.archive import pack_files
 from exporters.bundle_writer import NOT_UTF8_NOTE, write_file
 from exporters.image_states import ONE_CONTAINER, add_image_state
 from exporters.item import ExportItem
 from exporters.task_folder import write_task_folder
+from training_data.parquet import ParquetShards
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from core.parquet import ParquetShards
 from exporters import rows
+from training_data.parquet import ParquetShards
 
 if TYPE_CHECKING:
     from backends.services import Services

@@ -31,7 +31,6 @@ from starlette.responses import JSONResponse
 
 from backends.llm.ledger import CallLedger
 from core.errors import CancelledRunError, InputError, MergemillError, Transient, UsageError, make_write_error
-from core.row_files import replace_file
 from core.sockets import bind_socket
 from mergemill import __version__
 from mergemill.execution.services import make_model
@@ -47,6 +46,7 @@ from simulators.environment.rows import find_first_message
 from simulators.environment.service import ConflictError, EpisodeService, ResetRequest
 from simulators.seeds.reading import read_seeds
 from simulators.trajectory import ENVIRONMENT
+from training_data.row_files import replace_file
 
 if TYPE_CHECKING:
     from backends.llm.base import LanguageModel

@@ -25,7 +25,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError, make_write_error
-from core.row_files import replace_file
 from mergemill import __version__
 from mergemill.simulation.measurement import require_measured_simulator
 from simulators.domains.pack import DomainPack, load_pack
@@ -41,6 +40,7 @@ from simulators.seeds.reading import read_seeds
 from simulators.seeds.seed import Seed
 from simulators.trajectory import ENVIRONMENT
 from taskdb.store import Store
+from training_data.row_files import replace_file
 
 if TYPE_CHECKING:
     from core.config import Settings

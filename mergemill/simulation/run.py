@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from backends.llm.ledger import CALLS_NAME, LOCK_NAME, CallLedger, Pacer
 from backends.llm.parallel import ParallelCalls, UsageTotals
 from core.errors import InputError, MergemillError, UsageError, make_write_error
-from core.row_files import open_lines, replace_file
 from mergemill import __version__
 from mergemill.execution.services import make_model
 from mergemill.simulation.records import SimulationRecorder
@@ -48,6 +47,7 @@ from simulators.simulation import JobAnswer, Simulator
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory, make_trajectory
 from taskdb.artifacts import open_artifacts, require_writable_store
 from taskdb.store import Store
+from training_data.row_files import open_lines, replace_file
 
 if TYPE_CHECKING:
     from core.config import Settings

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from core import hub
 from core.text import format_count
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from taskdb.queries.trajectories import SYNTHETIC
+from training_data import hub
 
 if TYPE_CHECKING:
     from samplers.exports.lengths import LengthBin

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from core.sharegpt import TOOL, make_turns
-from core.sharegpt import make_dataset_info as make_info
 from samplers.exports.conversations import TrainedConversation
 from samplers.exports.facts import ExportedTrajectory, build_identity, build_metadata
 from samplers.exports.messages import flatten_message
+from training_data.sharegpt import TOOL, make_turns
+from training_data.sharegpt import make_dataset_info as make_info
 
 HERMES_TOOLS = (
     "You are a function calling AI model. You are provided with function signatures within <tools></tools> XML tags. "

@@ -16,8 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import InputError, make_write_error
-from core.row_files import hash_files
-from core.sharegpt import is_alternating
 from core.version import read_version
 from samplers.exports import atif, messages, sharegpt, token_rows
 from samplers.exports.card import render_card
@@ -25,6 +23,8 @@ from samplers.exports.conversations import TrainedConversation, make_conversatio
 from samplers.exports.facts import ExportedTrajectory
 from samplers.exports.options import KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.report import TrainingReport
+from training_data.row_files import hash_files
+from training_data.sharegpt import is_alternating
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_KIND = "mergemill-training-data"

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from core import hub
 from core.text import format_count
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory
+from training_data import hub
 
 TITLE = "Simulated conversations of agents with tools"
 TEXT = """\

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from core.sharegpt import (
+from simulators.conversation import DialogueTurn, TurnRole
+from simulators.domains.pack import DomainPack
+from simulators.options import SimulationOptions
+from simulators.post_processing.calls import render_hermes
+from simulators.post_processing.system_prompt import LLAMA, render_system
+from simulators.trajectory import SimulatedTrajectory
+from training_data.sharegpt import (
     CALL,
     HUMAN,
     MODEL,
@@ -17,12 +23,6 @@ from core.sharegpt import (
     render_calls,
     render_thought,
 )
-from simulators.conversation import DialogueTurn, TurnRole
-from simulators.domains.pack import DomainPack
-from simulators.options import SimulationOptions
-from simulators.post_processing.calls import render_hermes
-from simulators.post_processing.system_prompt import LLAMA, render_system
-from simulators.trajectory import SimulatedTrajectory
 
 NOT_ALTERNATING = "turns of user and model do not alternate"
 """Rows that LLaMA-Factory would drop without a message."""

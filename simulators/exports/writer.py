@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.errors import make_write_error
-from core.row_files import open_lines, replace_file
 from simulators.domains.pack import DomainPack
 from simulators.exports.card import DatasetFacts, render_card
 from simulators.exports.formats import LeftOutError, Row, RowFormat
 from simulators.options import SimulationOptions
 from simulators.trajectory import SimulatedTrajectory
+from training_data.row_files import open_lines, replace_file
 
 ROWS_NAME = "train.jsonl"
 TABLE_NAME = "data/train-00000-of-00001.parquet"

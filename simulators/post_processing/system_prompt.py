@@ -10,10 +10,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 
-from core.sharegpt import QWEN_TOOLS
 from simulators.domains.pack import DomainPack
 from simulators.post_processing.context import StepContext
 from simulators.post_processing.draft import Draft
+from training_data.sharegpt import QWEN_TOOLS
 
 LLAMA_TOOLS = """\
 

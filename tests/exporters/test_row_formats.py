@@ -18,7 +18,6 @@ import yaml
 
 import exporters
 from core.errors import InputError
-from core.parquet import build_table, measure_text
 from exporters.task_files import compute_timeout
 from taskdb.records import FailureKind, Task
 from tests.containers import make_services
@@ -26,6 +25,7 @@ from tests.exporters.tasks import BASE, WORDS_RIGHT, make_certificate, make_task
 from tests.exporters.test_formats import SWEBENCH_FIELDS, apply
 from tests.exporters.test_training_formats import FACT_COLUMNS, FACTS, TASK_COLUMNS, export, read_lines
 from tests.helpers import TinyRepo
+from training_data.parquet import build_table, measure_text
 
 SWE_SMITH_FIELDS = {"instance_id", "repo", "patch", "FAIL_TO_PASS", "PASS_TO_PASS", "image_name", "problem_statement"}
 """What SWE-smith 0.0.9 reads: harness/eval.py, harness/grading.py, profiles/base.py and its data set on the hub."""

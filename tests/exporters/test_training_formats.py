@@ -25,7 +25,6 @@ import pytest
 import yaml
 
 import exporters
-from core.parquet import ParquetShards
 from exporters.rows import TRAINING_TYPES
 from taskdb.records import Task
 from taskdb.records.oracles import Defect, ReviewOracle
@@ -33,6 +32,7 @@ from taskdb.schema.task_columns import EXPORTED, VALUE_TYPES
 from tests.containers import make_services
 from tests.exporters.tasks import make_task, make_task_with_image
 from tests.exporters.test_verifiers import REVIEWS, TEXT, make_review_task
+from training_data.parquet import ParquetShards
 from verifiers.rewards import grade
 
 TRAINING_FORMATS = ("verl", "skyrl", "slime", "nemo-gym", "verifiers", "inspect")
@@ -262,8 +262,8 @@ def test_the_verifier_of_a_row_is_the_folder_that_grades_in_harbor(tmp_path: Pat
 
 
 def test_numbered_shards_and_row_groups_have_bounded_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.parquet.GROUP_BYTES", 1000)
-    monkeypatch.setattr("core.parquet.SHARD_BYTES", 2000)
+    monkeypatch.setattr("training_data.parquet.GROUP_BYTES", 1000)
+    monkeypatch.setattr("training_data.parquet.SHARD_BYTES", 2000)
     import pyarrow as pa  # noqa: PLC0415 - only here
 
     with ParquetShards(tmp_path / "data" / "train", pa.schema([("text", pa.string())]), numbered=True) as shards:

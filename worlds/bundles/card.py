@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from core import hub
 from core.text import format_count
+from training_data import hub
 from worlds.bundles.formats import BundleCounts, BundleFormat
 from worlds.bundles.material import ENVIRONMENT, BundledWorld
 from worlds.program.analysis import ToolKind

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from core.parquet import ParquetShards
-from core.row_files import open_lines, replace_file
-from core.sharegpt import make_dataset_info
+from training_data.parquet import ParquetShards
+from training_data.row_files import open_lines, replace_file
+from training_data.sharegpt import make_dataset_info
 from worlds.bundles import envscaler, harbor, rollout_rows, training_rows
 from worlds.bundles.material import BundledScenario, BundledWorld, Row, WorldConversation
 from worlds.bundles.training_rows import UnwritableScenarioError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from core.sharegpt import QWEN_TOOLS, is_alternating, make_turns
+from training_data.sharegpt import QWEN_TOOLS, is_alternating, make_turns
 from worlds.bundles.material import ENVIRONMENT, BundledScenario, BundledWorld, Row, WorldConversation
 
 NOT_ALTERNATING = "turns of user and model do not alternate"

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from core.errors import InputError, make_write_error
-from core.row_files import hash_files
 from core.version import read_version
+from training_data.row_files import hash_files
 from worlds.bundles.card import render_card
 from worlds.bundles.formats import BundleCounts, BundleFormat
 from worlds.bundles.material import ENVIRONMENT, BundledWorld

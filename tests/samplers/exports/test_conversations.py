@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from core.sharegpt import Turn, make_turns
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
 from samplers.exports.lengths import count_lengths
 from samplers.exports.messages import flatten_message
@@ -14,6 +13,7 @@ from samplers.trajectories.content import TrajectoryContent, pack_content
 from samplers.trajectories.forest import build_forest
 from samplers.trajectories.requests import ModelRequest
 from tests.samplers.trajectories.making import SYSTEM, TASK, ask, call, give
+from training_data.sharegpt import Turn, make_turns
 
 DONE = {"role": "assistant", "content": "Done."}
 FIRST = [SYSTEM, TASK, call(0), give(0)]
