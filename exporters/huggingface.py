@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import yaml
 
+from core.text import format_count
 from exporters import rows, task_files
 from exporters.bundle_writer import write_file
 from exporters.task_folder import write_task_folder
 from taskdb.records import TestOrigin
-from training_data import hub
+from training_data.card import Card, Section, render_card, render_table
 from training_data.parquet import ParquetShards
 
 if TYPE_CHECKING:
@@ -41,49 +41,27 @@ MAX_CELL = 100
 _PLAIN_CELL = re.compile(r"(?!.*www\.)[A-Za-z0-9][A-Za-z0-9 .+#/()-]*", re.IGNORECASE)
 BINARY_NOTE = "{}: not UTF-8, so bytes are replaced in this column; the task's folder has the patch"
 
-CARD = """\
-# Software-engineering tasks made from merged changes
-
-{tasks} of {repositories}, made by mergemill. Each has an image, a hidden verifier and a gold submission.
-
-## Contents
-
-{kinds}
-
-{languages}
-
-{licenses}
-
+TITLE = "Software-engineering tasks made from merged changes"
+SUMMARY = "{tasks} of {repositories}, made by mergemill. Each has an image, a hidden verifier and a gold submission."
+CONTENTS = """\
 The licence of a row is that of its repository, and holds for the code in its patches and images.
 
-`split`: whole repositories are in one split. `family`: rows of one family come from one change.
-
-## How the tasks were verified
-
+`split`: whole repositories are in one split. `family`: rows of one family come from one change."""
+VERIFICATION = """\
 Tests ran in the row's image without network, as an unprivileged user. FAIL_TO_PASS tests failed with the test patch
 alone and passed with the gold patch; PASS_TO_PASS tests passed in both; tests that varied between repeated runs were
 left out. Kinds with another oracle (performance, test-writing, review) are graded by that oracle. Certificates:
 {certified}. With a certificate, the finished task gave the gold submission a reward of 1 and an empty one 0.
 
-A model wrote the tests of {written}: see the column `tests` (`human` or `model-written`).
-
-| bound | |
-|---|---|
-| `strength` | {strength} |
-| `control_bound` | {control_bound} |
-| `flaky_bound` | {flaky_bound} |
-| `underspecified` | {underspecified} |
-| `unfair_tests` | {unfair_tests} |
-
+A model wrote the tests of {written}: see the column `tests` (`human` or `model-written`)."""
+MEANINGS = """\
 - `strength`: share of the faults in the gold patch (a hunk left out, a mutant of a line) that the tests detect, in an
   audit. `untested_hunks` names the hunks that no test misses.
 - `control_bound`: probability of passing for a submission that forges test results, and has to guess which tests are
   sabotaged.
 - `flaky_bound`: 95 % upper bound on the probability that the gold submission fails in one grading.
-- `underspecified`, `unfair_tests`: a judge's probabilities that the statement leaves out what the tests require.
-
-## Use
-
+- `underspecified`, `unfair_tests`: a judge's probabilities that the statement leaves out what the tests require."""
+USE = """\
 ```python
 from datasets import load_dataset
 rows = load_dataset("this/repository", split="{split}")
@@ -97,8 +75,7 @@ assert compute_reward(rows[0], "") == 0
 not a 0.
 A row without an image is a review, which needs no container.
 
-`patch`, `test_patch`, `setup_patch`, `gold_submission` and `verifier` must be hidden from agents.
-"""
+`patch`, `test_patch`, `setup_patch`, `gold_submission` and `verifier` must be hidden from agents."""
 
 
 @dataclass
@@ -156,7 +133,7 @@ def write_huggingface(items: Iterable[ExportItem], folder: Path, services: Servi
             shards[row["split"]].add(row)
             figures.add(row)
             write_task_folder(item, folder / item.folder, services)
-    write_file(folder / "README.md", render_card(figures))
+    write_file(folder / "README.md", render_card(build_card(figures)))
     rows.write_reward_module(folder)
 
 
@@ -183,42 +160,41 @@ def build_huggingface_row(item: ExportItem, services: Services) -> tuple[dict[st
     return training | texts | row | {"prompt": rows.build_prompt(training)}, [*notes, *replaced, *binary]
 
 
-def render_card(figures: CardFigures) -> str:
-    """Return the data set's card: front matter for the hub, then the text."""
+def build_card(figures: CardFigures) -> Card:
+    """Return the data set's card."""
     splits = [split for split in ("train", "test") if any(s == split for _, s in figures.kinds)]
-    front = {
-        "pretty_name": "Software-engineering tasks made from merged changes",
-        "license": hub.name_licenses(list(figures.licenses)),
-        "task_categories": ["text-generation"],
-        "language": ["en"],
-        "tags": ["code", "software-engineering", "reinforcement-learning", "mergemill"],
-        "size_categories": [hub.name_size(figures.total)],
-        "configs": [
-            {
-                "config_name": "default",
-                "data_files": [{"split": split, "path": f"data/{split}-*.parquet"} for split in splits],
-            }
-        ],
-    }
-    bounds = {name: figures.describe_bound(name) for name in BOUNDS}
-    body = CARD.format(
-        tasks="1 task" if figures.total == 1 else f"{figures.total} tasks",
-        repositories="1 repository" if len(figures.repositories) == 1 else f"{len(figures.repositories)} repositories",
+    kinds = [
+        (kind, *(str(figures.kinds[kind, split]) for split in splits))
+        for kind in sorted({kind for kind, _ in figures.kinds})
+    ]
+    summary = SUMMARY.format(
+        tasks=format_count(figures.total, "task"),
+        repositories=format_count(len(figures.repositories), "repository"),
+    )
+    verification = VERIFICATION.format(
         certified=f"{figures.certified} of {figures.total}",
         written=f"{figures.written} of {figures.total}",
-        split=splits[0],
-        **bounds,
-        kinds=_render_table(
-            ("kind", *splits),
-            [
-                (kind, *(str(figures.kinds[kind, split]) for split in splits))
-                for kind in sorted({kind for kind, _ in figures.kinds})
-            ],
-        ),
-        languages=_render_counts("language", figures.languages),
-        licenses=_render_counts("licence", figures.licenses),
     )
-    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}"
+    bounds = render_table(("bound", ""), [(f"`{name}`", figures.describe_bound(name)) for name in BOUNDS])
+    contents = [
+        _render_table(("kind", *splits), kinds),
+        _render_counts("language", figures.languages),
+        _render_counts("licence", figures.licenses),
+        CONTENTS,
+    ]
+    return Card(
+        title=TITLE,
+        tags=("code", "software-engineering", "reinforcement-learning", "mergemill"),
+        licenses=figures.licenses,
+        rows=figures.total,
+        data_files={split: f"data/{split}-*.parquet" for split in splits},
+        sections=(
+            Section("", [summary]),
+            Section("Contents", contents),
+            Section("How the tasks were verified", [verification, bounds, MEANINGS]),
+            Section("Use", [USE.format(split=splits[0])]),
+        ),
+    )
 
 
 def _render_cell(text: str) -> str:
@@ -235,5 +211,4 @@ def _render_counts(title: str, counts: Mapping[str, int]) -> str:
 
 def _render_table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     """Return a Markdown table; text of repositories stays in its cell, and makes no link, image or HTML."""
-    cells = [[_render_cell(cell) for cell in line] for line in lines]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), *cells))
+    return render_table(header, [[_render_cell(cell) for cell in line] for line in lines])

@@ -40,44 +40,28 @@ from simulators.seeds.reading import read_seeds
 from simulators.seeds.seed import Seed
 from simulators.trajectory import ENVIRONMENT
 from taskdb.store import Store
+from training_data.card import Card, Section, render_card, render_table
 from training_data.row_files import replace_file
 
 if TYPE_CHECKING:
     from core.config import Settings
 
 ROWS_NAME, VERL_NAME, MANIFEST_NAME, CARD_NAME = "rows.json", "verl.parquet", "manifest.json", "README.md"
-CARD = """\
----
-tags: [agent, tools, simulated, reinforcement-learning, mergemill]
-license: {license}
----
-# Simulated environment: {domain}
-
+DESCRIPTION = """\
 {rows} for reinforcement learning, `environment: {environment}`: `{simulator}` plays person, tools and judge, and
 nothing that happens in an episode is real. Rewards are its estimates. A row has no reward; an episode without a
-judgement has none either, and is dropped.
-
-## How true the simulator is
+judgement has none either, and is dropped."""
+MEASURED = """\
 Measured by `mergemill simulate measure` on {measured} submissions to tasks of code that were graded really, too, and
-not in this domain:
-
-{shares}
-
-Brier score: {brier}. Exports refuse a bound above {max_false_pass:g}.
-
-## Training
-    mergemill simulate env --seeds SEEDS --domain {domain} --profile {profile} --llm URL --model {simulator} --port 8500
-
+not in this domain:"""
+BOUNDS = "Brier score: {brier}. Exports refuse a bound above {max_false_pass:g}."
+COMMAND = (
+    "    mergemill simulate env --seeds SEEDS --domain {domain} --profile {profile} --llm URL --model {simulator}"
+    " --port 8500"
+)
+TRAINING = """\
 The seeds are those of this export. `rows.json` is for Simia's trainer, `verl.parquet` for verl with
-`mergemill_client.simulated.verl`. RAGEN needs no rows: `mergemill_client.simulated.ragen` has its environment.
-
-## Licences
-The licence of a row is that of its seed.
-
-{licenses}
-"""
-
-
+`mergemill_client.simulated.verl`. RAGEN needs no rows: `mergemill_client.simulated.ragen` has its environment."""
 SHARES = {
     "false_pass": "wrong submissions that it pays",
     "false_fail": "right submissions that it does not pay",
@@ -150,19 +134,8 @@ def _write(
     replace_file(request.out / ROWS_NAME, render_rows(rows))
     prompts = [build_verl_row(seed, pack, number, simulator=request.simulator) for number, seed in enumerate(seeds)]
     pq.write_table(pa.Table.from_pylist(prompts, VERL_SCHEMA), request.out / VERL_NAME, compression="zstd")
-    licenses = Counter(seed.license for seed in seeds)
-    card = CARD.format(
-        **measured,
-        license=next(iter(licenses)) if len(licenses) == 1 else "other",
-        domain=pack.name,
-        rows=f"{len(rows)} rows",
-        environment=ENVIRONMENT,
-        simulator=request.simulator,
-        profile=request.profile,
-        shares=_render_shares(measured),
-        licenses="\n".join(f"- `{name}`: {number}" for name, number in sorted(licenses.items())),
-    )
-    replace_file(request.out / CARD_NAME, card)
+    card = _build_card(request, pack, seeds, measured)
+    replace_file(request.out / CARD_NAME, render_card(card))
     names = (ROWS_NAME, VERL_NAME, CARD_NAME)
     manifest = {
         "kind": "mergemill-simulated-environment",
@@ -180,9 +153,33 @@ def _write(
     return manifest
 
 
+def _build_card(request: SimulatedExportRequest, pack: DomainPack, seeds: list[Seed], measured: dict[str, Any]) -> Card:
+    licenses = Counter(seed.license for seed in seeds)
+    description = DESCRIPTION.format(rows=f"{len(seeds)} rows", environment=ENVIRONMENT, simulator=request.simulator)
+    command = COMMAND.format(domain=pack.name, profile=request.profile, simulator=request.simulator)
+    listed = "\n".join(f"- `{name}`: {number}" for name, number in sorted(licenses.items()))
+    return Card(
+        title=f"Simulated environment: {pack.name}",
+        tags=("agent", "tools", ENVIRONMENT, "reinforcement-learning", "mergemill"),
+        licenses=licenses,
+        rows=len(seeds),
+        languages=(),
+        environment=ENVIRONMENT,
+        sections=(
+            Section("", [description]),
+            Section(
+                "How true the simulator is",
+                [MEASURED.format(**measured), _render_shares(measured), BOUNDS.format(**measured)],
+            ),
+            Section("Training", [command, TRAINING]),
+            Section("Licences", ["The licence of a row is that of its seed.", listed]),
+        ),
+    )
+
+
 def _render_shares(measured: dict[str, Any]) -> str:
-    lines = ["| share | n | of | 95 % |", "|---|---|---|---|"]
+    rows = []
     for name, words in SHARES.items():
         share = measured[name]
-        lines.append(f"| {words} | {share['n']} | {share['of']} | {share['low']:.3f} to {share['high']:.3f} |")
-    return "\n".join(lines)
+        rows.append((words, share["n"], share["of"], f"{share['low']:.3f} to {share['high']:.3f}"))
+    return render_table(("share", "n", "of", "95 %"), rows)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import TYPE_CHECKING
 
 from core.text import format_count
 from samplers.exports.options import DROP, KEEP, TrainingFormat, TrainingOptions
 from taskdb.queries.trajectories import SYNTHETIC
-from training_data import hub
+from training_data.card import Card, Section, make_left_out_section, render_table
 
 if TYPE_CHECKING:
     from samplers.exports.lengths import LengthBin
@@ -21,24 +19,11 @@ DATA_FILES = {
     TrainingFormat.SHAREGPT: "train.jsonl",
     TrainingFormat.PARQUET: "data/train-*.parquet",
 }
-TEXT = """\
-# {title}
-
-{rows} of {trajectories}, which train {answers}, made by mergemill from recorded model traffic.
-
-{tables}
-
-`environment` of a row says where its tools ran. `metadata` names task, rollout, scaffold, model and reward of each row.
-
-{origins}
-
-{training}
-
-{system}
-
-## Lengths
-{lengths}
-{left_out}"""
+SUMMARY = "{rows} of {trajectories}, which train {answers}, made by mergemill from recorded model traffic."
+COLUMNS = (
+    "`environment` of a row says where its tools ran."
+    " `metadata` names task, rollout, scaffold, model and reward of each row."
+)
 TASKS_TITLE = "Trajectories of agents on software-engineering tasks"
 WORLDS_TITLE = "Trajectories of agents in synthesised tool environments"
 MIXED_TITLE = "Trajectories of agents on software-engineering tasks and in synthesised tool environments"
@@ -71,43 +56,40 @@ SYSTEM = {
 }
 
 
-def render_card(report: TrainingReport, options: TrainingOptions) -> str:
+def build_card(report: TrainingReport, options: TrainingOptions) -> Card:
     """Return the card."""
     title, tags = _describe_kind(report)
-    front: dict[str, Any] = {
-        "pretty_name": title,
-        "license": hub.name_licenses(list(report.licenses) or [""]),
-        "task_categories": ["text-generation"],
-        "language": ["en"],
-        "tags": [*tags, *([SIMULATED] if SIMULATED in report.environments else []), "agent", "mergemill"],
-        "environment": sorted(report.environments),
-        "size_categories": [hub.name_size(report.rows)],
-    }
-    if options.format in DATA_FILES:
-        files = [{"split": "train", "path": DATA_FILES[options.format]}]
-        front["configs"] = [{"config_name": "default", "data_files": files}]
-    left_out = [f"- {format_count(number, 'row')} left out: {reason}" for reason, number in report.left_out.items()]
-    body = TEXT.format(
-        title=title,
-        origins="\n".join(f"- `{name}`: {text}" for name, text in ORIGINS.items() if name in report.environments),
+    summary = SUMMARY.format(
         rows=format_count(report.rows, "row"),
         trajectories=format_count(len(report.trajectories), "trajectory"),
         answers=format_count(report.answers, "answer"),
-        tables="\n\n".join(
-            _render_counts(name, counts)
-            for name, counts in (
-                ("environment", report.environments),
-                ("scaffold", report.scaffolds),
-                ("model", report.models),
-                ("licence", report.licenses),
-            )
-        ),
-        training=PER_REQUEST if options.per_request else TRAINING[options.format],
-        system=SYSTEM[options.system],
-        lengths="\n\n".join(_render_bins(name, bins) for name, bins in report.lengths.items()),
-        left_out="\n## Left out\n" + "\n".join(left_out) + "\n" if left_out else "",
     )
-    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}"
+    data_files = DATA_FILES.get(options.format)
+    origins = "\n".join(f"- `{name}`: {text}" for name, text in ORIGINS.items() if name in report.environments)
+    description = [
+        summary,
+        _render_counts("environment", report.environments),
+        _render_counts("scaffold", report.scaffolds),
+        _render_counts("model", report.models),
+        _render_counts("licence", report.licenses),
+        COLUMNS,
+        origins,
+        PER_REQUEST if options.per_request else TRAINING[options.format],
+        SYSTEM[options.system],
+    ]
+    return Card(
+        title=title,
+        tags=(*tags, *([SIMULATED] if SIMULATED in report.environments else []), "agent", "mergemill"),
+        licenses=report.licenses,
+        rows=report.rows,
+        environment=sorted(report.environments),
+        data_files={"train": data_files} if data_files else None,
+        sections=(
+            Section("", description),
+            Section("Lengths", [_render_bins(name, bins) for name, bins in report.lengths.items()]),
+            make_left_out_section(report.left_out, "row"),
+        ),
+    )
 
 
 def _describe_kind(report: TrainingReport) -> tuple[str, tuple[str, ...]]:
@@ -120,11 +102,10 @@ def _describe_kind(report: TrainingReport) -> tuple[str, tuple[str, ...]]:
 
 
 def _render_counts(title: str, counts: Mapping[str, int]) -> str:
-    rows = [f"| `{name.replace('|', '/').replace('`', '')}` | {count} |" for name, count in sorted(counts.items())]
-    return "\n".join([f"| {title} | trajectories |", "| --- | --- |", *rows])
+    rows = [(f"`{name.replace('|', '/').replace('`', '')}`", count) for name, count in sorted(counts.items())]
+    return render_table((title, "trajectories"), rows)
 
 
 def _render_bins(name: str, bins: list[LengthBin]) -> str:
-    rows = [f"| {one.low} to {one.high} | {one.count} |" for one in bins]
     what = "rows" if name == "tokens" else "trajectories"
-    return "\n".join([f"| {name} | {what} |", "| --- | --- |", *rows])
+    return render_table((name, what), [(f"{one.low} to {one.high}", one.count) for one in bins])

@@ -18,11 +18,12 @@ import pyarrow.parquet as pq
 from core.errors import InputError, make_write_error
 from core.version import read_version
 from samplers.exports import atif, messages, sharegpt, token_rows
-from samplers.exports.card import render_card
+from samplers.exports.card import build_card
 from samplers.exports.conversations import TrainedConversation, make_conversations, replace_system
 from samplers.exports.facts import ExportedTrajectory
 from samplers.exports.options import KEEP, TrainingFormat, TrainingOptions
 from samplers.exports.report import TrainingReport
+from training_data.card import render_card
 from training_data.row_files import hash_files
 from training_data.sharegpt import is_alternating
 
@@ -65,7 +66,7 @@ def write_training_data(
                     report.tokens.append(length)
                 if report.rows > n_before:
                     report.add_trajectory(item)
-        (out / "README.md").write_text(render_card(report, options))
+        (out / "README.md").write_text(render_card(build_card(report, options)))
         report.manifest_sha256 = _write_manifest(out, options, report)
     except OSError as error:
         raise make_write_error(f"cannot write to {out}", error, advice="free some space, then run it again") from error

@@ -6,45 +6,20 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import yaml
-
 from core.text import format_count
 from simulators.trajectory import ENVIRONMENT, SimulatedTrajectory
-from training_data import hub
+from training_data.card import Card, Section, render_table
 
 TITLE = "Simulated conversations of agents with tools"
-TEXT = """\
-# {title}
-
+DESCRIPTION = """\
 environment: {environment}
 
 {rows} of {trajectories}, written whole by a language model: **no tool was called, and no user was there**.
-Results of tools in it are what the model took for likely. There is no certificate, and no reward.
-
-| | |
-|---|---|
-| domain | `{domain}` (pack {pack_version}) |
-| simulator | {simulators} |
-| profile | `{profile}` |
-| prompt | `{prompt}` |
-| seeds | {n_seeds} used of {n_read}, {n_sampled} with a conversation here |
-| licences of the seeds | {licenses} |{selection}
-
+Results of tools in it are what the model took for likely. There is no certificate, and no reward."""
+COLUMNS = """\
 The licence of a row is that of its seed, on which it is modelled. `metadata` names seed, sample, scenario, injected
-failure, prompt, simulator and the key of the answer in the ledger, and holds what was written before a repair.
-
-## What each rule did
-
-| rule | in | repaired | dropped | out |
-|---|---|---|---|---|
-{steps}
-
-{dropped}
-
-## Seeds that were not used
-
-{seeds}
-{left_out}"""
+failure, prompt, simulator and the key of the answer in the ledger, and holds what was written before a repair."""
+STEP_COLUMNS = ("rule", "in", "repaired", "dropped", "out")
 
 
 @dataclass(kw_only=True)
@@ -75,47 +50,52 @@ class DatasetFacts:
         self.sampled_seeds.add(one.parent)
 
 
-def render_card(facts: DatasetFacts, *, rows: int, data_files: str, left_out: Counter[str]) -> str:
-    """Return the card of a folder of rows."""
-    front: dict[str, Any] = {
-        "pretty_name": TITLE,
-        "license": hub.name_licenses(sorted(facts.licenses) or [""]),
-        "task_categories": ["text-generation"],
-        "tags": ["agent", "tool-use", "synthetic", ENVIRONMENT, "mergemill"],
-        "environment": ENVIRONMENT,
-        "size_categories": [hub.name_size(rows)],
-    }
-    if data_files:
-        front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": data_files}]}]
-    body = TEXT.format(
-        title=TITLE,
+def build_card(facts: DatasetFacts, *, rows: int, data_files: str, left_out: Counter[str]) -> Card:
+    """Return the card of a folder of rows; `data_files`: those of its rows, empty where it has none of its own."""
+    description = DESCRIPTION.format(
         environment=ENVIRONMENT,
         rows=format_count(rows, "row"),
         trajectories=format_count(facts.trajectories, "trajectory"),
-        domain=facts.domain,
-        pack_version=facts.pack_version,
-        simulators=f"`{facts.simulator}`",
-        profile=facts.profile,
-        prompt=facts.prompt,
-        n_seeds=facts.n_seeds_read - facts.rejected_seeds.total(),
-        n_read=facts.n_seeds_read,
-        n_sampled=len(facts.sampled_seeds),
-        licenses=", ".join(f"{name} ({count})" for name, count in sorted(facts.licenses.items())) or "-",
-        selection=f"\n| selected by | {facts.selection} |" if facts.selection else "",
-        steps="\n".join(_render_step(step) for step in facts.steps),
-        dropped=_render_reasons(facts),
-        seeds="\n".join(f"- {format_count(n, 'seed')}: `{name}`" for name, n in sorted(facts.rejected_seeds.items()))
-        or "None.",
-        left_out="".join(
-            f"\n{format_count(n, 'trajectory')} left out of this format: {reason}\n" for reason, n in left_out.items()
+    )
+    seeds = "\n".join(f"- {format_count(n, 'seed')}: `{name}`" for name, n in sorted(facts.rejected_seeds.items()))
+    excluded = [f"{format_count(n, 'trajectory')} left out of this format: {reason}" for reason, n in left_out.items()]
+    return Card(
+        title=TITLE,
+        tags=("agent", "tool-use", "synthetic", ENVIRONMENT, "mergemill"),
+        licenses=sorted(facts.licenses),
+        rows=rows,
+        languages=(),
+        environment=ENVIRONMENT,
+        data_files={"train": data_files} if data_files else None,
+        sections=(
+            Section("", [description, _render_origin(facts), COLUMNS]),
+            Section("What each rule did", [_render_steps(facts), _render_reasons(facts)]),
+            Section("Seeds that were not used", [seeds or "None.", *excluded]),
         ),
     )
-    return f"---\n{yaml.safe_dump(front, sort_keys=False)}---\n{body}"
 
 
-def _render_step(step: dict[str, Any]) -> str:
-    dropped = sum(step["dropped"].values())
-    return f"| {step['step']} | {step['before']} | {step['repaired']} | {dropped} | {step['after']} |"
+def _render_origin(facts: DatasetFacts) -> str:
+    n_used = facts.n_seeds_read - facts.rejected_seeds.total()
+    licenses = ", ".join(f"{name} ({count})" for name, count in sorted(facts.licenses.items()))
+    rows = [
+        ("domain", f"`{facts.domain}` (pack {facts.pack_version})"),
+        ("simulator", f"`{facts.simulator}`"),
+        ("profile", f"`{facts.profile}`"),
+        ("prompt", f"`{facts.prompt}`"),
+        ("seeds", f"{n_used} used of {facts.n_seeds_read}, {len(facts.sampled_seeds)} with a conversation here"),
+        ("licences of the seeds", licenses or "-"),
+        *([("selected by", facts.selection)] if facts.selection else []),
+    ]
+    return render_table(("", ""), rows)
+
+
+def _render_steps(facts: DatasetFacts) -> str:
+    rows = [
+        (step["step"], step["before"], step["repaired"], sum(step["dropped"].values()), step["after"])
+        for step in facts.steps
+    ]
+    return render_table(STEP_COLUMNS, rows)
 
 
 def _render_reasons(facts: DatasetFacts) -> str:

@@ -15,10 +15,11 @@ import pyarrow.parquet as pq
 
 from core.errors import make_write_error
 from simulators.domains.pack import DomainPack
-from simulators.exports.card import DatasetFacts, render_card
+from simulators.exports.card import DatasetFacts, build_card
 from simulators.exports.formats import LeftOutError, Row, RowFormat
 from simulators.options import SimulationOptions
 from simulators.trajectory import SimulatedTrajectory
+from training_data.card import render_card
 from training_data.row_files import open_lines, replace_file
 
 ROWS_NAME = "train.jsonl"
@@ -82,11 +83,12 @@ def write_exports(
         for one in chosen:
             report = reports[one.name]
             data_files = TABLE_NAME if one.is_table else ROWS_NAME
-            card = render_card(facts, rows=report.rows, data_files=data_files, left_out=report.left_out)
-            replace_file(out / one.name / "README.md", card)
+            card = build_card(facts, rows=report.rows, data_files=data_files, left_out=report.left_out)
+            replace_file(out / one.name / "README.md", render_card(card))
             if one.dataset_info is not None:
                 replace_file(out / one.name / "dataset_info.json", json.dumps(one.dataset_info, indent=1) + "\n")
-        replace_file(out / "README.md", render_card(facts, rows=facts.trajectories, data_files="", left_out=Counter()))
+        card = build_card(facts, rows=facts.trajectories, data_files="", left_out=Counter())
+        replace_file(out / "README.md", render_card(card))
     except OSError as error:
         raise make_write_error(f"cannot write to {out}", error, advice="free some space, then run it again") from error
     return reports

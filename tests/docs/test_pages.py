@@ -38,6 +38,7 @@ PACKAGES = (
     "simulators",
     "taskdb",
     "tests",
+    "training_data",
     "verifiers",
     "worlds",
 )

@@ -38,7 +38,8 @@ from tests.worlds.programs import CHECKS as STORE_CHECKS
 from tests.worlds.programs import SOLUTION as STORE_SOLUTION
 from tests.worlds.programs import TASK as STORE_TASK
 from tests.worlds.programs import make_world as make_store
-from worlds.bundles.card import render_card
+from training_data.card import render_card
+from worlds.bundles.card import build_card
 from worlds.bundles.envscaler_reader import read_environments
 from worlds.bundles.formats import FORMATS, BundleCounts
 from worlds.bundles.training_rows import build_alpaca_rows
@@ -169,7 +170,7 @@ def test_rollouts_that_earned_1_become_conversations() -> None:
     assert rows[-2]["output"].startswith("I pay.\n<tool_call>\n{")
     assert rows[-1]["instruction"].count("<tool_response>") == 2
     assert (rows[-1]["source"], rows[-1]["model"], rows[-1]["history"][0][0]) == ("rollout", "org/m", "Do it.")
-    card = render_card([bundled], FORMATS["alpaca"], BundleCounts(rows=len(rows), scenarios=1))
+    card = render_card(build_card([bundled], FORMATS["alpaca"], BundleCounts(rows=len(rows), scenarios=1)))
     assert "| oracle | - | 1 |\n| rollout | org/m | 1 |" in card
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from core.errors import InputError, make_write_error
 from core.version import read_version
+from training_data.card import render_card
 from training_data.row_files import hash_files
-from worlds.bundles.card import render_card
+from worlds.bundles.card import build_card
 from worlds.bundles.formats import BundleCounts, BundleFormat
 from worlds.bundles.material import ENVIRONMENT, BundledWorld
 
@@ -63,7 +64,8 @@ def write_bundle(
             bundle_format.write(worlds, partial, counts)
             for path, content in files.items():
                 (partial / path).write_bytes(content)
-            (partial / "README.md").write_text(render_card(worlds, bundle_format, counts), encoding="utf-8")
+            card = render_card(build_card(worlds, bundle_format, counts))
+            (partial / "README.md").write_text(card, encoding="utf-8")
             _write_manifest(partial, worlds, bundle_format, counts)
             _move(partial, out)
         finally:
