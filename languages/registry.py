@@ -11,8 +11,6 @@ from core.errors import InputError
 from languages.base import Framework, Language
 from languages.c import C
 from languages.cpp import CPP
-from languages.csharp import CSHARP
-from languages.dart import DART
 from languages.elixir import ELIXIR
 from languages.go import GO
 from languages.haskell import HASKELL
@@ -35,8 +33,6 @@ LANGUAGES: dict[str, Language] = {
     "python": PYTHON,
     "c": C,
     "c++": CPP,
-    "c#": CSHARP,
-    "dart": DART,
     "elixir": ELIXIR,
     "go": GO,
     "haskell": HASKELL,
@@ -57,6 +53,8 @@ LANGUAGES: dict[str, Language] = {
 """Name -> language."""
 
 OTHER_SUFFIXES = {
+    ".cs": "c#",
+    ".dart": "dart",
     ".zig": "zig",
 }
 """Suffixes of program files in languages that are not supported."""

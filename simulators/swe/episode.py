@@ -43,7 +43,6 @@ TEST_COMMANDS: Mapping[str, str] = {
     "php": "vendor/bin/phpunit",
     "c": "make check",
     "cpp": "make check",
-    "csharp": "dotnet test",
     "elixir": "mix test",
 }
 """Language -> command of its usual test runner, for the tool `run_tests`."""

@@ -1,8 +1,7 @@
-"""Swift and C#: manifests and project files, versions, test files, and reports of what does not compile."""
+"""Swift: manifests, versions and test files; reports of what does not compile in Swift and in .NET."""
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -16,14 +15,11 @@ from evaluation.reports import junit
 from guest.harness.reports.core import ReportTree
 from guest.harness.reports.declarations import DeclaredTypes
 from guest.harness.reports.main import convert_report
-from languages.base import Language, read_packaged_file
-from languages.csharp import CSHARP
-from languages.csharp.projects import list_test_projects
+from languages.base import Language
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.paths import is_config, is_protected, is_source
 from languages.swift import SWIFT
 from languages.swift.plan import find_project_folder
-from tests.helpers import TinyRepo
 from tests.languages.trees import build_tree
 
 MANIFEST = """// swift-tools-version:5.9
@@ -140,99 +136,12 @@ def test_a_change_is_planned_in_the_deepest_swift_package_with_tests(tmp_path: P
     assert find_project_folder(build_tree(tmp_path / "kit", files), ("Sources/B.swift",)) == "Kit"
 
 
-PROJECT = """<Project Sdk="Microsoft.NET.Sdk">
-  <PropertyGroup>
-    <TargetFrameworks>{}</TargetFrameworks>
-  </PropertyGroup>
-  <ItemGroup>
-    <PackageReference Include="{}" />
-  </ItemGroup>
-</Project>
-"""
-CSHARP_FILES = {
-    "global.json": '{\n  // comment\n  "sdk": {"version": "6.0.100"}\n}\n',
-    "src/Kettle/Kettle.csproj": PROJECT.format("net8.0", "Serilog"),
-    "src/Kettle/Kettle.cs": "public class Kettle {}\n",
-    "src/Kettle/obj/Kettle.csproj.nuget.g.props": "",
-    "test/Kettle.Tests/Kettle.Tests.csproj": PROJECT.format("net48;net6.0;net8.0;net8.0-windows", "xunit"),
-    "test/Kettle.Tests/ATests.cs": "public class ATests {\n    [Fact]\n    public void A() {}\n}\n",
-    "test/Kettle.Tests/Data.cs": "public class Data {}\n",
-    "test/Old/Old.csproj": PROJECT.format("net48", "NUnit"),
-    "test/Old/B.cs": "[Test] public void B() {}\n",
-}
-SDKS = ("6.0", "7.0", "8.0", "9.0")
-
-
-def test_projects_of_csharp_tests_run_on_the_newest_framework_for_linux(tmp_path: Path) -> None:
-    tree = build_tree(tmp_path, CSHARP_FILES)
-    draft = CSHARP.create_draft(tree, build_context(versions=SDKS))
-    assert draft.test.argv == ("net8.0:test/Kettle.Tests/Kettle.Tests.csproj",)
-    assert list_versions(draft) == ["8.0", "9.0"]  # the SDK of global.json cannot build for net8.0
-    plan = CSHARP.render_plan(draft)
-    assert CSHARP.find_test_files(tree, plan) == ["test/Kettle.Tests/ATests.cs"]
-    assert [(one.value, one.path, one.line) for one in plan.evidence if one.choice == "test.framework"] == [
-        ("xunit", "test/Kettle.Tests/Kettle.Tests.csproj", 6)
-    ]
-    assert [one.value for one in plan.evidence if one.choice == "pin"] == ["lowest"]
-    assert "--locked-mode" not in plan.dependency_steps[1]
-    assert "NuGet is out of reach from here, and Debian has no packages of .NET" in plan.dependency_steps[1]
-    for step in (*plan.dependency_steps, *plan.source_steps):
-        subprocess.run(["bash", "-n", "-c", step], check=True)
-
-
-def test_packages_of_csharp_are_restored_as_locked(tmp_path: Path) -> None:
-    tree = build_tree(tmp_path, {**CSHARP_FILES, "test/Kettle.Tests/packages.lock.json": "{}"})
-    draft = CSHARP.create_draft(tree, build_context(versions=SDKS))
-    assert "Kettle.Tests.csproj --locked-mode)" in CSHARP.render_plan(draft).dependency_steps[1]
-    assert [one.value for one in draft.evidence if one.choice == "pin"] == ["lock"]
-    path = "src/Kettle/Kettle.csproj"
-    floating = {**CSHARP_FILES, path: CSHARP_FILES[path].replace('Serilog"', 'Serilog" Version="3.*"')}
-    draft = CSHARP.create_draft(build_tree(tmp_path / "floating", floating), build_context(versions=SDKS))
-    assert [(one.value, one.line) for one in draft.evidence if one.choice == "pin"] == [("newest", 6)]
-
-
-def test_properties_and_packages_of_csharp_tests_may_be_shared(tmp_path: Path) -> None:
-    shared = '<PackageReference Include="NUnit" /><TestTargets>net7.0</TestTargets>'
-    files = {
-        "test/Directory.Build.props": f"<Project>\n{shared}\n</Project>\n",
-        "test/A.Tests/A.Tests.csproj": "<TargetFramework>$(TestTargets)</TargetFramework>",
-        "test/A.Testing/A.Testing.csproj": "<TargetFramework>net7.0</TargetFramework>",
-        "test/B.Tests/B.Tests.csproj": "<TargetFramework>net7.0</TargetFramework><IsTestProject>false</IsTestProject>",
-        "samples/C.Tests/C.Tests.csproj": PROJECT.format("net8.0", "xunit"),
-        "check/D/D.csproj": '<Import Project="..\\D.props" /><Import Project="$(Gone)" />',
-        "check/D.props": PROJECT.format("net6.0", "xunit.v3.mtp-v2"),
-        "check/E/E.csproj": PROJECT.format("net6.0", "xunit.assert"),
-    }
-    projects = list_test_projects(build_tree(tmp_path, files))
-    assert [(one.path, one.sdk_marker.path, found.text) for one in projects if (found := one.find_framework())] == [
-        ("check/D/D.csproj", "check/D.props", "net6.0"),
-        ("test/A.Tests/A.Tests.csproj", "test/Directory.Build.props", "net7.0"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("settings", "versions"),
-    [
-        ("steps:\n      - uses: actions/setup-dotnet@v4\n        with:\n          dotnet-version: 9.x", ["9.0", "8.0"]),
-        ("container: mcr.microsoft.com/dotnet/sdk:9.0-noble\n    steps: []", ["9.0", "8.0"]),
-        ("strategy:\n      matrix:\n        dotnet-version: [6.0.x]\n    steps: []", ["8.0", "9.0"]),
-    ],
-)
-def test_versions_of_the_dotnet_sdk_are_read_from_ci(settings: str, versions: list[str], tmp_path: Path) -> None:
-    workflow = {".github/workflows/ci.yml": f"on: push\njobs:\n  test:\n    {settings}\n"}
-    tree = build_tree(tmp_path, {**CSHARP_FILES, **workflow})
-    assert list_versions(CSHARP.create_draft(tree, build_context(versions=SDKS))) == versions
-
-
 @pytest.mark.parametrize(
     ("language", "files", "reason"),
     [
         (SWIFT, {"a.swift": ""}, "there is no Package.swift"),
         (SWIFT, {"Package.swift": "", "Tests/ATests.swift": TEST}, "no target of tests"),
         (SWIFT, {"Package.swift": MANIFEST, "Tests/A/V.swift": f"#if os(iOS)\n{TEST}#endif\n"}, "no target of tests"),
-        (CSHARP, {"a.cs": "", "src/A.csproj": PROJECT.format("net8.0", "Serilog")}, "is a project of tests"),
-        (CSHARP, {"A.Tests.csproj": PROJECT.format("net48", "xunit")}, "no target framework that runs on Linux"),
-        (CSHARP, {"A.Tests.csproj": PROJECT.format("net8.0", "xunit")}, "defines a test"),
     ],
 )
 def test_a_tree_that_cannot_be_tested_is_rejected(
@@ -248,33 +157,21 @@ def test_a_tree_that_cannot_be_tested_is_rejected(
         "Tests/LinuxMain.swift",
         "Tests/KettleTests/Data/a.bin",
         "KettleTests/A.swift",
-        "test/Kettle.Tests/Data.cs",
-        "test/Kettle.Tests/Kettle.Tests.csproj",
-        "src/Kettle.UnitTests/Data/a.json",
-        "tests/unit/A.cs",
-        "src/Kettle/KettleTests.cs",
-        "ci.runsettings",
-        "test/A/xunit.runner.json",
     ],
 )
-def test_tests_of_swift_and_csharp_are_protected(path: str) -> None:
+def test_tests_of_swift_are_protected(path: str) -> None:
     assert is_protected(path)
     assert not is_source(path)
 
 
-@pytest.mark.parametrize(
-    "path", ["Sources/Kettle/Test.swift", "Sources/Testing/A.swift", "src/Contest/A.cs", "src/Testing/Latest.cs"]
-)
-def test_sources_of_swift_and_csharp_are_no_tests(path: str) -> None:
+@pytest.mark.parametrize("path", ["Sources/Kettle/Test.swift", "Sources/Testing/A.swift"])
+def test_sources_of_swift_are_no_tests(path: str) -> None:
     assert is_source(path)
 
 
 def test_manifests_that_name_the_files_of_tests_are_configuration() -> None:
-    assert all(
-        map(is_config, ("Package.swift", "Kit/Package@swift-5.9.swift", "test/Directory.Build.props", "global.json"))
-    )
+    assert all(map(is_config, ("Package.swift", "Kit/Package@swift-5.9.swift")))
     assert not is_config("Sources/Package/MyPackage.swift")
-    assert not is_config("src/Kettle/Kettle.csproj")
 
 
 def select(language: Language, tree: Path, files: dict[str, str]) -> list[str]:
@@ -300,56 +197,11 @@ def test_selected_files_of_swift_run_by_a_filter_of_their_types_and_functions(tm
     assert select(SWIFT, tmp_path, {}) == [""]
 
 
-def test_selected_files_of_csharp_run_by_a_filter_of_their_classes(tmp_path: Path) -> None:
-    files = {"A.cs": "namespace N.M;\npublic class A {}\n", "B.cs": "public record struct B;\n"}
-    names = ["N.M.A.", "N.M.A+", "B.", "B+"]
-    assert select(CSHARP, tmp_path, files) == ["--filter", "|".join(f"FullyQualifiedName~{name}" for name in names)]
-    assert select(CSHARP, tmp_path, {"C.cs": "using N;\n"}) == ["--filter", "FullyQualifiedName~NoSuchClass"]
-
-
-def test_what_csharp_projects_built_is_unpacked_before_each_run(tmp_path: Path) -> None:
-    tree, home = tmp_path / "tree", tmp_path / "home"
-    repo = TinyRepo(tree)
-    repo.commit("Start", {"bin/run.sh": "a", "test/A/A.csproj": "a"})
-    for name in ("test/A/obj/a.json", "test/A/bin/a.dll", "node_modules/a/bin/a.js"):
-        (tree / name).parent.mkdir(parents=True)
-        (tree / name).write_text("built")
-    home.mkdir()
-    (tmp_path / "programs").mkdir()
-    (tmp_path / "programs/dotnet").write_text('#!/bin/sh\necho "$@"\npwd\n')
-    (tmp_path / "programs/dotnet").chmod(0o755)
-    pack = read_packaged_file("languages.csharp", "pack.sh")
-    subprocess.run(["bash", "-c", pack.replace("/testbed", str(tree)), "pack", home], check=True)
-    assert sorted((home / "folders").read_text().split("\0")) == ["", "./test/A/bin", "./test/A/obj"]
-    (tree / "test/A/obj/a.json").write_text("changed")
-    (tree / "test/A/obj/evil.targets").write_text("new")
-    (tree / "bin/run.sh").write_text("solved")
-    environment = make_environment(lambda _name: None, comment_marks=("<#", "#>"))
-    template = environment.from_string(CSHARP.frameworks[0].shell)
-    shell = template.render(argv=("net8.0:test/A/A.csproj",), paths=(), folder="")
-    script = f'out={tmp_path} workdir={tree} arguments=()\n{shell}\n"${{command[@]}}"'
-    process = subprocess.run(
-        ["bash", "-c", script.replace("/opt/dotnet", str(home))],
-        env=os.environ | {"PATH": f"{tmp_path}/programs:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    options = f"--framework net8.0 --no-restore --nologo --logger trx --results-directory {tmp_path}"
-    assert process.stdout.splitlines() == [f"test {tree}/test/A/A.csproj {options}", "/"]
-    assert (tree / "test/A/obj/a.json").read_text() == "built"
-    assert not (tree / "test/A/obj/evil.targets").exists()
-    assert (tree / "bin/run.sh").read_text() == "solved"
-
-
 @pytest.mark.parametrize(
     ("language", "neighbours", "expected"),
     [
         (SWIFT, {"A.swift": "import XCTest\n"}, "XCTAssertEqual(3 * 4, 13)"),
         (SWIFT, {"A.swift": "import Testing\n", "B.swift": "import Testing\n"}, "#expect(3 * 4 == 13)"),
-        (CSHARP, {"A.cs": "namespace N.M;\n[Fact] [Theory] [Fact]\n"}, "[Xunit.Fact] public void Isw0rd()"),
-        (CSHARP, {"A.cs": "namespace N.M\n{\n  [Test]\n"}, "[NUnit.Framework.Test] public void Isw0rd()"),
-        (CSHARP, {"A.cs": "[TestMethod]\n"}, "UnitTesting.Assert.AreEqual(13, 3 * 4)"),
     ],
 )
 def test_canaries_are_in_the_framework_of_their_neighbours(
@@ -362,11 +214,10 @@ def test_canaries_are_in_the_framework_of_their_neighbours(
     script = f"word=w0rd sum=13 folder=. file={canary.name([])}\nwrite() {{\n{canary.body}\n}}\nwrite"
     process = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert expected in process.stdout
-    assert ("namespace N.M" in process.stdout) == any("N.M" in text for text in neighbours.values())
     assert process.stdout.count("{") == process.stdout.count("}")
 
 
-def test_compiler_errors_of_swift_and_csharp_give_uncollected_files(tmp_path: Path) -> None:
+def test_compiler_errors_of_swift_and_dotnet_give_uncollected_files(tmp_path: Path) -> None:
     root = tmp_path / "tree"
     outputs = {
         "swift": f"{root}/Tests/ATests/A.swift:3:9: error: cannot find 'gone' in scope\n"

@@ -1,4 +1,4 @@
-"""Julia and Dart: metadata files, versions, test files, and packages of registries that are out of reach."""
+"""Julia: metadata files, versions, test files, and packages of registries that are out of reach."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from languages.base import Language
-from languages.dart import DART
 from languages.draft import NoPlanError, PlanDraft, PlanningContext
 from languages.julia import JULIA
 from languages.julia.project import convert_range
-from languages.paths import is_protected, is_runner_config, is_source
+from languages.paths import is_protected, is_source
 from languages.scripting.versions import parse_constraint
 from tests.languages.trees import build_tree
 
 JULIA_VERSIONS = tuple(release.version for release in JULIA.releases)
-DART_VERSIONS = tuple(release.version for release in DART.releases)
 PROJECT = """name = "Kettle"
 uuid = "6f5f3d3c-53a7-4c52-8a3f-0e0f2b6f7a11"
 
@@ -63,19 +60,6 @@ PACKAGE = {
     "test/Project.toml": '[deps]\nSpoon = "3276af07-990d-54b4-ab0e-23690620f79a"\n',
     "test/runtests.jl": "using Test\n@test true\n",
 }
-PUBSPEC = """name: kettle
-environment:
-  sdk: '>=2.12.0 <3.0.0'
-dependencies:
-  path: ^1.8.0
-  cup:
-    path: ../cup
-  rope:
-    hosted: https://pub.example.org
-    version: ^2.0.0
-dev_dependencies:
-  test: any
-"""
 
 
 def build_context(*changed_paths: str, versions: tuple[str, ...] = (), day: date = date(2024, 6, 1)) -> PlanningContext:
@@ -210,64 +194,17 @@ def test_the_package_of_julia_is_the_one_of_the_change(tmp_path: Path) -> None:
     assert (draft.name, draft.test.folder) == ("Kettle", "")
 
 
-def test_packages_of_dart_are_read_from_pubspec(tmp_path: Path) -> None:
-    files = {
-        "pkgs/kettle/pubspec.yaml": PUBSPEC,
-        "pkgs/kettle/pubspec.lock": "",
-        "pkgs/kettle/test/src/a_test.dart": "",
-        "pkgs/kettle/test/helper.dart": "",
-        "pkgs/cup/pubspec.yaml": "name: cup\n",
-        "pkgs/cup/test/b_test.dart": "",
-        ".github/workflows/dart.yml": "on: push\njobs:\n  test:\n    strategy:\n      matrix:\n"
-        "        sdk: [2.17.0, stable]\n    steps:\n      - uses: dart-lang/setup-dart@v1\n",
-    }
-    tree = build_tree(tmp_path, files)
-    draft = DART.create_draft(tree, build_context("pkgs/kettle/lib/a.dart", versions=DART_VERSIONS))
-    assert [(d.source.text, d.source.line, d.role.value) for d in draft.dependencies] == [
-        ("path ^1.8.0", 5, "runtime"),
-        ("rope ^2.0.0", 8, "runtime"),
-        ("test any", 12, "test"),
-    ]
-    assert [one.value for one in draft.versions][:2] == ["2.17", "2.19"]
-    assert [path for path, _ in draft.manifests] == [
-        "pkgs/cup/pubspec.yaml",
-        "pkgs/kettle/pubspec.lock",
-        "pkgs/kettle/pubspec.yaml",
-    ]
-    plan = DART.render_plan(draft)
-    assert DART.find_test_files(tree, plan) == ["pkgs/kettle/test/src/a_test.dart"]
-    assert plan.kept_folders == ("pkgs/kettle/.dart_tool",)
-
-
-def test_flutter_is_rejected_with_its_line(tmp_path: Path) -> None:
-    pubspec = "name: kettle\ndependencies:\n  flutter:\n    sdk: flutter\n"
-    tree = build_tree(tmp_path, {"pubspec.yaml": pubspec, "test/a_test.dart": ""})
-    with pytest.raises(NoPlanError, match=r"Flutter is not supported \(pubspec.yaml:3\)"):
-        DART.create_draft(tree, build_context(versions=DART_VERSIONS))
-
-
-@pytest.mark.parametrize(
-    ("language", "reason"),
-    [
-        (JULIA, "General is out of reach from here, Debian has no"),
-        (DART, "pub.dev is out of reach from here, Debian has no"),
-    ],
-)
-def test_a_registry_out_of_reach_is_the_reason(language: Language, reason: str, tmp_path: Path) -> None:
-    files = {**PACKAGE, "pubspec.yaml": PUBSPEC, "test/a_test.dart": ""}
-    versions = tuple(release.version for release in language.releases)
-    plan = language.render_plan(language.create_draft(build_tree(tmp_path, files), build_context(versions=versions)))
-    assert reason in plan.dependency_steps[0]
+def test_a_registry_out_of_reach_is_the_reason(tmp_path: Path) -> None:
+    plan = JULIA.render_plan(JULIA.create_draft(build_tree(tmp_path, PACKAGE), build_context(versions=JULIA_VERSIONS)))
+    assert "General is out of reach from here, Debian has no" in plan.dependency_steps[0]
     for step in (*plan.dependency_steps, *plan.source_steps):
         subprocess.run(["bash", "-n", "-c", step], check=True)
 
 
-@pytest.mark.parametrize("language", [JULIA, DART])
-def test_a_tree_without_tests_is_not_a_project(language: Language, tmp_path: Path) -> None:
-    files = {"Project.toml": PROJECT, "test/runtests.jl": "using Kettle\n", "pubspec.yaml": PUBSPEC, "test/a.dart": ""}
-    versions = tuple(release.version for release in language.releases)
+def test_a_tree_without_tests_is_not_a_project(tmp_path: Path) -> None:
+    files = {"Project.toml": PROJECT, "test/runtests.jl": "using Kettle\n"}
     with pytest.raises(NoPlanError, match="no file"):
-        language.create_draft(build_tree(tmp_path, files), build_context(versions=versions))
+        JULIA.create_draft(build_tree(tmp_path, files), build_context(versions=JULIA_VERSIONS))
 
 
 @pytest.mark.parametrize(
@@ -276,10 +213,6 @@ def test_a_tree_without_tests_is_not_a_project(language: Language, tmp_path: Pat
         "test/runtests.jl",
         "lib/Cup/test/sub/a.jl",
         "test/Project.toml",
-        "test/a_test.dart",
-        "pkgs/cup/test/helper.dart",
-        "integration_test/app.dart",
-        "dart_test.yaml",
     ],
 )
 def test_tests_and_their_configuration_are_protected(path: str) -> None:
@@ -287,10 +220,6 @@ def test_tests_and_their_configuration_are_protected(path: str) -> None:
     assert not is_source(path)
 
 
-def test_configuration_of_package_test_is_known() -> None:
-    assert is_runner_config("pkgs/cup/dart_test.yaml")
-
-
-@pytest.mark.parametrize("path", ["src/test.jl", "src/Test/a.jl", "lib/src/test.dart", "bin/latest.dart"])
-def test_sources_of_julia_and_dart_are_no_tests(path: str) -> None:
+@pytest.mark.parametrize("path", ["src/test.jl", "src/Test/a.jl"])
+def test_sources_of_julia_are_no_tests(path: str) -> None:
     assert is_source(path)
